@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from statistics import median
@@ -11,7 +11,7 @@ from statistics import median
 from ..captures.capture import Layer
 from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile, read_head
-from ..captures.heads import measure_head
+from ..captures.heads import stream_head
 from ..captures.rules import file_rule
 from ..message import joined, message
 from .comparing.results import STAGES, Comparison, in_words_of_baseline
@@ -79,17 +79,25 @@ class Finding:
 
 def measure(
     capture: CaptureFile, layer: Layer, head: int, own: Configuration | None, given: Configuration | None
-) -> Figures:
-    """Return the figures of a head; raise CaptureError if it cannot be read."""
+) -> Iterator[tuple[float, Figures | None]]:
+    """Yield the finished fraction and, with the last one, the figures of a head.
+
+    Raise CaptureError if it cannot be read.
+    """
     try:
         data = read_head(capture, layer, head)
     except NotFiniteError as error:
         verdict = not_finite(Facts(layer.d_k, layer.scale), str(error))
-        return Figures(layer, head, None, None, None, None, None, None, verdict)
-    [column] = measure_head(capture, layer, head, [file_rule(layer)]).columns
-    value = {name: estimate.value for name, estimate in column.measured.items()}
+        yield 1.0, Figures(layer, head, None, None, None, None, None, None, verdict)
+        return
+    value: dict[str, float | None] = {}
+    for fraction, measurement in stream_head(capture, layer, head, [file_rule(layer)]):
+        if measurement is None:
+            yield fraction, None
+        else:
+            value = {name: estimate.value for name, estimate in measurement.columns[0].measured.items()}
     low, high, variance = value["logit_min"], value["logit_max"], value["logit_variance_within_row"]
-    return Figures(
+    figures = Figures(
         layer,
         head,
         largest_logit=None if low is None or high is None else max(-low, high),
@@ -100,6 +108,7 @@ def measure(
         first_key_weight=value["first_key_weight"],
         verdict=diagnose(read_subject(capture, layer, head, own, given), given),
     )
+    yield 1.0, figures
 
 
 def findings(heads: Sequence[Figures], limits: Limits) -> list[Finding]:

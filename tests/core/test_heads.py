@@ -10,6 +10,7 @@ from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.diagnosis.check import measure
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
 from capture_files import Array, opened
@@ -97,3 +98,9 @@ def test_a_long_causal_text_needs_little_memory(tmp_path: Path) -> None:
     layer = capture.layers[0]
     peak = peak_memory(lambda: measure_head(capture, layer, 0, [file_rule(layer)]), warm_up=False)
     assert peak < 150 << 20
+
+
+def test_a_check_of_a_head_may_be_stopped_in_between(tmp_path: Path) -> None:
+    side = np.random.default_rng(0).normal(size=(1, 1, 1500, 4))
+    found = opened(tmp_path, {"layers.0.attn.q": side, "layers.0.attn.k": side}, schema="attn-tui/qk-1")
+    assert len([*measure(found, found.layers[0], 0, None, None)]) > 3

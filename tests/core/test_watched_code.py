@@ -88,7 +88,8 @@ def test_the_code_of_a_checked_head_prints_what_limits_apply_to(name: str, diale
     paths += [sample_path()] if name == "nothing" else []
     for path in paths:
         capture = open_capture(path)
-        found = measure(capture, capture.layers[0], 3, file_configuration(capture), None)
+        *_, (_, found) = measure(capture, capture.layers[0], 3, file_configuration(capture), None)
+        assert found is not None
         text = checked_code(capture, found, dialect, "attn-tui check")
         assert len(expected_in(text)) == 6
         assert compared(text) == ""
