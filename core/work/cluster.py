@@ -19,9 +19,11 @@ from typing import Any
 from ..message import message
 from .engine_names import EngineError, cores
 from .engines import Engine, begin_elsewhere, checked, same_versions
-from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker
+from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker, versions
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
+_ANSWER = 30  # seconds in which all workers must answer, which may have to load NumPy from a busy file system
+_FILES = 300  # seconds in which they must have looked at all files
 _LOCAL_START = 60  # seconds in which a scheduler and workers on this machine must be there
 _LOOK = 5  # seconds between two looks at the workers
 _SLACK = 3  # seconds that a connection may take to be given up
@@ -60,9 +62,9 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
     try:
         workers, remark = _workers(client, name)
         executor = client.get_executor(pure=False, retries=_RETRIES)
-        begin = partial(begin_elsewhere, perform_on_dask)
+        begin = partial(begin_elsewhere, partial(perform_on_dask, versions()))
         with _watched(client) as missing:
-            yield Engine(name, workers, executor, begin, remark, client.run, missing)
+            yield Engine(name, workers, executor, begin, remark, partial(_ask, client, name, _FILES), missing)
     finally:
         closing = Thread(target=_close, args=(client, cluster), daemon=True)
         closing.start()
@@ -123,8 +125,6 @@ def _workers(client: Any, name: str) -> tuple[int, str]:
     """Return the number of threads of the workers, and what the user should know of them; raise EngineError."""
     try:
         client.wait_for_workers(1, timeout=_START)
-        found: Mapping[str, Any] = client.run(eval, _TRAITS, on_error="return")
-        threads: Mapping[str, int] = client.ncores()
     except Exception as error:
         raise EngineError(
             "executor {name}: no worker answers within {start} seconds: {error}",
@@ -132,6 +132,7 @@ def _workers(client: Any, name: str) -> tuple[int, str]:
             start=_START,
             error=_line(error),
         ) from None
+    found = _ask(client, name, _ANSWER, eval, _TRAITS)
     for address, traits in found.items():
         if isinstance(traits, BaseException):
             raise EngineError(
@@ -140,7 +141,22 @@ def _workers(client: Any, name: str) -> tuple[int, str]:
                 address=address,
                 traits=_line(traits),
             )
-    return sum(threads.values()), same_versions(name, [*found.values()])
+    return sum(client.ncores().values()), same_versions(name, [*found.values()])
+
+
+def _ask(client: Any, name: str, seconds: float, function: Callable[..., Any], *arguments: Any) -> Mapping[str, Any]:
+    """Return what a function returns on each worker, or the exception that it raises; raise EngineError.
+
+    Workers that are lost meanwhile are left out: others do their parts.
+    """
+    ask = partial(client.run, function, *arguments, on_error="return")
+    try:
+        found: Mapping[str, Any] = _in_a_shielded_thread(ask, seconds)
+    except OSError as error:
+        raise EngineError(
+            "executor {name}: its workers do not answer: {error}", name=name, error=_line(error)
+        ) from None
+    return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
 
 
 @contextmanager

@@ -17,9 +17,10 @@ from .engine_names import EngineError
 from .part import Part, perform
 from .worker import (
     RUNS,
-    differences,
     give_way,
     interrupts_blocked,
+    other_processors,
+    other_versions,
     perform_of_run,
     perform_prepared,
     start_process,
@@ -138,7 +139,7 @@ def checked(engine: Engine) -> Engine:
 
 def same_versions(name: str, found: Sequence[Mapping[str, str]]) -> str:
     """Return in what workers may differ from this process, by their traits; raise EngineError on other versions."""
-    refused, remark = differences(traits(), found)
-    if refused:
+    own = traits()
+    if refused := other_versions(own, found):
         raise EngineError("executor {name}: {refused}", name=name, refused=refused)
-    return remark
+    return other_processors(own, found)

@@ -116,6 +116,10 @@ def _results(future: Future[tuple[R | InputError, ...]], engine: Engine) -> tupl
         return future.result()
     except (CancelledError, BrokenExecutor):
         raise LostEngineError("executor {name}: its workers are gone", name=engine.name) from None
+    except ImportError as error:  # a worker came after the work began
+        raise LostEngineError(
+            "executor {name}: a worker cannot use attn-tui: {error}", name=engine.name, error=error
+        ) from None
     except Exception as error:
         if not type(error).__module__.startswith("distributed"):
             raise

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..message import Message, message
 from .engine_names import LostEngineError
 from .part import Part
-from .worker import differences, traits
+from .worker import other_versions, traits
 
 _SCHEMA = "attn-tui/parts-1"
 _RECORD = struct.Struct("<32sQI")  # the key of a part, the length of its results and their checksum
@@ -133,7 +133,7 @@ def _check(line: bytes, path: Path) -> None:
     try:
         head = json.loads(line)
         known = head["schema"] == _SCHEMA
-        refused, _ = differences(traits(), [head["traits"]])
+        refused = other_versions(traits(), [head["traits"]])
     except (ValueError, KeyError, TypeError):
         known, refused = False, ""
     if not known:

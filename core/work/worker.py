@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from ..blas import one_blas_thread
 from ..errors import InputError
 from ..message import message
+from .engine_names import LostEngineError
 from .part import Part, perform
 
 R = TypeVar("R")
@@ -112,10 +113,15 @@ def perform_of_run(run: int, part: Part[R]) -> tuple[R | InputError, ...]:
     return perform(part, lambda: ended[run % RUNS] >= run)
 
 
-def perform_on_dask(part: Part[R]) -> tuple[R | InputError, ...]:
-    """Perform a part on a Dask worker; stop after a step if its client has cancelled it or is gone."""
+def perform_on_dask(own: Mapping[str, str], part: Part[R]) -> tuple[R | InputError, ...]:
+    """Perform a part on a Dask worker; stop after a step if its client has cancelled it or is gone.
+
+    A worker that came after the work began may have other versions than the client, which has its `own`.
+    """
     prepare()
     worker: Any = import_module("distributed").get_worker()
+    if refused := other_versions(own, [versions()]):
+        return (LostEngineError("worker {address}: {refused}", address=worker.address, refused=refused),)
     key = worker.get_current_task()
 
     ended: list[bool] = []
@@ -132,24 +138,28 @@ def perform_on_dask(part: Part[R]) -> tuple[R | InputError, ...]:
     return results
 
 
+@cache
+def versions() -> Mapping[str, str]:
+    """Return the versions that workers must have in common."""
+    return {"attn-tui": metadata.version("attn-tui"), "NumPy": metadata.version("numpy")}
+
+
 def traits() -> Mapping[str, str]:
     """Return what the last digits of results depend on: versions, and the kind of processor."""
-    import numpy as np
-
+    import_module("numpy")  # whose BLAS is looked for
     info: Any = import_module("threadpoolctl").threadpool_info()
     kernels = {str(each.get("architecture", "")) for each in info if each.get("user_api") == "blas"}
     features: Mapping[str, bool] = getattr(import_module("numpy._core._multiarray_umath"), "__cpu_features__", {})
     return {
-        "attn-tui": metadata.version("attn-tui"),
-        "NumPy": np.__version__,
+        **versions(),
         "BLAS kernels": " and ".join(sorted(kernels)) or "unknown",
         "processor": " ".join(sorted(name for name, there in features.items() if there)),
     }
 
 
-def differences(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> tuple[str, str]:
-    """Return why workers with these traits cannot be used, and in what they may differ; empty where they do not."""
-    for name in ("attn-tui", "NumPy"):
+def other_versions(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> str:
+    """Return why workers with these versions cannot be used; empty if they can."""
+    for name in versions():
         for other in others:
             if other[name] != own[name]:
                 return message(
@@ -157,7 +167,12 @@ def differences(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> 
                     name=name,
                     other=other[name],
                     own=own[name],
-                ), ""
+                )
+    return ""
+
+
+def other_processors(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> str:
+    """Return in what the results of workers with these traits may differ; empty if in nothing."""
     for name in ("BLAS kernels", "processor"):
         unlike = [other for other in others if other[name] != own[name]]
         if unlike:
@@ -166,13 +181,11 @@ def differences(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> 
                 if name == "BLAS kernels"
                 else "other instructions"
             )
-            return "", (
-                message(
-                    "{unlike} of {workers} workers have another kind of processor than this machine ({what}): "
-                    "last digits may differ from those of a run here",
-                    unlike=len(unlike),
-                    workers=len(others),
-                    what=what,
-                )
+            return message(
+                "{unlike} of {workers} workers have another kind of processor than this machine ({what}): "
+                "last digits may differ from those of a run here",
+                unlike=len(unlike),
+                workers=len(others),
+                what=what,
             )
-    return "", ""
+    return ""

@@ -27,10 +27,7 @@ class Cluster:
         file = self.folder / "scheduler.json"
         place = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
         self.scheduler = self._dask("scheduler", *place, *self.options)
-        limit = time.monotonic() + PATIENCE
-        while not (file.exists() and file.read_text().endswith("}")):  # it may still be being written
-            assert time.monotonic() < limit
-            time.sleep(0.1)
+        self._wait_for(file, "}")
         self.address = json.loads(file.read_text())["address"]
 
     def add_worker(self, *options: str) -> None:
@@ -40,6 +37,9 @@ class Cluster:
 
     @property
     def executor(self) -> tuple[str, str]:
+        """The option that names it, once all its workers are there."""
+        for number in range(1, len(self.workers) + 1):
+            self._wait_for(self.folder / f"{number}.log", "Registered to:")
         return "--executor", f"dask:{self.address}"
 
     def end(self) -> None:
@@ -51,6 +51,12 @@ class Cluster:
     def _dask(self, *words: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
         env = {**os.environ, **self.env}
-        return subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, cwd=self.folder
-        )
+        with (self.folder / f"{len(self.workers) + (words[0] == 'worker')}.log").open("wb") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=self.folder)
+
+    @staticmethod
+    def _wait_for(file: Path, text: str) -> None:
+        limit = time.monotonic() + PATIENCE
+        while not (file.exists() and text in file.read_text()):
+            assert time.monotonic() < limit
+            time.sleep(0.1)

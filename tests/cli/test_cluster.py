@@ -214,6 +214,28 @@ def test_a_worker_with_another_numpy_is_refused_before_work(
     assert "a worker has NumPy" in refusal([*SMALL, *two_workers.executor], capsys)
 
 
+def test_a_worker_with_another_numpy_that_comes_later_ends_the_work_in_one_line(
+    two_workers: Cluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "versions", lambda: {**worker.versions(), "NumPy": "1.0"})
+    line = refusal([*SMALL, *two_workers.executor], capsys)
+    assert "a worker has NumPy" in line
+    assert line.endswith("and this machine 1.0; they must be the same: kept 0 of 23 points")
+
+
+def test_a_worker_that_is_killed_while_it_is_asked_is_left_out(own: Cluster) -> None:
+    def named(dask_worker: Any) -> str:
+        if dask_worker.name == "second":
+            os._exit(1)
+        return dask_worker.name
+
+    for name in ("first", "second"):
+        own.add_worker("--no-nanny", "--name", name)
+    with open_engine(own.executor[1]) as engine:
+        assert engine.everywhere is not None
+        assert [*engine.everywhere(named).values()] == ["first"]
+
+
 @pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="the system has no /proc")
 @pytest.mark.parametrize("command", ["inspect", "diagnose", "compare"])
 @pytest.mark.parametrize(("there", "says"), [(None, "no such file"), (WRONG, "sees another file of this name")])

@@ -43,9 +43,14 @@ def ended() -> Iterator[tuple[float, tuple[int, ...]]]:
 
 
 def slow() -> Iterator[tuple[float, tuple[int, ...]]]:
-    for step in range(1000):
+    for step in range(10_000):
         time.sleep(0.01)
-        yield step / 1000, ()
+        yield step / 10_000, ()
+
+
+def unknown() -> Iterator[tuple[float, tuple[int, ...]]]:
+    yield 0.5, ()
+    raise ModuleNotFoundError("No module named 'attn_tui'")
 
 
 def unreadable() -> Iterator[tuple[float, tuple[int, ...]]]:
@@ -107,7 +112,7 @@ def test_closing_the_work_stops_running_parts_after_their_step_and_begins_no_oth
         work = run([Part(slow, (number,)) for number in range(8)], engine)
         next(work)
         work.close()
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 30
     assert set(begun) <= {0, 1}
     assert set(threading.enumerate()) <= before
 
@@ -121,7 +126,7 @@ def test_another_run_of_the_same_engine_does_not_wait_for_a_closed_one(name: str
         work.close()
         start = time.monotonic()
         assert results([Part(doubled, (1,))], engine) == ["1", "1"]
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 30
 
 
 @pytest.mark.parametrize("name", ["serial", "threads:2"])
@@ -169,6 +174,12 @@ def test_processes_end_with_the_process_that_started_them() -> None:
 
 
 @pytest.mark.slow
+def test_a_worker_without_the_program_that_came_later_is_named_in_one_line() -> None:
+    with open_engine("threads:1") as engine, pytest.raises(LostEngineError) as refused:
+        results([Part(unknown, ())], engine)
+    assert str(refused.value) == "executor threads: a worker cannot use attn-tui: No module named 'attn_tui'"
+
+
 def test_a_worker_that_dies_is_named_in_one_line() -> None:
     with (
         open_engine("processes:1") as engine,
