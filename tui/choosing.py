@@ -65,7 +65,8 @@ def choose_executor(app: App) -> None:
         app.pane.leave()
         app.pane.follow()
 
-    choose(app, replace(found, beyond=_typed_executor), take)
+    hints = (message("or threads:N, processes:N, dask:tcp://HOST:PORT, dask:tls://…"), message("or threads:N"))
+    choose(app, replace(found, beyond=_typed_executor, hints=hints), take)
 
 
 def _typed_executor(text: str) -> tuple[Choice, ...]:

@@ -119,6 +119,7 @@ def test_an_executor_is_chosen_from_a_list_or_typed_and_kept(text: str) -> None:
     async def script(stage: Stage) -> None:
         stage.app.action_executor()
         await stage.until(lambda: isinstance(stage.app.screen, ChoiceScreen), "the list")
+        await stage.until(lambda: "or threads:N" in stage.text, "what else may be typed")
         stage.app.screen.post_message(events.Paste(text))
         await stage.press("enter")
         await stage.until(lambda: not isinstance(stage.app.screen, ChoiceScreen), "the pane")

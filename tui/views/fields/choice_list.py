@@ -28,6 +28,8 @@ _RULED = 18  # lines from which a line separates the rows from the help
 # Returns rows for what the words of a filter mean besides, such as a formula; raises ParameterError.
 Beyond: TypeAlias = Callable[[str], Sequence[Choice]]
 
+_FORMULA = (message("or a formula: {formula}", formula="log(n)/sqrt(d)"), message("or a formula"))
+
 
 @dataclass(frozen=True)
 class ChoiceList:
@@ -40,6 +42,7 @@ class ChoiceList:
     words: str = ""  # the filter
     cursor: int = 0  # among the rows that match
     beyond: Beyond | None = None  # what a filter means that is not a row
+    hints: Sequence[str] = _FORMULA  # what that may be, the longest text first
     marked: tuple[str, ...] | None = None  # the values chosen so far; None if only one can be
     before: tuple[str, ...] = ()  # those that were marked when the list was opened
 
@@ -137,11 +140,10 @@ def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> li
 
 
 def _hint(found: ChoiceList, width: int, glyphs: Glyphs) -> str:
-    """Return that a formula can be typed where it can, as long as nothing is typed; empty if it does not fit."""
+    """Return what else can be typed, as long as nothing is typed; empty if it does not fit."""
     if found.beyond is None or found.words:
         return ""
-    hints = (message("or a formula: {formula}", formula="log(n)/sqrt(d)"), message("or a formula"))
-    said = (f" {glyphs.say(hint)}" for hint in hints)
+    said = (f" {glyphs.say(hint)}" for hint in found.hints)
     return next((hint for hint in said if cell_len(hint) < width - 1), "")
 
 
