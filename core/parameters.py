@@ -79,6 +79,10 @@ class Parameters:
         if self.against != UNSCALED:
             setting_a(self)  # or raise
 
+    def __reduce__(self) -> tuple[type[Parameters], tuple[Value, ...]]:
+        """Pickle the values alone, which are half as many bytes as with their names: every part of work has them."""
+        return Parameters, tuple(getattr(self, field.name) for field in fields(self))
+
     @property
     def setting(self) -> Setting:
         """The parameters that a scale rule's multiplier may depend on."""

@@ -83,10 +83,11 @@ def nests(p: Parameters) -> bool:
     return share_scores(p) and is_one_pass(p, [each.scale for each in settings(p)]) and p.precision == "float32"
 
 
-def cuts(p: Parameters, draws: slice) -> list[tuple[slice, slice]]:
-    """Return the slices (draws, rows) whose scores grow separately, so that each has at most MOST scores."""
+def cuts(p: Parameters, draws: slice, most_draws: int = 4096) -> list[tuple[slice, slice]]:
+    """Return the slices (draws, rows) whose scores grow separately: at most MOST scores, or rows of `most_draws`."""
     shape = tally.Shape(draws.stop - draws.start, p.n_queries, p.n_keys)
-    return [(slice(draws.start + d.start, draws.start + d.stop), rows) for d, rows in tally.blocks(shape, MOST)]
+    size = min(MOST, most_draws * shape.rows * shape.keys)
+    return [(slice(draws.start + d.start, draws.start + d.stop), rows) for d, rows in tally.blocks(shape, size)]
 
 
 def separate(

@@ -23,7 +23,7 @@ from ..statistics.merge import merge
 from ..statistics.tally import Tally
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .cost import column_seconds, nested_seconds, separate_seconds
+from .cost import column_seconds, nested_seconds, scores, separate_seconds
 from .engines import SERIAL, Engine
 from .part import Done, Part, Steps
 from .run import run
@@ -68,6 +68,8 @@ Found: TypeAlias = "tuple[int, Predicted | Tally]"
 # passes on a hundred parts a second or more.
 _PARTS = 4096
 _LEAST, _MOST = 0.25, 10.0  # seconds
+_SUMS = 10_000  # bytes of the sums of a cut's draws, with the counts of a histogram at most 25 kB
+_OF_SCORES, _OF_RULE = 192, 120  # bytes of the sums of a draw
 _GAIN = 8  # times as much as growing the scores again costs, a group measures
 
 
@@ -151,7 +153,7 @@ def parts(plan: SweepPlan) -> Iterator[Part[Found]]:
         if not _nests(plan, p):
             yield Part(measure_separate, (widths, plan.target, plan.full, plan.histograms), seconds)
             continue
-        cuts = _cuts(plan, p)
+        cuts = _cuts(plan, widths)
         if len(cuts) == 1:
             yield Part(measure_nested, (widths, plan.target, plan.histograms), seconds)
             continue
@@ -189,10 +191,20 @@ def _nests(plan: SweepPlan, p: Parameters) -> bool:
     return not plan.full and sweep.nests(p)
 
 
-def _cuts(plan: SweepPlan, p: Parameters) -> list[tuple[slice, slice]]:
-    """Return the draws and rows of each part; all in one if later draws depend on what the first find."""
-    everything = (slice(0, p.batch), slice(0, p.n_queries))
-    return [everything] if plan.target or not _nests(plan, p) else sweep.cuts(p, everything[0])
+def _cuts(plan: SweepPlan, widths: Widths) -> list[tuple[slice, slice]]:
+    """Return the draws and rows of each part; all in one if later draws depend on what the first find.
+
+    A tally has some sums of each draw, so that of a cut has few draws; if that makes cuts too short for a part, there
+    are none.
+    """
+    p = widths.parameters
+    draws, rows = slice(0, p.batch), slice(0, p.n_queries)
+    if plan.target or not _nests(plan, p) or scores(p) <= sweep.MOST:
+        return [(draws, rows)]
+    found = sweep.cuts(p, draws, max(_SUMS // (_OF_SCORES + _OF_RULE * len(widths.rules)), 1))
+    if len(found) > len(sweep.cuts(p, draws)) and _seconds(plan, widths) < _LEAST * len(found):
+        return [(draws, rows)]
+    return found
 
 
 def _families(plan: SweepPlan) -> list[Widths]:
@@ -216,7 +228,7 @@ def _groups(plan: SweepPlan) -> Iterator[Widths]:
     grain = min(max(sum(_seconds(plan, each) for each in families) / _PARTS, _LEAST), _MOST)
     for family in families:
         p, d_ks = family.parameters, family.d_ks
-        least, column = grain * len(_cuts(plan, p)), column_seconds(p, _nests(plan, p))
+        least, column = grain * len(_cuts(plan, family)), column_seconds(p, _nests(plan, p))
         own = [_point_seconds(plan, family, d_k) for d_k in d_ks]
         steps = [after - before for before, after in pairwise([0, *d_ks])]
         rest, first, spent = sum(own) + column * d_ks[-1], 0, 0.0

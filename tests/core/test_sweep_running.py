@@ -4,6 +4,7 @@ import pickle
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from attn_tui.core.lab import growing_scores, sweep
 from attn_tui.core.lab.growing_scores import GrowingScores
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics import tally
 from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
+from attn_tui.core.work.worker import perform_on_dask, versions
 from memory import peak_memory
 from sweeps import SMALL, cut_small, points
 
@@ -104,6 +107,27 @@ def test_a_tally_is_as_large_for_late_draws_as_for_the_first() -> None:
         for _, found in step.found
     ]
     assert max(sizes) <= 20_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"n_keys": 1024, "batch": 4096},
+        {"n_keys": 1024, "n_queries": 1024},
+    ],
+    ids=str,
+)
+def test_parts_and_what_they_return_are_small(change: dict[str, Any]) -> None:
+    p = replace(Parameters(), **change)
+    send = partial(perform_on_dask, versions())
+    rules = [*SCALE_RULES][:10]
+    for vary in (None, ("scale", rules)):
+        found = [*parts(sweep_plan(p, [*range(2, 40), 45, 77], vary=vary, histograms=()))]
+        assert max(len(pickle.dumps((send, part))) for part in found) <= 1000
+        one = min(found, key=lambda part: part.seconds)
+        _, [first, *_] = next(step for step in one.steps() if step[1])
+        assert len(pickle.dumps(first)) <= 25_000
 
 
 def test_many_narrow_draws_take_fewer_columns_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
