@@ -114,7 +114,12 @@ def test_mpi_gives_the_bytes_of_this_machine(capsys: Captured) -> None:
         pytest.skip("needs mpiexec")
     words = [*SMALL, "--d-k", "2,64", "--format", "json"]
     command = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", "-m", "attn_tui", *words]
-    found = subprocess.run([*command, "--executor", "mpi"], capture_output=True, timeout=PATIENCE, check=True)
+    # Open MPI refuses to run as root, and more processes than cores, unless told otherwise.
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    env = {**os.environ, **root, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    found = subprocess.run(
+        [*command, "--executor", "mpi"], capture_output=True, timeout=PATIENCE, check=True, env=env
+    )
     assert found.stdout.decode() == printed([*words, "--executor", "serial"], capsys)
     assert "no workers; start it as mpiexec" in refusal([*words, "--executor", "mpi"], capsys)
 
