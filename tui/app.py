@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import events
@@ -105,7 +105,8 @@ class AttnApp(PacedApp[int]):
         self.panes: dict[str, Pane] = {}  # those opened so far
         self.active = first_pane
         self._focus_before: Widget | None = None
-        self.history = History(AppState(parameters, {}))  # what undo restores
+        self.history = History(AppState(parameters, first_pane, self.theme, self.executor, {}))  # for undo
+        self._moused = "", 0.0  # what the mouse did last, and when
         self.greeting = False  # whether the greeting is on screen
         self.greeted = False  # whether to hide it permanently
 
@@ -177,19 +178,23 @@ class AttnApp(PacedApp[int]):
         self.action_pane(next_of(tuple(PANES), self.active, direction))
 
     def action_pane(self, name: str) -> None:
-        """Show a pane and hide the others."""
+        """Show a pane, with the focus, and hide the others; what is being typed is committed."""
+        if name != self.active and self.pane.is_typing:
+            self._note_typing()
+        self.show_pane(name)
+        self.pane.focus()
+
+    def show_pane(self, name: str) -> None:
+        """Show a pane, and hide the others."""
         if name != self.active:
             self.pane.leave()
-        self.note("the mouse")
         pane = self._opened(name)
-        self.history = self.history.showing(state_of(self))
         if not pane.is_attached:
             self.mount(pane, before=self.keys)
         self.active = name
         for other, each in self.panes.items():
             each.set_class(other != name, "hidden")
         pane.follow()
-        pane.focus()
         self.show_keys()
         self.show_status()
 
@@ -200,15 +205,24 @@ class AttnApp(PacedApp[int]):
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
         """Run an action, and note what it set, so that it can be undone."""
-        self.note("the mouse")
+        self.note_mouse()
         handled = await super().run_action(action, default_namespace, namespaces)
-        self.note(f"{self.active} {action}")
+        self.note(str(action))
         return handled
 
-    def note(self, cause: str) -> None:
+    def note(self, cause: str, at: float | None = None) -> None:
         """Note what is set now; a value that is being typed is noted once it is accepted."""
         if not self.pane.is_typing:
-            self.history = self.history.noted(state_of(self), cause, time.monotonic())
+            self.history = self.history.noted(state_of(self), cause, time.monotonic() if at is None else at)
+
+    def note_mouse(self) -> None:
+        """Note what the mouse has set since the last action, as of when it did."""
+        self.note(*self._moused)
+
+    def absorb(self, pane: Pane) -> None:
+        """Note what a pane shows now without a step, because no one set it."""
+        present = self.history.present
+        self.history = self.history.showing(replace(present, panes={**present.panes, pane.NAME: pane.undo_state}))
 
     def action_undo(self) -> None:
         """Restore what stood before the last change."""
@@ -221,8 +235,9 @@ class AttnApp(PacedApp[int]):
         restore(self, self.history.redone(), message("Nothing to redo."))
 
     def _note_typing(self) -> None:
+        """Commit what is being typed, and note it; the guess of a question is kept as it is."""
         self.pane.end_typing()
-        self.note("typing")
+        self.history = self.history.noted(state_of(self), "typing", time.monotonic())
 
     def action_help(self) -> None:
         """Explain what has the focus, and show all keys that work there."""
@@ -325,7 +340,8 @@ class AttnApp(PacedApp[int]):
         if isinstance(event, events.MouseUp) and not event.is_forwarded and self.screen.selections:
             self.screen.suppress_click()  # what was dragged over is copied, and nothing else
         if isinstance(event, (events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)):
-            self.note(type(event).__name__)
+            self.note_mouse()
+            self._moused = f"{type(event).__name__} at {event.y}", time.monotonic()
         await super().on_event(event)
 
     def _is_over_a_widget(self, event: events.MouseEvent) -> bool:

@@ -17,10 +17,13 @@ from .views.lines import Line
 
 @dataclass(frozen=True)
 class AppState:
-    """What undo restores: the parameters, and what each opened pane keeps."""
+    """What undo restores: the parameters, the pane on screen, the theme, the executor, and what each pane keeps."""
 
     parameters: Parameters
-    panes: Mapping[str, object]
+    active: str
+    theme: str
+    executor: str
+    panes: Mapping[str, object]  # of those opened so far
 
 
 class App(Host, Protocol):
@@ -30,6 +33,7 @@ class App(Host, Protocol):
     panes: dict[str, Pane]  # those opened so far
     settings: Settings
     executor: str  # where long work is done
+    theme: str
     history: History[AppState]
 
     @property
@@ -46,8 +50,16 @@ class App(Host, Protocol):
         """Show a pane."""
         ...
 
+    def show_pane(self, name: str) -> None:
+        """Show a pane, and leave the focus where it is."""
+        ...
+
     def note(self, cause: str) -> None:
         """Note what is set now, for undo."""
+        ...
+
+    def note_mouse(self) -> None:
+        """Note what the mouse has set since the last action."""
         ...
 
     def show_notice(self, write: Callable[[int], Sequence[Line]]) -> None:

@@ -18,7 +18,7 @@ def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object])
 
     def chosen(values: tuple[str, ...] | None) -> None:
         if values is not None:
-            app.note("the mouse")
+            app.note_mouse()
             take(values)
             app.note(message("choose {title}", title=found.title))
 
@@ -60,13 +60,16 @@ def choose_executor(app: App) -> None:
     own = () if app.executor in [row.value for row in _EXECUTORS] else _typed_executor(app.executor)
     found = ChoiceList.at(message("executor: where long work is done"), (*_EXECUTORS, *own), app.executor)
 
-    def take(values: Sequence[str]) -> None:
-        app.executor = app.engine.executor = values[0]
-        app.pane.leave()
-        app.pane.follow()
-
     hints = (message("or threads:N, processes:N, dask:tcp://HOST:PORT, dask:tls://…"), message("or threads:N"))
-    choose(app, replace(found, beyond=_typed_executor, hints=hints), take)
+    listed = replace(found, beyond=_typed_executor, hints=hints)
+    choose(app, listed, lambda values: use_executor(app, values[0]))
+
+
+def use_executor(app: App, name: str) -> None:
+    """Do long work there from now on, also what the pane on screen waits for."""
+    app.executor = app.engine.executor = name
+    app.pane.leave()
+    app.pane.follow()
 
 
 def _typed_executor(text: str) -> tuple[Choice, ...]:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from .app_protocol import App, AppState
+from .choosing import use_executor
 from .history import History
 
 
 def state_of(app: App) -> AppState:
     """Return what is set now."""
-    return AppState(app.parameters, {name: pane.undo_state for name, pane in app.panes.items()})
+    kept = {name: pane.undo_state for name, pane in app.panes.items()}
+    return AppState(app.parameters, app.active, app.theme, app.executor, kept)
 
 
 def restore(app: App, history: History[AppState], otherwise: str) -> None:
-    """Restore the present of a history, and show the pane that changes; if it is the app's own, say `otherwise`."""
+    """Restore the present of a history, with the pane that was on screen; if it is the app's own, say `otherwise`."""
     if history is app.history:
         app.say(otherwise)
         return
     past = history.present
-    moved = [name for name, state in past.panes.items() if state != app.panes[name].undo_state]
-    for name in moved:
-        app.panes[name].restore_state(past.panes[name])
-    same = past.parameters == app.parameters
-    app.parameters, app.as_left = past.parameters, app.as_left and same
+    for name, state in past.panes.items():
+        if state != app.panes[name].undo_state:
+            app.panes[name].restore_state(state)
+    app.as_left = app.as_left and past.parameters == app.parameters
+    app.parameters, app.theme = past.parameters, past.theme
+    if past.executor != app.executor:
+        use_executor(app, past.executor)
+    moved = past.active != app.active
+    app.show_pane(past.active)
     app.history = history.showing(state_of(app))
-    if same and moved and app.active not in moved:
-        app.action_pane(moved[0])
-    else:
-        app.pane.follow()
-        app.show_status()
+    focused = app.screen.focused
+    if moved or focused is None or not focused.focusable:
+        app.screen.set_focus(app.pane)  # the pane itself, not a field, where the next `u` would be typed

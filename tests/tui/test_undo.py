@@ -2,17 +2,21 @@
 
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from attn_tui.core.parameters import Parameters
+from attn_tui.tui.choosing import use_executor
 from attn_tui.tui.history import LONGEST, TOGETHER, History
 from attn_tui.tui.keymap import all_commands
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from stage import SMALL, Stage, played, untested_claims
+from attn_tui.tui.terminal.themes import LIGHT
+from stage import SMALL, Stage, capture_file, played, some_heads, untested_claims
+from textual import events
 
 # The history itself
 
@@ -111,9 +115,11 @@ async def test_scores_are_restored_with_the_pane_that_shows_them(stage: Stage) -
     assert (stage.app.active, stage.asked) == ("Lab", SMALL)
     await stage.press("u")
     assert stage.app.active == "Softmax"
+    await stage.press("u")
     assert len(pane.example.scores) == len(before.scores)
     await stage.press("u", "u")
     assert pane.example == before
+    assert stage.app.active == "Softmax"
     await stage.until(lambda: pane.is_current)
     await stage.press("ctrl+r")
     assert pane.example.scores[0] == before.scores[0] + 1
@@ -123,12 +129,72 @@ async def test_scores_are_restored_with_the_pane_that_shows_them(stage: Stage) -
 async def test_what_enter_carries_to_the_lab_is_undone(stage: Stage) -> None:
     pane = await stage.opened(SweepPane)
     statistic = pane.plot.statistic
-    await stage.press("m", "s", "enter", "u")
-    assert stage.app.active == "Lab"
-    assert stage.asked == SMALL
+    await stage.press("m", "s", "enter", "c", "u")
+    assert (stage.app.active, stage.asked) == ("Lab", replace(SMALL, scale="d_k"))
     await stage.press("u")
     assert stage.app.active == "Sweep"
+    await stage.press("u")
+    assert stage.asked == SMALL
+    assert pane.plot.statistic is not statistic
+    await stage.press("u")
     assert pane.plot.statistic is statistic
+
+
+@played()
+async def test_changes_of_pane_theme_and_executor_are_steps(stage: Stage) -> None:
+    app = stage.app
+    theme = app.theme
+    await stage.press("8", ">")
+    app.theme = LIGHT.name
+    await stage.press("<")
+    use_executor(app, "serial")
+    await stage.press("s", "u", "u")
+    assert (app.executor, app.active) == ("threads", "Lab")
+    await stage.press("u")
+    assert (app.theme, app.active) == (LIGHT.name, "Sweep")
+    await stage.press("u")
+    assert (app.theme, app.active) == (theme, "Sweep")
+    await stage.press("u")
+    assert (app.active, stage.asked.d_k) == ("Lab", 8)
+    await stage.press("u")
+    assert stage.asked == SMALL
+    await stage.press(*["ctrl+r"] * 6)
+    assert (app.theme, app.executor, stage.asked) == (LIGHT.name, "serial", replace(SMALL, d_k=8, scale="d_k"))
+
+
+@played(settled=True)
+async def test_a_turn_of_the_wheel_is_one_step(stage: Stage) -> None:
+    x, y = stage.panel.content_region.offset
+    for row in (2, 2, 2, 3, 3):
+        at = x, y + row
+        wheel = events.MouseScrollUp(None, *at, 0, 0, 0, False, False, False, screen_x=at[0], screen_y=at[1])
+        stage.app.post_message(wheel)
+        await stage.answered()
+    assert (stage.asked.d_k, stage.asked.n_keys) == (512, 64)
+    await stage.press("u")
+    assert (stage.asked.d_k, stage.asked.n_keys) == (512, 16)
+    await stage.press("u")
+    assert stage.asked == SMALL
+
+
+@played()
+async def test_a_file_and_what_capture_showed_of_the_one_before_are_restored(stage: Stage, tmp_path: Path) -> None:
+    pane = await stage.head()
+    await stage.press("o", "v", "down")
+    before = pane.undo_state
+    stage.app.to_capture(capture_file(tmp_path, some_heads()), (0, 2), None, "Watch")
+    stage.app.note("open")
+    await stage.at_rest()
+    after = pane.undo_state
+    assert after != before
+    for key, state in (("u", before), ("ctrl+r", after), ("u", before)):
+        await stage.press(key)
+        await stage.at_rest()
+        assert pane.undo_state == state
+        assert pane.is_current
+    await stage.press("u", "u", "u")
+    await stage.at_rest()
+    assert (pane.map.cursor, pane.shown, pane.order) == ((0, 0), "attention", 0)
 
 
 @pytest.mark.slow
@@ -143,15 +209,13 @@ async def test_nothing_that_a_key_sets_is_beyond_undo(
     await stage.at_rest()
     first = state(stage)
     keys = [
-        key
-        for command in all_commands()
-        if command.place == name and command.name and not command.name.endswith(("to_lab", "read_again", "again"))
-        for key in command.keys.split(",")
+        key for command in all_commands() if command.place == name and command.name for key in command.keys.split(",")
     ]
     chance = random.Random(name)
     for key in chance.choices([*keys, "5"], k=60):
         await stage.press(key)
-    await stage.press("escape")
+    await stage.press("escape", "escape", "escape")
+    await stage.at_rest()
     last = state(stage)
     for _ in range(200):
         await stage.press("u")

@@ -70,6 +70,10 @@ class Host(Protocol):
         """Show the pane with this name, and in it the item with this name."""
         ...
 
+    def absorb(self, pane: Pane) -> None:
+        """Note what undo restores of a pane, which an answer changed, without a step."""
+        ...
+
     def show_status(self) -> None:
         """Show the pane's status in the top bar again."""
         ...
@@ -216,7 +220,10 @@ class Pane(Container, can_focus=True):
             raise EngineError.of(message.answer)
         if isinstance(message.answer, Progress):
             self.pace = message.answer.pace
+        before = self.undo_state
         self.show_answer(message.request, message.answer)
+        if self.undo_state != before:
+            self.host.absorb(self)
 
     def show_answer(self, request: Request, answer: object) -> None:
         """Show an answer of the engine, which may belong to a replaced request or be partial."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
 from textual.binding import Binding, BindingType
 
@@ -21,8 +21,8 @@ from ...views.results.table import Contents
 from ..pane import Host
 from .arrangement import Part
 from .command import capture_line, next_rule
-from .parts import AttentionBars, AttentionMatrix
-from .ranking.selecting import RankedHeads
+from .parts import AttentionBars, AttentionMatrix, MatrixPlace
+from .ranking.selecting import RankedHeads, RankedState
 from .requests import (
     ComparedHeads,
     CompareHeads,
@@ -36,6 +36,7 @@ from .requests import (
     ShowMatrix,
     ShowRow,
 )
+from .shown import ViewState
 from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ _KEYS_OF_PART: Mapping[Part, tuple[Key, ...]] = {  # shown before the others whi
     "results": (("↑↓", "row"), ("Esc", "back")),
     "replay": (("↑↓", "scroll"), ("Esc", "back")),
 }
+UndoState: TypeAlias = tuple[RankedState, tuple[str, str], ViewState, MatrixPlace]
 _ASKING: tuple[Key, ...] = (("Enter", "accept"), ("Esc", "cancel"))  # everything else types
 
 
@@ -249,13 +251,16 @@ class CapturePane(RankedHeads):
             self.ask(CompareHeads(self.file, self.baseline))
 
     @property
-    def undo_state(self) -> tuple[str, str, Statistic, tuple[int, int]]:
-        return self.against, self.rule, self.map.statistic, self.map.cursor
+    def undo_state(self) -> UndoState:
+        ranked = self.file, self.source, self.baseline, self.map.statistic, self.order, self.map.cursor
+        return ranked, (self.against, self.rule), self.view_state, self.matrix.place
 
-    def restore_state(self, state: tuple[str, str, Statistic, tuple[int, int]]) -> None:
-        self.against, self.rule, self.map.statistic, self.map.cursor = state
-        self.map.redraw()
-        self.rank()
+    def restore_state(self, state: UndoState) -> None:
+        ranked, (self.against, self.rule), shown, place = state
+        self.restore_ranked(*ranked)
+        self.restore_view(*shown)
+        self.matrix.restore(place, None if self.map.capture is None else self.map.capture.layers[self.map.cursor[0]])
+        self._measured = None  # `follow` asks again for everything that is shown
 
     def on_head_map_widget_moved(self, event: HeadMapWidget.Moved) -> None:
         event.stop()

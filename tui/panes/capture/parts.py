@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ....core.diagnosis.heads.results import AttentionRow, Matrix
 
 _PAGE = 8
+MatrixPlace: TypeAlias = tuple[int, tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
 class HeadList(LinesWidget, can_focus=True):
@@ -151,6 +152,16 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         self.source, self.head, self.tokens = layer, head, tokens
         self.dim(True)
         self.redraw()
+
+    @property
+    def place(self) -> MatrixPlace:
+        """The text, the cursor and the part shown, which undo restores."""
+        return self.text, self.cursor, self.queries, self.keys
+
+    def restore(self, place: MatrixPlace, layer: Layer | None) -> None:
+        """Restore a place, of a head in this layer; its matrix is requested again."""
+        self.source = layer
+        self.text, self.cursor, self.queries, self.keys = place
 
     def show(self, matrix: Matrix) -> None:
         """Show a matrix, unless it is of another part or head."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,7 +15,7 @@ from ....core.field import next_of
 from ...views.bars import NARROW
 from ...views.results.table import Contents
 from ...widgets.placed import PLACED
-from ...widgets.results import Results
+from ...widgets.results import Results, View
 from ..pane import Host, Pane
 from .arrangement import PaneView, Part, arrangement
 from .parts import AttentionBars, AttentionMatrix, HeadList
@@ -25,6 +26,7 @@ from .widget import HeadMapWidget
 _VIEWS: Mapping[Part, PaneView] = {
     "list": "attention", "matrix": "attention", "row": "attention", "results": "statistics", "replay": "replay",
 }  # fmt: skip
+ViewState: TypeAlias = tuple[PaneView, View]
 _NEXT: Mapping[PaneView, PaneView] = {"attention": "statistics", "statistics": "replay", "replay": "attention"}
 
 
@@ -119,6 +121,19 @@ class ShownParts(Pane):
         else:
             self.chosen = _NEXT[self.chosen]
             self.results.first_view()
+            self.front = "map"
+        self.show_parts()
+
+    @property
+    def view_state(self) -> ViewState:
+        """The view, and what is shown of the statistics, which undo restores."""
+        return self.chosen, self.results.view
+
+    def restore_view(self, view: PaneView, statistics: View) -> None:
+        """Restore what undo keeps of the views; a narrow screen shows the map if its part is of another view."""
+        self.chosen = view
+        self.results.turn(statistics)
+        if _VIEWS.get(self.front, view) != view:
             self.front = "map"
         self.show_parts()
 

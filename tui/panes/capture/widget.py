@@ -68,8 +68,7 @@ class HeadMapWidget(LinesWidget):
         self.capture = capture
         for known in (self.measured, self.explained, self.rough, self.compared):
             known.clear()
-        layer = min(self.cursor[0], len(capture.layers) - 1)
-        self.cursor = (layer, min(self.cursor[1], capture.layers[layer].heads - 1))
+        self.select(*self.cursor)
         if self.statistic not in self.choices:
             self.statistic = STATISTIC["freezing_ratio"]
         self.redraw()
@@ -177,13 +176,19 @@ class HeadMapWidget(LinesWidget):
         """Move the cursor, at most to the edges of the map."""
         if self.capture is None:
             return
-        layers = self.capture.layers
-        layer = min(max(self.cursor[0] + down, 0), len(layers) - 1)
-        head = min(max(self.cursor[1] + right, 0), layers[layer].heads - 1)
-        if (layer, head) != self.cursor:
-            self.cursor = (layer, head)
+        before = self.cursor
+        self.select(before[0] + down, before[1] + right)
+        if self.cursor != before:
             self.redraw()
             self.post_message(self.Moved())
+
+    def select(self, layer: int, head: int) -> None:
+        """Put the cursor on a head, or on the nearest one that exists."""
+        if self.capture is not None:
+            layers = self.capture.layers
+            layer = min(max(layer, 0), len(layers) - 1)
+            head = min(max(head, 0), layers[layer].heads - 1)
+        self.cursor = (layer, head)
 
     async def on_click(self, event: events.Click) -> None:
         if self.capture is None:

@@ -106,6 +106,14 @@ class ClaimsPane(TwoParts):
         event.stop()
         self._show()
 
+    @property
+    def undo_state(self) -> int:
+        return self.claims.cursor
+
+    def restore_state(self, state: int) -> None:
+        self.claims.move(state - self.claims.cursor)
+        self._show()
+
     def action_move(self, step: int) -> None:
         self.claims.move(step)
         self._show()

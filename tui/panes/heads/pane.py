@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual.binding import Binding, BindingType
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
 
+UndoState: TypeAlias = tuple[Preset | None, str, Mapping[str, object]]
 _STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: the default layer, of no model
 
 
@@ -152,11 +153,11 @@ class HeadsPane(TwoParts):
         self._show()
 
     @property
-    def undo_state(self) -> tuple[Preset | None, tuple[tuple[str, object], ...]]:
-        return self.preset, tuple(self.shape.values.items())
+    def undo_state(self) -> UndoState:
+        return self.preset, self.shape.cursor, dict(self.shape.values)
 
-    def restore_state(self, state: tuple[Preset | None, tuple[tuple[str, object], ...]]) -> None:
-        self.preset, values = state
+    def restore_state(self, state: UndoState) -> None:
+        self.preset, self.shape.cursor, values = state
         self.shape.values = dict(values)
 
     def action_reset(self) -> None:

@@ -256,11 +256,13 @@ class LabPane(TwoParts, SteppingPane):
         return self.KEYS
 
     @property
-    def undo_state(self) -> View:
-        return self.results.view
+    def undo_state(self) -> tuple[View, int]:
+        return self.results.view, self.results.table.turn
 
-    def restore_state(self, state: View) -> None:
-        self.results.turn(state)
+    def restore_state(self, state: tuple[View, int]) -> None:
+        view, self.results.table.turn = state
+        self.results.turn(view)
+        self.results.table.redraw()
 
     def statuses(self) -> Sequence[Line]:
         forms = super().statuses()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
@@ -39,6 +39,8 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Backspace", "erase, back"), ("?", "help"), (">", "next pane"), ("PgUp PgDn", "scroll"),
 )  # fmt: skip
 _TO_FIELD = ("Tab", "type a guess")
+# What undo restores: the item, what the user did with each, and those that were answered.
+UndoState: TypeAlias = tuple[int, Mapping[str, Attempt], frozenset[str]]
 _BESIDE = 100  # screens from this width show the list beside the text
 _ROOMY = 170  # screens from this width show every question in full
 
@@ -147,6 +149,14 @@ class LearnPane(TwoParts):
     @property
     def is_typing(self) -> bool:
         return bool(self.attempt.text) and not self.attempt.stage
+
+    @property
+    def undo_state(self) -> UndoState:
+        return self.at, dict(self.attempts), frozenset(self.done)
+
+    def restore_state(self, state: UndoState) -> None:
+        self.at, attempts, done = state
+        self.attempts, self.done = dict(attempts), {*done}
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:

@@ -264,11 +264,11 @@ class RulesPane(TypingPane):
         super().set_parameters(parameters)
 
     @property
-    def undo_state(self) -> tuple[Order, View, int]:
-        return self.order, self.view, self._first_column
+    def undo_state(self) -> tuple[Order, View, int, str]:
+        return self.order, self.view, self._first_column, self.cursor
 
-    def restore_state(self, state: tuple[Order, View, int]) -> None:
-        self.order, self.view, self._first_column = state
+    def restore_state(self, state: tuple[Order, View, int, str]) -> None:
+        self.order, self.view, self._first_column, self.cursor = state
         self._sort()
 
     # Actions

@@ -245,12 +245,12 @@ class SoftmaxPane(SteppingPane):
     # Undo
 
     @property
-    def undo_state(self) -> Example:
-        return self.example
+    def undo_state(self) -> tuple[Example, int]:
+        return self.example, self.editing.at
 
-    def restore_state(self, state: Example) -> None:
-        self.example = state
-        self.editing = Editing(min(self.editing.at, len(state.scores) - 1))
+    def restore_state(self, state: tuple[Example, int]) -> None:
+        self.example, at = state
+        self.editing = Editing(at)
 
     # Changing all scores and parameters
 

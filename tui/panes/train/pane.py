@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ....core.export.training import Ended
 
 _CACHED = 12  # races whose curves are kept, so that undo shows them at once
-UndoState: TypeAlias = tuple[Race, str, frozenset[str]]
+UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]
 
 
 class TrainPane(TwoParts):
@@ -186,10 +186,10 @@ class TrainPane(TwoParts):
 
     @property
     def undo_state(self) -> UndoState:
-        return self.race, self.curves.quantity.name, self.curves.other_axis
+        return self.race, self.settings.cursor, self.curves.quantity.name, self.curves.other_axis
 
     def restore_state(self, state: UndoState) -> None:
-        self.settings.race, name, self.curves.other_axis = state
+        self.settings.race, self.settings.cursor, name, self.curves.other_axis = state
         self.curves.quantity = next(each for each in QUANTITIES if each.name == name)
 
     def take_race(self, race: Race) -> None:

@@ -145,7 +145,7 @@ class WatchPane(TwoParts):
         self.map.statistic, self.at, self.baseline, cursor = state
         if cursor is None and self.shown is not None:  # of a time before the run was read
             cursor = self._worst(self.shown)
-        self.map.cursor = self.ranking.cursor = cursor or (0, 0)
+        self._choose(*(cursor or (0, 0)))
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
@@ -182,8 +182,7 @@ class WatchPane(TwoParts):
             self.map.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
         if self.map.statistic not in shown.values:
             self.map.statistic = next(iter(shown.values))
-        layer = min(self.map.cursor[0], len(shown.heads) - 1)
-        self._choose(layer, min(self.map.cursor[1], shown.heads[layer] - 1))
+        self._choose(*self.map.cursor)
         self.host.show_status()
         if self.at is None:
             over = frozenset((each.layer, each.head) for each in shown.ranked if each.over)
@@ -198,6 +197,10 @@ class WatchPane(TwoParts):
             self._over = over
 
     def _choose(self, layer: int, head: int) -> None:
+        """Select a head, or the last one of a run with fewer."""
+        if self.shown is not None:
+            layer = min(layer, len(self.shown.heads) - 1)
+            head = min(head, self.shown.heads[layer] - 1)
         self.map.cursor = self.ranking.cursor = (layer, head)
         self.map.redraw()
         self.ranking.redraw()

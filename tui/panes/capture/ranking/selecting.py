@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from .....core.diagnosis.comparing.results import Comparison
 from .....core.diagnosis.heads.summary import file_summary
 from .....core.field import next_of
 from .....core.message import message
-from .....core.statistics.catalogue import STATISTIC
+from .....core.statistics.catalogue import STATISTIC, Statistic
 from ...pane import Host
 from ..parts import HeadList
 from ..requests import ComparedHeads, CompareHeads, OpenCapture
@@ -17,6 +18,9 @@ from ..shown import ShownParts
 from ..verdict_line import VerdictLine
 from ..widget import CHANGE
 from .finding import ORDERS, change_words, find, ranked
+
+# What undo restores: file, pane that opened it, baseline, statistic, order, head.
+RankedState: TypeAlias = tuple[OpenCapture, str, Path | None, Statistic, int, tuple[int, int]]
 
 
 class RankedHeads(ShownParts):
@@ -33,11 +37,38 @@ class RankedHeads(ShownParts):
 
     def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
         """Open a file with the cursor on a head, and compare it with a baseline; `follow` asks for it."""
-        self.file, self.source = OpenCapture(path), source
+        self.source = source
+        self.open_file(OpenCapture(path), place, baseline)
+
+    def open_file(self, file: OpenCapture, place: tuple[int, int], baseline: Path | None) -> None:
+        """Show another file; `follow` asks for it."""
+        self.file = file
         self.map.capture, self.map.cursor = None, place
         self._forget_baseline(baseline)
         self.set_problem("")
-        self.verdict.show(message("Opening {name}.", name=path.name))
+        name = "the sample" if file.path is None else file.path.name
+        self.verdict.show(message("Opening {name}.", name=name))
+
+    def restore_ranked(
+        self,
+        file: OpenCapture,
+        source: str,
+        baseline: Path | None,
+        statistic: Statistic,
+        order: int,
+        cursor: tuple[int, int],
+    ) -> None:
+        """Restore what undo keeps of the file and its heads."""
+        self.source = source
+        if file != self.file:
+            self.open_file(file, cursor, baseline)
+        elif baseline != self.baseline:
+            self._compare_with(baseline)
+        self.map.select(*cursor)
+        self.map.statistic, self.order = statistic, order
+        self.map.redraw()
+        self.rank()
+        self.say_verdict()
 
     def rank(self) -> None:
         """Sort the list of heads."""
