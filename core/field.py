@@ -74,6 +74,8 @@ class Field:
         text = text.strip()
         value: Value
         try:
+            if self.kind in ("integer", "real") and (not text.isascii() or "_" in text):
+                raise self.refused(text)  # Python reads ４２ and 1_000; neither is a number elsewhere
             if self.kind == "integer":
                 value = int(text)
             elif self.kind == "real":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual import events
+from textual.actions import SkipAction
 from textual.containers import Container
 from textual.message import Message
 
@@ -23,6 +25,7 @@ from ..views.bars import Key, parameters_status, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 from ..widgets.lines import LinesWidget
+from ..widgets.typing import pasted_line
 
 if TYPE_CHECKING:
     from ...core.export.code.program import Dialect
@@ -150,6 +153,17 @@ class Pane(Container, can_focus=True):
     def is_typing(self) -> bool:
         """Whether a value is being typed."""
         return False
+
+    def action_type(self, character: str) -> None:
+        """Type into the value at hand; raises SkipAction where there is none, as in panes that do not define this."""
+        raise SkipAction
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Type the first line of what is pasted into the value at hand, if there is one."""
+        line = pasted_line(event)
+        with suppress(SkipAction):
+            if line:
+                self.action_type(line)
 
     def end_typing(self) -> None:
         """Commit what is being typed; a refused text is dropped."""

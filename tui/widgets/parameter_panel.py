@@ -16,7 +16,7 @@ from ..views.fields.entry import CHARACTERS, Editing, typed
 from ..views.fields.panel import applicable, field_rows, panel_lines
 from ..views.lines import Line
 from .lines import LinesWidget
-from .typing import typed_beyond_ascii, typing
+from .typing import pasted_line, typed_beyond_ascii, typing
 
 
 class ParameterPanel(LinesWidget, can_focus=True):
@@ -156,6 +156,12 @@ class ParameterPanel(LinesWidget, can_focus=True):
         if character and self.field.kind in ("choice", "setting"):
             event.stop()
             self.action_type(character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        line = pasted_line(event)
+        if line:
+            self.action_type(line)
 
     def on_click(self, event: events.Click) -> None:
         place, field = self.place_of(event), self._field_at(event)

@@ -24,6 +24,11 @@ def typing(characters: Iterable[str], words: str = "type") -> list[BindingType]:
     return [Binding(_NAMES.get(c, c), f"type('{c}')", words) for c in characters]
 
 
+def pasted_line(event: events.Paste) -> str:
+    """Return the printable characters of the first line that is not blank."""
+    return "".join(filter(str.isprintable, event.text.strip().partition("\n")[0]))
+
+
 def typed_beyond_ascii(event: events.Key) -> str:
     """Return a typed character that no binding is for, such as √ or 零; empty if the key is not one.
 

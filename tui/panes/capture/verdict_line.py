@@ -14,6 +14,7 @@ from ...language.cells import cells
 from ...views.fields.draft import LONGEST_PATH, Draft, edited
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...widgets.lines import LinesWidget
+from ...widgets.typing import pasted_line
 
 Question: TypeAlias = Literal["find", "baseline"]
 
@@ -99,6 +100,13 @@ class VerdictLine(LinesWidget):
             self.redraw()
         elif (changed := edited(self.draft, event.key)) is not None:
             self.draft, self.objection = changed, ""
+            self.redraw()
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        if self.draft is not None:
+            pasted = self.draft.typed(pasted_line(event)[: LONGEST_PATH - len(self.draft.text)])
+            self.draft, self.objection = pasted, ""
             self.redraw()
 
     def focus_changed(self) -> None:

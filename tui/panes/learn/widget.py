@@ -17,7 +17,7 @@ from ...views.border import Thumb
 from ...views.lines import Line, ends, fitted
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
-from ...widgets.typing import typed_beyond_ascii, typing
+from ...widgets.typing import pasted_line, typed_beyond_ascii, typing
 from .items import ITEMS, SECTIONS, Attempt, Found, count
 from .screen import CURSOR, item_lines
 
@@ -152,8 +152,7 @@ class ItemText(ScrolledLines):
         """Type the first line of what is pasted."""
         if self.has_focus:
             event.stop()
-            text = self.attempt.text + "".join(filter(str.isprintable, event.text.strip().partition("\n")[0]))
-            self.post_message(self.Typed(text[:LONGEST]))
+            self.post_message(self.Typed((self.attempt.text + pasted_line(event))[:LONGEST]))
 
     def action_erase(self) -> None:
         """Erase the last character; of an empty field, leave the key to the pane."""
