@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
+from ..core.attention.cost import SHAPE_FIELDS
 from ..core.errors import ParameterError
 from ..core.field import Field
 from ..core.message import joined, message
 from ..core.parameters import FIELDS, Parameters, Value
 from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
+from ..core.training.settings import RACE_FIELDS
 from .app_protocol import App
 from .panes.catalogue import PANES
 from .panes.lists import choose_value
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from .panes.heads.pane import HeadsPane
     from .panes.lab.pane import LabPane
     from .panes.sweep.pane import SweepPane
+    from .panes.train.pane import TrainPane
 
 _OF_PARAMETERS = ("Lab", "Sweep", "Softmax", "Rules")  # panes that show what the parameters give
 
@@ -39,10 +42,12 @@ def offers(app: App, claims: Iterable[Claim]) -> list[Offer]:
     """Return everything that can be found by its name, other than commands."""
     found = pane_offers(app)
     found += [_parameter(app, field) for field in FIELDS]
+    found += [_setting(app, "Heads", field) for field in SHAPE_FIELDS]
+    found += [_setting(app, "Train", field) for field in RACE_FIELDS]
     found += [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
     found += [_model(app, row) for row in model_choices()]
     found += [_statistic(app, statistic) for statistic in STATISTICS]
-    return [*found, *(_claim(app, claim) for claim in claims)]
+    return [*found, _language(app), *(_claim(app, claim) for claim in claims)]
 
 
 def pane_offers(app: App) -> list[Offer]:
@@ -84,6 +89,31 @@ def _edit(app: App, field: Field) -> None:
     else:
         app.action_pane("Lab")
         cast("LabPane", app.pane).go_to_field(field.name)
+
+
+def _setting(app: App, place: Literal["Heads", "Train"], field: Field) -> Offer:
+    """Return the offer to go to a field of a pane that has its own."""
+    row = Choice(
+        field.label,
+        joined([place, message("set {label}", label=field.label)], ": "),
+        help=message("Show its field in {place}. {help}", place=place, help=_sentence(app, field.help)),
+        words=(field.name, field.symbol, field.label, *SYNONYMS.get(field.name, ())),
+        also=field.help,
+    )
+    return Offer(row, lambda: _go_to_field(app, place, field.name))
+
+
+def _go_to_field(app: App, place: str, name: str) -> None:
+    app.action_pane(place)
+    cast("HeadsPane | TrainPane", app.pane).go_to_field(name)
+    app.note("palette")
+
+
+def _language(app: App) -> Offer:
+    """Return the offer that says how the language is chosen."""
+    how = message("The app starts in the language of --lang zh, or of lang in the settings file: zh, en or auto.")
+    row = Choice("language", message("language"), help=how, words=SYNONYMS["language"])
+    return Offer(row, lambda: app.say(how))
 
 
 def _choice(app: App, field: Field, row: Choice) -> Offer:

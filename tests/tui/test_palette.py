@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
+from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.keymap import EVERYWHERE, all_commands
 from attn_tui.tui.palette import Actions
 from attn_tui.tui.panes.capture.pane import CapturePane
@@ -18,6 +20,7 @@ from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
@@ -89,6 +92,10 @@ async def test_everything_is_found_by_its_name(stage: Stage) -> None:
             assert any(title.startswith(f"{field.label} ") for title in (await titles(stage, value))[:6]), value
     for rule in SCALE_RULES.values():
         assert f"scale {rule.name}" in (await titles(stage, rule.formula)), rule
+    for pane, fields in (("Heads", SHAPE_FIELDS), ("Train", RACE_FIELDS)):
+        for field in fields:
+            for name in (field.label, field.name):
+                assert f"{pane}: set {field.label}" in await titles(stage, name), name
     for statistic in STATISTICS:
         for name in (statistic.label, statistic.name):
             assert f"statistic {statistic.label}" in (await titles(stage, name))[:6], name
@@ -124,6 +131,18 @@ async def test_everything_is_found_by_its_name(stage: Stage) -> None:
         ("csv", "export the picture or the numbers to a file"),
         ("tutorial", "Learn pane"),
         ("xyzzyq", None),
+        ("dark theme", "colours: choose a theme"),
+        ("chinese", "language"),
+        ("exit", "quit"),
+        ("dask", "executor: where long work is done"),
+        ("baseline", "Capture: compare with another capture"),
+        ("a versus b", "set against"),
+        ("1/sqrt(d)", "scale sqrt_d_k"),
+        ("log n", "scale ssmax"),
+        ("number of heads", "Heads: set heads"),
+        ("learning rate", "Train: set learning rate"),
+        ("vanishing gradients", "statistic dead rows"),
+        ("entorpy", "statistic entropy"),
         ("undo", "undo"),
         ("quit", "quit"),
     ],
@@ -248,6 +267,22 @@ async def test_a_statistic_is_shown_where_the_user_is_if_that_pane_has_it(stage:
     await choose(stage, f"statistic {optional.label}")
     assert stage.app.active == "Lab"
     await stage.until(lambda: stage.table.statistic is optional or stage.app.notice.display)
+
+
+@played()
+async def test_a_setting_of_heads_and_train_is_edited_in_its_field(stage: Stage) -> None:
+    await choose(stage, "d_model")
+    heads = stage.app.pane
+    assert isinstance(heads, HeadsPane)
+    await stage.press(*"4096", "enter")
+    assert heads.shape.values["d_model"] == 4096
+    await choose(stage, "warm-up")
+    train = stage.app.pane
+    assert isinstance(train, TrainPane)
+    await stage.press(*"20", "enter")
+    assert train.race.warm_up == 20
+    await choose(stage, "chinese")
+    assert "--lang zh" in stage.words(stage.app.notice)
 
 
 @played(first_pane="Heads")

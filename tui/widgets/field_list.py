@@ -55,11 +55,15 @@ class FieldList(LinesWidget):
         """The field with the cursor."""
         return self.fields[self.cursor]
 
+    def go_to(self, name: str) -> None:
+        """Put the cursor on the field with this name."""
+        self.finish()
+        self.cursor = name
+
     def move(self, step: int) -> None:
         """Move the cursor, at most to the first or last field."""
-        self.finish()
         names = [*self.fields]
-        self.cursor = names[min(max(names.index(self.cursor) + step, 0), len(names) - 1)]
+        self.go_to(names[min(max(names.index(self.cursor) + step, 0), len(names) - 1)])
 
     def step(self, direction: Literal[-1, 1]) -> None:
         """Step the field with the cursor as its declaration says."""
@@ -113,6 +117,5 @@ class FieldList(LinesWidget):
         field = self.rows[y] if 0 <= y < len(self.rows) else None
         if field is None:
             return False
-        self.finish()
-        self.cursor = field.name
+        self.go_to(field.name)
         return True

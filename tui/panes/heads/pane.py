@@ -110,6 +110,12 @@ class HeadsPane(TwoParts):
             return f"heads-{self.preset.name}"
         return f"heads-d{self.shape.values['d_model']}-h{self.shape.values['heads']}"
 
+    def go_to_field(self, name: str) -> None:
+        """Put the cursor on the field with this name."""
+        self.bring(self.shape)
+        self.shape.go_to(name)
+        self._show()
+
     def action_move(self, step: int) -> None:
         self.shape.move(step)
         self._show()

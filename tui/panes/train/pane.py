@@ -199,6 +199,12 @@ class TrainPane(TwoParts):
 
     # Keys
 
+    def go_to_field(self, name: str) -> None:
+        """Put the cursor on the setting with this name."""
+        self.bring(self.settings)
+        self.settings.go_to(name)
+        self._show()
+
     def action_move(self, step: int) -> None:
         self.settings.move(step)
         self._show()

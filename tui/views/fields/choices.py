@@ -5,9 +5,11 @@ Scale rules, statistics and models have their own tables; CHOICES describes the 
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ....core.attention.formats import FORMATS, NumberFormat
 from ....core.attention.presets import PRESETS
@@ -210,6 +212,8 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
 }  # fmt: skip
 
 
+_SEPARATORS = re.compile(r"[\s_\-–−‐]+")
+_ALIKE = 0.75  # similarity of words from which one may be a misspelling of the other
 _CONTEXT = {"n_keys", "position", "context_factor"}
 FAMILIES = (  # of scale rules, in the order of the list
     "depends on d_k",
@@ -314,15 +318,27 @@ def matching(choices: Sequence[Choice], words: str) -> list[Choice]:
     """Return the rows that contain every word, those whose names match best first; all rows without words.
 
     Case, spaces, hyphens and underscores do not matter: `softcap` finds soft-cap. If no row contains every word,
-    return those whose names contain the letters in this order.
+    return those whose names begin with the letters in this order, or contain words spelled almost alike.
     """
-    wanted = [squeezed(word) for word in words.split()]
-    wanted = [word for word in wanted if word]
-    ranked = [(rank, choice) for choice in choices if (rank := _rank(choice, wanted)) is not None]
-    if wanted and not ranked:
+    wanted = [word for word in map(squeezed, words.split()) if word]
+    if not wanted:
+        return [*choices]
+    found = ranked(choices, wanted)
+    if not found:
         letters = re.compile(".*?".join(map(re.escape, "".join(wanted))))
-        return [choice for choice in choices if any(letters.search(name) for name in _names(choice)[:3])]
-    return [choice for _, choice in sorted(ranked, key=lambda found: found[0])]
+        found = [choice for choice in choices if any(letters.match(name) for name in _names(choice)[:3])]
+    if not found:
+        known = {word for choice in choices for word in _words(choice)}
+        meant = [difflib.get_close_matches(word, known, 1, _ALIKE) for word in wanted]
+        found = ranked(choices, [near for word in meant for near in word]) if all(meant) else []
+    return found
+
+
+def ranked(choices: Sequence[Choice], wanted: Sequence[str]) -> list[Choice]:
+    """Return the rows that contain every word, those whose names match best first."""
+    tests = [_contains(word) for word in wanted]
+    found = [(rank, choice) for choice in choices if (rank := _rank(choice, wanted, tests)) is not None]
+    return [choice for _, choice in sorted(found, key=lambda each: each[0])]
 
 
 def in_both(row: Choice, say: Callable[[str], str]) -> Choice:
@@ -334,25 +350,51 @@ def in_both(row: Choice, say: Callable[[str], str]) -> Choice:
 
 def squeezed(text: str) -> str:
     """Return a text as it is compared: in lower case, without what separates words; `1/√d_k` is 1/sqrtdk."""
-    return re.sub(r"[\s_\-–−‐]", "", text.casefold().replace("√", "sqrt"))
+    return _spaced(text).replace(" ", "")
+
+
+def _spaced(text: str) -> str:
+    """Return a text in lower case, with a space where words are separated."""
+    return _SEPARATORS.sub(" ", text.casefold().replace("√", "sqrt"))
+
+
+def _texts(choice: Choice) -> list[str]:
+    """Return the names of a row, its own two first."""
+    return [choice.name, choice.value, *(name for name in (choice.formula, *choice.words) if name)]
 
 
 def _names(choice: Choice) -> list[str]:
-    others = (name for name in (choice.formula, *choice.words) if name)
-    return [squeezed(name) for name in (choice.name, choice.value, *others)]
+    return [squeezed(name) for name in _texts(choice)]
 
 
-def _rank(choice: Choice, wanted: Sequence[str]) -> int | None:
-    """Return how well a row matches, 0 best; None if it does not."""
-    if not wanted:
-        return 0
-    names, rest = _names(choice), squeezed(f"{choice.family} {choice.help} {choice.source} {choice.also}")
-    if not all(any(word in name for name in names) or word in rest for word in wanted):
+def _words(choice: Choice) -> list[str]:
+    """Return the words of a row's names, and each pair of them as one word."""
+    split = [re.findall(r"\w+", _spaced(name)) for name in _texts(choice)]
+    return [word for words in split for word in (*words, *map("".join, pairwise(words)))]
+
+
+def _contains(word: str) -> Callable[[str], bool]:
+    """Return a test whether a spaced text contains a word: within one of its words, or from the start of one on.
+
+    `dask` is in no text that says "and ask".
+    """
+    across = " ?".join(map(re.escape, word))
+    pattern = re.compile(rf"(?<!\w){across}|{re.escape(word)}")
+    return lambda text: pattern.search(text) is not None
+
+
+def _rank(choice: Choice, wanted: Sequence[str], tests: Sequence[Callable[[str], bool]]) -> int | None:
+    """Return how well a row matches the words with these tests, 0 best; None if it does not."""
+    texts = [_spaced(name) for name in _texts(choice)]
+    rest = _spaced(f"{choice.family} {choice.help} {choice.source} {choice.also}")
+    if not all(any(map(test, texts)) or test(rest) for test in tests):
         return None
-    whole = "".join(wanted)
-    tests = (str.__eq__, str.startswith, str.__contains__)
-    groups = [(test, some) for test in tests for some in (names[:2], names[2:])]  # its own names before others
-    for rank, (test, some) in enumerate(groups):
-        if any(test(name, whole) for name in some):
+    names, whole = [text.replace(" ", "") for text in texts], "".join(wanted)
+    contains = _contains(whole)
+    ways: list[tuple[Callable[[str], bool], list[str]]] = [
+        (whole.__eq__, names), (lambda name: name.startswith(whole), names), (contains, texts),
+    ]  # fmt: skip
+    for rank, (test, some) in enumerate((test, part) for test, all_ in ways for part in (all_[:2], all_[2:])):
+        if any(map(test, some)):
             return rank
-    return len(groups) + (not all(any(word in name for name in names) for word in wanted))
+    return 2 * len(ways) + (not all(any(map(test, texts)) for test in tests))
