@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ParameterError
 from ..field import Field
-from ..parameters import FIELDS, Parameters, changes, setting_a
+from ..parameters import FIELD, FIELDS, Parameters, changes, setting_a
 from ..scales import multiplier, scale_rule
 from ..setting_text import text_of
 
@@ -121,6 +121,12 @@ def relevant(parameters: Parameters) -> Parameters:
     needs = [name for each in (p, setting_a(p)) for name in scale_rule(each.scale).needs]
     values: dict[str, Any] = {name: getattr(p, name) for name in ("against", "scale", "precision", *needs)}
     return Parameters(**values)
+
+
+def irrelevant(parameters: Parameters) -> list[str]:
+    """Return the names of parameters that make A differ from B elsewhere, but not in a worked example."""
+    named, a = changes(parameters.against), setting_a(parameters)
+    return [name for name in named if name not in EXAMPLE_PARAMETERS and FIELD[name].applies(a)]
 
 
 def work_out_sides(example: Example, parameters: Parameters) -> tuple[WorkedExample, WorkedExample]:

@@ -128,6 +128,7 @@ def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Pat
         (["--scale", "d_k", "--against", "unscaled"], ["none", "d_k"]),
         (["--against", "log(n)/sqrt(d)"], ["log(n)/sqrt(d)", "file"]),
         (["--scale", "file", "--against", "file"], ["file", "file"]),
+        (["--against", "scale=d_k"], ["d_k", "file"]),
     ],
 )
 def test_against_is_the_scale_of_a_and_scale_that_of_b(
@@ -143,6 +144,8 @@ def test_against_is_of_a_single_head(capsys: Captured) -> None:
         assert "--against: only with a single head" in capsys.readouterr().err
     assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", "--against", "sqrt(n"]) == 2
     assert "^" in capsys.readouterr().err
+    assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", "--against", "precision=float16"]) == 2
+    assert "in the scale rule only, not in 'precision'" in capsys.readouterr().err
 
 
 def test_mask_true_says_what_a_mask_means(tmp_path: Path, capsys: Captured) -> None:

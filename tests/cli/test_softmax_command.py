@@ -36,4 +36,7 @@ def test_options_without_effect_are_noted(capsys: Captured) -> None:
     words = ["softmax", "--scale", "0.5", "--d-k", "9", "--n-keys", "9", "--layer", "2"]
     assert main(words) == 0
     assert [line.split()[2] for line in capsys.readouterr().err.splitlines()] == ["--layer", "--d-k", "--n-keys"]
+    assert main(["softmax", "--against", "d_k,softcap=5,components=laplace,precision=float16"]) == 0
+    noted = [line.split()[2:4] for line in capsys.readouterr().err.splitlines()]
+    assert noted == [["--against", "softcap"], ["--against", "components"]]
     assert printed(["softmax", "--scale", "ssmax", "--d-k", "9", "--n-keys", "9"], capsys)

@@ -180,7 +180,13 @@ def _request(given: Given) -> InspectRequest:
 
 def _against(text: str) -> str:
     """Return the scale rule of A; raise UsageError if there is none with this name."""
-    return "none" if text.strip() == UNSCALED else str(value_of(_SCALE, text, "--against"))
+    name, equals, rule = (word.strip() for word in text.partition("="))
+    if equals and name not in ("scale", "rule"):
+        raise UsageError(
+            "--against: A of a captured head differs from B in the scale rule only, not in {name!r}", name=name
+        )
+    rule = rule if equals else name
+    return "none" if rule == UNSCALED else str(value_of(_SCALE, rule, "--against"))
 
 
 def run(request: InspectRequest, output: Output) -> int:

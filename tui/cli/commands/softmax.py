@@ -10,6 +10,7 @@ from ....core.attention.worked_example import (
     EXAMPLE_FIELDS,
     EXAMPLE_PARAMETERS,
     Example,
+    irrelevant,
     multiplier_of,
     parse_scores,
     relevant,
@@ -63,6 +64,7 @@ def _request(given: Given) -> SoftmaxRequest:
             raise UsageError("--scores: {reason}", reason=reason_of(str(error), "scores")) from None
     example = Example(**values)
     parameters, remarks = parameters_of({name: text for name, text in given.items() if name in EXAMPLE_PARAMETERS})
+    remarks += tuple(no_effect(f"--against {FIELD[name].option[2:]}") for name in irrelevant(parameters))
     parameters = relevant(parameters)
     sides = parameters, setting_a(parameters)
     for each in sides:

@@ -10,7 +10,14 @@ from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier_of, relevant, step_score
+from ....core.attention.worked_example import (
+    EXAMPLE_FIELD,
+    Example,
+    irrelevant,
+    multiplier_of,
+    relevant,
+    step_score,
+)
 from ....core.errors import InputError, ParameterError
 from ....core.field import Field
 from ....core.message import Message as Said
@@ -310,6 +317,9 @@ class SoftmaxPane(SteppingPane):
             remarks.append(message("A: {reason}; using × 1 instead.", reason=_reason(error)))
         if parameters.softcap or parameters.sink != "none":
             remarks.append(message("The Lab's soft-cap and sink are ignored here."))
+        if names := irrelevant(self.parameters):
+            labels = joined([FIELD[name].label for name in names], ", ")
+            remarks.append(message("A's {names} is ignored here.", names=labels))
         return parameters, joined(remarks)
 
     def _work_out(self) -> None:
