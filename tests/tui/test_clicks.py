@@ -14,7 +14,9 @@ from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.rules.families import by_family
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.widgets.help_screen import HelpScreen
+from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SMALL, Stage, played, untested_claims
 from textual import events
 from textual.widget import Widget
@@ -160,3 +162,31 @@ async def test_the_wheel_steps_a_field_of_the_shape(stage: Stage) -> None:
     assert pane.shape.values["d_model"] == 2 * before
     await stage.press("u")
     assert pane.shape.values["d_model"] == before
+
+
+@played()
+async def test_a_choice_of_a_race_is_chosen_from_a_list_and_a_click_drops_a_refused_text(stage: Stage) -> None:
+    pane = await stage.opened(TrainPane)
+    await stage.still()
+    row = [field and field.name for field in pane.settings.rows].index("optimiser")
+    await click(stage, pane.settings, 3, row)
+    await click(stage, pane.settings, 3, row)
+    assert isinstance(stage.app.screen, ChoiceScreen)
+    await stage.press(*"adam", "enter")
+    assert pane.race.optimiser == "adam"
+    await stage.press("enter")
+    assert isinstance(stage.app.screen, ChoiceScreen)
+    await stage.press("escape", "down", *"99999")
+    assert pane.is_stale
+    await click(stage, pane.settings, 3, row)
+    await stage.at_rest()
+    assert not pane.is_stale
+
+
+@played()
+async def test_a_click_on_the_heads_of_columns_turns_the_order_of_the_list(stage: Stage) -> None:
+    pane = await stage.head()
+    await click(stage, pane.list, 5, 0)
+    assert pane.order == 1
+    await stage.press("u")
+    assert pane.order == 0

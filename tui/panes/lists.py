@@ -13,6 +13,7 @@ from .pane import Host
 if TYPE_CHECKING:
     from ..views.fields.choice_list import Beyond
     from ..views.fields.choices import Choice
+    from ..widgets.field_list import FieldList
 
 
 def choose_one(
@@ -27,6 +28,20 @@ def choose_one(
     from ..views.fields.choice_list import ChoiceList
 
     host.choose(ChoiceList.at(title, choices, current, beyond), lambda values: take(values[0]))
+
+
+def choose_in(host: Host, fields: FieldList, show: Callable[[], object]) -> None:
+    """Show the list of the field with the cursor; `show` is called after a value was chosen."""
+    from ..views.fields.choices import choices_of
+
+    field = fields.field
+
+    def take(value: str) -> None:
+        fields.go_to(field.name)
+        fields.value = value
+        show()
+
+    choose_one(host, field.label, choices_of(field), str(fields.value), take)
 
 
 def choose_value(host: Host, name: str, take: Callable[[str], object]) -> None:

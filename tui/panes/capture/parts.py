@@ -92,8 +92,10 @@ class HeadList(LinesWidget, can_focus=True):
         if self.heads:
             self.post_message(self.Chosen(min(max((self.cursor or 0) + step, 0), len(self.heads) - 1)))
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         number = self.place_of(event).y - 1 + self._top
+        if number == self._top - 1:  # on the heads of the columns
+            await self.app.run_action("order(1)", self.parent)  # pyright: ignore[reportUnknownMemberType]
         if self._top <= number < len(self.heads):
             self.post_message(self.Chosen(number))
 

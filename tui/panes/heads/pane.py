@@ -16,7 +16,7 @@ from ...views.bars import Key
 from ...views.lines import Line
 from ...views.reproduce import cost_line
 from ...widgets.typing import typing
-from ..lists import choose_one
+from ..lists import choose_in, choose_one
 from ..pane import Host
 from ..two_parts import TwoParts
 from .view import KINDS
@@ -136,7 +136,7 @@ class HeadsPane(TwoParts):
         event.stop()
         self._show()
         if event.again and self.shape.field.kind == "choice":
-            self._choose(self.shape.field)
+            choose_in(self.host, self.shape, self._show)
 
     def action_type(self, character: str) -> None:
         self.shape.type(character)
@@ -180,16 +180,6 @@ class HeadsPane(TwoParts):
 
         choose_one(self.host, "model", model_choices(), self.preset.name if self.preset else "", self.show_model)
 
-    def _choose(self, field: Field) -> None:
-        """Choose the value of a field from a list."""
-        from ...views.fields.choices import choices_of
-
-        def take(value: str) -> None:
-            self.shape.values[field.name] = value
-            self._show()
-
-        choose_one(self.host, field.label, choices_of(field), str(self.shape.values[field.name]), take)
-
     def show_model(self, name: str) -> None:
         """Show the layer of the model with this name."""
         self._start_from(PRESETS[name])
@@ -210,7 +200,7 @@ class HeadsPane(TwoParts):
                 self.end_typing()
             return
         if self.shape.field.kind == "choice":
-            self._choose(self.shape.field)
+            choose_in(self.host, self.shape, self._show)
             return
         try:
             start = self.parameters

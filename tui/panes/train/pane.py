@@ -19,7 +19,7 @@ from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.reproduce import train_line
 from ...widgets.typing import typing
-from ..lists import choose_rules
+from ..lists import choose_in, choose_rules
 from ..pane import Host
 from ..two_parts import TwoParts
 from .requests import Raced, RunRace
@@ -51,7 +51,7 @@ class TrainPane(TwoParts):
         Binding("left,h", "step(-1)", "step the setting down", id="train.step_down"),
         *typing("0123456789.-e", "type into the setting"),
         Binding("backspace", "typed('erase')", "erase a digit"),
-        Binding("enter", "typed('accept')", "accept the typed value"),
+        Binding("enter", "enter", "accept the typed value, or choose from a list"),
         Binding("escape", "typed('cancel')", "cancel typing"),
         Binding("slash", "find", "choose the scale rules from a list", id="train.find"),
         Binding("m", "quantity(1)", "next quantity", id="train.next_statistic"),
@@ -216,6 +216,19 @@ class TrainPane(TwoParts):
     def on_field_list_stepped(self, event: RaceSettings.Stepped) -> None:
         event.stop()
         self._show()
+
+    def on_field_list_clicked(self, event: RaceSettings.Clicked) -> None:
+        event.stop()
+        self._show()
+        if event.again and self.settings.field.kind == "choice":
+            choose_in(self.host, self.settings, self._show)
+
+    def action_enter(self) -> None:
+        """Accept the typed value; if nothing is typed, choose from the list of the setting with the cursor."""
+        if self.is_typing or self.settings.field.kind != "choice":
+            self.action_typed("accept")
+        else:
+            choose_in(self.host, self.settings, self._show)
 
     def action_type(self, character: str) -> None:
         if character == "e" and not (self.is_typing and self.settings.field.kind == "real"):

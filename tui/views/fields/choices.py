@@ -177,6 +177,20 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
             ("FlashAttention", "kernel", "SDPA"),
         ),
     ),
+    "optimiser": (
+        (
+            "sgd", "w − lr·g",
+            "Plain stochastic gradient descent, without momentum: steps are as large as gradients.",
+            "Robbins and Monro 1951, The Annals of Mathematical Statistics 22",
+            ("stochastic gradient descent", "gradient descent"),
+        ),
+        (
+            "adam", "w − lr·m/(√v + ε)",
+            "Adam: steps do not depend on the size of gradients.",
+            "Kingma and Ba 2014, arXiv 1412.6980",
+            ("adaptive moments",),
+        ),
+    ),
     "components": (
         (
             "normal", "N(0, 1)",
