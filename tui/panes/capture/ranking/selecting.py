@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from .....core.captures.capture import sample_path
 from .....core.diagnosis.comparing.results import Comparison
 from .....core.diagnosis.heads.summary import file_summary
 from .....core.field import next_of
@@ -46,8 +47,7 @@ class RankedHeads(ShownParts):
         self.map.capture, self.map.cursor = None, place
         self._forget_baseline(baseline)
         self.set_problem("")
-        name = "the sample" if file.path is None else file.path.name
-        self.verdict.show(message("Opening {name}.", name=name))
+        self.verdict.show(message("Opening {name}.", name=(file.path or sample_path()).name))
 
     def restore_ranked(
         self,
