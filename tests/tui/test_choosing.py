@@ -247,3 +247,19 @@ async def test_the_palette_opens_the_list_of_a(stage: Stage) -> None:
     assert is_open(stage)
     await stage.press(*FORMULA, "enter")
     assert stage.asked.against == FORMULA
+
+
+@played(settled=True)
+async def test_a_list_sets_in_what_a_differs_from_b(stage: Stage) -> None:
+    stage.lab.go_to_field("against")
+    await stage.answered()
+    chosen = ["unscaled,precision=bfloat16", "d_k,precision=bfloat16", "d_k,precision=bfloat16,components=laplace"]
+    for words, against in zip(("bf16", "1/d_k", "laplace"), chosen, strict=True):
+        await stage.press("enter", *words, "enter")
+        assert stage.asked.against == against
+    for words, against in (("normal", "d_k,precision=bfloat16"), ("float32", "d_k")):
+        await stage.press("enter", *words, "enter")
+        assert stage.asked.against == against, "B's own value is no difference"
+    await stage.opened(SweepPane)
+    await stage.press("/", *"laplace", "enter")
+    assert stage.asked.against == "d_k,components=laplace"

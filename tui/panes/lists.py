@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.message import message
-from ...core.parameters import FIELD, FIELDS, changes
+from ...core.parameters import FIELD, FIELDS, Parameters, changes
 from ...core.setting_text import text_of, with_rule
 from .pane import Host
 
@@ -56,16 +56,28 @@ def choose_value(host: Host, name: str, take: Callable[[str], object]) -> None:
 
 
 def choose_against(host: Host, take: Callable[[str], object]) -> None:
-    """Show the list of A's scale rules; `take` is called with the text of A, the rest of which is kept."""
-    from ..views.fields.choices import against_choices
+    """Show the list of what A can be: scale rules, then number formats, laws and other choices that differ from B's.
 
-    found = changes(host.parameters.against)
-    current = str(found.get("scale", host.parameters.scale))
+    `take` is called with the text of A, the rest of which is kept.
+    """
+    from ..views.fields.choices import against_choices, choices_of_a
 
-    def chosen(rule: str) -> None:
-        take(text_of(with_rule(found, rule), FIELDS))
+    p = host.parameters
+    current = str(changes(p.against).get("scale", p.scale))
+    choices = (*against_choices(), *choices_of_a())
+    title = message("A, the left column")
+    choose_one(host, title, choices, current, lambda value: take(against_with(p, value)), _formulas(host))
 
-    choose_one(host, "A: scale", against_choices(), current, chosen, _formulas(host))
+
+def against_with(p: Parameters, value: str) -> str:
+    """Return the text of A after a rule or `name=value` was chosen for it; the value of B ends a difference."""
+    found = changes(p.against)
+    name, equals, text = value.partition("=")
+    if not equals:
+        return text_of(with_rule(found, value), FIELDS)
+    rest = {key: each for key, each in found.items() if key != name}
+    differs = {} if text == getattr(p, name) else {name: text}
+    return text_of(rest | differs, FIELDS) or p.scale
 
 
 def choose_rules(

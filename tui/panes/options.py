@@ -9,7 +9,7 @@ from ...core.message import message
 from ...core.parameters import FIELD
 from ...core.statistics.catalogue import Statistic
 from ..views.fields.choice_list import ChoiceList
-from ..views.fields.choices import Choice, against_choices, choices_of, statistic_choices
+from ..views.fields.choices import Choice, against_choices, choices_of, choices_of_a, statistic_choices
 from ..views.fields.formula_row import formula_rows
 from .pane import Host
 
@@ -48,7 +48,7 @@ def options(
         for row in statistic_choices(statistics)
     ]
     of_b = list(choices_of(FIELD["scale"]))
-    of_a = list(against_choices())
+    of_a = [*against_choices(), *choices_of_a()]
     if of_file:
         of_b = of_a = [_FILE, *(row for row in of_b if row.value != "custom")]
     both = [_of_side(row, side) for side, rows in zip(_SIDES, (of_b, of_a), strict=True) for row in rows]

@@ -11,15 +11,14 @@ from textual.binding import Binding, BindingType
 
 from ....core.field import next_of
 from ....core.message import joined, message
-from ....core.parameters import FIELD, FIELDS, changes
-from ....core.setting_text import text_of, with_rule
+from ....core.parameters import FIELD, changes
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
-from ..lists import choose_rules
+from ..lists import against_with, choose_rules
 from ..pane import Host
 from ..stepping import PAGES, TypingPane, stepping_keys
 from .curves.part import CurvePart
@@ -300,7 +299,7 @@ class SweepPane(TypingPane):
         elif what == "B":
             self.set_value("scale", value)
         else:
-            self.set_value("against", text_of(with_rule(changes(self.parameters.against), value), FIELDS))
+            self.set_value("against", against_with(self.parameters, value))
 
     def show_statistic(self, name: str) -> None:  # as the palette does
         self.plot.statistic = STATISTIC[name]

@@ -226,6 +226,7 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
 }  # fmt: skip
 
 
+OF_A = ("precision", "arithmetic", "components", "mechanism", "mask", "sink")  # choices that A may have of its own
 _SEPARATORS = re.compile(r"[\s_\-–−‐]+")
 _ALIKE = 0.75  # similarity of words from which one may be a misspelling of the other
 _CONTEXT = {"n_keys", "position", "context_factor"}
@@ -259,6 +260,21 @@ def against_choices() -> tuple[Choice, ...]:
     help = message("The multiplier 1, with q and k normalised as B's rule does.")
     row = Choice(UNSCALED, UNSCALED, "× 1", help, message("the question of this program"), words=("none", "baseline"))
     return (row, *choices_of(FIELD["scale"]))
+
+
+def choices_of_a() -> tuple[Choice, ...]:
+    """Return the rows of other choices in which A may differ from B; their values are such as precision=bfloat16."""
+    return tuple(
+        replace(
+            row,
+            value=f"{name}={row.value}",
+            name=joined([FIELD[name].label, row.name]),
+            family=message("A only: {label}", label=FIELD[name].label),
+            words=(row.name, row.value, *row.words, name),
+        )
+        for name in OF_A
+        for row in choices_of(FIELD[name])
+    )
 
 
 def statistic_choices(statistics: Iterable[Statistic]) -> tuple[Choice, ...]:
