@@ -51,7 +51,7 @@ class TrainPane(TwoParts):
         Binding("left,h", "step(-1)", "step the setting down", id="train.step_down"),
         *typing("0123456789.-e", "type into the setting"),
         Binding("backspace", "typed('erase')", "erase a digit"),
-        Binding("enter", "enter", "accept the typed value, or choose from a list"),
+        Binding("enter", "enter", "accept the typed value, or choose from a list", id="train.edit"),
         Binding("escape", "typed('cancel')", "cancel typing"),
         Binding("slash", "find", "choose the scale rules from a list", id="train.find"),
         Binding("m", "quantity(1)", "next quantity", id="train.next_statistic"),
