@@ -93,7 +93,6 @@ def test_all_words_must_match_and_without_any_everything_does() -> None:
     assert {row.value for row in matching(SCALE, "cos 100")} == {"cosine_100"}
     assert matching(SCALE, "vaswani xyzzy") == []
     assert matching([Choice("a", "hide it and ask again")], "dask") == [], "letters of two words"
-    assert matching([Choice("a", "max weight")], "axweight") == []
     assert len(matching([Choice("a", "max weight")], "maxw")) == 1
     assert matching(SCALE, "vaswnai") == matching(SCALE, "vaswani") != [], "a misspelling"
     assert matching(SCALE, "gm227") == [row for row in SCALE if row.value == "gemma2_27b"], "letters in order"

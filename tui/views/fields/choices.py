@@ -228,7 +228,7 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
 
 OF_A = ("precision", "arithmetic", "components", "mechanism", "mask", "sink")  # choices that A may have of its own
 _SEPARATORS = re.compile(r"[\s_\-–−‐]+")
-_ALIKE = 0.75  # similarity of words from which one may be a misspelling of the other
+_ALIKE = 0.82  # similarity of words from which one may be a misspelling of the other
 _CONTEXT = {"n_keys", "position", "context_factor"}
 FAMILIES = (  # of scale rules, in the order of the list
     "depends on d_k",
@@ -359,7 +359,7 @@ def matching(choices: Sequence[Choice], words: str) -> list[Choice]:
         found = [choice for choice in choices if any(letters.match(name) for name in _names(choice)[:3])]
     if not found:
         known = {word for choice in choices for word in _words(choice)}
-        meant = [difflib.get_close_matches(word, known, 1, _ALIKE) for word in wanted]
+        meant = [difflib.get_close_matches(word, known, 1, _ALIKE if len(word) > 4 else 1) for word in wanted]
         found = ranked(choices, [near for word in meant for near in word]) if all(meant) else []
     return found
 
