@@ -204,8 +204,8 @@ def _panel(
         cells: list[Span] = []
         for d_k in D_KS:
             value = mapped.value((d_k, n), index, statistic)
-            known = value is not None and levels is not None
-            cells += [(levels.shade(value), role) if known else (_missing(glyphs), "dim")] * at.cell
+            missing: Span = (_missing(glyphs), "dim")
+            cells += [missing if value is None or levels is None else (levels.shade(value), role)] * at.cell
         for column, sign in _line(mapped.edges(n, index), at.cell, glyphs):
             cells[column] = (sign, "heading")
         for line in range(at.tall):
