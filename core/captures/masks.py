@@ -19,7 +19,6 @@ from .stored import AtHand, Stored
 # Additive masks hide a key with −inf, the smallest number of their format, or −10000 (BERT).
 HIDDEN = -1e4
 _LOWEST = -1e9  # hides a key in any case
-_BLOCK = 1 << 20  # entries of a mask worked out at once
 _FARTHEST = 1 << 30  # keys before or after a query, more than there are; sums with positions are in int32
 
 Sizes = tuple[int, int, int, int]  # batch, heads, queries, keys
@@ -241,18 +240,12 @@ class Visibility:
     def padding(self) -> BoolArray | None:
         """Which queries, [batch or 1, queries], do not count; None if all do.
 
-        In self-attention, a token that no query may attend to is padding, and its own attention is meaningless.
+        In self-attention, a token that the mask hides from all queries is padding, and its own attention is
+        meaningless. That a causal or sliding window hides it from most of them says nothing.
         """
         if self.mask is None or not self.self_attention:
             return self.left_out
-        if self.mask.shape[1] == 1:  # with a causal mask, too, a token may attend to itself
-            seen = self.mask[:, 0]
-        else:
-            seen = np.zeros((len(self.mask), self.keys), np.bool_)
-            step = max(1, _BLOCK // self.mask[:, 0].size)
-            for first in range(0, self.queries, step):
-                seen |= self.of(slice(None), slice(first, first + step)).any(axis=1)
-        padding = ~seen[:, self.positions]
+        padding = ~self.mask.any(axis=1)[:, self.positions]
         if self.left_out is not None:
             padding = padding | self.left_out
         return padding if padding.any() else None
