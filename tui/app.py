@@ -15,7 +15,6 @@ from textual.binding import BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
 from textual.errors import NoWidget
-from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 from textual.theme import Theme
@@ -34,7 +33,7 @@ from .panes.pane import Pane
 from .settings.declared import Settings, non_default
 from .terminal import signals
 from .terminal.paced_app import PacedApp
-from .terminal.sizes import HEIGHTS, LEAST, WIDTHS, size_classes
+from .terminal.sizes import HEIGHTS, LEAST, WIDTHS, set_size_classes, size_classes
 from .terminal.themes import DARK, LIGHT
 from .undo import restore, state_of
 from .views.glyphs import UNICODE, Glyphs
@@ -112,12 +111,6 @@ class AttnApp(PacedApp[int]):
 
     def get_default_screen(self) -> Screen[object]:
         return Screen[object](id="_default", classes=" ".join(size_classes(self.size)))
-
-    def _set_size_classes(self, screen: Screen[Any], size: Size) -> None:
-        """Set the screen's classes for its size; Textual itself does so only after the first frame."""
-        chosen = size_classes(size)
-        for _, name in (*WIDTHS, *HEIGHTS):
-            screen.set_class(name in chosen, name)
 
     def compose(self) -> ComposeResult:
         self.top = TopBar()
@@ -281,7 +274,7 @@ class AttnApp(PacedApp[int]):
         choose_executor(self)
 
     def _open(self, screen: Screen[Any]) -> None:
-        self._set_size_classes(screen, self.size)
+        set_size_classes(screen, self.size)
         self.push_screen(screen)
 
     def action_export(self) -> None:
@@ -392,7 +385,7 @@ class AttnApp(PacedApp[int]):
 
     def on_resize(self, event: events.Resize) -> None:
         for screen in self.screen_stack:  # pyright: ignore[reportUnknownMemberType]
-            self._set_size_classes(screen, event.size)
+            set_size_classes(screen, event.size)
         sizes = {name: f"{wide}x{high}" for name, (wide, high) in (("actual", event.size), ("needed", LEAST))}
         self.too_small.show(message("Too small: {actual}. attn-tui needs {needed}.", **sizes))
         self._focus_before = self.focused or self._focus_before

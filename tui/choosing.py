@@ -9,7 +9,8 @@ from ..core.message import message
 from ..core.work.engine_names import EngineError, engine_name
 from .app_protocol import App
 from .views.fields.choice_list import ChoiceList
-from .views.fields.choices import Choice, in_both
+from .views.fields.choices import Choice
+from .views.fields.matching import in_both
 from .widgets.picker import ChoiceScreen
 
 

@@ -27,7 +27,8 @@ from .keymap import EVERYWHERE, Command, all_commands, with_keys
 from .offers import Offer, in_order, offers, pane_offers
 from .panes.catalogue import PANES
 from .panes.claims.requests import ClaimList, ListClaims
-from .views.fields.choices import Choice, in_both, matching
+from .views.fields.choices import Choice
+from .views.fields.matching import in_both, matching
 from .views.fields.synonyms import SYNONYMS
 from .views.glyphs import Glyphs
 from .views.help.keys import key_word

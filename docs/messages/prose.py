@@ -33,7 +33,8 @@ _NO_MESSAGES = {
     "first line", "last line", "the other library", "erase the guess; leave the field",  # bindings that no help lists
     "without bias", "query key value", "output bias", "scaled dot product", "Luong dot", "cosine similarity",
     "no sink", "attention sink", "off by one", "softmax one", "null key", "brain float", "double exponential",
-    "heavy tails", "random walk",  # words by which choices are found
+    "heavy tails", "random walk",
+    "stochastic gradient descent", "gradient descent", "adaptive moments",  # words by which choices are found
 }  # fmt: skip
 # The head of the settings file, a pattern for errors of Python, or the name of a figure of a race.
 _NO_TEXT = re.compile(r"^# Settings of|\(\?P<|^(none|\w*d_k) (recalled|loss|under (none|\w*d_k))( − (none|\w*d_k))?$")

@@ -34,8 +34,8 @@ LAYERS = (
     ("tui.panes",),
     tuple(f"tui.panes.{path.parent.name}" for path in sorted((ROOT / "tui/panes").glob("*/pane.py"))),
     ("tui.app_protocol",),
-    ("tui.keymap", "tui.choosing", "tui.copying", "tui.offers", "tui.undo"),
-    ("tui.help", "tui.palette"),
+    ("tui.keymap", "tui.choosing", "tui.copying", "tui.offers"),
+    ("tui.help", "tui.palette", "tui.undo"),
     ("tui.app",),
     ("tui.cli",),
 )

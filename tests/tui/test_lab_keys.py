@@ -108,7 +108,7 @@ async def test_after_a_held_key_the_last_value_is_measured_and_shown(stage: Stag
     await stage.until(lambda: stage.asked.d_k == 164, "d_k 164")
     await stage.settled()
     assert numbers(stage.measurement) == numbers(run(replace(SMALL, d_k=164)))
-    row = next(line for line in stage.part(stage.table) if line.split()[:2] == ["std", "deviation"])
+    row = next(line for line in stage.part(stage.table) if line.split()[:2] == ["logit", "std"])
     assert aligned(stage.measurement.columns[0].measured["logit_std"].value, UNICODE).strip() in row
 
 

@@ -7,7 +7,8 @@ from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.deviations import theory_of
 from attn_tui.tui.views.bars import key_at, key_line, pane_at, progress_status, tab_line, top_line
 from attn_tui.tui.views.fields.choice_list import ChoiceList, list_lines
-from attn_tui.tui.views.fields.choices import Choice, choices_of, in_both, matching
+from attn_tui.tui.views.fields.choices import Choice, choices_of
+from attn_tui.tui.views.fields.matching import in_both, matching
 from attn_tui.tui.views.fields.panel import panel_lines
 from attn_tui.tui.views.glyphs import IN_LANGUAGE, UNICODE
 from attn_tui.tui.views.lines import line_width, middle_cut, shortened, wrapped

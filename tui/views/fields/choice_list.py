@@ -13,8 +13,9 @@ from ....core.message import message
 from ..bars import Key, key_at, key_line
 from ..glyphs import Glyphs
 from ..lines import Line, Role, ends, fitted, line_width, wrapped
-from .choices import Choice, matching
+from .choices import Choice
 from .formula_row import is_like_formula
+from .matching import matching
 
 _KEYS = (("Enter", "choose"), ("Esc", "cancel"), ("↑↓", "move"), ("a-z", "filter"), ("PgUp PgDn", "page"))
 _KEYS_OF_SEVERAL = (
@@ -64,10 +65,15 @@ class ChoiceList:
     @property
     def rows(self) -> list[Choice]:
         """The rows that match the filter; that of a typed formula before those whose help contains its signs."""
-        rows = matching(self.choices, self.words)
+        rows = self.matches
         known = [row.value for row in rows]
         typed = [row for row in self.typed[0] if row.value not in known]
         return [*typed, *rows] if is_like_formula(self.words) else [*rows, *typed]
+
+    @property
+    def matches(self) -> list[Choice]:
+        """The choices that match the filter; a filter that means something itself is not taken for a misspelling."""
+        return matching(self.choices, self.words, guess=not self.typed[0])
 
     @property
     def typed(self) -> tuple[Sequence[Choice], ParameterError | None]:
@@ -120,7 +126,7 @@ def _own(choices: Sequence[Choice], value: str, beyond: Beyond | None) -> list[C
 def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the list as `height` lines: filter, rows, the help and source of the selected one, and keys."""
     shown = _shown(found, height)
-    count = glyphs.say("{count} of {all}", count=len(found.rows), all=len(found.choices))
+    count = glyphs.say("{count} of {all}", count=len(found.matches), all=len(found.choices))
     asked: Line = ((glyphs.say("filter: "), "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
     asked = (*asked, (_hint(found, width - line_width(asked) - cell_len(count), glyphs), "dim"))
     lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
