@@ -153,6 +153,11 @@ def rows_differ(p: Parameters, rule: ScaleName) -> bool:
     return p.mask == "causal" and "n_keys" in scale_rule(rule).by_row
 
 
+def scales_vectors(p: Parameters, rule: ScaleName) -> bool:
+    """Return whether a rule multiplies q and k instead of their scores, in a format in which that differs."""
+    return scale_rule(rule).on_vectors and p.precision in ROUNDED and p.mechanism in ("dot_product", "bilinear")
+
+
 def _needed(name: str) -> Callable[[Parameters], bool]:
     """Return whether the scale rule of A or B depends on this field of B."""
 

@@ -56,6 +56,7 @@ class ScaleRule:
     source: str
     by_row: tuple[str, ...] = ()  # of these fields, those that each row has its own value of
     normalise: Normalise = "none"  # how each query and each key is normalised before they are multiplied
+    on_vectors: bool = False  # whether √multiplier multiplies both q and k, and nothing multiplies their score
     note: str = ""  # a sentence that explains the formula
     short: str = ""  # a name, if the formula is longer than 15 characters
 
@@ -97,9 +98,8 @@ def multipliers(name: ScaleName, setting: Setting, d_ks: Iterable[int]) -> list[
     """Return a rule's multiplier in this setting at each d_k; NaN where it has none."""
     rule, changed, found = scale_rule(name), copy(setting), list[float]()
     for d_k in d_ks:
-        object.__setattr__(
-            changed, "d_k", d_k
-        )  # of this copy; a new Setting for each d_k would take ten times as long
+        # Of this copy; a new Setting for each d_k would take ten times as long.
+        object.__setattr__(changed, "d_k", d_k)
         value = _value(rule, changed)
         found.append(value if _LOW <= value <= _HIGH else math.nan)
     return found
@@ -165,8 +165,6 @@ _OF_D_K = (
         "sqrt_d_k", "1/√d_k", lambda s: _by_root(1, s), ("d_k",),
         "almost every transformer; the default of PyTorch's scaled_dot_product_attention",
         "Vaswani et al. 2017, arXiv 1706.03762, section 3.2.1",
-        note="Multiplying both q and k by d_k^(−1/4), as OpenAI's Whisper does, gives the same multiplier, rounded "
-        "elsewhere",
     ),
     ScaleRule(
         "d_k", "1/d_k", lambda s: 1 / s.d_k, ("d_k",),
@@ -175,13 +173,11 @@ _OF_D_K = (
     ),
     ScaleRule(
         "log_d_k", "1/ln d_k", lambda s: 1 / math.log(s.d_k), ("d_k",),
-        "no known model; a common interview question",
-        "study notes",
+        "no known model; a common interview question", "study notes",
     ),
     ScaleRule(
         "two_sqrt_d_k", "1/(2√d_k)", lambda s: _by_root(0.5, s), ("d_k",),
-        "no known model; a common interview question",
-        "study notes",
+        "no known model; a common interview question", "study notes",
     ),
     ScaleRule(
         "mup", "8/d_k", lambda s: 8 / s.d_k, ("d_k",),
@@ -204,8 +200,15 @@ _OF_D_K = (
         "inverse_layer", "1/(√d_k (layer + 1))", lambda s: _by_root(1 / (s.layer + 1), s), ("d_k", "layer"),
         "GPT-2 with the option scale_attn_by_inverse_layer_idx",
         "transformers, modeling_gpt2.py",
-        note="Layers are numbered from 0",
-        short="GPT-2 by layer",
+        note="Layers are numbered from 0", short="GPT-2 by layer",
+    ),
+    ScaleRule(
+        "quarter", "d_k^−¼ on q and k", lambda s: _by_root(1, s), ("d_k",),
+        "OpenAI's Whisper and guided-diffusion; PyTorch's math backend, which computes in float32 by default",
+        "openai/whisper, model.py; openai/guided-diffusion, unet.py; PyTorch, _scaled_dot_product_attention_math",
+        note="The same multiplier as 1/√d_k, but of q and k, before their product: in formats of 16 and 8 bits both "
+        "are rounded once more, and fewer scores overflow; cosine and additive scores are multiplied themselves",
+        short="d_k^−¼ each", on_vectors=True,
     ),
 )  # fmt: skip
 
@@ -218,14 +221,12 @@ _FIXED = (
     ),
     ScaleRule(
         "gemma2_27b", "1/√144", lambda s: 144**-0.5, (),
-        "Gemma 2 27B, whose query_pre_attn_scalar is 144",
-        "google/gemma_pytorch, config.py",
+        "Gemma 2 27B, whose query_pre_attn_scalar is 144", "google/gemma_pytorch, config.py",
         note="144 is d_model/heads, 4608/32, but its heads are 128 wide",
     ),
     ScaleRule(
         "gemma3_27b", "1/√168", lambda s: 168**-0.5, (),
-        "Gemma 3 27B, whose query_pre_attn_scalar is 168",
-        "google/gemma_pytorch, config.py",
+        "Gemma 3 27B, whose query_pre_attn_scalar is 168", "google/gemma_pytorch, config.py",
         note="168 is d_model/heads, 5376/32, but its heads are 128 wide",
     ),
     ScaleRule(
@@ -278,8 +279,7 @@ _OF_CONTEXT = (
     ScaleRule(
         "ministral3_position", "(1+0.1 ln b16k)/√d_k",
         lambda s: _by_root(_position_block(s, 16_384, 0), s), ("d_k", "position"),
-        "Ministral 3",
-        "transformers, modeling_ministral3.py (llama_4_scaling_beta 0.1)",
+        "Ministral 3", "transformers, modeling_ministral3.py (llama_4_scaling_beta 0.1)",
         by_row=("position",),
         note="b16k is 1 + ⌊position/16384⌋, the number of the query's block of 16384 positions",
         short="Ministral 3",

@@ -10,6 +10,9 @@ Both multiply q, k and v in the format and sum products in float32.
   csrc/flash_attn/src/flash_fwd_kernel.h: softmax_rescale_o before convert_type). A kernel takes the maximum of the
   keys so far; here it is that of all keys, as if they fitted into one block.
 
+A rule may multiply q and k instead of their score. Then these products are rounded to the format in both, and the
+score is the logit.
+
 The weights are those that meet v, p̂. In eager arithmetic they are what autograd saves for the backward pass. All
 statistics of weights, the Jacobian diag(p̂) − p̂ p̂ᵀ and gradients are computed from them, in float64 or float32; the
 backward pass itself is not rounded.
@@ -133,16 +136,23 @@ def stored_weights(weights: Weights, name: str) -> Weights:
 
 
 def product_inputs(
-    q: FloatArray, k: FloatArray, name: str, mechanism: MechanismName = "dot_product", weights: Weights = None
+    q: FloatArray,
+    k: FloatArray,
+    name: str,
+    mechanism: MechanismName = "dot_product",
+    weights: Weights = None,
+    factor: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the vectors that are multiplied, as stored in a format, for arguments as in `scores.scores`.
 
     `weights` are from `stored_weights`. Cosine attention multiplies the normalised vectors, and bilinear attention k
-    with the stored product qW.
+    with the stored product qW. A `factor` other than 1 multiplies the stored q and k, which are stored again.
     """
     if mechanism == "cosine":
         q, k = normalised(q, "l2"), normalised(k, "l2")
     q, k = stored(q, name), stored(k, name)
+    if factor != 1:
+        q, k = (stored(each * each.dtype.type(factor), name) for each in (q, k))
     if isinstance(weights, BilinearWeights):
         q = stored(q @ weights.w, name)
     return q, k

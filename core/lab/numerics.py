@@ -16,13 +16,14 @@ from ..attention.formats import number_format
 from ..attention.precision import losses, product_inputs, product_scores, stored_weights
 from ..attention.scores import Weights, scores
 from ..parameters import ROUNDED, Parameters
-from ..scales import Normalise, scale_rule
 from ..statistics.measurement import Estimate
 from .sampling import Draws
 from .scoring import (
+    Preparation,
     RuleColumn,
     factors_of_rows,
     kept_draws,
+    preparation,
     rows_of,
     sampled_rows,
     sides,
@@ -79,15 +80,18 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, columns: Sequence[Ru
     q, k = vectors_of(p, [q, *others])
     visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)
     found = np.empty((len(columns), len(names), count))
-    made: dict[Normalise, tuple[FloatArray, FloatArray]] = {}  # unscaled scores in float64 and in the format
+    made: dict[Preparation, tuple[FloatArray, FloatArray]] = {}  # scores in float64 and in the format
     for number, column in enumerate(columns):
-        how = scale_rule(column.rule).normalise
+        how = preparation(p, column)
         factors = rows_of(factors_of_rows(p, column), chosen)
         if how not in made:
-            queries, keys = (with_norm(p, side, how) for side in (q, k))
+            queries, keys = (with_norm(p, side, how.normalise) for side in (q, k))
             exact = scores(queries[:, few].astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
-            low_q, low_k = product_inputs(queries, keys, p.precision, p.mechanism, low_weights)
-            made[how] = exact, product_scores(low_q[:, few], low_k, p.precision, p.arithmetic, low_weights)
+            low_q, low_k = product_inputs(queries, keys, p.precision, p.mechanism, low_weights, how.factor)
+            made[how] = (
+                exact * how.factor**2,
+                product_scores(low_q[:, few], low_k, p.precision, p.arithmetic, low_weights),
+            )
         lost = losses(*made[how], p.precision, p.arithmetic, factors, p.softcap or None, unseen, sink_of(p))
         failed = np.isnan(lost.weight_error)
         rows = np.where(failed.all(axis=1), np.nan, np.count_nonzero(~failed, axis=1))

@@ -26,14 +26,16 @@ from ..attention.softmax import (
     weight_statistics,
 )
 from ..parameters import ROUNDED, Parameters, rows_differ
-from ..scales import Normalise, multiplier, scale_rule
+from ..scales import multiplier
 from .results import RuleCurves, Step, fault_of, rules_for
 from .sampling import chunks, components
 from .scoring import (
+    Preparation,
     RuleColumn,
     dtype_of,
     factors_of_rows,
     learned_weights,
+    preparation,
     rows_of,
     sampled_rows,
     sides,
@@ -97,14 +99,14 @@ def _entropies(
     weights = learned_weights(p)
     q, k = vectors_of(p, raw)
     sink = sink_of(p)
-    made: dict[Normalise, FloatArray] = {}
-    shifted: dict[Normalise, ShiftedRows] = {}  # of the scores, if there is no soft-cap
+    made: dict[Preparation, FloatArray] = {}
+    shifted: dict[Preparation, ShiftedRows] = {}  # of the scores, if there is no soft-cap
     found: dict[str, float] = {}
     for rule in rules_for(p.scale):
         if fault_of(p, rule):
             continue
-        how, c = scale_rule(rule).normalise, multiplier(rule, p.setting)
-        factors = rows_of(factors_of_rows(p, RuleColumn(rule, c, p.setting)), chosen)
+        column = RuleColumn(rule, multiplier(rule, p.setting), p.setting)
+        how, factors = preparation(p, column), rows_of(factors_of_rows(p, column), chosen)
         if how not in made:
             made[how] = raw_scores(p, q, k, how, weights)[0]
             if not p.softcap and p.precision not in ROUNDED:
@@ -117,7 +119,7 @@ def _entropies(
         elif rows_differ(p, rule):
             found[rule] = _entropy_fraction(_multiplied(shifted[how], factors), 1.0, sink)
         else:
-            found[rule] = _entropy_fraction(shifted[how], c, sink)
+            found[rule] = _entropy_fraction(shifted[how], column.multiplier, sink)
     return found
 
 

@@ -15,7 +15,7 @@ from ..attention.normalise import normalised
 from ..attention.precision import stored_weights
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, draw_weights
-from ..parameters import ROUNDED, Parameters, rows_differ, setting_a
+from ..parameters import ROUNDED, Parameters, rows_differ, scales_vectors, setting_a
 from ..scales import Normalise, ScaleName, Setting, multiplier, row_multiplier, scale_rule
 from ..statistics import tally
 from ..statistics.histogram import Axis
@@ -37,6 +37,13 @@ class RuleColumn(NamedTuple):
     rule: ScaleName
     multiplier: float
     setting: Setting
+
+
+class Preparation(NamedTuple):
+    """What becomes of q and k before they are multiplied."""
+
+    normalise: Normalise
+    factor: float  # of each, in a rounded format; 1 if the multiplier is that of their scores
 
 
 def columns_of(p: Parameters) -> list[RuleColumn]:
@@ -66,8 +73,16 @@ def is_one_pass(p: Parameters, names: Sequence[ScaleName]) -> bool:
     )
 
 
+def preparation(p: Parameters, column: RuleColumn) -> Preparation:
+    """Return what becomes of q and k under the rule of a column."""
+    factor = math.sqrt(column.multiplier) if scales_vectors(p, column.rule) else 1.0
+    return Preparation(scale_rule(column.rule).normalise, factor)
+
+
 def factors_of_rows(p: Parameters, column: RuleColumn) -> FloatArray:
-    """Return the multipliers (queries or 1, 1) of the rows of a column."""
+    """Return the multipliers (queries or 1, 1) of the scores of a column, of prepared q and k."""
+    if scales_vectors(p, column.rule):
+        return np.ones((1, 1))
     if not rows_differ(p, column.rule):
         return np.array([[column.multiplier]])
     seen = np.minimum(np.arange(p.n_queries) + 1, p.n_keys)

@@ -17,12 +17,12 @@ from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, scores
 from ..attention.softmax import softcap
 from ..parameters import ROUNDED, Parameters
-from ..scales import Normalise, scale_rule
 from ..statistics import tally
 from ..statistics.survey import Survey
 from .sampling import Draws
 from .scoring import (
     LOSS,
+    Preparation,
     RuleColumn,
     factors_of_rows,
     fits,
@@ -31,6 +31,7 @@ from .scoring import (
     learned_weights,
     loss_of,
     one_draw,
+    preparation,
     rows_of,
     sides,
     sink_of,
@@ -49,7 +50,7 @@ class Column:
 
     rule: str
     factors: FloatArray  # (queries or 1, 1) the multipliers of the rows
-    normalisation: Normalise
+    how: Preparation
     survey: Survey = field(default_factory=Survey)
 
 
@@ -60,7 +61,7 @@ class Group:
     draws: slice
     q: FloatArray  # (draws, m, d)
     k: FloatArray  # (draws, n, d)
-    inputs: Mapping[Normalise, tuple[FloatArray, FloatArray]]  # the vectors multiplied, in a rounded format
+    inputs: Mapping[Preparation, tuple[FloatArray, FloatArray]]  # the vectors multiplied, in a rounded format
     loss: Sequence[FloatArray] = ()  # values (draws, n, d_v) and ∂L/∂O (draws, m, d_v)
 
 
@@ -71,9 +72,9 @@ def stream(
 
     `asked` are the columns. If all components fit, `draws` must hold them.
     """
-    columns = [Column(each.rule, factors_of_rows(p, each), scale_rule(each.rule).normalise) for each in asked]
+    columns = [Column(each.rule, factors_of_rows(p, each), preparation(p, each)) for each in asked]
     weights = learned_weights(p)
-    how: list[Normalise] = [column.normalisation for column in columns]
+    how = [column.how for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     kept: dict[tuple[int, int, int], FloatArray] = {}
     keep = len(columns) * shape.draws * shape.rows * shape.keys <= _KEPT
@@ -112,7 +113,7 @@ def stream(
 
 
 def _groups(
-    p: Parameters, draws: Draws, weights: Weights, how: Iterable[Normalise], gradients: bool
+    p: Parameters, draws: Draws, weights: Weights, how: Iterable[Preparation], gradients: bool
 ) -> Iterator[Group]:
     """Yield every draw once, several at a time if the components of all are kept."""
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
@@ -137,13 +138,13 @@ def _group(
     k: FloatArray,
     loss: Sequence[FloatArray],
     weights: Weights,
-    how: Iterable[Normalise],
+    how: Iterable[Preparation],
 ) -> Group:
     """Return a group of these vectors and components (draws, d_v, vectors) of the loss."""
     loss = [side.mT for side in loss]
     if p.precision not in ROUNDED:
         return Group(draws, q, k, {}, loss)
-    inputs: dict[Normalise, tuple[FloatArray, FloatArray]] = {}
+    inputs: dict[Preparation, tuple[FloatArray, FloatArray]] = {}
     for each in how:
         if each not in inputs:
             inputs[each] = inputs_of(p, q, k, each, weights)
@@ -169,7 +170,7 @@ def _counted(p: Parameters, logits: FloatArray, rows: slice) -> FloatArray:
 
 def _logits(p: Parameters, column: Column, weights: Weights, group: Group, rows: slice) -> FloatArray:
     """Return logits (draws, rows, keys): normalise → score → scale → soft-cap."""
-    how, c = column.normalisation, rows_of(column.factors, rows)
+    how, c = column.how, rows_of(column.factors, rows)
     if p.precision in ROUNDED:
         q, k = group.inputs[how]
         raw = product_scores(q[:, rows], k, p.precision, p.arithmetic, weights)
@@ -179,19 +180,20 @@ def _logits(p: Parameters, column: Column, weights: Weights, group: Group, rows:
     return softcap(logits, p.softcap, out=logits) if p.softcap else logits
 
 
-def raw_scores(p: Parameters, q: FloatArray, k: FloatArray, how: Normalise, weights: Weights) -> FloatArray:
-    """Return scores (draws, m, n) of q (draws, m, d) and k (draws, n, d): normalise → score, in the number format."""
+def raw_scores(p: Parameters, q: FloatArray, k: FloatArray, how: Preparation, weights: Weights) -> FloatArray:
+    """Return scores (draws, m, n) of q (draws, m, d) and k (draws, n, d): prepare → score, in the number format."""
     if p.precision in ROUNDED:
         return product_scores(*inputs_of(p, q, k, how, weights), p.precision, p.arithmetic, weights)
-    q, k = (with_norm(p, side, how) for side in (q, k))
+    q, k = (with_norm(p, side, how.normalise) for side in (q, k))
     return scores(q, k, p.mechanism, weights)
 
 
 def inputs_of(
-    p: Parameters, q: FloatArray, k: FloatArray, how: Normalise, weights: Weights
+    p: Parameters, q: FloatArray, k: FloatArray, how: Preparation, weights: Weights
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors that are multiplied, normalised and as stored in a rounded format."""
-    return product_inputs(with_norm(p, q, how), with_norm(p, k, how), p.precision, p.mechanism, weights)
+    """Return the vectors that are multiplied, prepared and as stored in a rounded format."""
+    q, k = (with_norm(p, side, how.normalise) for side in (q, k))
+    return product_inputs(q, k, p.precision, p.mechanism, weights, how.factor)
 
 
 def _backward(
@@ -199,8 +201,9 @@ def _backward(
 ) -> tally.Backward:
     """Return the backward pass to some queries of a group, through the rounded keys; rounding passes gradients on."""
     v, g = group.loss
-    how = column.normalisation
-    q, k = group.q[:, rows], group.inputs[how][1] if p.precision in ROUNDED else with_norm(p, group.k, how)
+    how = column.how
+    q = group.q[:, rows]
+    k = group.inputs[how][1] if p.precision in ROUNDED else with_norm(p, group.k, how.normalise)
     slopes = None
     if p.softcap:
         slopes = np.maximum(1 - np.square(logits / logits.dtype.type(p.softcap)), 0)
@@ -208,7 +211,9 @@ def _backward(
     def norms(found: LogitGradients, _: int, d: slice, r: slice) -> FloatArray:
         if slopes is not None:
             np.multiply(found.entries, slopes[d, r].reshape(found.entries.shape), out=found.entries)
-        norms = query_gradient_norms(found, 1.0, k[d], q[d, r], p.mechanism, weights, how, p.norm_gain)
+        norms = query_gradient_norms(
+            found, how.factor, k[d], q[d, r], p.mechanism, weights, how.normalise, p.norm_gain
+        )
         of_block = rows_of(column.factors, rows)
         return norms * np.broadcast_to(rows_of(of_block, r).T, q[d, r].shape[:2]).ravel()
 

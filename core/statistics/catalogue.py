@@ -191,8 +191,8 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "score_overflow", "overflow", "numerics", "share", "P(|s| rounds beyond the largest number)",
-        "Share of unscaled scores that overflow the number format, becoming infinite; fused arithmetic keeps scores "
-        "in float32. Measured on a sample of rows.",
+        "Share of scores that become infinite in the number format before anything multiplies them; fused arithmetic "
+        "keeps scores in float32. Measured on a sample of rows.",
         _FORMATS,
     ),
     Statistic(

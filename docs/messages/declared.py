@@ -83,7 +83,7 @@ def rules() -> Iterator[Message]:
 
 
 def _in_words(formula: str) -> bool:
-    return any(word in formula for word in ("rms", "Norm", "layer", "custom", "×"))
+    return any(word in formula for word in ("rms", "Norm", "layer", "custom", "×", " on ", "each"))
 
 
 def models() -> Iterator[Message]:

@@ -14,6 +14,7 @@ from attn_tui.core.parameters import ROUNDED, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import status
 from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
@@ -128,6 +129,7 @@ def test_what_is_lost_is_not_the_sink_s() -> None:
         {"softcap": 20.0, "scale": "rms_none", "mechanism": "bilinear"},
         {"precision": "float8_e4m3fn", "arithmetic": "fused", "mask": "causal"},
         {"precision": "bfloat16", "mechanism": "additive", "gain": 8.0},
+        {"scale": "quarter", "mask": "causal"},
     ],
     ids=str,
 )
@@ -151,9 +153,47 @@ def test_components_too_large_to_keep_and_small_blocks_give_the_same_numbers(
 def test_rules_are_compared_in_the_same_arithmetic(precision: Any) -> None:
     p = replace(SMALL, precision=precision)
     found = {row.rule: row for done in run_parts(row_parts(p)) for row in results_of(done)}
-    for rule in ("none", "sqrt_d_k", "cosine_10"):
+    for rule in ("none", "sqrt_d_k", "quarter", "cosine_10"):
         column = run(replace(p, scale=rule)).columns[1]
         assert found[rule].measured == column.measured
+
+
+QUARTER = replace(OVERFLOWING, d_k=64, batch=16, scale="quarter", against="sqrt_d_k")
+
+
+def test_fewer_rows_overflow_if_q_and_k_are_scaled_and_not_their_score() -> None:
+    """The largest |score| of ±10⁴·√64·4 is beyond float16, an eighth of it is not."""
+    of_scores, of_vectors = (column.measured for column in run(QUARTER).columns)
+    for name in ("score_overflow", "nan_rows"):
+        assert (of_scores[name].value or 0) > 0.1
+        assert of_vectors[name] == (0.0, 0.0)
+    exact = values(replace(QUARTER, precision="float64", arithmetic="fused"))
+    assert of_vectors["logit_std"].value == pytest.approx(exact["logit_std"], rel=1e-3)
+
+
+@pytest.mark.parametrize("arithmetic", ["eager", "fused"])
+def test_statistics_of_scaled_q_and_k_are_those_of_1_over_root_d_k_but_for_rounding(arithmetic: Any) -> None:
+    p = replace(QUARTER, precision="float16", arithmetic=arithmetic, std_q=1.5, std_k=1.5)
+    of_scores, of_vectors = (column.measured for column in run(p).columns)
+    for name in ("entropy", "max_weight", "grad_q_rms", "grad_q_median", "logit_std"):
+        assert of_vectors[name].value != of_scores[name].value, name
+        assert of_vectors[name].value == pytest.approx(of_scores[name].value, rel=5e-3), name
+    assert 0 < (of_vectors["weight_error"].value or 0) < 2e-3
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("change", [{}, {"softcap": 5.0, "mean_k": 0.5}, {"mechanism": "bilinear"}], ids=str)
+def test_scaling_q_and_k_is_1_over_root_d_k_where_nothing_is_rounded(precision: Any, change: dict[str, Any]) -> None:
+    found = run(replace(QUARTER, precision=precision, arithmetic="fused", std_q=1.0, std_k=1.0, **change))
+    expected = predict(found.subject).columns
+    assert found.columns[0].measured == found.columns[1].measured
+    assert (expected[0].values, expected[0].freezing) == (expected[1].values, expected[1].freezing)
+
+
+@pytest.mark.parametrize("mechanism", ["cosine", "additive"])
+def test_scores_that_are_no_product_of_q_and_k_are_multiplied_themselves(mechanism: Any) -> None:
+    a, b = run(replace(QUARTER, mechanism=mechanism)).columns
+    assert a.measured == b.measured
 
 
 def test_entropy_curves_of_rules_leave_out_nan_rows() -> None:
@@ -171,7 +211,7 @@ def test_entropy_curves_of_rules_are_those_of_measurements(arithmetic: Any) -> N
     p = replace(SMALL, precision="bfloat16", arithmetic=arithmetic, mask="causal", sink="logit", batch=4)
     *_, last = rule_curves.stream(p)
     assert last.found is not None
-    for rule in ("none", "sqrt_d_k", "rms_none"):
+    for rule in ("none", "sqrt_d_k", "quarter", "rms_none"):
         measured = values(replace(p, scale=rule))["entropy_fraction"]
         curve = last.found.values[rule][last.found.d_ks.index(16)]
         assert curve == pytest.approx(measured, abs=0.002), rule

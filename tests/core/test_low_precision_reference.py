@@ -29,7 +29,8 @@ class Case:
 
     def __init__(self, name: str, case: str, arithmetic: ArithmeticName) -> None:
         self.prefix = f"{name}/{case}/"
-        multiplier, cap, causal = (*self["setting"], 0, 0)[:3]
+        setting = self["setting"] if f"{self.prefix}setting" in REFERENCE else (1.0,)
+        multiplier, cap, causal = (*setting, 0, 0)[:3]
         self.q, self.k = product_inputs(self["q"], self["k"], name)
         self.scores = product_scores(self.q, self.k, name, arithmetic)
         self.logits = logits_of(self.scores, name, arithmetic, multiplier, cap or None)
@@ -91,6 +92,38 @@ def test_gradients_of_rounded_weights_are_pytorchs(name: str, case: str) -> None
         np.multiply(found.entries, 1 - np.square(own.logits / own.cap), out=found.entries)
     norms = query_gradient_norms(found, own.multiplier, own.k)
     assert norms == pytest.approx(own["gradient"], rel=2.0 ** -(FORMATS[name].mantissa - 2), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_the_scale_of_q_and_k_is_that_of_pytorchs_math_backend(name: str) -> None:
+    """The products are rounded before they meet, and scores are the logits."""
+    reference = Case(name, "on vectors", "eager")
+    factor = 64**-0.25
+    q, k = product_inputs(reference["q"], reference["k"], name, factor=factor)
+    scores = product_scores(q, k, name, "eager")
+    weights = row_weights(scores, name, "eager").weights
+    for found, quantity in ((scores, "scores"), (weights, "weights")):
+        apart = steps(found, reference[quantity], name)
+        assert apart.max() <= 1, quantity
+        assert np.mean(apart > 0) < 0.01, quantity
+    of_scores = logits_of(reference.scores, name, "eager", 0.125)
+    assert np.mean(steps(of_scores, reference["scores"], name) > 0) > 0.2, "another computation than 1/√d_k"
+    received = upstream(reference["g"], reference["v"], shift_rows(scores.copy(), None))
+    gradients = weight_gradients(weights, received, 1 - weights.sum(axis=-1, dtype=np.float64))
+    norms = query_gradient_norms(gradients, factor, k)
+    assert norms == pytest.approx(reference["gradient"], rel=2.0 ** -(FORMATS[name].mantissa - 2), abs=1e-3)
+
+
+def test_the_scale_of_q_and_k_keeps_scores_finite_where_that_of_scores_does_not() -> None:
+    own = Case("float16", "on vectors, large", "eager")
+    assert np.isinf(own.scores).any()
+    assert np.isnan(row_weights(logits_of(own.scores, "float16", "eager", 0.125), "float16", "eager").weights).any()
+    scores = product_scores(*product_inputs(own["q"], own["k"], "float16", factor=64**-0.25), "float16", "eager")
+    assert np.isfinite(scores).all()
+    assert steps(scores, own["scores"], "float16").max() <= 1
+    assert np.array_equal(
+        row_weights(scores, "float16", "eager").weights.argmax(axis=1), own["weights"].argmax(axis=1)
+    )
 
 
 @pytest.mark.parametrize("case", ["fused", "fused unscaled"])

@@ -46,6 +46,26 @@ def test_the_code_of_every_rule_prints_its_numbers(name: str, dialect: Dialect) 
     assert compared(program(replace(SMALL, scale=name, multiplier=0.3, mask="causal"), dialect)) == ""
 
 
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"arithmetic": "fused", "precision": "float8_e4m3fn"},
+        {"against": "rms_none", "softcap": 3.0},
+        {"mechanism": "bilinear", "against": "precision=float16", "precision": "bfloat16"},
+        {"mechanism": "cosine"},
+    ],
+    ids=str,
+)
+def test_the_code_of_scaled_q_and_k_rounds_them_as_the_report_does(change: Any, dialect: Dialect) -> None:
+    p = replace(SMALL, **{"scale": "quarter", "precision": "float16", "arithmetic": "eager", **change})
+    text = program(p, dialect)
+    assert compared(text) == ""
+    if p.mechanism != "cosine":
+        assert compared(text.replace("d_k**-0.25", "d_k**-0.125"))
+
+
 def test_every_rule_has_code() -> None:
     assert {*CODE, "custom"} == {*SCALE_RULES}
 

@@ -26,6 +26,7 @@ FIGURES: list[tuple[str, dict[str, float], float]] = [
     ("sqrt_three_d_k", {"d_k": 64}, 0.072168783649),
     ("inverse_layer", {"d_k": 64, "layer": 0}, 0.125),
     ("inverse_layer", {"d_k": 64, "layer": 11}, 0.010416666667),
+    ("quarter", {"d_k": 80}, 0.111803398875),
     ("gemma", {"d_k": 256}, 0.0625),
     ("gemma2_27b", {"d_k": 128}, 0.083333333333),
     ("gemma3_27b", {"d_k": 128}, 0.077151674981),

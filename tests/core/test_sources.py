@@ -101,6 +101,13 @@ FORMULAS: list[tuple[str, dict[str, Any], float]] = [
     ("sqrt_three_d_k", {"d_k": 64}, 1 / math.sqrt(64 * (1 + 1 + 1))),
     # transformers, modeling_gpt2.py:99 and 101: head_dim**-0.5, then / float(layer_idx + 1)
     ("inverse_layer", {"d_k": 64, "layer": 11}, 1 / 64**0.5 / float(11 + 1)),
+    # openai/whisper, whisper/model.py:118 and 130 (c0d2f62): (n_state // n_head) ** -0.25 times q and times k;
+    # openai/guided-diffusion, guided_diffusion/unet.py:348-351 (22e0df8): 1 / math.sqrt(math.sqrt(ch)) on both
+    ("quarter", {"d_k": 80}, (80**-0.25) * (80**-0.25)),
+    # pytorch/pytorch, aten/src/ATen/native/transformers/attention.cpp:653 (12da0c7), which is
+    # _scaled_dot_product_attention_math: q and k each times the root of the scale; the same in
+    # torch/onnx/_internal/torchscript_exporter/symbolic_opset14.py:181 and 183
+    ("quarter", {"d_k": 64}, math.sqrt(1 / math.sqrt(64)) * math.sqrt(1 / math.sqrt(64))),
     # ibm-granite/granite-3.1-2b-base and granite-3.1-8b-base, config.json: attention_multiplier
     ("granite_2b", {"d_k": 64}, 0.015625),
     ("granite_8b", {"d_k": 128}, 0.0078125),

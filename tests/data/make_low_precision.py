@@ -56,6 +56,20 @@ def eager(name: str, case: str, q: Any, k: Any, multiplier: float, cap: float = 
     found[f"{name}/{case}/setting"] = np.array([multiplier, cap, causal])
 
 
+def on_vectors(name: str, case: str, q: Any, k: Any) -> None:
+    """d_k^(−1/4) on q and k, as openai/whisper, model.py; bit for bit what the math backend computes in 16 bits."""
+    q, k, factor = q.to(TYPES[name]).requires_grad_(), k.to(TYPES[name]), WIDTH**-0.25
+    scores = (q * factor) @ (k * factor).T
+    weights = torch.softmax(scores, dim=-1)
+    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # on a CPU too; otherwise it computes in float32
+    with sdpa_kernel(SDPBackend.MATH):
+        output = scaled_dot_product_attention(q[None, None], k[None, None], torch.eye(KEYS).to(q.dtype)[None, None])
+    assert torch.equal(output[0, 0], weights)
+    v, g = (torch.randn(each, 8).to(TYPES[name]) for each in (KEYS, ROWS))
+    (weights @ v * g).sum().backward()
+    keep(f"{name}/{case}", q=q, k=k, scores=scores, weights=weights, v=v, g=g, gradient=q.grad.float().norm(dim=-1))
+
+
 def fused(name: str) -> None:
     """The weights that meet the values in the fused kernel: its output, rounded, for values that are an identity."""
     q, k = (torch.randn(1, 1, each, WIDTH).to(TYPES[name]) for each in (ROWS, WIDTH))
@@ -105,6 +119,10 @@ def main() -> None:
         fused(name)
     for name in LARGEST:
         float8(name)
+    for name in ("float16", "bfloat16"):
+        q, k = (torch.randn(each, WIDTH) for each in (ROWS, KEYS))
+        on_vectors(name, "on vectors", q, k)
+        on_vectors(name, "on vectors, large", 75 * q, 75 * k)
     np.savez_compressed(Path(__file__).with_name("low_precision.npz"), **found)
 
 

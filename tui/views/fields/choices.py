@@ -163,8 +163,8 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
         (
             "eager", "round q, k, s, z, p",
             "Scores, logits and weights are each rounded, as PyTorch does without a fused kernel.",
-            "PyTorch, the math backend of scaled_dot_product_attention",
-            ("math", "unfused", "naive"),
+            "transformers, eager_attention_forward",
+            ("unfused", "naive"),
         ),
         (
             "fused", "round e^(z − max)",

@@ -109,6 +109,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "scale cosine_log2_n": ("log n", "scalable cosine"),
     "scale d_k": ("muP", "mu-parametrisation", "maximal update"),
     "scale mup": ("muP", "mu-parametrisation", "maximal update"),
+    "scale quarter": ("whisper", "fourth root", "sqrt(scale)", "fp16 overflow"),
     "scale rms_sqrt_d_k": ("qk-norm", "query-key normalisation", "rmsnorm"),
     "scale rms_none": ("qk-norm", "query-key normalisation", "rmsnorm"),
     "scale layer_norm_sqrt_d_k": ("qk-norm", "query-key normalisation", "vit-22b"),

@@ -11,6 +11,7 @@ from ....scales import scale_rule
 from ....statistics.catalogue import STATISTIC
 from ....statistics.measurement import Column
 from ..parts.attention import norm_of
+from ..parts.rule import factor_code
 from ..parts.setting import parts, remarks
 from ..program import WIDEST, Dialect, NoCodeError, Piece, assembled, expected, filled, printing, shown
 from ..report import printed_names
@@ -27,7 +28,7 @@ def rules_code(p: Parameters, rows: Sequence[RuleRow], dialect: Dialect, command
     found = parts(sides, columns, names, dialect)
     labels = [scale_rule(row.rule).formula if row.rule != "custom" else "custom" for row in valid]
     wide = max(map(len, labels)) + 2
-    several = any(norm_of(side) != norm_of(sides[0]) for side in sides)
+    several = any(factor_code(side) or norm_of(side) != norm_of(sides[0]) for side in sides)
     hows = [f"[{_arguments(call)}]" if several else _arguments(call) for call in found.calls]
     entries = [f'"{label}": {how}' for label, how in zip(labels, hows, strict=True)]
     loop = [

@@ -9,6 +9,7 @@ from ....parameters import Parameters
 from ....scales import Normalise, scale_rule
 from ..program import Dialect, Piece
 from .rounding import is_eager, is_rounded, store_function
+from .rule import factor_code
 
 # The functions that normalise queries and keys: root mean square, LayerNorm, length.
 _NORMS: dict[Dialect, dict[Normalise, str]] = {
@@ -61,15 +62,19 @@ def mask(p: Parameters, dialect: Dialect) -> str:
 
 def call(p: Parameters, sides: Sequence[Parameters], scale: str) -> str:
     """Return the call of `measure` for one of the settings that share it."""
-    differ = len({norm_of(each) for each in sides}) > 1 and norm_of(p) != "none"
-    return f"measure({scale}{f', {NORM_NAMES[norm_of(p)]}' if differ else ''})"
+    norm, factor = NORM_NAMES[norm_of(p)], factor_code(p)
+    arguments = [scale, *([factor] if factor else [])]
+    if len({norm_of(each) for each in sides}) > 1 and (factor or norm_of(p) != "none"):
+        arguments.insert(1, "lambda x: x" if norm_of(p) == "none" else norm)
+    return f"measure({', '.join(arguments)})"
 
 
 def signature(sides: Sequence[Parameters]) -> str:
     """Return the first line of `measure`."""
     norms = {norm_of(each) for each in sides}
     norm = "" if len(norms) == 1 else ", norm=lambda x: x" if "none" in norms else ", norm"
-    return f"def measure(scale{norm}):"
+    factor = ", factor=1.0" if any(map(factor_code, sides)) else ""
+    return f"def measure(scale{norm}{factor}):"
 
 
 def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str, biased: bool = False) -> list[str]:
@@ -86,6 +91,9 @@ def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str, biase
             f"x, y = {', '.join(f'{store_function(p)}({name})' for name in names)}  # as stored in {p.precision}"
         )
         names = ["x", "y"]
+        if any(map(factor_code, sides)):
+            both = ", ".join(f"{store_function(p)}(factor * {name})" for name in names)
+            lines.append(f"x, y = {both}  # the scale of q and k, not of their score")
         if p.mechanism == "bilinear":
             lines.append(f"x = {store_function(p)}(x @ w)")
     lines += _scores(p, dialect, names)

@@ -9,6 +9,7 @@ from ....statistics.measurement import Column, Estimate
 from ..program import Dialect
 from .attention import norm_of
 from .rounding import is_rounded, store_function
+from .rule import factor_code
 
 _MISSING = Estimate(None, None)
 _MOST_ROWS = 256  # of a draw whose gradients are measured (core/statistics/tally.py)
@@ -34,8 +35,9 @@ def uses_autograd(p: Parameters, names: Sequence[str], dialect: Dialect) -> bool
     return dialect == "torch" and not is_rounded(p) and prints_gradients(names)
 
 
-def gradient_lines(p: Parameters, names: Sequence[str], dialect: Dialect) -> list[str]:
+def gradient_lines(sides: Sequence[Parameters], names: Sequence[str], dialect: Dialect) -> list[str]:
     """Return the lines that compute the norms dq of the gradient of every query."""
+    p = sides[0]
     if not prints_gradients(names):
         return []
     every = -(-p.n_queries // _MOST_ROWS)
@@ -61,6 +63,7 @@ def gradient_lines(p: Parameters, names: Sequence[str], dialect: Dialect) -> lis
             slope = f"(1 - ({hide} / {cap}) ** 2)"
         lines.append(f"dz = {dz} * {slope}")
         dz = "dz"
+    scale = "factor * scale" if any(map(factor_code, sides)) else "scale"
     if dialect == "python":
-        return [*lines, f"dq = np.linalg.norm(scale * {dz} @ {keys}, axis=-1){rows}{why}"]
-    return [*lines, f"dq = (scale * {dz} @ {keys}.double()).norm(dim=-1){rows}{why}"]
+        return [*lines, f"dq = np.linalg.norm({scale} * {dz} @ {keys}, axis=-1){rows}{why}"]
+    return [*lines, f"dq = ({scale} * {dz} @ {keys}.double()).norm(dim=-1){rows}{why}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....errors import ParameterError
 from ....formula import as_python
-from ....parameters import Parameters, rows_differ
+from ....parameters import Parameters, rows_differ, scales_vectors
 from ....scales import SCALE_RULES, ScaleName, row_multiplier, scale_rule
 
 # The names of the programs' variables, by the names of the fields that a rule may need.
@@ -23,6 +23,7 @@ CODE: dict[ScaleName, str] = {
     "sqrt_half_d_k": "1 / (d_k / 2) ** 0.5",
     "sqrt_three_d_k": "1 / (3 * d_k) ** 0.5",
     "inverse_layer": "1 / d_k**0.5 / (layer + 1)",
+    "quarter": "1 / d_k**0.5",
     "gemma": "256**-0.5",
     "gemma2_27b": "144**-0.5",
     "gemma3_27b": "168**-0.5",
@@ -47,6 +48,7 @@ CODE: dict[ScaleName, str] = {
     "cosine_learned": "t",
     "cosine_log2_n": "log2(n**2 - n)",
 }
+_ON_VECTORS: dict[ScaleName, str] = {"quarter": "d_k**-0.25"}  # the root of the multiplier
 
 
 def rule_code(name: ScaleName, multiplier: float) -> str:
@@ -54,6 +56,11 @@ def rule_code(name: ScaleName, multiplier: float) -> str:
     if name == "custom":
         return repr(float(multiplier))
     return CODE[name] if name in SCALE_RULES else as_python(name, _IN_FORMULAS)
+
+
+def factor_code(p: Parameters) -> str:
+    """Return what multiplies q and k each instead of their score; empty if the score is multiplied."""
+    return _ON_VECTORS[p.scale] if scales_vectors(p, p.scale) else ""
 
 
 def scale_code(p: Parameters, n_swept: bool = False) -> str:

@@ -13,7 +13,7 @@ from .attention import call, logit_lines, mask, norm_functions, norm_of, signatu
 from .drawing import draw_function, draws_of, vectors, weights, weights_function
 from .gradients import gradient_lines, prints_gradients, uses_autograd
 from .rounding import is_rounded, rounding_functions
-from .rule import VARIABLES, needed, scale_code
+from .rule import VARIABLES, factor_code, needed, scale_code
 from .statistics import OF_LOGITS, jackknife_function, seen_line, statistics_code
 
 
@@ -49,7 +49,7 @@ def parts(
         *(["x = q.clone().requires_grad_()"] if autograd else []),
         *logit_lines(sides, dialect, "x" if autograd else "q"),
         *(weight_lines(p, dialect) if {*names} - OF_LOGITS else []),
-        *gradient_lines(p, names, dialect),
+        *gradient_lines(sides, names, dialect),
         *needed_lines,
         *returned(expressions),
     ]
@@ -76,7 +76,7 @@ def parts(
 
 
 def _scale(p: Parameters, dialect: Dialect, swept: bool) -> str:
-    text = scale_code(p, swept)
+    text = "1.0" if factor_code(p) else scale_code(p, swept)
     if not text.startswith("["):
         return text
     if dialect == "torch":
