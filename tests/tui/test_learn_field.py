@@ -32,6 +32,36 @@ async def test_letters_type_into_the_field_and_are_nothing_else(stage: Stage) ->
 
 
 @played(size=(80, 24))
+async def test_a_guess_and_enter_in_one_burst_show_the_answer_to_that_guess(stage: Stage) -> None:
+    pane = await learn(stage)
+    stage.send(*"64", "enter")
+    await stage.answered()
+    await stage.still()
+    assert "Your guess, 64, is 8 times the answer." in stage.text
+    await stage.press("r", "escape")
+    stage.send("8", "backspace", "6", "ctrl+u", *"4", "backspace", "8", "enter")
+    await stage.answered()
+    await stage.still()
+    assert "Your guess, 8, is exact." in stage.text
+    assert pane.attempt.stage == 1
+
+
+@played(size=(80, 24))
+async def test_the_message_after_the_last_item_names_keys_that_lead_to_the_list_from_any_field(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.press("end")
+    await stage.until(lambda: pane.is_current, "the capture")
+    await stage.press("enter", "enter")
+    await stage.still()
+    assert "That was the last one. Esc, then v, lists them all." in stage.text
+    await stage.press("backspace")
+    assert pane.text.has_focus
+    await stage.press("escape", "v")
+    await stage.still()
+    assert "of 40 done" in stage.text
+
+
+@played(size=(80, 24))
 async def test_the_field_does_not_take_the_focus_from_a_pane_opened_at_once_after_it(stage: Stage) -> None:
     for pane in ("Learn", "Watch"):
         stage.app.action_pane(pane)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,9 +42,9 @@ def pictured(item: Item, answered: bool) -> Parameters | None:
 class ItemPage(Stack):
     """The text of an item, and below it the gauge and the histograms of the Lab."""
 
-    def __init__(self) -> None:
+    def __init__(self, typed: Callable[[str], None]) -> None:
         super().__init__()
-        self.text = ItemText()
+        self.text = ItemText(typed)
         self.words, self.gauge, self.histograms = Paragraph(), FreezingGauge(), Histograms()
         self.histograms.paged = False
         self.wanted: Parameters | None = None  # what the picture is to show

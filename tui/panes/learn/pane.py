@@ -27,7 +27,7 @@ from ..two_parts import TwoParts
 from .items import AT, ITEMS, Attempt, Found, Item, remembered, section_from, to_remember, typed
 from .page import ItemPage, pictured
 from .requests import ItemRead, ReadItem, capture_of
-from .widget import ItemList, ItemText
+from .widget import ItemList
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
@@ -81,7 +81,7 @@ class LearnPane(TwoParts):
         super().__init__(host)
         self.at, self.done = remembered(progress or {})
         self.list = self.left = ItemList()
-        self.page = self.right = self.in_front = ItemPage()
+        self.page = self.right = self.in_front = ItemPage(self.take)
         self.text = self.page.text
         self.attempts: dict[str, Attempt] = {}
         self.found: dict[str, Found] = {}
@@ -123,7 +123,7 @@ class LearnPane(TwoParts):
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the field of the guess, if there is one and Esc has not left it; otherwise the pane."""
         if self.text.can_focus and self.in_front is self.page and not self._left:
-            self.text.focus()
+            self.screen.set_focus(self.text, scroll_visible)  # at once: Widget.focus waits for the keys that follow
             return self
         return super().focus(scroll_visible)
 
@@ -216,7 +216,7 @@ class LearnPane(TwoParts):
             if self.at + 1 < len(ITEMS):
                 self._go(self.at + 1)
             else:
-                self.host.say(message("That was the last one. The list (v) has them all."))
+                self.host.say(message("That was the last one. Esc, then v, lists them all."))
         elif attempt.objection:
             self._set(replace(attempt, refused=True))
         else:
@@ -249,9 +249,9 @@ class LearnPane(TwoParts):
         self._left = True
         self.focus()
 
-    def on_item_text_typed(self, event: ItemText.Typed) -> None:
-        event.stop()
-        self._set(typed(self.item, event.text, self.glyphs.say))
+    def take(self, text: str) -> None:
+        """Take the text of the field as the guess."""
+        self._set(typed(self.item, text, self.glyphs.say))
 
     def action_move(self, step: int) -> None:
         self._go(min(max(self.at + step, 0), len(ITEMS) - 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -111,15 +111,10 @@ class ItemText(ScrolledLines):
         Binding("escape", "cancel", "erase the guess; leave the field"),
     ]
 
-    class Typed(Message):
-        """The text in the field changed."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    def __init__(self) -> None:
+    def __init__(self, typed: Callable[[str], None]) -> None:
+        """Call `typed` with the new text of the field: a message would come after a key that follows at once."""
         super().__init__()
+        self.typed = typed
         self.at = 0
         self.attempt = Attempt()
         self.found: Found | None = None
@@ -136,7 +131,7 @@ class ItemText(ScrolledLines):
         """Type into the field. A digit replaces the number of a cause, because no number has two."""
         text = self.attempt.text
         replaces = ITEMS[self.at].kind == "bug" and text.isdecimal() and character.isdecimal()
-        self.post_message(self.Typed((("" if replaces else text) + character)[:LONGEST]))
+        self.typed((("" if replaces else text) + character)[:LONGEST])
 
     def action_type(self, character: str) -> None:
         self.type(character)
@@ -152,22 +147,22 @@ class ItemText(ScrolledLines):
         """Type the first line of what is pasted."""
         if self.has_focus:
             event.stop()
-            self.post_message(self.Typed((self.attempt.text + pasted_line(event))[:LONGEST]))
+            self.typed((self.attempt.text + pasted_line(event))[:LONGEST])
 
     def action_erase(self) -> None:
         """Erase the last character; of an empty field, leave the key to the pane."""
         if not self.attempt.text:
             raise SkipAction
-        self.post_message(self.Typed(self.attempt.text[:-1]))
+        self.typed(self.attempt.text[:-1])
 
     def action_clear(self) -> None:
-        self.post_message(self.Typed(""))
+        self.typed("")
 
     def action_cancel(self) -> None:
         """Erase what is typed; if nothing is, leave the field."""
         if not self.attempt.text:
             raise SkipAction
-        self.post_message(self.Typed(""))
+        self.typed("")
 
     def heading(self, width: int) -> Line:
         item = ITEMS[self.at]
