@@ -20,12 +20,14 @@ SIZE: tuple[Question, ...] = (
         "why-sqrt",
         "Why are scores divided by √d_k?",
         "A score is a sum of d_k products. If components are independent, with mean 0 and variance 1, its variance "
-        "is d_k. Dividing by √d_k makes it 1, so softmax starts in the same state at every width.",
+        "is d_k. Dividing by √d_k makes it 1, so softmax starts in the same state at every width. Otherwise, the "
+        "paper suspects, large d_k push softmax “into regions where it has extremely small gradients”.",
         (
             "Without the scale the standard deviation is √d_k, {spread} at d_k = {d_k}. Softmax over {n} keys "
             "freezes at a spread of √(2 ln n) = {threshold}: the largest weight of a row is {largest} on average, "
             "and {scaled} with the scale.",
-            "This is a statement about initialisation. Afterwards training sets the spread of each head.",
+            "Question 4 (q4) tells which gradients are small there, and which are not. All of this is "
+            "about initialisation: afterwards training sets the spread of each head.",
         ),
         {
             "spread": lab("standard deviation, unscaled", "logit_std", enough(64)),
@@ -134,7 +136,7 @@ SIZE: tuple[Question, ...] = (
         },
         Shown("Capture", "Every head has its own spread; n goes to the next head of note.", head=(0, 2)),
         "Yes, they normalise queries and keys.",
-        "They normalise what q and k are made of, and only until training starts.",
+        "They set the variances of the inputs and weights that q and k are made from, and only at initialisation.",
     ),
     Question(
         "d_model-or-d_head",

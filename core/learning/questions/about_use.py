@@ -71,8 +71,8 @@ USE: tuple[Question, ...] = (
         "Yes. W_Q can absorb any constant, and T5 starts that way. What attention can express is the same; how it "
         "learns is not, because a step of one size changes small weights more.",
         (
-            "T5 draws W_Q with variance 1/(d_model·d_k) and uses no scale: its logits start with variance {t5}, as "
-            "Xavier weights under 1/√d_k do, {xavier}.",
+            "T5 draws W_Q with variance 1/(d_model·d_k) and uses no scale. Its logits start with the variance "
+            "that Xavier weights have under 1/√d_k: {t5} against {xavier}.",
             "With plain gradient descent, a W_Q smaller by √d_k, without a scale, learns d_k times as fast relative "
             "to its size; with Adam, whose steps have one size, √d_k times.",
             "The race of the Train pane, with Adam at d_k {race_d_k}: at rate {slow}, {slow_none} of labels are "

@@ -152,8 +152,8 @@ VARIANTS: tuple[Question, ...] = (
     Question(
         "sinks",
         "Are attention sinks a bug?",
-        "Mostly not. Softmax must give its weight to some key, and a head with nothing to say puts it on one that "
-        "does little, usually the first. Over {sink} on the first key is common.",
+        "Mostly not. Softmax must give its weight to some key, and a head that finds no relevant one puts it on a "
+        "key that changes the output little, usually the first. Over {sink} on the first key is common.",
         (
             "In all-MiniLM-L6-v2 that is so in {sinks} of {heads} heads. The scale does not make them, training "
             "does.",

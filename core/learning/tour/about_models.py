@@ -92,7 +92,7 @@ MODELS = (
             "The wrong divisor is √h times too large: it makes attention flatter, not more peaked. The number of "
             "heads changes no count of parameters, but it does change d_k.",
             "Several heads look at several positions at once. In a trained model, the sample all-MiniLM-L6-v2, two "
-            "heads of a layer differ in where {apart} of their weight goes. That makes a layer more expressive, not "
+            "heads of a layer put {apart} of their weight on different keys. That makes a layer more expressive, not "
             "a head: its scores have rank {rank}, against {full} of one wide head, and in half of all heads "
             "{dimensions} dimensions or fewer hold {held} of their variance.",
         ),
@@ -103,7 +103,7 @@ MODELS = (
             ),
             "right": lab("spread of logits, divided by √d_k", "logit_std", enough(_D_K), True),
             "wrong": lab("spread of logits, by √d_model", "logit_std", _BY_D_MODEL, True),
-            "keys": trial("sample: keys that {together} heads favour, of {tokens}", "heads_at_once", part="keys"),
+            "keys": trial("sample: different top keys of {together} heads", "heads_at_once", part="keys"),
             "near": trial("most local head: distance in tokens", "heads_at_once", part="near"),
             "far": trial("most global head: distance in tokens", "heads_at_once", part="far"),
             "rank": trial("rank of a head's scores", "heads_at_once", part="rank", unit="count"),
@@ -117,7 +117,7 @@ MODELS = (
             "A divides by √d_k, B by √d_model: compare their spread and entropy.",
             replace(_BY_D_MODEL, against="sqrt_d_k"),
         ),
-        {"d_model": _D_MODEL, "heads": _HEADS, "d_k": _D_K, "together": 12, "tokens": 70, "held": "90 %"},
+        {"d_model": _D_MODEL, "heads": _HEADS, "d_k": _D_K, "together": 12, "held": "90 %"},
     ),
     Step(
         "positions",
@@ -133,17 +133,17 @@ MODELS = (
         (
             "Rotary embedding needs no other scale. Schemes that add a product with a position's vector do: every "
             "independent term adds d_k to the variance. DeBERTa has 3 terms, and divides by √(3·d_k).",
-            "A bias added after the scale, as in T5 or ALiBi, leaves the scale alone; adding it before, by mistake, "
-            "shrinks it.",
+            "A bias added after the scale, as in T5 or ALiBi, leaves the scale alone; added before by mistake, the "
+            "bias is scaled down, too.",
         ),
         {
             "near": _rotary(1),
             "middle": _rotary(10),
             "far": _rotary(100),
             "further": _rotary(1000),
-            "variance": trial("{d100} apart: variance, unrelated", "rotary", _D_K, 100, _BASE, part="variance"),
-            "two": trial("2 terms, divided by √d_k: variance", "summed_terms", _D_K, 2),
-            "three": trial("3 terms, divided by √d_k: variance", "summed_terms", _D_K, 3),
+            "variance": trial("{d100} apart: variance, unrelated q, k", "rotary", _D_K, 100, _BASE, part="variance"),
+            "two": trial("2 terms/√d_k: variance of logits", "summed_terms", _D_K, 2),
+            "three": trial("3 terms/√d_k: variance of logits", "summed_terms", _D_K, 3),
         },
         ("near", "middle", "far", "further", "variance", "two", "three"),
         Shown("Lab", "B divides by √(3·d_k), as DeBERTa does: too much for the Lab's one term.", _THREE),
@@ -170,7 +170,7 @@ MODELS = (
             "then scale q before the product, not the scores after it. With more than d_k keys that is cheaper, too: "
             "n·d_k numbers instead of n².",
             "Low precision costs digits: a large logit keeps fewer decimals than a small one, so unscaled weights "
-            "are rounded more.",
+            "are rounded more. Weight is misplaced if rounding moves it to other keys.",
         ),
         {
             "naive": trial("e^z infinite, float16, unscaled", "exp_overflow", _D_K, "float16", False, unit="share"),

@@ -48,7 +48,8 @@ SCORES = (
             "independent; standard deviations do not. So the spread of a score grows like √d_k, not like d_k: four "
             "times the width gives twice the spread.",
             "{inside} of scores lie within three standard deviations, ±{range} here. Divided by √d_k, the standard "
-            "deviation is {scaled} at every width. That is all the scale does.",
+            "deviation is {scaled} at every width. At initialisation, that is what the scale does; the next steps "
+            "show what follows.",
         ),
         {
             "one_mean": lab("one product, mean: E[q₁]·E[k₁]", "logit_mean", _ONE),
@@ -181,8 +182,8 @@ SCORES = (
         "Why not d_k, log d_k or 2√d_k",
         "study notes 002, 003",
         (
-            "Any divisor of the size of √d_k keeps the spread from growing. Others do not: divided by d_k, logits "
-            "shrink as d_k grows; divided by ln d_k, they still grow.",
+            "A divisor proportional to √d_k keeps the spread the same at every width. Others do not: divided by d_k, "
+            "logits shrink as d_k grows; divided by ln d_k, they still grow.",
             "How uniform a row is can be read from its entropy, as a share of the largest possible, ln n.",
         ),
         Guess("Divide by d_k, with d_k = {d_k} and {n} keys. What is the entropy, in per cent of ln n?",
@@ -191,9 +192,10 @@ SCORES = (
             "Divided by d_k, weights are nearly uniform, until training aligns q and k. muP divides by d_k for that "
             "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2; sampling has one in "
             "another softmax. ln d_k is too small a divisor, and ever more so as d_k grows.",
-            "√d_k is not an optimum: softmax over {n} keys responds most at a spread of {peak}, and over more keys "
-            "at a larger one; rules for long contexts, as SSMax, grow with ln n. But √d_k makes every width start "
-            "alike, which no constant does.",
+            "√d_k is not an optimum. The Jacobian J of softmax, how much weights respond to logits, is largest at a "
+            "spread of {peak} with {n} keys. That is beyond {threshold}: rows have begun to freeze, and those "
+            "undecided between two keys respond most. With more keys the peak is at a larger spread; rules for long "
+            "contexts, as SSMax, grow with ln n. But √d_k makes every width start alike, which no constant does.",
         ),
         {
             "root": lab("entropy / ln n, 1/√d_k", "entropy_fraction", enough(64), True, "share"),
@@ -201,7 +203,8 @@ SCORES = (
             "log": lab("entropy / ln n, 1/ln d_k", "entropy_fraction", enough(64, scale="log_d_k"), True, "share"),
             "two": lab("entropy / ln n, 1/(2√d_k)", "entropy_fraction", _HALVED, True, "share"),
             "log_spread": lab("spread of logits, 1/ln d_k", "logit_std", enough(64, scale="log_d_k"), True),
-            "peak": trial("spread at which weights respond most", "most_responsive", 64, 128),
+            "peak": trial("spread at which ‖J‖² is largest", "most_responsive", 64, 128),
+            "threshold": trial("√(2 ln n)", "freezing_threshold", 128),
         },
         ("root", "by_d_k", "log", "two", "log_spread", "peak"),
         Shown("Rules", "Every rule at this d_k, with its spread, entropy and status; o orders them.", Parameters(64)),
