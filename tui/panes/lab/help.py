@@ -5,8 +5,8 @@ from ...views.help.status_words import status_help
 ABOUT = (
     "Scores are dot products of random queries and keys. Two settings stand side by side. A, by default unscaled, "
     "passes the scores to softmax as they are; B multiplies them by the scale. Hold an arrow key: as d_k grows, "
-    "unscaled logits spread, entropy falls and gradients vanish, while the scaled column hardly changes. a and A "
-    "change A's rule; its field also takes a number, a law, a format or other parameters, such as "
+    "unscaled logits spread, entropy falls and more and more rows pass no gradient, while the scaled column hardly "
+    "changes. a and A change A's rule; its field also takes a number, a law, a format or other parameters, such as "
     "d_k,precision=bfloat16.",
     "The gauge shows the standard deviation of the logits of a row over √(2 ln n), at which softmax over n keys "
     "freezes: the exact one where it is known. The line under the table says why B has its status, and which "

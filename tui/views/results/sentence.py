@@ -91,7 +91,7 @@ def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) ->
         if before is None
         else message("{who}, σ is {sigma}", who=who, sigma=sigma)
     )
-    facts = [_facts(spread, rows, before and _extreme_rows(before))]
+    facts = [_facts(spread, rows, before and _extreme_rows(before)), *(_others(column, before) if before else ())]
     fraction, first, sink = value["entropy_fraction"], value["first_key_weight"], value.get("sink_weight")
     if fraction is not None and fraction > UNIFORM:
         facts.append(message("; attention is nearly uniform ({fraction} of ln n)", fraction=percent(fraction)))
@@ -114,6 +114,18 @@ def _extreme_rows(column: Column) -> tuple[float, float] | None:
     """Return the shares of one-hot and of dead rows; None if no row sees two keys."""
     one_hot, dead = column.measured["one_hot_rows"].value, column.measured["dead_rows"].value
     return None if one_hot is None or dead is None else (one_hot, dead)
+
+
+def _others(column: Column, before: Column) -> list[str]:
+    """Return what most rows pass, if that is less though fewer rows are dead, or more though more are."""
+    dead, median = (
+        [each.measured[name].value or 0 for each in (before, column)] for name in ("dead_rows", "grad_q_median")
+    )
+    if dead[0] > dead[1] and median[0] > median[1]:
+        return [message("; most pass less gradient")]
+    if dead[0] < dead[1] and median[0] < median[1]:
+        return [message("; most pass more gradient")]
+    return []
 
 
 def _facts(spread: str, rows: tuple[float, float], before: tuple[float, float] | None) -> str:
