@@ -32,12 +32,12 @@ def test_llama_3_8b() -> None:
     assert rows["per layer"][-1] == "41,943,040"
     assert rows["32 layers"][-1] == "1,342,177,280"
     assert " ".join(rows["per token"]) == "per token 2 × 8 × 128 × 2 bytes × 32 layers 128 KiB"
-    assert " ".join(rows["the context"]) == "the context 8192 tokens 1 GiB"
+    assert " ".join(rows["the context"]) == "the context 8,192 tokens 1 GiB"
     assert " ".join(rows["multi-head"]) == "multi-head would need 4 times as much 4 GiB"
     assert rows["projections"][-4:] == ["2.684", "G", "21.99", "T"]
     assert rows["q·k"][-4:] == rows["weights·v"][-4:] == ["2.147", "G", "8.797", "T"]
     assert rows["total"] == ["total", "6.979", "G", "39.58", "T"]
-    assert "8192 × 8193/2" in " ".join(text.split())
+    assert "8,192 × 8,193/2" in " ".join(text.split())
 
 
 def test_biases_are_counted_for_each_matrix() -> None:
@@ -58,9 +58,9 @@ def test_a_d_k_other_than_d_model_over_heads_is_named() -> None:
 
 def test_texts_mask_and_notes_are_shown() -> None:
     text = " ".join(shown(Layer(batch=4, mask="none")).split())
-    assert "4096 tokens × 4 texts" in text
+    assert "4,096 tokens × 4 texts" in text
     assert "FLOPs are for one layer and 4 texts; a multiply–add counts as two." in text
-    assert "all tokens make 4096²." in text
+    assert "all tokens make 4,096²." in text
     bert = PRESETS["bert-base"]
     assert "An encoder processes all tokens at once" in " ".join(shown(bert.layer, bert).split())
     assert shown(replace(bert.layer, heads=6), bert).startswith("BERT base, changed\n")

@@ -39,11 +39,11 @@ def test_other_key_heads_divide_the_heads_and_the_layers_own_is_marked(layer: La
 def test_the_share_of_attention_grows_with_the_context() -> None:
     rows = texts_of(context_lines(cost(GROUPED), 80, UNICODE))[2:]
     *rows, sentence = rows
-    assert [int(row.replace("▌", " ").split()[0]) for row in rows] == [
+    assert [int(row.replace("▌", " ").split()[0].replace(",", "")) for row in rows] == [
         1024, 4096, 8192, 16384, 65536, 262144, 1048576,
     ]  # fmt: skip
     for row in rows:
-        flops = cost(replace(GROUPED, context=int(row.replace("▌", " ").split()[0]))).next_token
+        flops = cost(replace(GROUPED, context=int(row.replace("▌", " ").split()[0].replace(",", "")))).next_token
         assert percent((flops.scores + flops.weighted_sum) / flops.total) in row
     bars = [row.count("█") for row in rows]
     assert bars == sorted(bars)

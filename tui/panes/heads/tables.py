@@ -85,7 +85,7 @@ def context_lines(cost_: Cost, width: int, glyphs: Glyphs) -> list[Line]:
         flops = other.next_token
         share = (flops.scores + flops.weighted_sum) / flops.total
         rows.append(
-            (str(context), binary(other.cache), f"{metric(flops.total)}FLOPs", percent(share), _bar(share, glyphs))
+            (f"{context:,}", binary(other.cache), f"{metric(flops.total)}FLOPs", percent(share), _bar(share, glyphs))
         )
     lines = _table(message("as the context grows"), rows, {4}, contexts.index(layer.context), glyphs)
     token = cost_.next_token
@@ -120,7 +120,7 @@ def model_lines(layer: Layer, height: int, glyphs: Glyphs, preset: Preset | None
         rows.append(
             (
                 row.model, str(other.d_model), str(other.heads), str(other.key_heads), str(other.width),
-                str(other.layers), metric(used.all_parameters), binary(used.cache_per_token), str(other.context),
+                str(other.layers), metric(used.all_parameters), binary(used.cache_per_token), f"{other.context:,}",
                 binary(used.cache), f"{metric(used.next_token.total)}FLOPs", row.rule.label,
                 f"{row.multiplier(other):.4g}",
             )

@@ -129,7 +129,7 @@ def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
         ),
         (
             message(" the context"),
-            message("{context} tokens{texts}", context=layer.context, texts=texts),
+            message("{context} tokens{texts}", context=f"{layer.context:,}", texts=texts),
             binary(cost.cache),
         ),
     ]
@@ -190,18 +190,20 @@ def remark_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None =
         pairs = message(
             "all tokens make {n} × {next}/2, because the causal mask hides the rest. A kernel that computes hidden "
             "pairs too needs nearly twice as much.",
-            n=n,
-            next=n + 1,
+            n=f"{n:,}",
+            next=f"{n + 1:,}",
         )
     else:
-        pairs = message("all tokens make {n}².", n=n)
+        pairs = message("all tokens make {n}².", n=f"{n:,}")
     texts: list[str] = [
         message(
             "FLOPs are for {scope}; a multiply–add counts as two. Biases, norms, rotary embeddings and "
             "softmax are not counted.",
             scope=scope,
         ),
-        message("The next token makes {n} pairs, with itself and each token before it; {pairs}", n=n, pairs=pairs),
+        message(
+            "The next token makes {n} pairs, with itself and each token before it; {pairs}", n=f"{n:,}", pairs=pairs
+        ),
     ]
     if layer.kv_latent:
         texts.append(
