@@ -13,7 +13,7 @@ from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.curves.requests import SweptPoint
-from attn_tui.tui.panes.sweep.curves.view import Swept, reading_lines, sweep_plot
+from attn_tui.tui.panes.sweep.curves.view import Swept, contents_of, reading_lines, sweep_plot
 from attn_tui.tui.panes.sweep.curves.width_table import axis_words, landmark_lines
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -59,9 +59,17 @@ def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_kno
 
 
 def readings(p: Parameters, width: int = 160) -> list[str]:
-    contents = Contents(run(p, full=False).columns, predict(p).columns, ({}, {}))
+    contents = contents_of(SweptPoint(Point(run(p, full=False), reached=True), predict(p), ({}, {})))
     lines = reading_lines(p, contents, STATISTIC["entropy"], width, UNICODE)
     return [text_of(line).rstrip() for line in lines]
+
+
+def test_beside_rounded_numbers_the_reading_says_that_the_frozen_d_k_are_those_of_exact_arithmetic() -> None:
+    p = Parameters(64, 16, 8, 4, precision="float16", arithmetic="eager", std_q=100.0, std_k=100.0, sink="logit")
+    for said in readings(replace(p, scale="none"), 160):
+        assert said.endswith("NaN; frozen at every d_k in exact arithmetic")
+    for said in readings(replace(p, scale="none"), 80):
+        assert "every d_k" not in said or said.endswith("in exact arithmetic")
 
 
 def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen() -> None:

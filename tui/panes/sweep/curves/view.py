@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import set_cell_size
 
+from .....core.against import settings
 from .....core.message import joined, message
-from .....core.parameters import FIELD, Parameters, choice_word
+from .....core.parameters import FIELD, ROUNDED, Parameters, choice_word
 from .....core.scales import scale_rule
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
@@ -77,7 +78,8 @@ def others(swept: Sequence[tuple[Swept, Contents | None]]) -> list[Other]:
 
 def contents_of(point: SweptPoint) -> Contents:
     """Return a point as the contents of a table."""
-    return Contents(point.point.measurement.columns, point.prediction.columns, point.deviations)
+    rounded = any(each.precision in ROUNDED for each in settings(point.prediction.parameters))
+    return Contents(point.point.measurement.columns, point.prediction.columns, point.deviations, rounded)
 
 
 def sweep_plot(
@@ -287,7 +289,9 @@ def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
     """Return a column's status and where softmax is frozen, as far as they fit."""
     freezing = here.theory[index].freezing if here.theory else None
     word = status_given(freezing, here.columns[index].measured) or ""
-    places = freezing.words() if freezing else ()
-    forms = [place if place.startswith(word) else joined([word, place], "; ") for place in places[:2]]
+    places = freezing.words()[:2] if freezing else ()
+    if here.rounded:
+        places = [message("{where} in exact arithmetic", where=place) for place in places]
+    forms = [place if place.startswith(word) else joined([word, place], "; ") for place in places]
     fitting = (form for form in map(glyphs.say, (*forms, word)) if cells(form) <= room)
     return [(next(fitting, ""), "dim")]
