@@ -178,6 +178,8 @@ def test_every_rule_is_replayed(capsys: Captured) -> None:
     words = ["inspect", SAMPLE, "--layer", "0", "--head", "2", "--rules", "all"]
     table = printed(words, capsys)
     assert "file = sqrt_d_k" in table
+    assert "e−18" in table
+    assert not re.search(r"[ e]-\d", table)
     assert "layer 0 head 2 is frozen; layer_norm_sqrt_d_k" in table
     assert "left out, because they need what the file does not say: yarn, deepseek_v2, longrope" in table.replace(
         "\n", " "

@@ -146,7 +146,7 @@ async def test_b_compares_steps_and_b_on_the_baseline_ends_it(stage: Stage, tmp_
     await stage.until(lambda: "step 20, 3 of 3 since 10" in stage.text)
     assert "Since step 10, the largest |logit| of no head grew." in stage.words(pane.ranking)
     line = next(text for text in stage.part(pane.ranking) if text.strip().startswith("1/0"))
-    assert line.split()[:3] == ["1/0", "30.0", "-30.0"]
+    assert line.split()[:3] == ["1/0", "30.0", "−30.0"]
     assert "change of largest |logit|" in stage.text
     assert pane.command().endswith("--once --baseline 10")
     await stage.press("comma", "comma")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.message import message, name
 from ..language.cells import aligned, cells
+from ..views.numbers import signed
 from .output import Output
 from .results import Results
 
@@ -44,7 +45,7 @@ def _table(heads: Sequence[Replay], output: Output) -> str:
 
     say = output.glyphs.say
     header, lines = replay_table(heads)
-    rows = [[say(name(rules)), *map(say, figures)] for rules, *figures in lines]
+    rows = [[say(name(rules)), *(signed(say(each), output.glyphs) for each in figures)] for rules, *figures in lines]
     table = [[*map(say, header)], *rows]
     shown = aligned(_folded(table, output.width) if output.on_screen else table, to_left=(0,))
     left_out = dict.fromkeys(name for each in heads for name in each.left_out)

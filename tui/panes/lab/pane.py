@@ -50,7 +50,7 @@ class LabPane(TwoParts, SteppingPane):
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", id="lab.more"),
-        Binding("left,h", "d_k(-1)", "d_k - 1", id="lab.less"),
+        Binding("left,h", "d_k(-1)", "d_k − 1", id="lab.less"),
         Binding("up,k", "double(1)", "d_k to the next power of two", id="lab.double"),
         Binding("down,j", "double(-1)", "d_k to the previous power of two", id="lab.halve"),
         *stepping_keys("lab", also=PAGES),

@@ -73,7 +73,7 @@ class RulesPane(TypingPane):
         Binding("n", "of_note(1)", "next rule that is not healthy", id="rules.next_of_note"),
         Binding("N", "of_note(-1)", "previous rule that is not healthy", id="rules.previous_of_note"),
         Binding("right,l", "d_k(1)", "d_k + 1", id="rules.more"),
-        Binding("left,h", "d_k(-1)", "d_k - 1", id="rules.less"),
+        Binding("left,h", "d_k(-1)", "d_k − 1", id="rules.less"),
         Binding("L,shift+right", "double(1)", "d_k to the next power of two", id="rules.double"),
         Binding("H,shift+left", "double(-1)", "d_k to the previous power of two", id="rules.halve"),
         Binding("o", "sort(1)", "sort by the next column", id="rules.sort_next"),

@@ -138,6 +138,7 @@ def ranked_lines(
                 del shown_cells[3]  # the growth
     if growth in header:
         _align(rows, header.index(growth))
+    rows = [[place, *(signed(glyphs.say(cell), glyphs) for cell in others)] for place, *others in rows]
     wide = [max(cells_of(glyphs.say(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
     cells = min(width - sum(wide) - 2 * len(wide), _TREND)
     cells = cells if cells >= _LEAST_TREND and len(shown.steps) > 1 else 0
