@@ -25,8 +25,8 @@ def test_narrow_screens_leave_out_less_important_columns() -> None:
     head = measure_head(open_capture(sample_path()), LAYER, 2, [Rule("file", 0.1768)])
     narrow, wide = shown(head, 80), shown(head, None)
     assert max(map(len, narrow)) <= 80
-    assert "deviation" not in "".join(narrow)
-    assert "deviation" in "".join(wide)
+    assert "logit" not in "".join(narrow)
+    assert "logit" in "".join(wide)
     assert narrow[-1].split()[:3] == ["0", "2", "4.30"]
     assert narrow[-1].endswith("one-hot")
     assert wide[-1].endswith("one-hot")
