@@ -24,6 +24,14 @@ def usual_of(p: Parameters) -> Parameters:
     return Parameters() if p.model == NO_MODEL else Parameters().with_value("model", p.model)
 
 
+def context_note(p: Parameters) -> str:
+    """Return that fewer keys are measured than the model's longest context has; empty if not, or without a model."""
+    if p.model == NO_MODEL or p.n_keys >= MODELS[p.model].context:
+        return ""
+    context = MODELS[p.model].context
+    return message("longest context {context:,}, measured at {keys:,} keys", context=context, keys=p.n_keys)
+
+
 def model_title(p: Parameters) -> str:
     """Return the title of the model, marked as changed unless all is as the model sets it; empty without a model."""
     if p.model == NO_MODEL:

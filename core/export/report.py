@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..against import settings
+from ..model_choice import context_note
 from ..parameters import FIELDS, Parameters
 from ..statistics.measurement import Measurement
 from ..theory.prediction import status_given
@@ -35,6 +36,7 @@ def report_json(measurement: Measurement[Parameters], prediction: Prediction) ->
             "schema": _REPORT,
             "version": version(),
             "parameters": {field.name: getattr(p, field.name) for field in FIELDS},
+            **({"notes": [note]} if (note := context_note(p)) else {}),
             "theory_arithmetic": THEORY_ARITHMETIC,
             "columns": [
                 column_json(column)

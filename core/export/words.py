@@ -7,19 +7,21 @@ from collections.abc import Collection, Iterable, Sequence
 from ..against import against_word
 from ..field import Field
 from ..message import message
-from ..model_choice import model_title, usual_of
+from ..model_choice import context_note, model_title, usual_of
 from ..parameters import FIELD, FIELDS, NO_MODEL, ROUNDED, UNSCALED, Parameters, choice_word
 from ..scales import scale_rule
 
 
 def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) -> list[str]:
-    """Return `d_k 64`, `keys 128`, … for the given fields that have an effect."""
+    """Return `d_k 64`, `keys 128`, … for the given fields that have an effect, and the note on a model's context."""
     absent = {"against": UNSCALED, "model": NO_MODEL}  # not worth a word
     shown = [f for f in fields if f.applies(parameters) and getattr(parameters, f.name) != absent.get(f.name)]
-    return [
+    words = [
         message("{parameter} {value}", parameter=field.label, value=parameter_word(field, parameters))
         for field in shown
     ]
+    note = context_note(parameters) if FIELD["n_keys"] in shown else ""
+    return [*words, note] if note else words
 
 
 def notable_words(parameters: Parameters, names: Iterable[str], always: Collection[str]) -> list[str]:

@@ -40,6 +40,7 @@ SWEEP = f"sweep --d-k 4,8 {SMALL} --statistics entropy,logit_max"
 # Commands that together print every field, and null wherever it can be.
 RUNS = {
     "report-1": [f"report --d-k 8 {SMALL}", f"report {ONE_KEY}", f"report {SMALL} {ROUGH}", f"report {BY_ROW}"]
+    + [f"report --model deepseek-v3 {SMALL}"]
     + [f"report {SMALL} {against}" for against in AGAINST],
     "sweep-1": [SWEEP, f"sweep --d-k 4 {ONE_KEY} --stderr 1", f"sweep --d-k 4 {SMALL} {ROUGH}"]
     + [f"{SWEEP} --vary {axis}" for axis in ("n-keys=2,3", "std-q=0.5", "mask=none,causal")]

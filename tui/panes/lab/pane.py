@@ -11,6 +11,7 @@ from ....core.against import fault_of_settings
 from ....core.errors import InputError
 from ....core.field import Field
 from ....core.message import joined, message
+from ....core.model_choice import context_note, model_title
 from ....core.parameters import Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
@@ -134,7 +135,11 @@ class LabPane(TwoParts, SteppingPane):
         """Return the advice on B, the column that keys change."""
         column, exact = answer.measurement.columns[1], answer.theory.prediction.columns[1]
         said = advice(answer.parameters, column, exact.freezing, self.glyphs)
-        return said and self.glyphs.say("B is {said}", said=said)
+        said = said and message("B is {said}", said=said)
+        note = context_note(answer.parameters)
+        if note:
+            note = message("{title}: {note}.", title=model_title(answer.parameters), note=note)
+        return self.glyphs.say(joined([each for each in (said, note) if each]))
 
     @property
     def is_current(self) -> bool:
