@@ -38,6 +38,11 @@ def nested_seconds(p: Parameters, rules: int, histograms: Collection[HistogramNa
     return scores(p) * (_SUMS + _RULE * (1 + rules)) + counted + rules * _POINT
 
 
+def report_seconds(p: Parameters) -> float:
+    """Return the time of the measurement of both columns."""
+    return column_seconds(p, nested=False) * p.d_k + separate_seconds(p, full=True)
+
+
 def separate_seconds(p: Parameters, full: bool) -> float:
     """Return the time of a separate run, given the components."""
     per_score = 2 * (_ROUNDED if p.precision in ROUNDED else _TWO_PASS)

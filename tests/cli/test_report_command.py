@@ -39,6 +39,16 @@ def test_every_format_has_the_same_numbers(capsys: Captured) -> None:
             assert float(in_words) == pytest.approx(factor * value, rel=1e-2, abs=1e-5)
 
 
+def test_a_model_with_a_longer_context_than_measured_says_so(capsys: Captured) -> None:
+    note = "longest context 163,840, measured at 16 keys"
+    words = ["report", "--model", "deepseek-v3", "--batch", "2", "--n-queries", "4", "--n-keys", "16"]
+    assert note in printed(words, capsys).replace("\n", " ")
+    assert note in printed([*words, "--format", "markdown"], capsys)
+    assert json.loads(printed([*words, "--format", "json"], capsys))["notes"] == [note]
+    for model in (["--model", "gpt2", "--n-keys", "1024"], []):
+        assert "notes" not in json.loads(printed(["report", *SMALL, *model, "--format", "json"], capsys))
+
+
 def test_the_table_has_a_title_both_columns_a_summary_and_histograms(capsys: Captured) -> None:
     table = printed(["report", *SMALL, "--components", "uniform", "--std-q", "2"], capsys)
     assert table.startswith("d_k 8 · keys 16 · queries 4 · batch 2 · scale 1/√d_k · components uniform")
@@ -115,3 +125,9 @@ def test_settings_do_not_change_what_is_printed(words: list[str], own_config: Pa
     (own_config / "attn-tui").mkdir()
     (own_config / "attn-tui" / "config.toml").write_text("ascii = true\n[parameters]\nseed = 5\n")
     assert attn(*words, env={"ATTN_TUI_SEED": "6", "ATTN_TUI_THEME": "mauve"}).stdout == plain.stdout
+
+
+def test_a_dry_run_says_how_long_a_report_takes(capsys: Captured) -> None:
+    words = ["report", "--n-keys", "8192", "--n-queries", "8192", "--batch", "1000", "--dry-run"]
+    assert re.fullmatch(r"about [\d.]+ core-hours\n", printed(words, capsys))
+    assert re.fullmatch(r"about [\d.]+ seconds of one core\n", printed(["report", *SMALL, "--dry-run"], capsys))

@@ -216,6 +216,13 @@ def performed(
             yield steps
 
 
+def time_words(seconds: float) -> str:
+    """Return an estimated time of one core in words."""
+    if seconds >= 360:
+        return message("{hours:.3g} core-hours", hours=seconds / 3600)
+    return message("{seconds:.2g} seconds of one core", seconds=seconds)
+
+
 class Estimated(SystemExit):
     """The end of a dry run, which has said how much the work would be; `least` if it may be more."""
 
@@ -226,14 +233,9 @@ class Estimated(SystemExit):
             size = size or len(pickle.dumps(part))
             count += 1
             seconds += part.seconds
-        time = (
-            message("{hours:.3g} core-hours", hours=seconds / 3600)
-            if seconds >= 360
-            else message("{seconds:.2g} seconds of one core", seconds=seconds)
-        )
         known = {
             "parts": counted("{number} part", "{number} parts", count),
-            "time": time,
+            "time": time_words(seconds),
             "kilobytes": count * size / 1000,
         }
         text = (

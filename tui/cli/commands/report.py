@@ -21,9 +21,11 @@ class ReportRequest:
 
     parameters: Parameters
     remarks: tuple[str, ...] = ()
+    dry_run: bool = False  # only say how long it would take
 
 
 def _add_options(parser: Parser) -> None:
+    parser.add("work", "--dry-run", action="store_true", help="do nothing, but say how long it takes one core")
     parser.add_output(WITH_CODE)
     parser.add_fields(FIELDS)
     parser.add_rules()
@@ -31,7 +33,7 @@ def _add_options(parser: Parser) -> None:
 
 
 def _request(given: Given) -> ReportRequest:
-    return ReportRequest(*parameters_of(given))
+    return ReportRequest(*parameters_of(given), dry_run=given["dry_run"])
 
 
 def run(request: ReportRequest, output: Output) -> int:
@@ -43,12 +45,18 @@ def run(request: ReportRequest, output: Output) -> int:
     from ....core.export.words import notable_words
     from ....core.lab.experiment import stream
     from ....core.theory.deviations import theory_of
+    from ....core.work.cost import report_seconds
     from ...views.reproduce import command_line
     from ...views.results.table import with_theory
     from ..printing import whole_table
+    from ..working import time_words
 
     output.check()
     p, measurement = request.parameters, None
+    if request.dry_run:
+        text = message("about {time}", time=time_words(report_seconds(p)))
+        output.write([output.messages.say(text) + "\n"])
+        return 0
     with ProgressLine(message("computing"), output.messages) as progress, one_blas_thread():
         for step in stream(p):
             progress.show(step.fraction)
