@@ -58,6 +58,13 @@ class RulesResult:
         """The rows in the requested order."""
         return self.order.of(self.rows)
 
+    @property
+    def shown(self) -> Sequence[RuleRow]:
+        """The same without the custom rule, unless it is chosen or its multiplier is set: it would be rule `none`."""
+        p = self.parameters
+        idle = p.scale != "custom" and p.multiplier == Parameters.multiplier
+        return [row for row in self.sorted if not (idle and row.rule == "custom")]
+
 
 @dataclass(frozen=True, eq=False)
 class MechanismsResult:
@@ -119,7 +126,7 @@ def rules_markdown(rules: RulesResult, say: Say = str) -> str:
     """Return a page with a line for each rule."""
     header = ["rule", "name", "multiplier", *(STATISTIC[name].label for name in MEASURED), "status", "freezing"]
     lines: list[list[str]] = []
-    for row in rules.sorted:
+    for row in rules.shown:
         cells = [cell(row.estimate(name), STATISTIC[name]) for name in MEASURED]
         number = NONE if row.multiplier is None else digits(row.multiplier)
         freezing = rules.freezing.get(row.rule)

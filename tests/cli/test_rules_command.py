@@ -123,3 +123,10 @@ def test_ctrl_c_ends_it_without_a_file(
     assert main([*SMALL, *words, "--format", "json", "-o", str(file)]) == 130
     assert not list(tmp_path.iterdir())
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_custom_rule_is_listed_if_it_is_set(capsys: Captured) -> None:
+    for kind in ("table", "markdown"):
+        assert "custom" not in printed([*SMALL, "--format", kind], capsys).rsplit("attn-tui", 1)[0]
+        for words in (["--multiplier", "0.3"], ["--scale", "custom"]):
+            assert "custom" in printed([*SMALL, *words, "--format", kind], capsys).rsplit("attn-tui", 1)[0]

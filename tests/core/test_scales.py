@@ -126,7 +126,7 @@ def test_a_rule_without_a_multiplier_is_refused_in_one_line(name: str, setting: 
 @every_rule
 def test_a_rule_has_short_names_a_user_and_a_source(rule: ScaleRule) -> None:
     assert SCALE_RULES[rule.name] is rule
-    assert 0 < len(rule.formula) <= 22
+    assert 0 < len(rule.formula) <= 33
     assert 0 < len(rule.label) <= 15
     assert rule.used_by
     assert rule.source

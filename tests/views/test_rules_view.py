@@ -198,6 +198,7 @@ def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -
     for part in (rule.formula, rule.source.split()[0], rule.note.split(" ")[0]):
         assert glyphs.say(part) in told
     assert ("depends on" in told) == bool(rule.needs)
+    assert ("layer 11" in told) == ("layer" in rule.needs)
     assert "entropy" in told
     assert "Softmax stays below freezing" in told or "Softmax is frozen " in told
     assert CURVE not in told

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...panes.rules.exported import Result
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
+_ALL = 1000  # lines, more than there are rules and titles
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,12 @@ def _rules_table(found: RulesResult, output: Output) -> str:
     from rich.text import Text
 
     from ....core.export.rules import remarks, rules_words
-    from ...panes.rules.view import HEAD, Shown, left_out, table_lines, words_of
+    from ...panes.rules.families import HEAD, rows_of
+    from ...panes.rules.view import Shown, left_out, table_lines, words_of
     from ...views.lines import as_text, wrapped
     from ..printing import printed, title_lines
 
-    width, glyphs, order = output.width, output.glyphs, found.sorted
+    width, glyphs, order = output.width, output.glyphs, found.shown
     names = [row.rule for row in order]
     rows: Mapping[str, RuleRow] = {row.rule: row for row in order}
     shown = Shown(names, rows, found.freezing, found.curves, found.order, found.parameters.scale)
@@ -165,7 +167,7 @@ def _rules_table(found: RulesResult, output: Output) -> str:
     parts = [
         title_lines(rules_words(found.parameters, _ALWAYS), output.text_width, glyphs),
         Text(),
-        as_text(table_lines(shown, width, 0, HEAD + len(names), glyphs)),
+        as_text(table_lines(shown, width, 0, HEAD + len(rows_of(names, found.order, _ALL)), glyphs)),
         Text(),
         *(as_text(wrapped(glyphs.say(sentence), output.text_width)) for sentence in said),
         as_text([((found.command, "dim"),)]),

@@ -231,7 +231,9 @@ class RulesPane(TypingPane):
             not self._is_answered(MeasureRuleCurves(of_curves(self.parameters))),
         )
         self.table.redraw()
-        self.words.show(self.cursor, self.rows.get(self.cursor), self.freezing.get(self.cursor), objection)
+        self.words.show(
+            self.cursor, self.rows.get(self.cursor), self.freezing.get(self.cursor), objection, self.parameters
+        )
         self.mechanisms.show([*self.compared.values()], self._objection)
         self.mechanisms.dim(self._stale and self.view == "mechanisms")
         self.weightings.show(*self.weighted, self._objection)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ....core.lab.results import MEASURED, RuleRow
 from ....core.message import joined, message
-from ....core.parameters import FIELD
+from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ...views.glyphs import Glyphs
@@ -16,6 +16,8 @@ from .view import words_of
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import Freezing
+
+_USUAL = Parameters()
 
 
 def rule_text(
@@ -56,12 +58,20 @@ def _freezes(freezing: Freezing) -> str:
     )
 
 
-def rule_title(name: str, glyphs: Glyphs) -> Line:
+def rule_title(name: str, glyphs: Glyphs, parameters: Parameters = _USUAL) -> Line:
     """Return a rule's formula, its name, and the parameters that it depends on."""
     rule = scale_rule(name)
     title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
     if rule.needs:
-        labels = joined([FIELD[need].label for need in rule.needs], ", ")
+        labels = joined(
+            [
+                message(
+                    "{parameter} {value}", parameter=each.label, value=each.format(getattr(parameters, each.name))
+                )
+                for each in map(FIELD.__getitem__, rule.needs)
+            ],
+            ", ",
+        )
         title.append((glyphs.say(" · depends on {labels}", labels=labels), "dim"))
     return tuple(title)
 

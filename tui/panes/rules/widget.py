@@ -83,14 +83,18 @@ class RuleText(LinesWidget):
     row: RuleRow | None = None
     freezing: Freezing | None = None
     objection = ""  # an error
+    parameters = Parameters()
 
-    def show(self, rule: str, row: RuleRow | None, freezing: Freezing | None, objection: str = "") -> None:
+    def show(
+        self, rule: str, row: RuleRow | None, freezing: Freezing | None, objection: str, parameters: Parameters
+    ) -> None:
         """Show a rule, with its measured row and where softmax freezes."""
         self.rule, self.row, self.freezing, self.objection = rule, row, freezing, objection
+        self.parameters = parameters
         self.redraw()
 
     def heading(self, width: int) -> Line:
-        return rule_title(self.rule, self.glyphs)
+        return rule_title(self.rule, self.glyphs, self.parameters)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         contents = self.rule, self.row, self.freezing, width - 2, self.glyphs, self.objection

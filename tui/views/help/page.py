@@ -94,7 +94,8 @@ def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
             rule, called = scale_rule(each), messages.name(each)
             lines.append(())
             called = message("{name} ({short})", name=called, short=rule.short) if rule.short else called
-            lines.append(((glyphs.say(rule.formula), "accent"), (f"  {glyphs.say(called)}", "dim")))
+            title: Line = ((glyphs.say(rule.formula), "accent"), (f"  {glyphs.say(called)}", "dim"))
+            lines += [title] if line_width(title) <= width else [title[:1], title[1:]]
             note = message(" {note}.", note=rule.note) if rule.note else ""
             lines += wrapped(
                 glyphs.say(
