@@ -43,6 +43,8 @@ from .scores import BilinearWeights, Weights, scores
 from .softmax import sink_power, softmax, softmax_and_sink
 from .softmax import softcap as soft_capped
 
+# What float32 sums of pairs of up to 8192 numbers err by at most: 2⁻²⁴ for each of log₂ n sums, rounded up.
+_OF_SUMS = 2.0**-20
 _AT_ONCE = 1 << 20  # numbers rounded at once, which bounds temporary memory
 
 
@@ -261,8 +263,12 @@ def losses(
 
 
 def weight_lost(rows: RowWeights) -> FloatArray:
-    """Return 1 − Σp̂ less the share of the sink, in float64; NaN for NaN rows, and 1 for rows that see nothing."""
-    return 1.0 - rows.weights.sum(axis=-1, dtype=np.float64) - rows.sink
+    """Return 1 − Σp̂ less the share of the sink, in float64; NaN for NaN rows, and 1 for rows that see nothing.
+
+    It is 0 within the rounding of the sum that weights were divided by.
+    """
+    lost = 1.0 - rows.weights.sum(axis=-1, dtype=np.float64) - rows.sink
+    return np.where(np.abs(lost) <= _OF_SUMS, 0.0, lost)
 
 
 def _fused(

@@ -129,6 +129,14 @@ def test_fused_weights_are_numbers_of_the_format_over_an_unrounded_sum(name: str
     assert found.sink == pytest.approx(1 - total, abs=1e-6)
 
 
+def test_the_rounding_of_a_float32_sum_is_no_lost_weight() -> None:
+    logits = np.random.default_rng(0).normal(0, 1, (200, 256)).astype(np.float32)
+    exact = row_weights(logits, "float32", "fused")
+    assert np.abs(exact.weights.sum(axis=-1, dtype=np.float64) - 1).max() > 0
+    assert weight_lost(exact).tolist() == [0.0] * 200
+    assert np.all(weight_lost(row_weights(logits, "bfloat16", "fused")) != 0)
+
+
 def test_small_weights_are_lost_where_they_meet_the_values() -> None:
     """One key has e⁰, and 4095 have e^−18: below half of float16's smallest number, 2⁻²⁵ = e^−17.3."""
     logits = np.full((1, 4096), -18, np.float32)
