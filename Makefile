@@ -65,7 +65,7 @@ help:  ## list the targets
 .PHONY: run test test-fast test-lowest test-torch soak lint bench bench-terminal docs messages pictures clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
-	@echo "Installing attn-tui into .venv" >&2
+	@echo "Installing attn-tui into .venv; this takes a minute" >&2
 	@$(BIN)/python $(PIP) -e .
 	@touch $@
 
