@@ -32,6 +32,7 @@ class Field:
     step: float | Literal["double"] = 1  # "double": the next power of two
     least: float = 0  # the smallest size of a number that is not 0
     beyond: Callable[[str], bool] | None = None  # whether it accepts a text that is not a choice; may raise
+    instead: str = ""  # what holds above `high`
     applies: Callable[[Any], bool] = lambda _: True  # whether it has an effect with these settings
 
     @property
@@ -91,6 +92,14 @@ class Field:
 
     def refused(self, value: object) -> ParameterError:
         """Return the error that says what is accepted instead of this value."""
+        if self.instead and str(value).isdecimal() and int(str(value)) > self.high:
+            return ParameterError(
+                "{label}: must be {accepted}, not {value!r}; {instead}",
+                label=self.label,
+                accepted=self.accepted,
+                value=value,
+                instead=self.instead,
+            )
         return ParameterError(
             "{label}: must be {accepted}, not {value!r}", label=self.label, accepted=self.accepted, value=value
         )
