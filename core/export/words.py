@@ -16,7 +16,7 @@ def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) ->
     """Return `d_k 64`, `keys 128`, … for the given fields that have an effect, and the note on a model's context."""
     absent = {"against": UNSCALED, "model": NO_MODEL}  # not worth a word
     shown = [f for f in fields if f.applies(parameters) and getattr(parameters, f.name) != absent.get(f.name)]
-    words = [
+    words: list[str] = [
         message("{parameter} {value}", parameter=field.label, value=parameter_word(field, parameters))
         for field in shown
     ]
