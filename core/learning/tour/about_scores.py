@@ -192,9 +192,10 @@ SCORES = (
             "Divided by d_k, weights are nearly uniform, until training aligns q and k. muP divides by d_k for that "
             "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2; sampling has one in "
             "another softmax. ln d_k is too small a divisor, and ever more so as d_k grows.",
-            "√d_k is not an optimum. The Jacobian J of softmax over {n} keys is largest at a spread of {peak}, beyond "
-            "{threshold}: rows have begun to freeze, and those undecided between two keys respond most. With more keys "
-            "the peak is at a larger spread; rules for long contexts, as SSMax, grow with ln n. But √d_k makes every width start alike, which no constant does.",
+            "√d_k is not an optimum. The Jacobian J of softmax over {n} keys is largest at a spread of {peak}, "
+            "beyond {threshold}: rows have begun to freeze, and those undecided between two keys respond most. With "
+            "more keys the peak is at a larger spread; rules for long contexts, as SSMax, grow with ln n. But √d_k "
+            "makes every width start alike, which no constant does.",
         ),
         {
             "root": lab("entropy / ln n, 1/√d_k", "entropy_fraction", enough(64), True, "share"),
