@@ -245,7 +245,8 @@ class Visibility:
         """
         if self.mask is None or not self.self_attention:
             return self.left_out
-        padding = ~self.mask.any(axis=1)[:, self.positions]
+        seen: BoolArray = np.any(self.mask, axis=1)
+        padding = ~seen[:, self.positions]
         if self.left_out is not None:
             padding = padding | self.left_out
         return padding if padding.any() else None

@@ -204,8 +204,10 @@ def _panel(
         cells: list[Span] = []
         for d_k in D_KS:
             value = mapped.value((d_k, n), index, statistic)
-            missing: Span = (_missing(glyphs), "dim")
-            cells += [missing if value is None or levels is None else (levels.shade(value), role)] * at.cell
+            cell: Span = (_missing(glyphs), "dim")
+            if value is not None and levels is not None:
+                cell = (levels.shade(value), role)
+            cells += [cell] * at.cell
         for column, sign in _line(mapped.edges(n, index), at.cell, glyphs):
             cells[column] = (sign, "heading")
         for line in range(at.tall):
