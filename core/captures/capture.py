@@ -62,6 +62,7 @@ class Layer:
     alignment: Corner = "top_left"  # of queries and keys, where `rows` do not tell
     evidence: tuple[str, ...] = ()  # of v, o, lse and weights, those that the file has
     scores: str | None = None  # the number format of what entered softmax
+    observed: bool = False  # whether scale, mask and soft-cap are what a program did, not what it was meant to do
     context_factor: float | None = None  # how many times longer the context was made, from the model's configuration
     numbered: bool = True  # whether the file tells the layer's number
     refusal: str = ""  # why its heads cannot be measured

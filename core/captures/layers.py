@@ -127,6 +127,7 @@ def build_layer(
         alignment=alignment or "top_left",
         evidence=tuple(role for role in EVIDENCE if role in evidence),
         scores=metadata.scores,
+        observed=metadata.observed,
         numbered=pair.numbered or metadata.index is not None,
         refusal=metadata.refusal or found.refusal or refusal or mismatch or unaligned,
         q=tuple(each.described() for each in vectors.q),

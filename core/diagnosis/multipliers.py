@@ -41,14 +41,15 @@ class Name:
 def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
     """Return the multiplier of q·k as stored: of the given configuration, else the file, else its configuration.
 
-    Without any, 1/√d_k is assumed.
+    What a recorder saw is no expectation; neither is the file's configuration for heads of another width, such as
+    those of images beside a text. Without any, 1/√d_k is assumed.
     """
     if given is not None:
         return _configured(given, facts, "the configuration")
-    if facts.scale is not None:
+    if facts.scale is not None and not facts.observed:
         return Expected(facts.scale, "the file")
-    if facts.config is not None:
-        return _configured(facts.config, facts, "the configuration in the file")
+    if (own := facts.config) is not None and not (facts.observed and own.width not in (None, facts.d_k)):
+        return _configured(own, facts, "the configuration in the file")
     multiplier = facts.d_k**-0.5 / facts.prescaled
     return Expected(multiplier, message("1/√{d_k}, assumed", d_k=facts.d_k), assumed=True)
 

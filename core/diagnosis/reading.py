@@ -30,7 +30,7 @@ def read_subject(
 ) -> Subject:
     """Return a head with its evidence. `own` is the file's configuration, `given` the user's.
 
-    What the file does not say of soft-cap and window is taken from `given`. Raise CaptureError if the head cannot be
+    What the file does not say of soft-cap and window is taken from `given`, and of what was recorded, from `own`. Raise CaptureError if the head cannot be
     read.
     """
     found = read_head(capture, layer, head)
@@ -47,6 +47,7 @@ def read_subject(
     facts = Facts(
         d_k=layer.d_k,
         scale=scale,
+        observed=layer.observed and layer.scale is not None,
         prescaled=layer.own_factor,
         softcap=layer.softcap,
         sink=found.sink,
@@ -58,7 +59,7 @@ def read_subject(
         kv_heads=layer.kv_heads,
         d_model=capture.d_model,
         n_heads=capture.n_heads,
-        config=own,
+        config=given or own,
     )
     subject = Subject(
         q=found.q[texts, rows].astype(np.float64),
@@ -75,13 +76,19 @@ def read_subject(
         whole=whole,
         tiled=_tiled(capture, layer, head, texts, any(each.v is not None for each in evidence)),
     )
-    return subject if given is None else _completed(subject, given, layer)
+    said = own if given is None and layer.observed else given  # what a recorder saw is not what was intended
+    return subject if said is None else _completed(subject, said, layer)
+
+
+def read_for_comparison(capture: CaptureFile, layer: Layer, head: int) -> Subject:
+    """Return a head as its file states it, also if that was recorded: the other file says what was intended."""
+    return read_subject(capture, replace(layer, observed=False), head, file_configuration(capture), None)
 
 
 def _completed(subject: Subject, given: Configuration, layer: Layer) -> Subject:
-    """Return the subject with what the user's configuration says and the file does not."""
+    """Return the subject with what a configuration says and the file does not."""
     facts = subject.facts
-    if facts.softcap is None and given.softcap is not None:
+    if given.softcap is not None and (facts.softcap is None or layer.observed):
         facts = replace(facts, softcap=given.softcap)
     window = given.window_of(layer.index)
     keys = layer.keys

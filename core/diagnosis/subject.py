@@ -33,6 +33,7 @@ class Facts:
 
     d_k: int
     scale: float | None = None  # of q·k as stored
+    observed: bool = False  # whether the scale is what a recorder saw, which is not an expectation
     prescaled: float = 1.0  # the product of the factors that are already inside q and k
     softcap: float | None = None
     sink: float | None = None  # a logit of no key

@@ -9,14 +9,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..message import message
+from ..message import joined, message
 from .configuration import Configuration
 from .consequence import Consequence, consequence
 from .fitting.evidence import Observed, residual
 from .fitting.misfit import logit_noise, misfit
 from .fitting.model import logits, softmax
 from .fitting.rounding import is_short, spacing, unit
-from .multipliers import Expected, expected_multiplier, names
+from .multipliers import Expected, Name, expected_multiplier, names
 from .subject import Evidence, Facts, Subject
 from .trial import EXPLAINED, TOLERATED, Found, Trial, attempt
 
@@ -163,6 +163,8 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         return verdict("undecided", None, (), "the evidence does not determine the multiplier")
     named = names(multiplier, tolerance, expected.multiplier, subject.facts, fits)
     also = [name.cause for name in named]
+    if expected.assumed and subject.facts.observed:
+        return verdict("undecided", None, also, _unusual(multiplier, expected.multiplier, subject.facts, named))
     return verdict("cause", named[0].cause, also, _times(multiplier, named[0].words))
 
 
@@ -171,6 +173,18 @@ def _times(multiplier: float, words: str) -> str:
         words
         if math.isnan(multiplier)
         else message("× {multiplier:.4g}: {words}", multiplier=multiplier, words=words)
+    )
+
+
+def _unusual(multiplier: float, assumed: float, facts: Facts, named: Sequence[Name]) -> str:
+    """Return what is said of a recorded multiplier that is not 1/√d_k, where nothing says what is intended."""
+    return message(
+        "× {multiplier:.4g} as recorded; 1/√{d_k} would be × {assumed:.4g}, so {causes}? `--config` says what the "
+        "model intends",
+        multiplier=multiplier,
+        d_k=facts.d_k,
+        assumed=assumed,
+        causes=joined([name.cause for name in named[:2]], ", "),
     )
 
 

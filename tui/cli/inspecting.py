@@ -85,15 +85,17 @@ def _file_words(captures: Sequence[Capture], layers: Sequence[Layer]) -> list[st
 
 def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:
     """Return what a title says about the scale of a list of heads."""
+    from ...core.diagnosis.disagreement import scale_disagreement
     from ..views.results.table import column_title
 
     columns = [head.columns[0] for head in heads]
     titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
-    return (
-        message("scale: {scale}", scale=next(iter(titles)))
-        if len(titles) == 1
-        else message("scale: {count}, by layer", count=len(titles))
-    )
+    if len(titles) == 1:
+        return message("scale: {scale}", scale=next(iter(titles)))
+    layers = dict.fromkeys(head.subject.layer for head in heads)
+    said = scale_disagreement([*layers]) if columns[0].rule == "file" else ""
+    numbers = sorted(column.multiplier for column in columns)
+    return said or message("scale: × {low:.4g} to × {high:.4g}, by layer", low=numbers[0], high=numbers[-1])
 
 
 def _list_table(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:

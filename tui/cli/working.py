@@ -21,6 +21,7 @@ from .progress import ProgressLine
 if TYPE_CHECKING:
     from ...core.captures.capture import Meaning
     from ...core.captures.head import CaptureFile
+    from ...core.diagnosis.configuration import Configuration
     from ...core.work.engines import Engine
     from ...core.work.heads import Source
     from ...core.work.part import Done, Part
@@ -109,15 +110,20 @@ class HeadsRequest(Protocol):
     def work(self) -> Work: ...
 
 
-def opened(request: HeadsRequest, output: Output, others: Sequence[Path] = ()) -> list[CaptureFile]:
+def opened(
+    request: HeadsRequest, output: Output, others: Sequence[Path] = (), given: Configuration | None = None
+) -> list[CaptureFile]:
     """Return the captures of a request, after their notes are said; raise InputError if one cannot be read.
 
-    `others` are files that the output must not overwrite either.
+    `others` are files that the output must not overwrite either, `given` is the user's configuration.
     """
     from ...core.captures.files import plain
     from ...core.captures.several import open_captures
+    from ...core.diagnosis.disagreement import with_disagreements
 
-    captures = open_captures(request.files, request.axes, request.mask_true)
+    captures = [
+        with_disagreements(each, given) for each in open_captures(request.files, request.axes, request.mask_true)
+    ]
     output.check([*request.files, *others, *(file for capture in captures for file in capture.files)])
     for path, capture in zip(request.files, captures, strict=True):
         for note in capture.notes:

@@ -14,7 +14,7 @@ SCHEMAS = ("attn-tui/qk-2", "attn-tui/qk-1")
 # The keys that may differ between layers: those of the file, and of an entry of `layers`.
 OF_LAYERS = (
     "heads", "kv_heads", "d_k", "scale", "head_scales", "prescaled", "causal", "alignment", "window", "chunk",
-    "softcap", "sinks", "alibi_slopes", "rows", "attention", "mask_true", "scores",
+    "softcap", "sinks", "alibi_slopes", "rows", "attention", "mask_true", "scores", "observed",
 )  # fmt: skip
 OF_ENTRIES = ("index", "name", *OF_LAYERS, "mask", "backend", "notes", "layer_type")
 KEYS = (
@@ -29,7 +29,7 @@ ALIASES = {
 }  # fmt: skip
 _SLOPES = ("alibi", "slopes")  # of each head, if they are lists
 # What a misspelt key may have meant, if it changes what is measured.
-MEANT = {*OF_LAYERS, *ALIASES, "mask", "axes", "lengths"} - {"heads", "kv_heads", "d_k", "scores"}
+MEANT = {*OF_LAYERS, *ALIASES, "mask", "axes", "lengths"} - {"heads", "kv_heads", "d_k", "scores", "observed"}
 # `mask` names a tensor, and is one itself in an .npz file; `format` is written by libraries.
 KNOWN = (*KEYS, "mask", "format")
 

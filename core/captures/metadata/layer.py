@@ -56,6 +56,7 @@ class LayerMetadata:
     mask_true: Meaning | None
     scores: str | None  # the number format of what entered softmax
     left_padded: bool  # whether padding precedes the tokens of texts
+    observed: bool = False  # whether the values are what a program did, and not what it was meant to do
     index: int | None = None  # the layer's number, in its entry
     refusal: str = ""  # why the layer cannot be measured
 
@@ -104,6 +105,7 @@ def layer_metadata(
         mask_true=values.word("mask_true", {"visible": "visible", "hidden": "hidden"}),
         scores=None if scores is None else plain(scores),
         left_padded=str(values.get("padding_side")).strip().lower() == "left",
+        observed=values.word("observed", {"true": True, "false": False}) or False,
         index=values.count("index", least=0),
         refusal=_unknown_change(values) or _missing_window(values, causal),
     )

@@ -13,7 +13,7 @@ from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
 from ...message import joined, message
 from ..fitting.rounding import is_short, spacing, unit
-from ..reading import file_configuration, read_subject
+from ..reading import read_for_comparison
 from ..subject import Evidence, Subject
 from .figures import divergence, figures, sampled, weights_of
 from .pairing import Common, aligned, common_tokens, plan
@@ -43,7 +43,7 @@ def compare_heads(reference: CaptureFile, test: CaptureFile, pair: Pair) -> Head
     faults: list[str] = []
     for capture, layer, head in ((reference, pair.layer, pair.head), (test, pair.test_layer, pair.test_head)):
         try:
-            subjects.append(read_subject(capture, layer, head, file_configuration(capture), None))
+            subjects.append(read_for_comparison(capture, layer, head))
         except NotFiniteError as error:
             subjects.append(None)
             faults.append(str(error))

@@ -75,6 +75,11 @@ class Judged(NamedTuple):
         return self.verdict in ("cause", "unexplained")
 
     @property
+    def is_unusual(self) -> bool:
+        """Whether a recorded multiplier is not 1/√d_k, and nothing says what is intended."""
+        return self.verdict == "undecided" and bool(self.also)
+
+    @property
     def ratio(self) -> float | None:
         """The multiplier over the expected one; None if the evidence does not tell it."""
         return None if self.multiplier is None else self.multiplier / self.expected
@@ -121,9 +126,17 @@ def severity(measured: Mapping[str, Estimate] | None, verdict: Judged | None = N
     by_ratio = -(ratio if ratio is not None and math.isfinite(ratio) else -1.0)
     if measured is None or word == "NaN" or (verdict is not None and verdict.cause == "not-finite"):
         return 0, by_ratio
-    if verdict is not None and verdict.is_wrong:
+    if verdict is not None and (verdict.is_wrong or verdict.is_unusual):
         return 1, by_ratio
     return (3 if word in ("healthy", None) else 2), by_ratio
+
+
+def head_word(measured: Mapping[str, Estimate] | None, verdict: Judged | None = None) -> str | None:
+    """Return the status of a head in a word; what the evidence says of its scale comes before its numbers."""
+    if verdict is not None and verdict.is_wrong:
+        return message("wrong")
+    word = None if measured is None else status(measured)
+    return message("unusual") if verdict is not None and verdict.is_unusual and word == "healthy" else word
 
 
 def reasons(
@@ -133,7 +146,7 @@ def reasons(
 
     `layer` has the traits of all heads of its layer.
     """
-    found = [] if verdict is None or not verdict.is_wrong else [_of_verdict(verdict)]
+    found = [_of_verdict(verdict)] if verdict is not None and (verdict.is_wrong or verdict.is_unusual) else []
     word = status(measured)
     if traits is None or word in (None, "healthy"):
         return tuple(found)
@@ -150,6 +163,8 @@ def reasons(
 
 def _of_verdict(verdict: Judged) -> str:
     ratio = verdict.ratio
+    if verdict.is_unusual:
+        return verdict.says
     if ratio is not None and abs(ratio - 1) > _OFF:
         name = "" if verdict.cause is None else f"{verdict.cause}: "
         return message("{name}multiplier is {ratio:.3g} × expected", name=name, ratio=ratio)

@@ -40,7 +40,8 @@ def file_summary(
     unreadable = sum(each is None for each in measured.values())
     if unreadable:
         parts.append(message("{unreadable} unreadable", unreadable=unreadable))
-    if measured and not parts:
+    doubtful = any(each.is_wrong or each.is_unusual for each in verdicts.values())
+    if measured and not parts and not doubtful:
         parts.append(
             "all heads healthy" if len(measured) == sum(layer.heads for layer in layers) else "healthy so far"
         )
@@ -55,6 +56,9 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) 
     wrong = {place: each for place, each in verdicts.items() if each.is_wrong}
     if wrong:
         return _wrong(layers, wrong, len(verdicts))
+    unusual = {place: each for place, each in verdicts.items() if each.is_unusual}
+    if unusual:
+        return _unusual(layers, unusual, len(verdicts))
     undecided = sum(each.verdict == "undecided" for each in verdicts.values())
     count = message("all {count} layers", count=len(layers)) if len(layers) > 1 else "1 layer"
     kinds = sorted({each.evidence for each in verdicts.values() if each.evidence is not None})
@@ -77,6 +81,26 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) 
         scale_words=_scale_words(source.expected, layers),
         source=_expected(source),
         what=what,
+    )
+
+
+def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], Judged], count: int) -> str:
+    """Return `layer 1: × 0.0625 as recorded, 1/√d_k is × 0.25: scale-twice?`."""
+    first = next(iter(unusual.values()))
+    where = sorted({layers[position].index for position, _ in unusual})
+    place = (
+        message("all {count} heads", count=count)
+        if len(unusual) == count
+        else message("layer {index}", index=where[0])
+        if len(where) == 1
+        else message("{most} of {count} heads", most=len(unusual), count=count)
+    )
+    return message(
+        "{place}: × {multiplier:.4g} as recorded, 1/√d_k is × {expected:.4g}: {cause}?",
+        place=place,
+        multiplier=first.multiplier,
+        expected=first.expected,
+        cause=first.also[0],
     )
 
 

@@ -53,6 +53,7 @@ def contents(
         "schema": SCHEMA,
         "model": program.model,
         "axes": "batch,head,token,d_k",
+        "observed": "true",
         "layers": json.dumps(entries),
         "versions": json.dumps(_versions(program.version)),
     }

@@ -152,7 +152,7 @@ def _check(request: CheckRequest, output: Output) -> int:
 
     given = read_configuration(request.config)
     old = None if request.baseline is None else open_capture(request.baseline, request.axes, request.mask_true)
-    captures = opened(request, output, () if old is None else old.files)
+    captures = opened(request, output, () if old is None else old.files, given)
     chosen = [chosen_heads(capture, None, None) for capture in captures]
     what = message("checking {number} heads", number=sum(map(len, chosen)))
     found = iter(complete(on_heads(working.check_figures, captures, chosen, (given,), what, request, output)))

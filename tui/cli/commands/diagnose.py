@@ -98,7 +98,7 @@ def run(request: DiagnoseRequest, output: Output) -> int:
     from ....core.work import heads as working
 
     given = read_configuration(request.config)
-    captures = opened(request, output)
+    captures = opened(request, output, given=given)
     chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
     asked = sum(map(len, chosen))
     if output.format in CODE:

@@ -43,11 +43,13 @@ class OpenCapture(Request):
         """Return the file, opened unless it is open already."""
         from ....core.captures.capture import sample_path
         from ....core.captures.reader import open_capture
+        from ....core.diagnosis.disagreement import with_disagreements
 
         open_files: dict[OpenCapture, CaptureFile] = cache.by_kind.setdefault(OpenCapture, {})
         if self not in open_files:
             open_files.clear()
-            open_files[self] = open_capture(self.path or sample_path(), self.axes, self.mask_true)
+            opened = open_capture(self.path or sample_path(), self.axes, self.mask_true)
+            open_files[self] = with_disagreements(opened)
         return open_files[self]
 
     def source(self, capture: CaptureFile) -> Source:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from ....core.diagnosis.heads.reasons import Judged, head_word
 from ....core.diagnosis.heads.summary import count_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTICS
 from ....core.statistics.measurement import Estimate
-from ....core.statistics.status import status
 from ...language.cells import cells, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, line_width, middle_cut, wrapped
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer
 
 
+NO_VERDICTS: Mapping[tuple[int, int], Judged] = {}
 _ALIGNED = {"top_left": message("top left"), "bottom_right": message("bottom right")}
 Heads: TypeAlias = Mapping[tuple[int, int], "Mapping[str, Estimate] | None"]  # by (position of the layer, head)
 
@@ -34,10 +35,10 @@ def capture_lines(
     width: int,
     glyphs: Glyphs,
     because: Sequence[str] = (),
+    verdicts: Mapping[tuple[int, int], Judged] = NO_VERDICTS,
 ) -> list[Line]:
     """Return the selected head and its reasons, a count of all heads, the file, and the assumptions made."""
-    chosen = heads.get(cursor)
-    word = (status(chosen) if chosen else None) or ""
+    word = head_word(heads.get(cursor), verdicts.get(cursor)) or ""
     dot = glyphs.say(" · ")
     title: list[Span] = [
         (glyphs.say("layer {index}", index=layer.index), "accent"),
@@ -55,7 +56,7 @@ def capture_lines(
     if because:
         lines.append(())
     lines += wrapped(glyphs.say(layer_facts(layer, glyphs)), width)
-    lines += [(), *wrapped(glyphs.say(head_counts(heads)), width)] if heads else []
+    lines += [(), *wrapped(glyphs.say(head_counts(heads, verdicts)), width)] if heads else []
     lines.append(())
     sign = glyphs.say("…")
     lines.append(((middle_cut(glyphs.say(capture.model or capture.path.name), width, sign), "label"),))
@@ -80,9 +81,11 @@ def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, g
     return lines
 
 
-def head_counts(heads: Heads) -> str:
+def head_counts(heads: Heads, verdicts: Mapping[tuple[int, int], Judged] = NO_VERDICTS) -> str:
     """Return `72 heads: 38 healthy, 22 sinks, 8 freezing, 1 one-hot.`"""
-    words = Counter(status(measured) for measured in heads.values() if measured is not None)
+    words = Counter(
+        head_word(measured, verdicts.get(place)) for place, measured in heads.items() if measured is not None
+    )
     told = [count_words(word, count) for word, count in words.most_common() if word]
     unread = sum(measured is None for measured in heads.values())
     if unread:

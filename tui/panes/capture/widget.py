@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from ....core.diagnosis.comparing.results import STAGES, in_words_of_baseline
-from ....core.diagnosis.heads.reasons import has_evidence
+from ....core.diagnosis.heads.reasons import has_evidence, head_word
 from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
@@ -115,8 +115,7 @@ class HeadMapWidget(LinesWidget):
         if self.compared:
             return place in self.compared and self.compared[place].first is not None
         measured, found = self.measured[place], self.explained.get(place)
-        wrong = found is not None and found.verdict is not None and found.verdict.is_wrong
-        return wrong or measured is None or status(measured) not in ("healthy", None)
+        return measured is None or head_word(measured, found and found.verdict) not in ("healthy", None)
 
     def ranked_head(self, place: Place) -> RankedHead:
         """Return a head for the list."""
@@ -132,7 +131,8 @@ class HeadMapWidget(LinesWidget):
                 *because,
             )
         index = self.capture.layers[place[0]].index
-        return RankedHead(index, place[1], measured, because, place in self.rough)
+        verdict = found.verdict if found is not None else None
+        return RankedHead(index, place[1], measured, because, place in self.rough, verdict=verdict)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.capture is None:
@@ -149,7 +149,7 @@ class HeadMapWidget(LinesWidget):
         layer, head = self.cursor
         because = self.ranked_head(self.cursor).because if self.cursor in self.measured else ()
         facts = capture_lines(
-            self.capture, layers[layer], head, self.measured, self.cursor, width - 1, self.glyphs, because
+            self.capture, layers[layer], head, self.measured, self.cursor, width - 1, self.glyphs, because, self.verdicts
         )
         room = height - len(lines)
         measured = self.measured.get(self.cursor)

@@ -96,7 +96,7 @@ def _place(run: Sequence[Diagnosed]) -> str:
 
 
 def _multipliers(run: Sequence[Diagnosed]) -> str:
-    """Return the multiplier, or the range of those of a run, and the ratio to the expected one."""
+    """Return the multiplier, or the range of those of a run, and the expected one."""
     numbers = [each.verdict.multiplier for each in run]
     known = sorted(number for number in numbers if number is not None)
     expected = run[0].verdict.expected.multiplier
@@ -104,6 +104,4 @@ def _multipliers(run: Sequence[Diagnosed]) -> str:
         return message("expected × {expected}", expected=digits(expected))
     low, high = digits(known[0]), digits(known[-1])
     shown = f"× {low}" if low == high else message("× {low} to {high}", low=low, high=high)
-    low, high = digits(known[0] / expected), digits(known[-1] / expected)
-    ratio = low if low == high else message("{low} to {high}", low=low, high=high)
-    return message("{multiplier}, ÷ expected {ratio}", multiplier=shown, ratio=ratio)
+    return message("{multiplier}, expected × {expected}", multiplier=shown, expected=digits(expected))

@@ -16,7 +16,7 @@ from ....diagnosis.comparing.pairing import common_tokens
 from ....diagnosis.comparing.processing import compare_processing
 from ....diagnosis.comparing.results import FIGURES, STAGES, HeadComparison
 from ....diagnosis.comparing.score_change import ScoreChange, limit, score_change
-from ....diagnosis.reading import file_configuration, read_subject
+from ....diagnosis.reading import read_for_comparison
 from ....diagnosis.subject import Subject
 from ....diagnosis.verdict import Examined
 from ....parameters import Parameters
@@ -84,7 +84,7 @@ def pair_code(reference: CaptureFile, test: CaptureFile, head: HeadComparison, d
     if head.reference is None or head.test is None:
         raise NoCodeError("No code: {reason}.", reason=head.stages[0].says)
     subjects = [
-        read_subject(capture, layer, at, file_configuration(capture), None)
+        read_for_comparison(capture, layer, at)
         for capture, layer, at in zip(captures, layers, heads, strict=True)
     ]
     common = common_tokens(reference, test, *layers)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from rich.cells import set_cell_size
 
+from .....core.diagnosis.heads.reasons import Judged, head_word
 from .....core.message import joined, message
 from .....core.statistics.catalogue import STATISTIC, Statistic
 from .....core.statistics.measurement import Estimate
-from .....core.statistics.status import status
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
@@ -34,6 +34,7 @@ class RankedHead:
     because: tuple[str, ...]
     rough: bool = False  # whether it was measured on some rows only
     file: str = ""  # the name of its file, if there are several
+    verdict: Judged | None = None  # what its evidence says
 
     @property
     def place(self) -> str:
@@ -62,7 +63,7 @@ def ranked_lines(
     lines: list[Line] = []
     for number, (each, value) in enumerate(zip(heads, values, strict=True)):
         here = number == chosen
-        word = message("unreadable") if each.measured is None else status(each.measured) or ""
+        word = message("unreadable") if each.measured is None else head_word(each.measured, each.verdict) or ""
         mark = glyphs.cursor if here else " "
         place: Span = (to_left(f"{mark}{each.place}", _PLACE), "accent" if here else "label")
         certain: Role = "dim" if each.rough else "text"

@@ -1,0 +1,118 @@
+"""Layers of one kind whose scale, mask or soft-cap differs, without a configuration that explains it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+from ..captures.capture import Layer
+from ..captures.head import CaptureFile
+from ..errors import InputError
+from ..message import joined, message
+from .configuration import Configuration, configured_scale
+from .reading import file_configuration
+
+_MOST = 8  # layers that are named
+
+
+def with_disagreements(capture: CaptureFile, given: Configuration | None = None) -> CaptureFile:
+    """Return a capture with a note on each disagreement; without a `given` configuration, the file's is used."""
+    try:
+        own = file_configuration(capture) if given is None else given
+    except InputError:  # the diagnosis reports it
+        own = None
+    return replace(capture, notes=(*capture.notes, *disagreements(capture.layers, own)))
+
+
+def disagreements(layers: Sequence[Layer], config: Configuration | None = None) -> list[str]:
+    """Return a sentence for each of scale, mask and soft-cap in which layers of a file differ for no known reason.
+
+    Only layers of the same kind are compared: those whose names differ in numbers alone.
+    """
+    kinds: dict[tuple[str, str], list[Layer]] = {}
+    for layer in layers:
+        kinds.setdefault((layer.file, re.sub(r"\d+", "#", layer.name)), []).append(layer)
+    found: list[str] = []
+    for alike in kinds.values():
+        if len(alike) > 1:
+            found += [text for text in (scale_disagreement(alike, config), _masks(alike, config)) if text]
+            found += filter(None, [_differing(alike, lambda layer: layer.softcap, _softcap_words)])
+    return found
+
+
+def scale_disagreement(layers: Sequence[Layer], config: Configuration | None = None) -> str:
+    """Return how the multipliers of layers differ: `layer 1 is × 0.0625, the others × 0.25`; empty if they do not.
+
+    They may differ as the configuration says, or as 1/√d_k does.
+    """
+    known = [layer for layer in layers if layer.scale is not None]
+    if config is not None and len({_ratio(layer, configured_scale(config, layer.index, layer.d_k).multiplier)
+                                   for layer in known}) == 1:  # fmt: skip
+        return ""
+    if len({_ratio(layer, layer.d_k**-0.5) for layer in known}) == 1:
+        return ""
+    return _differing(known, lambda layer: _ratio(layer, 1.0), lambda layer: f"× {_applied(layer):.4g}")
+
+
+def _applied(layer: Layer) -> float:
+    """Return the multiplier of q·k without the factors that are stored in q and k."""
+    return (layer.scale or math.nan) * layer.own_factor
+
+
+def _ratio(layer: Layer, expected: float) -> str:
+    return f"{_applied(layer) / expected:.3g}"
+
+
+def _masks(layers: Sequence[Layer], config: Configuration | None) -> str:
+    """Return how the kinds of masks differ; windows and chunks are explained by layer types or the configured window."""
+    explained = config is not None and (len(set(config.layer_types)) > 1 or config.window is not None)
+
+    def kind(layer: Layer) -> Hashable:
+        return (layer.causal is not None, *(() if explained else (layer.window, layer.chunk)))
+
+    return _differing(layers, kind, _mask_words)
+
+
+def _mask_words(layer: Layer) -> str:
+    words = [message("causal") if layer.causal is not None else message("not causal")]
+    if layer.window is not None:
+        before, after = (message("all") if side is None else str(side) for side in layer.window)
+        words.append(message("window {before} before, {after} after", before=before, after=after))
+    if layer.chunk is not None:
+        words.append(message("chunks of {chunk}", chunk=layer.chunk))
+    return joined(words, ", ")
+
+
+def _softcap_words(layer: Layer) -> str:
+    if layer.softcap is None:
+        return message("without soft-cap")
+    return message("capped at {softcap:g}", softcap=layer.softcap)
+
+
+def _differing(layers: Sequence[Layer], key: Callable[[Layer], Hashable], words: Callable[[Layer], str]) -> str:
+    """Return `layer 1 is …, the others …`, or what there is if no value is that of most layers."""
+    counts = Counter(map(key, layers))
+    if len(counts) < 2:
+        return ""
+    usual, most = counts.most_common(1)[0]
+    first = {value: words(next(layer for layer in layers if key(layer) == value)) for value in counts}
+    if len(counts) > 3 or 2 * most <= len(layers):
+        some = [*first.values()][:_MOST]
+        if len(counts) > _MOST:
+            return message("layers differ: {values}, …", values=joined(some, ", "))
+        if len(counts) > 2:
+            return message("layers differ: {values}", values=joined(some, ", "))
+    parts: list[str] = []
+    for value in counts:
+        if value != usual:
+            own = [layer.index for layer in layers if key(layer) == value]
+            numbers = ", ".join(map(str, own[:_MOST])) + (", …" if len(own) > _MOST else "")
+            parts.append(
+                message("layer {number} is {words}", number=numbers, words=first[value])
+                if len(own) == 1
+                else message("layers {numbers} are {words}", numbers=numbers, words=first[value])
+            )
+    return message("{parts}, the others {usual}", parts=joined(parts, ", "), usual=first[usual])
