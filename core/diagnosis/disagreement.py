@@ -67,7 +67,7 @@ def _ratio(layer: Layer, expected: float) -> str:
 
 
 def _masks(layers: Sequence[Layer], config: Configuration | None) -> str:
-    """Return how the kinds of masks differ; windows and chunks are explained by layer types or the configured window."""
+    """Return how the kinds of masks differ; layer types or a configured window explain windows and chunks."""
     explained = config is not None and (len(set(config.layer_types)) > 1 or config.window is not None)
 
     def kind(layer: Layer) -> Hashable:

@@ -30,8 +30,8 @@ def read_subject(
 ) -> Subject:
     """Return a head with its evidence. `own` is the file's configuration, `given` the user's.
 
-    What the file does not say of soft-cap and window is taken from `given`, and of what was recorded, from `own`. Raise CaptureError if the head cannot be
-    read.
+    What the file does not say of soft-cap and window is taken from `given`, and of what was recorded, from `own`.
+    Raise CaptureError if the head cannot be read.
     """
     found = read_head(capture, layer, head)
     texts = slice(0, min(layer.batch, _MOST_TEXTS))

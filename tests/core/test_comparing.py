@@ -242,7 +242,7 @@ def test_one_head_that_changed_is_named_and_comes_first_in_the_list(tmp_path: Pa
 
     found = compared(one, changed(one, double), tmp_path)
     assert first(found) == ("multiplier", "1", [2])
-    most, second, *_ = found.by_change
+    most, second, *_ = found.ranked
     assert (most.layer.index, most.head) == (1, 2)
     assert most.change > 0.05 > second.change
 

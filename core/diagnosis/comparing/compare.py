@@ -66,7 +66,8 @@ def compare_subjects(one: Subject, other: Subject, pair: Pair, common: Common) -
     one, other = both
     most = limit(first=pair.layer.position == 0)
     scores = score_change(one, other, most)
-    process = compare_processing(one, other, layers, scores.factor, comparable=True)
+    factor = scores.factor if scores.change <= most else 1.0  # of scores that differ otherwise, none is known
+    process = compare_processing(one, other, layers, factor, comparable=True)
     found: dict[StageName, Stage] = {"qk": _scores_stage(scores, most, process, one, other)}
     for name in _MADE:
         found[name] = _processing_stage(name, process, one, other)

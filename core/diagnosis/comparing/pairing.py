@@ -21,6 +21,7 @@ Sameness: TypeAlias = Literal["same", "prefix", "different"]
 
 _ROWS, _KEYS = 16, 256  # of a head's scores by which heads are recognised
 _ALIKE = 0.9  # correlation from which a head at another place is taken for the same
+_NAMED = 6  # layers in one capture only that are named
 _LEAST_PREFIX = 8  # tokens
 
 
@@ -88,14 +89,22 @@ def _layers(reference: Capture, test: Capture) -> tuple[list[tuple[Layer, Layer]
     if not found and len(alone) == len(left):
         notes.append("no layer has the same number in both captures; layers are compared in their order")
         found, alone, left = list(zip(alone, left, strict=True)), [], []
-    missing: list[str] = [
-        message("only the reference has layer {index} ({name})", index=each.index, name=each.name) for each in alone
-    ]
-    missing += [
-        message("only the other capture has layer {index} ({name})", index=each.index, name=each.name)
-        for each in left
-    ]
-    return found, missing, notes
+    missing = [_only("the reference", alone), _only("the other capture", left)]
+    return found, [text for text in missing if text], notes
+
+
+def _only(where: str, layers: Sequence[Layer]) -> str:
+    """Return that only one capture has these layers; empty if there are none."""
+    if not layers:
+        return ""
+    names = [f"{each.index} ({each.name})" for each in layers]
+    more = len(names) - _NAMED
+    listed = ", ".join(names if more <= 1 else names[:_NAMED])
+    if len(names) == 1:
+        return message("only {where} has layer {layer}", where=where, layer=listed)
+    if more > 1:
+        return message("only {where} has layers {layers} and {more} more", where=where, layers=listed, more=more)
+    return message("only {where} has layers {layers}", where=where, layers=listed)
 
 
 def common_tokens(reference: Capture, test: Capture, one: Layer, other: Layer) -> Common:
@@ -132,7 +141,7 @@ def common_tokens(reference: Capture, test: Capture, one: Layer, other: Layer) -
     if one.keys != other.keys:
         return _different(message("the sizes are different ({size})", size=size))
     said = reference.text is not None and test.text is not None
-    note = None if said else "the files do not both say their tokens or text: they are taken for the same"
+    note = None if said else "taken for the same text: the files do not both say it"
     return Common("same", texts, one.keys, note)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -141,9 +142,16 @@ class Comparison:
         return heads[0].stages[order], heads
 
     @property
-    def by_change(self) -> tuple[HeadComparison, ...]:
-        """The heads, the most changed first."""
-        return tuple(sorted(self.heads, key=lambda each: -each.change))
+    def ranked(self) -> tuple[HeadComparison, ...]:
+        """The heads in the order of their first difference, by layer and stage, the most changed first."""
+
+        def key(each: HeadComparison) -> tuple[float, int, float]:
+            first = each.first
+            return (math.inf, 0, -each.change) if first is None else (
+                each.layer.position, ORDER.index(first.name), -each.change
+            )  # fmt: skip
+
+        return tuple(sorted(self.heads, key=key))
 
 
 def heads_in_words(heads: Sequence[int]) -> str:

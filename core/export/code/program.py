@@ -66,7 +66,8 @@ def _imports(body: str, dialect: Dialect | None) -> list[str]:
     if "SFC64(" in body:
         imports.append("from numpy.random import SFC64, Generator, SeedSequence")
     if "load_file(" in body:
-        imports.append(f"from safetensors.{'torch' if dialect == 'torch' else 'numpy'} import load_file")
+        kind = "torch" if dialect == "torch" else "numpy"
+        imports.append(f"from safetensors.{kind} import load_file  # pip install safetensors")
     if dialect is not None and imports:
         groups.append("\n".join(imports))
     return groups

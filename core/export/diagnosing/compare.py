@@ -42,7 +42,7 @@ def compare_json(reference: Capture, test: Capture, found: Comparison) -> str:
                 "says": first[0].says,
             },
             "stages": {name: counts(found, name) for name in ORDER},
-            "heads": [_head(each) for each in found.by_change],
+            "heads": [_head(each) for each in found.ranked],
         }
     )
 
@@ -79,12 +79,12 @@ def _figures(found: Figures | None) -> dict[str, float | None] | None:
 
 
 def compare_csv(found: Comparison) -> str:
-    """Return a line for each head, the most changed first."""
+    """Return a line for each head, in the order of their first difference."""
     header = ["layer", "layer_name", "head", "test_layer", "test_head", "first", *ORDER]
     header += [f"{side}_{name}" for name in FIGURES for side in ("reference", "test")]
     header += ["divergence", "changed_rows", "says"]
     lines: list[list[Any]] = []
-    for each in found.by_change:
+    for each in found.ranked:
         cells = _head(each)
         figures = [
             None if side is None else existing(getattr(side, name))
@@ -106,10 +106,10 @@ def compare_csv(found: Comparison) -> str:
 
 
 def compare_markdown(found: Comparison, say: Say = str) -> str:
-    """Return the verdict, notes, and a table with a line for each head, the most changed first."""
+    """Return the verdict, notes, and a table with a line for each head, in the order of their first difference."""
     header = ["layer", "head", "other head", "first difference", "KL, nats", "multiplier", "entropy", "what differs"]
     lines: list[list[str]] = []
-    for each in found.by_change:
+    for each in found.ranked:
         first = each.first
         lines.append(
             [

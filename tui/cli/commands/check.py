@@ -184,6 +184,12 @@ def _code(
     known = [head for head in heads if head[1].largest_logit is not None] or heads
     number, chosen = next((head for head in known if (head[0], head[1].layer, head[1].head) in at), known[0])
     words = ["attn-tui", "check", str(request.files[number])]
+    options = {"config": request.config, "baseline": request.baseline, "axes": request.axes}
+    options |= {"mask-true": request.mask_true} | {
+        name.replace("_", "-"): f"{limit:g}" for name, limit in request.limits.items()
+    }
+    words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    words += [word for pattern in request.allow for word in ("--allow", pattern)]
     return checked_code(captures[number], chosen, dialect, in_shell(words))
 
 

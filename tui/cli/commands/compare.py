@@ -104,10 +104,11 @@ def _code(
     """Return the program of the head that the comparison speaks of first."""
     from ....core.export.code.captured.pairs import pair_code
 
-    first = found.by_change[0] if found.first is None else max(found.first[1], key=lambda each: each.change)
+    first = found.ranked[0] if found.first is None else max(found.first[1], key=lambda each: each.change)
     words = ["attn-tui", "compare", str(request.reference), str(request.test)]
     words += ["--layer", str(first.layer.index), "--head", str(first.head)]
     words += ["--axes", request.axes] if request.axes is not None else []
+    words += ["--mask-true", request.mask_true] if request.mask_true is not None else []
     return pair_code(reference, test, first, dialect, in_shell(words))
 
 

@@ -132,6 +132,7 @@ def run(request: DiagnoseRequest, output: Output) -> int:
 def _command(request: DiagnoseRequest) -> str:
     """Return the command that diagnoses this head."""
     options = {"config": request.config, "layer": request.layer, "head": request.head, "axes": request.axes}
+    options |= {"mask-true": request.mask_true}
     words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     return in_shell(["attn-tui", "diagnose", str(request.files[0]), *words])
 

@@ -16,7 +16,7 @@ PaneView: TypeAlias = Literal["attention", "statistics", "replay"]
 _WIDE, _ROOMY = 100, 150  # from these widths the parts have borders, and a map may be very wide
 _LEAST_MAP, _LEAST_ROW, _LEAST_MATRIX = 24, 30, 22
 _BORDER, _RULE = 3, 2  # columns of a border, or of a line at the right, and what it keeps free
-_VERDICT = 12  # lines from which the verdict is shown
+_VERDICT = 9  # lines from which the verdict is shown
 _LOW = 14  # lines below which list and matrix do not both fit
 
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from ....core.captures.capture import Capture, HeadSubject, Meaning
 from ....core.diagnosis.heads.results import AttentionRow, Matrix
 from ....core.errors import InputError, ParameterError
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
 from ...compute.request import Failed, Progress, Request
@@ -196,11 +196,13 @@ class CapturePane(RankedHeads):
             case Measurement() if isinstance(request, MeasureHead):
                 self._measured = request
                 self.measurement = cast("Measurement[HeadSubject]", answer)
-                self.results.show(Contents(self.measurement.columns))
+                self._show_measured()
                 self.show_progress(None)
                 self.say_verdict()
             case HeadStatistics():
                 self.map.learn(answer.heads, answer.explained, answer.rough)
+                if self.matrix.disputed != bool(self._doubt) and self.is_current and not self.is_stale:
+                    self._show_measured()
                 self.rank()
                 self.say_verdict()
             case Matrix():
@@ -219,6 +221,8 @@ class CapturePane(RankedHeads):
                 self.show_progress(fraction)
             case Progress(fraction) if isinstance(request, MeasureHeads | CompareHeads):
                 self.show_progress(None if fraction == 1 else fraction)
+                if fraction == 1:
+                    self.to_first()
             case Failed(reason):
                 self._fail(request, message("{reason}.", reason=reason))
             case _:
@@ -236,8 +240,37 @@ class CapturePane(RankedHeads):
         elif not isinstance(request, MeasureHead):
             self.set_problem(reason)
 
+    def _show_measured(self) -> None:
+        """Show the figures of the selected head, and whether they are those of the scale that was used."""
+        if self.measurement is not None:
+            layer = self.measurement.subject.layer
+            capped = (
+                "" if layer.softcap is None else message("Both are capped at {softcap:g}.", softcap=layer.softcap)
+            )
+            said = [text for text in (capped, self._doubt) if text]
+            self.results.show(Contents(self.measurement.columns), joined([*said, ""], " ") if said else "")
+        self._say_whose()
+
+    @property
+    def _doubt(self) -> str:
+        """What is said of a head that was computed otherwise than its file says."""
+        verdict = self.map.verdicts.get(self.map.cursor)
+        wrong = verdict is not None and verdict.is_wrong
+        return message("As the file says, not as it was computed.") if wrong else ""
+
+    def _say_whose(self) -> None:
+        """Say beside the attention whether it is that of the scale that was used."""
+        capture = self.map.capture
+        softcap = None if capture is None else capture.layers[self.map.cursor[0]].softcap
+        self.matrix.disputed = bool(self._doubt)
+        self.bars.disputed = self.matrix.disputed and "file" in (self.against, self.rule)
+        self.bars.softcap = softcap
+        for part in (self.matrix, self.bars):
+            part.redraw()
+
     def _open(self, capture: Capture) -> None:
         """Show the file and request its heads, the one with the cursor first."""
+        self.home = None if self.source else self.map.cursor
         self.map.open(capture)
         self.arrange_parts()  # the map is as wide as its heads need
         self.matrix.text = 0
@@ -371,6 +404,7 @@ class CapturePane(RankedHeads):
         self.matrix.open(capture.layers[layer], head, tokens)
         self.bars.dim(True)
         self.replay.dim(True)
+        self._say_whose()
         self._ask_attention()
         self.ask_view()
         self.ask(self._asked)

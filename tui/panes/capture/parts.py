@@ -130,6 +130,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         self.queries = self.keys = (0, 1)  # the part shown: the first, and the first one after the last
         self.tokens: Sequence[str] | None = None
         self.matrix: Matrix | None = None
+        self.disputed = False  # whether the evidence contradicts the file, which is drawn
         self._shown: View | None = None  # what `matrix` was computed for
 
     @property
@@ -203,6 +204,8 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         )
         if self.matrix is not None and self.matrix.rough:
             words.append(message("rough"))
+        if self.disputed:
+            words.append(message("not as computed"))
         return ((self.glyphs.say(joined(words)), "dim"),) if words else ()
 
     def foot(self) -> Line:
@@ -267,6 +270,8 @@ class AttentionBars(LinesWidget):
             self.key = key
 
     row: AttentionRow | None = None
+    disputed = False  # whether the evidence contradicts the file, whose scale is that of B
+    softcap: float | None = None  # of both columns
     key = 0
     tokens: Sequence[str] | None = None
 
@@ -289,9 +294,13 @@ class AttentionBars(LinesWidget):
     def note(self) -> Line:
         if self.row is None:
             return ()
-        return ((self.glyphs.say("{keys} keys", keys=self.row.visible), "dim"),)
+        words = [message("{keys} keys", keys=self.row.visible)]
+        words += [] if self.softcap is None else [message("capped at {softcap:g}", softcap=self.softcap)]
+        return ((self.glyphs.say(joined(words, ", ")), "dim"),)
 
     def foot(self) -> Line:
+        if self.disputed:
+            return ((self.glyphs.say("the file's scale is not what was computed"), "alert"),)
         return ((threshold_words(self.row, self.glyphs), "text"),) if self.row is not None else ()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:

@@ -117,6 +117,13 @@ class HeadMapWidget(LinesWidget):
         measured, found = self.measured[place], self.explained.get(place)
         return measured is None or head_word(measured, found and found.verdict) not in ("healthy", None)
 
+    def is_contradicted(self, place: Place) -> bool:
+        """Return whether a head differs from the baseline; without one, whether its scale is in doubt."""
+        if self.compared:
+            return place in self.compared and self.compared[place].first is not None
+        verdict = self.verdicts.get(place)
+        return verdict is not None and (verdict.is_wrong or verdict.is_unusual)
+
     def ranked_head(self, place: Place) -> RankedHead:
         """Return a head for the list."""
         assert self.capture is not None
@@ -149,7 +156,15 @@ class HeadMapWidget(LinesWidget):
         layer, head = self.cursor
         because = self.ranked_head(self.cursor).because if self.cursor in self.measured else ()
         facts = capture_lines(
-            self.capture, layers[layer], head, self.measured, self.cursor, width - 1, self.glyphs, because, self.verdicts
+            self.capture,
+            layers[layer],
+            head,
+            self.measured,
+            self.cursor,
+            width - 1,
+            self.glyphs,
+            because,
+            self.verdicts,
         )
         room = height - len(lines)
         measured = self.measured.get(self.cursor)

@@ -72,7 +72,7 @@ def reasons(found: Comparison) -> list[tuple[str, str]]:
 
 def change_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:
     """Return the heads that changed most; empty if none changed. The last columns are left out beyond `width`."""
-    most = [each for each in found.by_change if each.change > 0 or each.first is not None][:_MOST]
+    most = [each for each in found.ranked if each.change > 0 or each.first is not None][:_MOST]
     if not most:
         return []
     header = [message("layer"), message("head"), message("first difference"), message("KL, nats")]

@@ -90,7 +90,9 @@ def _explanation(examined: Examined) -> Found:
     verdict, trial = examined.verdict, examined.trial
     if verdict.verdict == "no-evidence":
         raise NoCodeError("No code: {reason}.", reason=verdict.says)
-    vague = verdict.verdict == "undecided" and not verdict.also  # else the multiplier is known, but not what is intended
+    vague = (
+        verdict.verdict == "undecided" and not verdict.also
+    )  # else the multiplier is known, but not what is intended
     if vague or verdict.verdict == "unexplained" or trial is None or verdict.multiplier is None:
         raise NoCodeError("No code: {reason}.", reason=verdict.says)
     return trial.best

@@ -84,8 +84,7 @@ def pair_code(reference: CaptureFile, test: CaptureFile, head: HeadComparison, d
     if head.reference is None or head.test is None:
         raise NoCodeError("No code: {reason}.", reason=head.stages[0].says)
     subjects = [
-        read_for_comparison(capture, layer, at)
-        for capture, layer, at in zip(captures, layers, heads, strict=True)
+        read_for_comparison(capture, layer, at) for capture, layer, at in zip(captures, layers, heads, strict=True)
     ]
     common = common_tokens(reference, test, *layers)
     one, other = subjects

@@ -89,11 +89,11 @@ def layer_word(layers: Sequence[Layer], position: int) -> str:
     raise InputError("Two layers share this name and number; no command can select just one.")
 
 
-def change_words(comparison: Comparison, name: str) -> str:
-    """Return the first stage that differs from a baseline, and where."""
+def change_words(comparison: Comparison, name: str) -> list[str]:
+    """Return the first stage that differs from a baseline, and where, in forms of which each is shorter."""
     if comparison.first is None:
         found = comparison.missing[0] if comparison.missing else message("nothing differs")
-        return message("against {name}: {found}", name=name, found=in_words_of_baseline(found))
+        return [message("against {name}: {found}", name=name, found=in_words_of_baseline(found))]
     stage, heads = comparison.first
     count = sum(each.first is not None for each in comparison.heads)
     place = message(
@@ -102,13 +102,11 @@ def change_words(comparison: Comparison, name: str) -> str:
         heads=heads_in_words([each.test_head for each in heads]),
     )
     share = message("{differing} of {heads} heads differ", differing=count, heads=len(comparison.heads))
-    return in_words_of_baseline(
-        message(
-            "against {name}: {stage} differs first, {place}; {share}: {says}",
-            name=name,
-            stage=STAGES[stage.name],
-            place=place,
-            share=share,
-            says=stage.says,
-        )
-    )
+    first = message("{stage} differs first, {place}", stage=STAGES[stage.name], place=place)
+    forms = [
+        message("against {name}: {first}; {share}: {says}", name=name, first=first, share=share, says=stage.says),
+        message("{first}: {says}", first=first, says=stage.says),
+        message("{first}; {share}", first=first, share=share),
+        first,
+    ]
+    return [*map(in_words_of_baseline, forms)]

@@ -35,6 +35,7 @@ class RankedHeads(ShownParts):
         self.baseline: Path | None = None  # a file that this one is compared with
         self.missing: tuple[str, ...] = ()  # what is in one of the two only
         self.source = ""  # the pane that opened the file, which Esc goes back to
+        self.home: tuple[int, int] | None = None  # where the cursor waits for the first head of the list
 
     def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
         """Open a file with the cursor on a head, and compare it with a baseline; `follow` asks for it."""
@@ -44,7 +45,7 @@ class RankedHeads(ShownParts):
     def open_file(self, file: OpenCapture, place: tuple[int, int], baseline: Path | None) -> None:
         """Show another file; `follow` asks for it."""
         self.file = file
-        self.map.capture, self.map.cursor = None, place
+        self.map.capture, self.map.cursor, self.home = None, place, None
         self._forget_baseline(baseline)
         self.set_problem("")
         self.verdict.show(message("Opening {name}.", name=(file.path or sample_path()).name))
@@ -90,6 +91,12 @@ class RankedHeads(ShownParts):
         at = places.index(self.map.cursor) if self.map.cursor in places else None
         self.list.show(heads, titles[self.order], shown, at)
 
+    def to_first(self) -> None:
+        """Go to the first head of the list unless another was chosen, or nothing contradicts it."""
+        if self.places and self.home == self.map.cursor and self.map.is_contradicted(self.places[0]):
+            self.go(self.places[0])
+        self.home = None
+
     def say_verdict(self) -> None:
         """Show the verdict on the file."""
         capture = self.map.capture
@@ -100,7 +107,7 @@ class RankedHeads(ShownParts):
                     tuple(self.map.compared[each] for each in sorted(self.map.compared)), self.missing, ()
                 )
                 words = change_words(found, self.baseline.name)
-                self.verdict.show(words, role="alert" if found.differs else "text")
+                self.verdict.show(*words, role="alert" if found.differs else "text")
                 return
             wrong = any(each.is_wrong for each in self.map.verdicts.values())
             self.verdict.show(*forms, role="alert" if wrong else "text")
@@ -147,6 +154,7 @@ class RankedHeads(ShownParts):
         """Compare with another file, or with none."""
         self._forget_baseline(baseline)
         if baseline is not None:
+            self.home = self.map.cursor
             self.ask(CompareHeads(self.file, baseline))
         self.map.redraw()
         self.rank()
