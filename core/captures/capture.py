@@ -131,10 +131,11 @@ class Capture:
     tokens: tuple[tuple[str, ...], ...] | None  # of each batch element, one per key
     lengths: tuple[int, ...] | None  # tokens of each batch element that are not padding
     layers: tuple[Layer, ...]  # in order of index
-    notes: tuple[str, ...]  # everything that was assumed
+    notes: tuple[str, ...]  # everything that was assumed, and what layers disagree on
     files: tuple[Path, ...]  # all files read
     unused: tuple[str, ...] = ()  # tensors and metadata without meaning here
     step: int | None = None  # of the training run
     d_model: int | None = None  # of the model
     n_heads: int | None = None  # of a layer of the model, should only some be saved
     config: Mapping[str, object] | None = None  # the model's config.json
+    disagreements: tuple[str, ...] = ()  # what layers disagree on, without a known reason

@@ -42,6 +42,7 @@ class Configuration:
     rotary_share: float | None = None  # the share of the components that are rotated
     window: int | None = None
     layer_types: tuple[str, ...] = ()
+    terms: int = 1  # of a score: DeBERTa adds products with positions, and divides by √(d_k · terms)
 
     @property
     def width(self) -> int | None:
@@ -122,7 +123,7 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredS
     elif not config.scale_attn_weights:
         found = ConfiguredScale(1.0, "scale_attn_weights is false")
     else:
-        width = config.width or d_k
+        width = (config.width or d_k) * config.terms
         found = ConfiguredScale(width**-0.5, f"1/√{width}")
     if config.latent_rank is not None and config.mscale_all_dim and config.rope_factor is not None:
         factor = _mscale(config.rope_factor, config.mscale_all_dim) ** 2
@@ -167,6 +168,7 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
         return None if rope.get(key) is None else _number(rope[key], f"rope_scaling.{key}", where, zero=True)
 
     types = values.get("layer_types")
+    positions = str(values.get("pos_att_type") or "")  # ["c2p", "p2c"] or "c2p|p2c"
     return Configuration(
         model_type=str(values.get("model_type", "")),
         hidden_size=count("hidden_size", "n_embd", "d_model"),
@@ -189,6 +191,7 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
         rotary_share=of_rope("partial_rotary_factor") or number("partial_rotary_factor", "rotary_pct"),
         window=count("sliding_window"),
         layer_types=tuple(map(str, cast("list[object]", types))) if isinstance(types, list) else (),
+        terms=1 + ("c2p" in positions) + ("p2c" in positions),
     )
 
 

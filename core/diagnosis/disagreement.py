@@ -24,7 +24,8 @@ def with_disagreements(capture: CaptureFile, given: Configuration | None = None)
         own = file_configuration(capture) if given is None else given
     except InputError:  # the diagnosis reports it
         own = None
-    return replace(capture, notes=(*capture.notes, *disagreements(capture.layers, own)))
+    found = disagreements(capture.layers, own)
+    return replace(capture, notes=(*capture.notes, *found), disagreements=tuple(found))
 
 
 def disagreements(layers: Sequence[Layer], config: Configuration | None = None) -> list[str]:
@@ -73,14 +74,20 @@ def _masks(layers: Sequence[Layer], config: Configuration | None) -> str:
     def kind(layer: Layer) -> Hashable:
         return (layer.causal is not None, *(() if explained else (layer.window, layer.chunk)))
 
-    return _differing(layers, kind, _mask_words)
+    windows = not explained and any(layer.window is not None for layer in layers)
+    return _differing(layers, kind, lambda layer: _mask_words(layer, windows))
 
 
-def _mask_words(layer: Layer) -> str:
+def _mask_words(layer: Layer, windows: bool) -> str:
+    """Return `causal, no window`; windows are told if some layers have one."""
     words = [message("causal") if layer.causal is not None else message("not causal")]
-    if layer.window is not None:
+    if layer.window is not None and layer.causal is not None and layer.window[0] is not None:
+        words.append(message("window of {before} keys", before=layer.window[0] + 1))
+    elif layer.window is not None:
         before, after = (message("all") if side is None else str(side) for side in layer.window)
         words.append(message("window {before} before, {after} after", before=before, after=after))
+    elif windows:
+        words.append(message("no window"))
     if layer.chunk is not None:
         words.append(message("chunks of {chunk}", chunk=layer.chunk))
     return joined(words, ", ")

@@ -178,13 +178,19 @@ def _times(multiplier: float, words: str) -> str:
 
 def _unusual(multiplier: float, assumed: float, facts: Facts, named: Sequence[Name]) -> str:
     """Return what is said of a recorded multiplier that is not 1/√d_k, where nothing says what is intended."""
+    known = {"multiplier": multiplier, "d_k": facts.d_k, "assumed": assumed}
+    likely = [name.cause for name in named if name.cause != "scale-other"][:2]
+    if not likely:
+        return message(
+            "× {multiplier:.4g} as recorded; 1/√{d_k} would be × {assumed:.4g}. `--config` says what the "
+            "model intends",
+            **known,
+        )
     return message(
         "× {multiplier:.4g} as recorded; 1/√{d_k} would be × {assumed:.4g}, so {causes}? `--config` says what the "
         "model intends",
-        multiplier=multiplier,
-        d_k=facts.d_k,
-        assumed=assumed,
-        causes=joined([name.cause for name in named[:2]], ", "),
+        causes=joined(likely, ", "),
+        **known,
     )
 
 

@@ -374,3 +374,21 @@ def test_layers_and_heads_of_one_file_only_are_named(tmp_path: Path) -> None:
     )
     assert found.differs
     assert found.first is None
+
+
+def test_of_scores_that_differ_no_factor_is_taken_for_a_multiplier(tmp_path: Path) -> None:
+    one = recipe()
+
+    def disturb(layer: Layer) -> None:
+        layer.q = 0.99 * layer.q + 0.1 * np.random.default_rng(8).standard_normal(layer.q.shape).astype(layer.q.dtype)
+
+    found = compared(one, changed(one, disturb), tmp_path)
+    assert first(found) == ("qk", "1", [0, 1, 2, 3])
+    assert {each.stages[1].state for each in found.heads} == {"same"}
+
+
+def test_layers_in_one_capture_only_are_one_sentence(tmp_path: Path) -> None:
+    one = recipe()
+    short = replace(one, layers=one.layers[:1])
+    assert len(compared(short, one, tmp_path).missing) <= 1
+    assert len(compared(one, short, tmp_path).missing) == 1

@@ -20,6 +20,7 @@ YARN = 0.1 * math.log(40) + 1
         ('{"head_dim": 128, "query_pre_attn_scalar": 144}', 0, 1 / 12),
         ('{"hidden_size": 768, "num_heads": [3, 6, 12, 24]}', 0, 96**-0.5),  # Swin: one number a stage
         ('{"attention_multiplier": 0.0078125, "hidden_size": 4096, "num_attention_heads": 32}', 0, 1 / 128),
+        ('{"hidden_size": 768, "num_attention_heads": 12, "pos_att_type": ["p2c", "c2p"]}', 0, 192**-0.5),  # DeBERTa
         ('{"model_type": "gpt_neo", "hidden_size": 768, "num_heads": 12}', 0, 1.0),
         ('{"model_type": "gemma3n_text", "query_pre_attn_scalar": 256}', 0, 1.0),
         ('{"model_type": "gemma4", "text_config": {"model_type": "gemma4_text", "head_dim": 256}}', 0, 1.0),

@@ -26,13 +26,15 @@ def file_summary(
     layers: Sequence[Layer],
     measured: Mapping[tuple[int, int], Mapping[str, Estimate] | None],
     verdicts: Mapping[tuple[int, int], Judged],
+    disagreements: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Return the verdict on a file and how many of its heads have each status, in a long and in a short form.
 
     `measured` and `verdicts` are by (position of the layer, head), for the heads known so far; heads without evidence
-    have no verdict.
+    have no verdict. `disagreements` of its layers are said where nothing else is wrong.
     """
-    parts = list[str]()
+    doubtful = any(each.is_wrong or each.is_unusual for each in verdicts.values())
+    parts = [] if doubtful else [*disagreements]
     found = Counter(status(each) for each in measured.values() if each is not None)
     for word in _NAMED:
         if count := found[word]:
@@ -40,7 +42,6 @@ def file_summary(
     unreadable = sum(each is None for each in measured.values())
     if unreadable:
         parts.append(message("{unreadable} unreadable", unreadable=unreadable))
-    doubtful = any(each.is_wrong or each.is_unusual for each in verdicts.values())
     if measured and not parts and not doubtful:
         parts.append(
             "all heads healthy" if len(measured) == sum(layer.heads for layer in layers) else "healthy so far"

@@ -104,4 +104,6 @@ def _multipliers(run: Sequence[Diagnosed]) -> str:
         return message("expected × {expected}", expected=digits(expected))
     low, high = digits(known[0]), digits(known[-1])
     shown = f"× {low}" if low == high else message("× {low} to {high}", low=low, high=high)
+    if run[0].verdict.expected.assumed and run[0].verdict.verdict == "undecided":
+        return message("{multiplier}, assumed × {expected}", multiplier=shown, expected=digits(expected))
     return message("{multiplier}, expected × {expected}", multiplier=shown, expected=digits(expected))

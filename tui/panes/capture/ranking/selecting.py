@@ -101,7 +101,7 @@ class RankedHeads(ShownParts):
         """Show the verdict on the file."""
         capture = self.map.capture
         if capture is not None and not self.results.why_stale:
-            forms = file_summary(capture.layers, self.map.measured, self.map.verdicts)
+            forms = file_summary(capture.layers, self.map.measured, self.map.verdicts, capture.disagreements)
             if self.baseline is not None and self.map.compared:
                 found = Comparison(
                     tuple(self.map.compared[each] for each in sorted(self.map.compared)), self.missing, ()

@@ -1,0 +1,94 @@
+"""Recorded multipliers are compared with what is intended, never with themselves; layers that disagree are named."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.core.captures.capture import Layer, sample_path
+from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.diagnosis.check import Limits, findings, measure
+from attn_tui.core.diagnosis.configuration import parse_configuration
+from attn_tui.core.diagnosis.disagreement import disagreements
+from attn_tui.core.diagnosis.reading import read_subject
+from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from evidence_files import WIDTH, attended
+
+ROOT = WIDTH**-0.5
+LAYERS = tuple(replace(layer, name=f"a.{layer.index}") for layer in open_capture(sample_path()).layers[:4])
+
+
+def verdict(path: Path, config: str | None = None, own: str | None = None) -> Verdict:
+    capture = open_capture(path)
+    given, inside = (None if text is None else parse_configuration(text, "config.json") for text in (config, own))
+    return diagnose(read_subject(capture, capture.layers[0], 0, inside, given), given)
+
+
+def recorded(folder: Path, scale: float, **said: Any) -> Path:
+    return attended(folder, "lse", {"scale": scale}, {"scale": scale, "observed": True, **said})
+
+
+def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(tmp_path: Path) -> None:
+    path = recorded(tmp_path, 1 / WIDTH)
+    found = verdict(path)
+    assert (found.verdict, found.cause) == ("undecided", None)
+    assert found.says.startswith("× 0.125 as recorded; 1/√8 would be × 0.3536, so scale-twice, scale-1-over-d?")
+    assert found.also[0] == "scale-twice"
+    capture = open_capture(path)
+    assert findings([measure(capture, capture.layers[0], 0, None, None)], Limits(min_file_entropy=0)) == []
+    assert verdict(recorded(tmp_path, ROOT)).verdict == "healthy"
+
+
+def test_a_file_that_was_not_recorded_says_what_is_expected(tmp_path: Path) -> None:
+    assert verdict(attended(tmp_path, "lse", {"scale": 1 / WIDTH}, {"scale": 1 / WIDTH})).verdict == "healthy"
+
+
+@pytest.mark.parametrize("where", ["config", "own"])
+def test_a_recorded_multiplier_is_compared_with_a_configuration(where: str, tmp_path: Path) -> None:
+    path = recorded(tmp_path, 1 / WIDTH)
+    assert verdict(path, **{where: '{"head_dim": 8}'}).cause == "scale-twice"
+    assert verdict(path, **{where: '{"head_dim": 8, "attention_multiplier": 0.125}'}).verdict == "healthy"
+
+
+def test_a_recorded_configuration_of_heads_of_another_width_is_not_the_expectation(tmp_path: Path) -> None:
+    path = recorded(tmp_path, ROOT)
+    assert verdict(path, own='{"head_dim": 32}').verdict == "healthy"
+
+
+def test_a_soft_cap_that_the_configuration_has_and_the_recording_lacks_is_missing(tmp_path: Path) -> None:
+    path = recorded(tmp_path, ROOT)
+    assert verdict(path, own='{"head_dim": 8, "attn_logit_softcapping": 1}').cause == "softcap-missing"
+
+
+def test_the_hidden_size_of_a_given_configuration_names_the_cause(tmp_path: Path) -> None:
+    path = recorded(tmp_path, 128**-0.5)
+    found = verdict(path, '{"head_dim": 8, "hidden_size": 128, "num_attention_heads": 16}')
+    assert (found.cause, found.also[0]) == ("scale-d-model", "scale-fixed")
+
+
+def changed(number: int, **values: Any) -> tuple[Layer, ...]:
+    return tuple(replace(layer, **values) if layer.index == number else layer for layer in LAYERS)
+
+
+def test_the_layer_that_disagrees_with_the_others_is_named() -> None:
+    assert disagreements(LAYERS) == []
+    assert disagreements(changed(1, scale=1 / 32)) == ["layer 1 is × 0.03125, the others × 0.1768"]
+    assert disagreements(changed(2, causal="top_left")) == ["layer 2 is causal, the others not causal"]
+    assert disagreements(changed(3, softcap=5.0)) == ["layer 3 is capped at 5, the others without soft-cap"]
+
+
+def test_layers_that_differ_as_a_configuration_or_their_width_explains_do_not_disagree() -> None:
+    inverse = parse_configuration('{"head_dim": 32, "scale_attn_by_inverse_layer_idx": true}', "config.json")
+    divided = [replace(layer, scale=32**-0.5 / (layer.index + 1)) for layer in LAYERS]
+    assert disagreements(divided, inverse) == []
+    assert disagreements(divided) == ["layers differ: × 0.1768, × 0.08839, × 0.05893, × 0.04419"]
+    assert disagreements(changed(1, d_k=128, scale=128**-0.5)) == []
+    typed = parse_configuration('{"layer_types": ["sliding_attention", "full_attention"]}', "config.json")
+    windowed = [replace(layer, causal="top_left", window=(15, 0) if layer.index == 2 else None) for layer in LAYERS]
+    assert disagreements(windowed) == ["layer 2 is causal, window of 16 keys, the others causal, no window"]
+    assert disagreements(windowed, typed) == []
+
+
+def test_layers_of_another_kind_may_differ() -> None:
+    other = changed(1, name="b.1", causal="top_left")
+    assert disagreements(other) == []
