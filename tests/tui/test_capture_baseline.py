@@ -100,3 +100,16 @@ def test_y_copies_the_comparison_while_there_is_a_baseline(
     assert (program, words) == ("attn-tui", ["compare", str(old), str(new)])
     assert main(words) == 1
     assert "first difference: q·kᵀ in layer 0, head 2" in capsys.readouterr().out
+
+
+def test_the_list_begins_with_the_head_that_changed_most(tmp_path: Path) -> None:
+    old, new = two_files(tmp_path)
+
+    async def script(stage: Stage) -> None:
+        pane = await opened(stage)
+        assert pane.map.cursor == (0, 0)  # of a file without evidence, no head is in doubt
+        await stage.press("b", *str(old), "enter")
+        await stage.at_rest()
+        assert pane.map.cursor == pane.places[0] == (0, 2)
+
+    play_with(new, script)

@@ -106,6 +106,7 @@ def change_words(comparison: Comparison, name: str) -> list[str]:
     forms = [
         message("against {name}: {first}; {share}: {says}", name=name, first=first, share=share, says=stage.says),
         message("{first}: {says}", first=first, says=stage.says),
+        message("against {name}: {first}; {share}", name=name, first=first, share=share),
         message("{first}; {share}", first=first, share=share),
         first,
     ]
