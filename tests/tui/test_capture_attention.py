@@ -232,7 +232,7 @@ def test_a_wrong_scale_is_the_verdict_the_first_head_and_a_map() -> None:
         assert pane.map.cursor == pane.places[0]  # where the pane begins
         assert "healthy" not in stage.lines[1]
         assert "wrong" in stage.lines[4]  # instead of the status of its numbers
-        assert "not what was computed" in stage.text
+        assert "file: not as computed" in stage.text
         reason = pane.list.heads[0].because[0]
         assert reason.startswith(f"{pane.map.verdicts[pane.places[0]].cause}: multiplier is ")
         assert reason in stage.words(pane.map)  # in full, which the list has no room for

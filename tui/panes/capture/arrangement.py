@@ -16,7 +16,7 @@ PaneView: TypeAlias = Literal["attention", "statistics", "replay"]
 _WIDE, _ROOMY = 100, 150  # from these widths the parts have borders, and a map may be very wide
 _LEAST_MAP, _LEAST_ROW, _LEAST_MATRIX = 24, 30, 22
 _BORDER, _RULE = 3, 2  # columns of a border, or of a line at the right, and what it keeps free
-_VERDICT = 9  # lines from which the verdict is shown
+_VERDICT, _NARROW_VERDICT = 12, 9  # lines from which the verdict is shown
 _LOW = 14  # lines below which list and matrix do not both fit
 
 
@@ -29,7 +29,7 @@ def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: boo
     width, height = size
     if height < 3 or width < 1:
         return {front: Region(0, 0, width, height)}
-    top = int(asking or height >= _VERDICT)
+    top = int(asking or height >= (_NARROW_VERDICT if width < NARROW else _VERDICT))
     parts: dict[Part, Region] = {"verdict": Region(0, 0, width, 1)} if top else {}
     if width < NARROW:
         return {**parts, front: Region(0, top, width, height - top)}

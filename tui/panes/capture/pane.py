@@ -201,7 +201,7 @@ class CapturePane(RankedHeads):
                 self.say_verdict()
             case HeadStatistics():
                 self.map.learn(answer.heads, answer.explained, answer.rough)
-                if self.matrix.disputed != bool(self._doubt) and self.is_current and not self.is_stale:
+                if self.matrix.disputed != bool(self.doubt) and self.is_current and not self.is_stale:
                     self._show_measured()
                 self.rank()
                 self.say_verdict()
@@ -247,26 +247,9 @@ class CapturePane(RankedHeads):
             capped = (
                 "" if layer.softcap is None else message("Both are capped at {softcap:g}.", softcap=layer.softcap)
             )
-            said = [text for text in (capped, self._doubt) if text]
+            said = [text for text in (capped, self.doubt) if text]
             self.results.show(Contents(self.measurement.columns), joined([*said, ""], " ") if said else "")
-        self._say_whose()
-
-    @property
-    def _doubt(self) -> str:
-        """What is said of a head that was computed otherwise than its file says."""
-        verdict = self.map.verdicts.get(self.map.cursor)
-        wrong = verdict is not None and verdict.is_wrong
-        return message("As the file says, not as it was computed.") if wrong else ""
-
-    def _say_whose(self) -> None:
-        """Say beside the attention whether it is that of the scale that was used."""
-        capture = self.map.capture
-        softcap = None if capture is None else capture.layers[self.map.cursor[0]].softcap
-        self.matrix.disputed = bool(self._doubt)
-        self.bars.disputed = self.matrix.disputed and "file" in (self.against, self.rule)
-        self.bars.softcap = softcap
-        for part in (self.matrix, self.bars):
-            part.redraw()
+        self.say_whose("file" in (self.against, self.rule))
 
     def _open(self, capture: Capture) -> None:
         """Show the file and request its heads, the one with the cursor first."""
@@ -404,7 +387,7 @@ class CapturePane(RankedHeads):
         self.matrix.open(capture.layers[layer], head, tokens)
         self.bars.dim(True)
         self.replay.dim(True)
-        self._say_whose()
+        self.say_whose("file" in (self.against, self.rule))
         self._ask_attention()
         self.ask_view()
         self.ask(self._asked)

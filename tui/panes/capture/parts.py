@@ -300,7 +300,7 @@ class AttentionBars(LinesWidget):
 
     def foot(self) -> Line:
         if self.disputed:
-            return ((self.glyphs.say("the file's scale is not what was computed"), "alert"),)
+            return ((self.glyphs.say("file: not as computed"), "alert"),)
         return ((threshold_words(self.row, self.glyphs), "text"),) if self.row is not None else ()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:

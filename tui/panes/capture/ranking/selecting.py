@@ -97,6 +97,22 @@ class RankedHeads(ShownParts):
             self.go(self.places[0])
         self.home = None
 
+    @property
+    def doubt(self) -> str:
+        """What is said of a head that was computed otherwise than its file says."""
+        verdict = self.map.verdicts.get(self.map.cursor)
+        wrong = verdict is not None and verdict.is_wrong
+        return message("As the file says, not as it was computed.") if wrong else ""
+
+    def say_whose(self, of_file: bool) -> None:
+        """Say beside the attention whether it is as computed; `of_file`: whether the row shows the file's scale."""
+        capture = self.map.capture
+        self.bars.softcap = None if capture is None else capture.layers[self.map.cursor[0]].softcap
+        self.matrix.disputed = bool(self.doubt)
+        self.bars.disputed = self.matrix.disputed and of_file
+        for part in (self.matrix, self.bars):
+            part.redraw()
+
     def say_verdict(self) -> None:
         """Show the verdict on the file."""
         capture = self.map.capture
