@@ -50,6 +50,8 @@ _KEYS_OF_PART: Mapping[Part, tuple[Key, ...]] = {  # shown before the others whi
     "results": (("↑↓", "row"), ("Esc", "back")),
     "replay": (("↑↓", "scroll"), ("Esc", "back")),
 }
+# Requests whose answers would be about the old file.
+_OF_FILE = (ShowMatrix, ShowRow, ReplayHead, RoughHeads, MeasureHead, MeasureHeads)
 UndoState: TypeAlias = tuple[RankedState, tuple[str, str], ViewState, MatrixPlace]
 _ASKING: tuple[Key, ...] = (("Enter", "accept"), ("Esc", "cancel"))  # everything else types
 
@@ -144,13 +146,9 @@ class CapturePane(RankedHeads):
     def numbers(self, kind: Format) -> str:
         from ....core.export.inspect import head_markdown, inspect_csv, inspect_json
 
-        capture, measurement = self.map.capture, self.measurement
         if self.shown == "replay":
             return self._replayed(kind)
-        if self.results.why_stale:
-            raise InputError(self.results.why_stale)
-        if capture is None or measurement is None or not self._is_selected(capture, measurement):
-            raise InputError("This head is still being measured.")
+        capture, measurement = self._measured_head()
         if kind == "markdown":
             return head_markdown(capture, measurement, self.glyphs.say)
         return inspect_json(capture, [measurement]) if kind == "json" else inspect_csv([measurement])
@@ -158,12 +156,16 @@ class CapturePane(RankedHeads):
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.captured.head import head_code
 
+        return head_code(self._measured_head()[1], dialect, self.command())
+
+    def _measured_head(self) -> tuple[Capture, Measurement[HeadSubject]]:
+        """Return what is shown of the selected head; raise InputError if it is not known yet."""
         capture, measurement = self.map.capture, self.measurement
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
         if capture is None or measurement is None or not self._is_selected(capture, measurement):
             raise InputError("This head is still being measured.")
-        return head_code(measurement, dialect, self.command())
+        return capture, measurement
 
     def command(self) -> str:
         capture = self.map.capture
@@ -180,12 +182,6 @@ class CapturePane(RankedHeads):
             return super().file_name
         layer, head = self.map.cursor
         return f"{self.map.capture.path.stem}-layer{self.map.capture.layers[layer].index}-head{head}"
-
-    @property
-    def files_read(self) -> Sequence[Path]:
-        capture = self.map.capture
-        baseline = () if self.baseline is None else (self.baseline,)
-        return baseline if capture is None else (*capture.files, *baseline)
 
     def show_answer(self, request: Request, answer: object) -> None:
         if (request if isinstance(request, OpenCapture) else getattr(request, "file", self.file)) != self.file:
@@ -292,9 +288,6 @@ class CapturePane(RankedHeads):
         event.stop()
         self.matrix.choose(self.matrix.cursor[0], event.key)
 
-    def action_move(self, down: int, right: int) -> None:
-        self.map.move(down, right)
-
     def action_rule(self, direction: int) -> None:
         """Choose B's next scale rule."""
         self.rule = next_rule(self.rule, direction)
@@ -341,14 +334,7 @@ class CapturePane(RankedHeads):
         self.map.read(lines)
 
     def action_read_again(self) -> None:
-        for kind in (
-            ShowMatrix,
-            ShowRow,
-            ReplayHead,
-            RoughHeads,
-            MeasureHead,
-            MeasureHeads,
-        ):  # their answers would be about the old file
+        for kind in _OF_FILE:
             self.host.engine.withdraw(kind)
         self.ask(self.file)
 
@@ -356,9 +342,8 @@ class CapturePane(RankedHeads):
         """Open the Lab with the head's shape; if that is beyond the Lab's bounds, explain it."""
         if self.map.capture is None:
             return
-        layer = self.map.capture.layers[self.map.cursor[0]]
+        layer, changed = self.map.capture.layers[self.map.cursor[0]], self.parameters
         try:
-            changed = self.parameters
             for name, value in (("d_k", layer.d_k), ("n_keys", layer.keys), ("n_queries", layer.queries)):
                 changed = changed.with_value(name, value)
         except ParameterError as error:

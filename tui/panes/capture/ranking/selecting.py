@@ -37,6 +37,15 @@ class RankedHeads(ShownParts):
         self.source = ""  # the pane that opened the file, which Esc goes back to
         self.home: tuple[int, int] | None = None  # where the cursor waits for the first head of the list
 
+    @property
+    def files_read(self) -> Sequence[Path]:
+        capture = self.map.capture
+        baseline = () if self.baseline is None else (self.baseline,)
+        return baseline if capture is None else (*capture.files, *baseline)
+
+    def action_move(self, down: int, right: int) -> None:
+        self.map.move(down, right)
+
     def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
         """Open a file with the cursor on a head, and compare it with a baseline; `follow` asks for it."""
         self.source = source
