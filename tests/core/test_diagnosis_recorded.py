@@ -35,7 +35,9 @@ def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(
     assert found.says.startswith("× 0.125 as recorded; 1/√8 would be × 0.3536, so scale-twice, scale-1-over-d?")
     assert found.also[0] == "scale-twice"
     capture = open_capture(path)
-    assert findings([measure(capture, capture.layers[0], 0, None, None)], Limits(min_file_entropy=0)) == []
+    [*_, (_, figures)] = measure(capture, capture.layers[0], 0, None, None)
+    assert figures is not None
+    assert findings([figures], Limits(min_file_entropy=0)) == []
     assert verdict(recorded(tmp_path, ROOT)).verdict == "healthy"
 
 

@@ -96,15 +96,17 @@ class ParameterPanel(LinesWidget, can_focus=True):
         if self.editing is not None or self.field.kind != "choice":
             self._try(self.cursor, "")
 
-    def action_accept(self) -> None:
-        """Stop typing if the text is accepted; otherwise it stays until it is corrected or cancelled."""
-        if self.editing is not None and self.editing.objection is None:
-            self.finish()
+    def leave_field(self) -> None:
+        """Stop typing; if the text is refused, what stood before stays, and the reason is shown."""
+        refused = self.editing.objection if self.editing else None
+        self.finish()
+        if refused is not None:
+            self._say(message("{reason}.", reason=refused))
 
     def action_enter(self) -> None:
         """Accept what is typed; if nothing is, show the list of the field with the cursor, if it has one."""
         if self.editing is not None:
-            self.action_accept()
+            self.leave_field()
         elif self.field.kind in ("choice", "setting"):
             self._choose(self.cursor)
 
@@ -118,7 +120,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
 
     def action_step(self, direction: Literal[-1, 1]) -> None:
         """Step the field with the cursor, as FIELDS declares."""
-        self.finish()
+        self.leave_field()
         self.ask(self.cursor, self.field.stepped(self._value, direction))
 
     def action_fine(self, direction: Literal[-1, 1]) -> None:
@@ -126,16 +128,14 @@ class ParameterPanel(LinesWidget, can_focus=True):
         if self.field.step != "double":
             self.action_step(direction)
         else:
-            self.finish()
+            self.leave_field()
             value = int(self._value) + direction
             if self.field.low <= value <= self.field.high:
                 self.ask(self.cursor, value)
 
     def action_move(self, direction: Literal[-1, 1]) -> None:
         """Move to the next field; past the last or first field, to the next or previous widget."""
-        self.action_accept()
-        if self.editing is not None:
-            return
+        self.leave_field()
         names = [field.name for field in applicable(self.parameters)]
         position = names.index(self.cursor) + direction
         if 0 <= position < len(names):
@@ -166,9 +166,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         place, field = self.place_of(event), self._field_at(event)
         if field is not None:
-            self.action_accept()
-            if self.editing is not None:
-                return
+            self.leave_field()
             again, self.cursor = self.cursor == field.name, field.name
             self.redraw()
             direction = self._arrow_at(*place) if again else None

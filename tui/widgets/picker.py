@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from ...core.formula import LONGEST
 from ..views.border import Thumb
 from ..views.fields.choice_list import ChoiceList, clicked, list_lines, page, window
-from ..views.help.keys import pressed_name
+from ..views.help.keys import ALT, pressed_name
 from ..views.lines import Line
 from .lines import LinesWidget
 from .modal import Modal
@@ -98,8 +98,8 @@ class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
             self._show(found.filtered(found.words[:-1]))
         elif key == "ctrl+u":
             self._show(found.filtered(""))
-        elif event.character is not None and event.is_printable:
-            self._show(found.filtered((found.words + event.character).lstrip()[:LONGEST]))
+        elif event.is_printable and event.key not in ALT.values():  # those of Alt and a digit in some terminals
+            self._show(found.filtered((found.words + (event.character or "")).lstrip()[:LONGEST]))
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -195,13 +195,12 @@ class LabPane(TwoParts, SteppingPane):
         """Erase a digit, accept or cancel, if something is being typed."""
         panel = self.panel
         if panel.editing is not None:
-            {"erase": panel.action_erase, "accept": panel.action_accept, "cancel": panel.action_cancel}[end]()
+            {"erase": panel.action_erase, "accept": panel.leave_field, "cancel": panel.action_cancel}[end]()
 
     def action_fields(self) -> None:
-        """Go to the next field, or to the table; a refused text stays until it is corrected."""
-        self.panel.action_accept()
-        if self.panel.editing is None:
-            self.screen.focus_next()
+        """Go to the next field, or to the table."""
+        self.panel.leave_field()
+        self.screen.focus_next()
 
     def go_to_field(self, name: str) -> None:
         """Focus the field of a parameter."""
