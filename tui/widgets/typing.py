@@ -21,7 +21,7 @@ _NAMES = {
 
 def typing(characters: Iterable[str], words: str = "type") -> list[BindingType]:
     """Return bindings of the action `type` for these characters."""
-    return [Binding(_NAMES.get(c, c), f"type('{c}')", words) for c in characters]
+    return [Binding(_NAMES.get(c, c), f"type({c!r})", words) for c in characters]
 
 
 def pasted_line(event: events.Paste) -> str:

@@ -80,7 +80,7 @@ def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> O
     total = p.sum(axis=-1)
     rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) / 12) + 4 * SINGLE
     # A tensor that is not quite normalised: the sum of rounded weights.
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         sums = np.where(subject.used & (total > 0), np.log(total), 0)
         over = np.where(subject.used & (total > 0), total / rounding, 0)
     weight = np.where(good, 1 / np.sqrt(noise), 0)

@@ -44,8 +44,6 @@ def hiding(subject: HeadSubject, reader: Reader, by_position: bool) -> Hiding:
         lines.append(f"i, j = at[:, None], {library}.arange(n)" if placed else f"j = {library}.arange(n)")
     hides: list[str] = []
     biases: list[str] = []
-    if limits:
-        hides.append(f"hidden = {limits[0]}" if len(limits) == 1 else f"hidden = ({') | ('.join(limits)})")
     if understood.lengths is not None:
         made = "np.array" if reader.dialect == "python" else "torch.tensor"
         lengths = f"{made}({list(understood.lengths)})[:, None, None]"
@@ -68,7 +66,10 @@ def hiding(subject: HeadSubject, reader: Reader, by_position: bool) -> Hiding:
         else:
             hides.append(f"hidden = {everywhere}")
     if understood.padding:
-        hides.append("hidden = hidden | hidden.all(-2)[:, at, None]  # a token that no query sees is padding")
+        hides.append("hidden = hidden | hidden.all(-2)[:, at, None]  # a token hidden from all is padding")
+    if limits:
+        alone = len(limits) == 1 and not hides
+        hides.append(f"hidden = {limits[0]}" if alone else f"{_or(hides)}({') | ('.join(limits)})")
     for each in outside:
         shown = "" if each.form == "hidden" else "~"
         text = reader.flags(reader.tensor(each.path, each.name))
