@@ -80,7 +80,7 @@ def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> O
     total = p.sum(axis=-1)
     rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) / 12) + 4 * SINGLE
     # A tensor that is not quite normalised: the sum of rounded weights.
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         sums = np.where(subject.used & (total > 0), np.log(total), 0)
         over = np.where(subject.used & (total > 0), total / rounding, 0)
     weight = np.where(good, 1 / np.sqrt(noise), 0)
@@ -184,7 +184,7 @@ def _of_weights(observed: Observed, model: Model, found: Logits) -> Residual:
     flat = np.concatenate([r.reshape(-1), r_sums.reshape(-1)])
     # Entries that are not used hold 0; the mean is over those that are.
     scale = math.sqrt(flat.size / count)
-    jacobian = np.empty((flat.size, model.size))
+    jacobian = np.empty((flat.size, len(columns)))
     for number, (entries, of_sums) in enumerate(zip(columns, slopes_of_sums, strict=True)):
         jacobian[: r.size, number] = entries.reshape(-1)
         jacobian[r.size :, number] = (of_sums * over * balance).reshape(-1)
