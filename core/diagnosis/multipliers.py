@@ -41,7 +41,7 @@ class Name:
 def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
     """Return the multiplier of q·k as stored: of the given configuration, else the file, else its configuration.
 
-    What a recorder saw is no expectation; neither is the file's configuration for heads of another width, such as
+    What a recorder saw is not an expectation; neither is the file's configuration for heads of another width, such as
     those of images beside a text. Without any, 1/√d_k is assumed.
     """
     if given is not None:

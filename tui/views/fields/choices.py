@@ -223,7 +223,7 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
 }  # fmt: skip
 
 
-OF_A = ("precision", "arithmetic", "components", "mechanism", "mask", "sink")  # choices that A may have of its own
+OF_A = ("precision", "arithmetic", "components", "mechanism", "mask", "sink")  # choices that A may have apart from B
 _CONTEXT = {"n_keys", "position", "context_factor"}
 FAMILIES = (  # of scale rules, in the order of the list
     "depends on d_k",
