@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from textual.binding import Binding, BindingType
 from textual.keys import Keys, key_to_character
@@ -18,7 +19,9 @@ from .settings.declared import KEYS_VARIABLE, Settings
 from .settings.store import config_file, key_setting
 from .views.bars import Key
 from .views.help.keys import ALT, key_name, key_word, rekeyed
-from .views.help.page import KeyHelp
+
+if TYPE_CHECKING:
+    from .views.help.page import KeyHelp
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 

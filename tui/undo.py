@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .app_protocol import App, AppState
-from .choosing import use_executor
 from .history import History
 
 
@@ -25,6 +24,8 @@ def restore(app: App, history: History[AppState], otherwise: str) -> None:
     app.as_left = app.as_left and past.parameters == app.parameters
     app.parameters, app.theme = past.parameters, past.theme
     if past.executor != app.executor:
+        from .choosing import use_executor
+
         use_executor(app, past.executor)
     moved = past.active != app.active
     app.show_pane(past.active)

@@ -199,6 +199,8 @@ def curve_rows(
 
 def _crossed(label: str, row: str, signs: Mapping[int, str], role: Role, glyphs: Glyphs) -> Line:
     """Return a label and bars with signs in some cells; one over a bar has the bar's colour as background."""
+    if not signs:
+        return ((label + row, role),)
     on_bar: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
     spans: list[Span] = [(label, role)]
     for cell, sign in enumerate(row):
