@@ -89,8 +89,8 @@ def test_a_pending_head_does_not_look_like_a_measured_one() -> None:
 
 def test_the_legend_of_shades_uses_the_unit_of_the_statistic() -> None:
     head_map = HeadMap([0], [2], {(0, 0): 0.25, (0, 1): 0.5})
-    assert text_of(map_lines(head_map, SHARE, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░ 25 %  to  █ 50 %"
-    assert text_of(map_lines(head_map, ENTROPY, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░ 0.25  to  █ 0.5"
+    assert text_of(map_lines(head_map, SHARE, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░0 = 25 %  to  █9 = 50 %"
+    assert text_of(map_lines(head_map, ENTROPY, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░0 = 0.25  to  █9 = 0.5"
 
 
 def test_a_label_that_does_not_fit_is_said_in_short() -> None:
@@ -156,7 +156,7 @@ def test_heads_that_are_not_healthy_are_marked() -> None:
     head_map = HeadMap([0], [4], heads, statuses)
     wide = map_lines(head_map, ENTROPY, (0, 3), 40, 10, UNICODE)
     assert text_of(wide[2])[MARGIN:].rstrip() == "░0F▓5 █9s█9"
-    assert text_of(wide[-1]).strip() == "░ 1  to  █ 3"
+    assert text_of(wide[-1]).strip() == "░0 = 1  to  █9 = 3"
     assert [text_of(line).rstrip() for line in mark_lines(head_map, 40, UNICODE)] == ["F frozen  s sink"]
     cramped = map_lines(head_map, ENTROPY, (0, 3), 8, 10, UNICODE)
     assert text_of(cramped[2])[MARGIN:] == "F▓s9"

@@ -60,7 +60,7 @@ def map_lines(
             mark = MARKS.get(head_map.statuses.get(where) or "healthy", "")
             line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
         lines.append(fitted(tuple(line), width))
-    lines.append(fitted(_legend(least, largest, bool(found), glyphs), width))
+    lines.append(fitted(_legend(least, largest, bool(found), each >= _WIDEST, glyphs), width))
     return lines[:height]
 
 
@@ -139,13 +139,15 @@ def mark_lines(head_map: HeadMap, width: int, glyphs: Glyphs) -> list[Line]:
     return [fitted(tuple(line), width) for line in lines]
 
 
-def _legend(least: str, most: str, known: bool, glyphs: Glyphs) -> Line:
-    """Return the values of the lightest and the darkest shade; a single one if they do not differ."""
+def _legend(least: str, most: str, known: bool, digits: bool, glyphs: Glyphs) -> Line:
+    """Return the values of the lightest and the darkest shade, with their digits; one value if they do not differ."""
     if not known:
         return ((glyphs.say("measuring"), "dim"),)
     if least == most:
         return ((glyphs.say("all {value}", value=least), "dim"),)
     lightest, darkest = glyphs.shades[1], glyphs.shades[-1]
+    if digits:
+        lightest, darkest = f"{lightest}0 =", f"{darkest}9 ="
     return (
         (lightest, "scaled"),
         (glyphs.say(" {least}  to  ", least=least), "dim"),
