@@ -9,6 +9,9 @@ TORCH = torch==2.13.0+cpu
 # One worker more than cores: many tests wait for a terminal.
 PYTEST = -m pytest -n $(shell expr $$(nproc) + 1) --dist worksteal
 
+# Programs that tests and benchmarks start load compiled modules, as those of users do.
+unexport PYTHONDONTWRITEBYTECODE
+
 run: .venv/installed  ## open the app; with no terminal, print the report. make run ARGS="report --d-k 512"
 	@$(BIN)/attn-tui $(ARGS)
 
