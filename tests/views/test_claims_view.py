@@ -120,6 +120,17 @@ def test_a_claim_that_depends_on_the_measure_has_both_figures() -> None:
     )  # fmt: skip
 
 
+def test_a_step_within_a_page_of_figures_moves_nothing_but_the_mark() -> None:
+    outcomes = [outcome_of(RIGHT, WRONG, OTHER) for _ in range(10)]
+    outcomes = [replace(each, claim=replace(each.claim, id=f"claim-{at}")) for at, each in enumerate(outcomes)]
+    claims, found = [each.claim for each in outcomes], {each.claim.id: each for each in outcomes}
+    pages = [texts_of(overview_lines(claims, found, cursor, 120, 2 + 9, UNICODE)) for cursor in range(10)]
+    shown = [[row[1:] for row in page[2:]] for page in pages]
+    assert [shown.index(page) for page in shown] == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9]
+    for page in pages:
+        assert sum(row.startswith(UNICODE.cursor) for row in page) == 3
+
+
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("cursor", [0, 4, 9])
 def test_the_figures_of_all_claims_are_one_table_around_the_selected_claim(glyphs: Glyphs, cursor: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ...language.cells import cells, to_left, to_right
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 
 LEAST_WIDTH, LEAST_HEIGHT = 110, 10  # cells and lines of a table worth showing
 _GAP = "  "
-_TITLE, _CLAIMED = 24, 16  # most cells of a claim's title and of a claimed value
-_ABOVE = 3  # rows above the first one of the selected claim
+_TITLE, _CLAIMED = 30, 16  # most cells of a claim's title and of a claimed value
 
 
 def overview_lines(
@@ -38,8 +38,7 @@ def overview_lines(
     lines = [ends(((glyphs.say("all figures"), "heading"),), counts, width)]
     head, name_of_title = titles(glyphs), glyphs.say("claim")
     room = max(height - 2, 0)
-    marked = next((number for number, (at, _, _) in enumerate(rows) if at >= cursor), len(rows))
-    first = min(max(marked - _ABOVE, 0), max(len(rows) - room, 0))
+    first = _first_row([at for at, _, _ in rows], cursor, room)
     title = max(min(max(cells(text) for _, text, _ in rows), _TITLE), cells(name_of_title))
     columns = [head, *(texts for _, _, texts in rows)]  # of all rows, so that widths do not change with the cursor
     claimed, measured, exact = (max(cells(row[at]) for row in columns) for at in (2, 3, 4))
@@ -70,3 +69,18 @@ def overview_lines(
         roles: tuple[Role, Role] = ("accent", "accent") if chosen else ("label", "text")
         lines.append(line(glyphs.cursor if chosen else "", name, texts, *roles))
     return lines
+
+
+def _first_row(claims: Sequence[int], cursor: int, room: int) -> int:
+    """Return the first row of the page with the selected claim, given the claim of each row.
+
+    A page ends before a claim that does not fit, so that a step within a page moves nothing but the mark.
+    """
+    first = 0
+    for at, rows in groupby(range(len(claims)), key=claims.__getitem__):
+        start, *others = rows
+        if start + 1 + len(others) > first + room:
+            first = start
+        if at >= cursor:
+            break
+    return min(first, max(len(claims) - room, 0))
