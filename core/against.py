@@ -56,8 +56,18 @@ def apart(p: Parameters) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
 
 
 def words(values: Mapping[str, Value]) -> str:
-    """Return the values of `apart` in words: `bfloat16, mean of q 0.5`; also that q and k are not normalised."""
-    found = [_word(FIELD[name], value) for name, value in values.items() if name in FIELD]
+    """Return the values of `apart` in words: `bfloat16, mean of q 0.5`; also that q and k are not normalised.
+
+    Beside a format, the usual arithmetic goes without saying, and another is one word: `bfloat16, eager`.
+    """
+    shown = dict(values)
+    if "precision" in shown and shown.get("arithmetic") == Parameters.arithmetic:
+        del shown["arithmetic"]
+    found = [
+        choice_word(str(value)) if name == "arithmetic" and "precision" in shown else _word(FIELD[name], value)
+        for name, value in shown.items()
+        if name in FIELD
+    ]
     drawn = [message("q and k as drawn")] if values.get("normalise") == "none" else []
     return joined([*found, *drawn], ", ")
 

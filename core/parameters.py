@@ -71,11 +71,7 @@ class Parameters:
     def __post_init__(self) -> None:
         for field in FIELDS:
             field.check(getattr(self, field.name))
-        if self.arithmetic == "eager" and self.precision in FUSED_ONLY:
-            word = choice_word(self.precision)
-            raise ParameterError(
-                "arithmetic: must be fused with format {word}; no kernel rounds scores to it", word=word
-            )
+        check_arithmetic(self.precision, self.arithmetic)
         if self.against != UNSCALED:
             setting_a(self)  # or raise
 
@@ -94,6 +90,13 @@ class Parameters:
         if name == "model" and value in MODELS:
             new |= {each: getattr(Parameters, each) for each in SET_BY_MODEL} | MODELS[str(value)].parameters
         return replace(self, **new)
+
+
+def check_arithmetic(precision: FormatName, arithmetic: ArithmeticName) -> None:
+    """Raise ParameterError if a format has no such arithmetic."""
+    if arithmetic == "eager" and precision in FUSED_ONLY:
+        word = choice_word(precision)
+        raise ParameterError("arithmetic: must be fused with format {word}; no kernel rounds scores to it", word=word)
 
 
 @dataclass(frozen=True)

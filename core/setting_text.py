@@ -17,7 +17,6 @@ from .scales import SCALE_RULES, is_formula
 UNSCALED = "unscaled"
 # Parameters that A and B share: they set the shape of the table and the draws, not the attention.
 SHARED = ("model", "d_k", "n_queries", "batch", "d_v", "seed", "against")
-ACCEPTED = message("{unscaled}, a scale rule or formula, a number or name=value", unscaled=name(UNSCALED))
 _ALIASES = {"rule": "scale", "law": "components"}
 
 Value: TypeAlias = int | float | str
@@ -53,6 +52,15 @@ class TextField(Protocol):
     def format(self, value: Value) -> str:
         """Return the text of a value."""
         ...
+
+
+def accepted_by(rules: Sequence[str]) -> str:
+    """Return what texts may be, in words, where these are the rules of A: of a capture, the file's is one of them."""
+    names = ", ".join(name(each) for each in (UNSCALED, "file") if each == UNSCALED or each in rules)
+    return message("{unscaled}, a scale rule or formula, a number or name=value", unscaled=name(names))
+
+
+ACCEPTED = accepted_by(tuple(SCALE_RULES))
 
 
 def changes_in(against: str, fields: Sequence[TextField]) -> dict[str, Value]:
@@ -115,7 +123,7 @@ def _field(name: str, fields: Sequence[TextField]) -> TextField:
         raise ParameterError(
             "against: no parameter {name!r}{meant}; A may set {accepted}",
             name=name,
-            meant=did_you_mean(name, [*names, *_ALIASES]),
+            meant=did_you_mean(name, [*names, *(alias for alias, of in _ALIASES.items() if of in names)]),
             accepted=accepted,
         )
     if field.name in SHARED:
@@ -125,14 +133,15 @@ def _field(name: str, fields: Sequence[TextField]) -> TextField:
 
 def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
     """Return the changes of a scale rule, or of a number: the multiplier itself."""
-    if text == UNSCALED or text in SCALE_RULES:
+    rules = next(field for field in fields if field.name == "scale").choices
+    if text == UNSCALED or text in rules:
         return {"scale": text}
     if not is_number(text) and _is_formula(text):
         return {"scale": text}
     if not is_number(text):
-        meant = did_you_mean(text, [UNSCALED, *SCALE_RULES])
+        meant = did_you_mean(text, [UNSCALED, *rules])
         raise ParameterError(
-            "against: must be {accepted}, not {text!r}{meant}", accepted=ACCEPTED, text=text, meant=meant
+            "against: must be {accepted}, not {text!r}{meant}", accepted=accepted_by(rules), text=text, meant=meant
         )
     field = next(field for field in fields if field.name == "multiplier")
     return {"scale": "custom", "multiplier": _parsed(field, text)}

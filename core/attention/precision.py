@@ -4,7 +4,7 @@ Both multiply q, k and v in the format and sum products in float32.
 
 - eager, one operation after another as in PyTorch without a fused kernel: the score, the scaled logit, each step of
   the soft-cap and the weights are rounded to the format. Within one operation, such as softmax, everything is float32
-  (ATen's opmath), and the multiplier is a float32 number.
+  (ATen's opmath), and the multiplier is a float32 number. A bias is stored in the format, and the sum is rounded.
 - fused, as in FlashAttention: scores, logits, soft-cap, softmax and its sum stay in float32. Only the unnormalised
   e^(x − max) is rounded, when it meets v; the sum is of the unrounded ones (Dao-AILab/flash-attention,
   csrc/flash_attn/src/flash_fwd_kernel.h: softmax_rescale_o before convert_type). A kernel takes the maximum of the
@@ -28,7 +28,7 @@ nothing is rounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import NamedTuple
 
@@ -179,17 +179,20 @@ def logits_of(
     arithmetic: ArithmeticName,
     multiplier: FloatArray | float,
     softcap: float | None = None,
+    biases: Sequence[FloatArray] = (),
 ) -> FloatArray:
-    """Return the logits of scores (…, m, n); the multiplier broadcasts to them."""
+    """Return the logits of scores (…, m, n); the multiplier and `biases`, as they are stored, broadcast to them."""
     rounded = _rounder(name, arithmetic)
     with np.errstate(over="ignore", invalid="ignore"):
         logits = rounded(raw * np.asarray(multiplier, raw.dtype))
-        if softcap is None:
-            return logits
-        if rounded is _unchanged:
-            return soft_capped(logits, softcap, out=logits)
-        cap = raw.dtype.type(softcap)
-        return rounded(rounded(np.tanh(rounded(logits / cap))) * cap)
+        if softcap is not None and rounded is _unchanged:
+            logits = soft_capped(logits, softcap, out=logits)
+        elif softcap is not None:
+            cap = raw.dtype.type(softcap)
+            logits = rounded(rounded(np.tanh(rounded(logits / cap))) * cap)
+        for bias in biases:
+            logits = rounded(logits + bias.astype(raw.dtype, copy=False))
+        return logits
 
 
 def row_weights(
@@ -247,7 +250,22 @@ def losses(
     """
     logits = logits_of(low, name, arithmetic, multiplier, softcap)
     reference = logits_of(exact.astype(np.float64), "float64", arithmetic, multiplier, softcap)
-    found = row_weights(logits, name, arithmetic, hidden, sink)
+    return losses_of(reference, low, logits, row_weights(logits, name, arithmetic, hidden, sink), name, hidden, sink)
+
+
+def losses_of(
+    reference: FloatArray,
+    low: FloatArray,
+    logits: FloatArray,
+    found: RowWeights,
+    name: str,
+    hidden: BoolArray | None = None,
+    sink: FloatArray | float | None = None,
+) -> Losses:
+    """Return the errors of rows with these scores `low`, logits and weights in a format.
+
+    `reference` are the logits in float64; all are (…, m, n), and the others as in `losses`.
+    """
     error = np.abs(softmax(reference, hidden, sink) - found.weights).sum(axis=-1) / 2
     overflow, beyond = ~np.isfinite(low), ~(logits <= number_format(name).exp_limit)
     sees = np.ones(logits.shape[:-1], np.bool_)

@@ -12,13 +12,22 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..attention.normalise import normalised
+from ..attention.softmax import softcap
+from ..message import message
 from ..scales import Normalise
 from ..statistics import tally
+from .files import CaptureError
 from .head import Head
+from .rules import OfRows
 
 # The rows of a block with a causal mask: fewer would compute fewer hidden scores, and cost more for each block.
 _STRIP = 256
-_SMALLEST, _LARGEST = 2.0**-20, 2.0**20  # of scores in float32
+_LEAST, _MOST = 2.0**-20, 2.0**20  # of scores in float32
+# Scores, scales and logits of these sizes have statistics in float64: fourth powers of scores are the most extreme.
+# They include every number of float32 that is not 0.
+SMALLEST, LARGEST = 1e-50, 1e50
+# The most scores of a head that are kept from the first pass to the second.
+KEPT = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +72,8 @@ def score_blocks(data: Head, how: Normalise, short: bool) -> Iterator[Block]:
         if of != draws and short:
             of, (k, common) = draws, _centred(data.k[draws], _seen(data, draws))
         elif of != draws:
-            of, k = draws, _vectors(data.k[draws], how)
-        q = data.q[draws, rows] if short else _vectors(data.q[draws, rows], how)
+            of, k = draws, vectors(data.k[draws], how)
+        q = data.q[draws, rows] if short else vectors(data.q[draws, rows], how)
         with np.errstate(over="ignore", invalid="ignore"):
             scores: FloatArray = q @ k[:, keys].mT
         hidden = None
@@ -75,12 +84,49 @@ def score_blocks(data: Head, how: Normalise, short: bool) -> Iterator[Block]:
         yield Block(draws, rows, keys, scores, hidden, offsets)
 
 
+def logits_of_block(
+    data: Head,
+    cap: float | None,
+    multiplier: float | OfRows,
+    block: Block,
+) -> FloatArray:
+    """Return the logits of a block: multiplied, soft-capped as in Gemma 2, biases added; hidden ones are 0."""
+    scores, hidden = block.scores, block.hidden
+    if callable(multiplier):
+        shown = np.ones_like(scores, np.bool_) if hidden is None else ~hidden
+        logits = scores * multiplier(np.count_nonzero(shown, axis=-1), block.draws, block.rows)[..., np.newaxis]
+    else:
+        logits = scores * multiplier
+    if cap is not None:
+        logits = softcap(logits, cap, out=logits)
+    for bias in data.biases:
+        logits += bias.of(block.draws, block.rows)[..., block.keys]
+    if hidden is not None:
+        np.copyto(logits, 0, where=hidden)
+    return logits
+
+
+def require_size(size: float, what: str, where: str) -> None:
+    """Raise CaptureError if statistics of logits overflow or underflow with a scale, score or logit of this size."""
+    if size != 0 and not SMALLEST <= size <= LARGEST:
+        fault = message("underflow") if size < SMALLEST else message("overflow")
+        raise CaptureError(
+            "{where}: logits {fault} float64: the {what} must be from {smallest:g} to {largest:g}, not {size:g}",
+            where=where,
+            fault=fault,
+            what=what,
+            smallest=SMALLEST,
+            largest=LARGEST,
+            size=size,
+        )
+
+
 def fits_float32(data: Head) -> bool:
     """Return whether products of these q and k, and their fourth powers, are safe in float32."""
     if data.q.dtype != np.float32 or data.k.dtype != np.float32:
         return False
     largest = float(np.abs(data.q).max()) * float(np.abs(data.k).max())
-    return largest >= _SMALLEST and largest * data.q.shape[-1] <= _LARGEST
+    return largest >= _LEAST and largest * data.q.shape[-1] <= _MOST
 
 
 def _seen(data: Head, draws: slice) -> BoolArray | None:
@@ -109,11 +155,11 @@ def mean_of_seen(k: FloatArray, seen: BoolArray | None) -> FloatArray:
     return shares[:, np.newaxis] @ k.astype(np.float64)
 
 
-def _vectors(vectors: FloatArray, how: Normalise) -> FloatArray:
+def vectors(of: FloatArray, how: Normalise) -> FloatArray:
     """Return queries or keys in float64, normalised."""
-    vectors = vectors.astype(np.float64, copy=False)
+    found = of.astype(np.float64, copy=False)
     if how == "none":
-        return vectors
+        return found
     # A power of two changes no digit, and keeps the squares of extreme vectors in range.
-    _, exponents = np.frexp(np.abs(vectors).max(axis=-1, keepdims=True))
-    return normalised(np.ldexp(vectors, -exponents), how)
+    _, exponents = np.frexp(np.abs(found).max(axis=-1, keepdims=True))
+    return normalised(np.ldexp(found, -exponents), how)

@@ -18,31 +18,35 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..attention.formats import FORMATS
-from ..attention.softmax import softcap
 from ..message import message
 from ..scales import Normalise
 from ..statistics import reading, tally
 from ..statistics.measurement import Column, Measurement
 from ..statistics.survey import Survey
-from .blocks import Block, block_places, fits_float32, score_blocks
+from .blocks import (
+    KEPT,
+    LARGEST,
+    SMALLEST,
+    Block,
+    block_places,
+    fits_float32,
+    logits_of_block,
+    require_size,
+    score_blocks,
+)
 from .capture import HeadSubject, Layer
-from .files import CaptureError, plain
+from .files import plain
 from .head import CaptureFile, Head, read_head
-from .rules import OfRows, Rule, file_rule, first_position, multipliers, named_rule, shown_multiplier
+from .rounded import rounded_pass
+from .rules import Rule, file_rule, first_position, multipliers, named_rule, shown_multiplier
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
-
-# Scores, scales and logits of these sizes have statistics in float64: fourth powers of scores are the most extreme.
-# They include every number of float32 that is not 0.
-SMALLEST, LARGEST = 1e-50, 1e50
 
 # Scores are multiplied in float32 where q and k have at most 16 bits, unless logits are larger than this.
 _SHORT = 32.0
 _FEW_BITS = tuple(name for name, each in FORMATS.items() if each.rounded)
 # Heads of fewer scores are multiplied in float64: this costs no more, and σ of a row of few keys keeps its digits.
 _FEW_SCORES = 1 << 12
-# The most scores of a head that are kept from the first pass to the second.
-_KEPT = 1 << 22
 
 # Return the logits of a block of scores.
 Logits: TypeAlias = Callable[[Block], FloatArray]
@@ -67,19 +71,28 @@ def stream_head(
     data = read_head(capture, layer, head)
     where = message("{path}: {place}, head {head}", path=plain(capture.path), place=layer.place, head=head)
     for rule in rules:
-        _require_size(rule.multiplier, "scale", where)
-    _require_size(layer.softcap or 0.0, "soft-cap", where)
+        require_size(rule.multiplier, "scale", where)
+        require_size(rule.computed.cap(layer.softcap) or 0.0, "soft-cap", where)
     columns: list[Column] = []
-    passes = _passes(rules, layer, data)
+    passes = _runs(rules, layer, data)
     many = layer.batch * layer.queries * layer.keys > _FEW_SCORES
     for number, each in enumerate(passes):
-        unbent = each.logits is None and each.normalise == "none"
-        short = unbent and many and layer.dtype in _FEW_BITS and fits_float32(data)
-        for fraction, found in _pass(data, each, where, short):
+        if isinstance(each, Rule):
+            steps = rounded_pass(data, layer, each, where)
+        else:
+            unbent = each.logits is None and each.normalise == "none"
+            short = unbent and many and layer.dtype in _FEW_BITS and fits_float32(data)
+            steps = _pass(data, each, where, short)
+        for fraction, found in steps:
             columns += found
             yield (number + fraction) / len(passes), None
     shown = [
-        replace(column, multiplier=shown_multiplier(rule, layer, data), multipliers=_range_of_rows(rule, layer, data))
+        replace(
+            column,
+            multiplier=shown_multiplier(rule, layer, data),
+            multipliers=_range_of_rows(rule, layer, data),
+            apart=rule.computed.apart,
+        )
         for column, rule in zip(columns, rules, strict=True)
     ]
     yield 1.0, Measurement(subject_of(layer, head, data, rules), layer.batch, layer.batch, tuple(shown))
@@ -110,21 +123,6 @@ def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] 
     return (least * factor, most * factor) if least < most else None
 
 
-def _require_size(size: float, what: str, where: str) -> None:
-    """Raise CaptureError if statistics of logits overflow or underflow with a scale, score or logit of this size."""
-    if size != 0 and not SMALLEST <= size <= LARGEST:
-        fault = message("underflow") if size < SMALLEST else message("overflow")
-        raise CaptureError(
-            "{where}: logits {fault} float64: the {what} must be from {smallest:g} to {largest:g}, not {size:g}",
-            where=where,
-            fault=fault,
-            what=what,
-            smallest=SMALLEST,
-            largest=LARGEST,
-            size=size,
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class _Pass:
     """How the logits of some columns are computed: from normalised q and k, by a function, then multiplied."""
@@ -134,6 +132,15 @@ class _Pass:
     multipliers: list[tuple[str, float]]  # by rule
 
 
+def _runs(rules: Sequence[Rule], layer: Layer, data: Head) -> list[_Pass | Rule]:
+    """Return the passes in the order of the rules; each rule in a number format has its own."""
+    found: list[_Pass | Rule] = []
+    for exact, alike in groupby(rules, key=lambda rule: rule.computed.is_exact):
+        some = [*alike]
+        found += _passes(some, layer, data) if exact else some
+    return found
+
+
 def _passes(rules: Sequence[Rule], layer: Layer, data: Head) -> list[_Pass]:
     """Group rules into passes.
 
@@ -141,45 +148,30 @@ def _passes(rules: Sequence[Rule], layer: Layer, data: Head) -> list[_Pass]:
     differs between rows transforms the logits of each rule differently.
     """
     found = [(rule, multipliers(rule, layer, data)) for rule in rules]
-    if layer.softcap is None and not data.biases:
+    if not data.biases and all(rule.computed.cap(layer.softcap) is None for rule in rules):
         numbers = [(rule, c) for rule, c in found if not callable(c)]
         if len(numbers) == len(rules):
             alike = groupby(numbers, key=_normalise)
             return [_Pass(how, None, [(rule.name, c) for rule, c in same]) for how, same in alike]
-    return [_Pass(rule.normalise, partial(_logits, data, layer.softcap, c), [(rule.name, 1.0)]) for rule, c in found]
+    return [
+        _Pass(
+            rule.normalise,
+            partial(logits_of_block, data, rule.computed.cap(layer.softcap), c),
+            [(rule.name, 1.0)],
+        )
+        for rule, c in found
+    ]
 
 
 def _normalise(each: tuple[Rule, float]) -> Normalise:
     return each[0].normalise
 
 
-def _logits(
-    data: Head,
-    cap: float | None,
-    multiplier: float | OfRows,
-    block: Block,
-) -> FloatArray:
-    """Return the logits of a block: multiplied, soft-capped as in Gemma 2, biases added; hidden ones are 0."""
-    scores, hidden = block.scores, block.hidden
-    if callable(multiplier):
-        shown = np.ones_like(scores, np.bool_) if hidden is None else ~hidden
-        logits = scores * multiplier(np.count_nonzero(shown, axis=-1), block.draws, block.rows)[..., np.newaxis]
-    else:
-        logits = scores * multiplier
-    if cap is not None:
-        logits = softcap(logits, cap, out=logits)
-    for bias in data.biases:
-        logits += bias.of(block.draws, block.rows)[..., block.keys]
-    if hidden is not None:
-        np.copyto(logits, 0, where=hidden)
-    return logits
-
-
 def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Process the scores of one head twice; the columns come with the last pair. `short`: in float32."""
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
     parts = len(block_places(shape, data))
-    kept: list[Block] | None = [] if shape.draws * shape.rows * shape.keys <= _KEPT else None
+    kept: list[Block] | None = [] if shape.draws * shape.rows * shape.keys <= KEPT else None
     survey = Survey()
     for done, block in enumerate(_surveyed(survey, data, each, where, short), start=1):
         if kept is not None:
@@ -219,11 +211,11 @@ def _surveyed(survey: Survey, data: Head, each: _Pass, where: str, short: bool) 
             block = _bent(block, each.logits)
             survey.add(_visible(block))
         yield block
-    _require_size(largest, "largest score", where)
+    require_size(largest, "largest score", where)
     largest = max(-survey.low, survey.high, 0.0)
-    _require_size(largest, "largest score" if each.logits is None else "largest logit", where)
+    require_size(largest, "largest score" if each.logits is None else "largest logit", where)
     for _, c in each.multipliers:
-        _require_size(c * largest, "largest logit", where)
+        require_size(c * largest, "largest logit", where)
 
 
 def _visible(block: Block) -> FloatArray:

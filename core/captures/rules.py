@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..errors import InputError
+from ..parameters import ROUNDED
 from ..scales import Normalise, Setting, multiplier, row_multiplier, scale_rule
 from .capture import NOTHING, Layer, Told
+from .settings import AS_STORED, FILE, Computed, HeadSetting
 
 if TYPE_CHECKING:
     from .head import Head
@@ -28,17 +30,23 @@ OfRows: TypeAlias = "Callable[[npt.NDArray[np.intp], slice, slice], FloatArray]"
 
 @dataclass(frozen=True)
 class Rule:
-    """A scale rule for the heads of a layer."""
+    """A scale rule for the heads of a layer, and how their logits are computed."""
 
     name: str  # of SCALE_RULES, or "file"
     multiplier: float  # of q·k without factors that are stored in q and k; for the last query, if rows differ
     setting: Setting | None = None  # what the multipliers of rows are computed from; None if they do not differ
     position: int | None = None  # of the last query; None: as the file says
+    computed: Computed = AS_STORED
 
     @property
     def normalise(self) -> Normalise:
         """How q and k are normalised; those in a file have already had the model's own norm."""
-        return "none" if self.name == "file" else scale_rule(self.name).normalise
+        return "none" if self.name == FILE else scale_rule(self.name).normalise
+
+    @property
+    def on_vectors(self) -> bool:
+        """Whether it multiplies q and k instead of their score, which differs in formats of 16 and 8 bits."""
+        return self.name != FILE and scale_rule(self.name).on_vectors and self.computed.precision in ROUNDED
 
 
 def file_rule(layer: Layer) -> Rule:
@@ -80,6 +88,11 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
     temperature = told.temperature or Setting.temperature
     setting = Setting(layer.d_k, layer.keys, custom, number, last, factor or 1.0, temperature)
     return Rule(name, multiplier(name, setting), setting if rule.by_row else None, told.position)
+
+
+def rule_of(setting: HeadSetting, layer: Layer, told: Told = NOTHING) -> Rule:
+    """Return the rule of a setting for this layer; raise what `named_rule` raises."""
+    return replace(named_rule(setting.scale, layer, setting.multiplier, told), computed=setting.computed)
 
 
 def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:

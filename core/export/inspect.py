@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..against import words
+from ..captures.settings import Computed
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Measurement
 from ..statistics.status import status
 from .columns import COLUMN_TYPES, column_json, multiplier_cell, short_cell, statistic_name, statistics_table, values
 from .formats import NONE, Say, escaped, markdown_table, version
 from .listing.files import files_json, files_words
-from .listing.listing import Listing, whole
+from .listing.listing import Listing, field_types, whole
 
 if TYPE_CHECKING:
     from ..captures.capture import Capture, HeadSubject
@@ -22,8 +24,16 @@ Inspected: TypeAlias = "tuple[HeadMeasurement, tuple[str, ...] | None]"  # with 
 _INSPECT = "attn-tui/inspect-1"
 
 
-def inspect_listing(captures: Sequence[Capture], asked: int) -> Listing[Inspected]:
-    """Return how `asked` heads and scales of these captures are written, with reasons if they have some."""
+def apart_of(settings: Iterable[Computed]) -> tuple[str, ...]:
+    """Return which of precision, arithmetic and softcap are not as in the file, or exact, in one of these."""
+    return tuple(dict.fromkeys(name for each in settings for name in each.apart))
+
+
+def inspect_listing(captures: Sequence[Capture], asked: int, apart: Sequence[str] = ()) -> Listing[Inspected]:
+    """Return how `asked` heads and scales of these captures are written, with reasons if they have some.
+
+    `apart` are parameters with a column in CSV, because a setting has its own.
+    """
     return Listing(
         {"schema": _INSPECT, "version": version(), **files_json(captures, "source", "licence", "notes", "unused")},
         "heads",
@@ -31,9 +41,9 @@ def inspect_listing(captures: Sequence[Capture], asked: int) -> Listing[Inspecte
         lambda each: [*_entries(*each)],
         {
             "file": "string", "layer": "integer", "layer_name": "string", "head": "integer", "d_k": "integer",
-            **COLUMN_TYPES,
+            **field_types(apart), **COLUMN_TYPES,
         },
-        lambda each: _lines(each[0]),
+        lambda each: _lines(each[0], apart),
     )  # fmt: skip
 
 
@@ -53,11 +63,14 @@ def _entries(head: HeadMeasurement, because: tuple[str, ...] | None) -> Iterator
         }
 
 
-def _lines(head: HeadMeasurement) -> Iterator[list[Any]]:
+def _lines(head: HeadMeasurement, apart: Sequence[str]) -> Iterator[list[Any]]:
     """Yield a line for each value. The layer's name is in it, because two layers may have the same number."""
     layer = head.subject.layer
+    usual = {"precision": Computed().precision, "softcap": layer.softcap or 0.0}
     for column in head.columns:
-        place = [layer.path, layer.index, layer.name, head.subject.head, layer.d_k, column.rule, column.multiplier]
+        own = [column.apart.get(name, usual.get(name)) for name in apart]
+        place = [layer.path, layer.index, layer.name, head.subject.head, layer.d_k]
+        place += [*own, column.rule, column.multiplier]
         for value in values(column):
             yield [*place, status(column.measured), *value]
 
@@ -72,7 +85,8 @@ def inspect_json(
 
 def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
     """Return a line for each value."""
-    return whole(inspect_listing([], 0), "csv", ((head, None) for head in heads))
+    apart = dict.fromkeys(name for head in heads for column in head.columns for name in column.apart)
+    return whole(inspect_listing([], 0, [*apart]), "csv", ((head, None) for head in heads))
 
 
 def head_markdown(capture: Capture, head: HeadMeasurement, say: Say = str) -> str:
@@ -111,7 +125,9 @@ def heads_markdown(
             lines.append([*numbers, *cells, status(column.measured) or NONE])
             if because is not None:
                 lines[-1].append("; ".join(because))
-    return f"{_file_line(captures, say)}\n\n{markdown_table(header, lines, say)}"
+    computed = escaped(words(heads[0][0].columns[0].apart), say)
+    title = " · ".join(filter(None, [_file_line(captures, say), computed]))
+    return f"{title}\n\n{markdown_table(header, lines, say)}"
 
 
 def _file_line(captures: Sequence[Capture], say: Say) -> str:

@@ -250,6 +250,13 @@ def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, Float
     }
     if "nan" in s:
         values |= {"weight_lost": s["lost"] / rows, "nan_rows": s["nan"] / (rows + s["nan"])}
+    if "misplaced" in s:
+        every = rows + s["nan"]
+        values |= {
+            "score_overflow": s["overflow"] / every,
+            "naive_exp_overflow": s["beyond"] / every,
+            "weight_error": s["misplaced"] / rows,
+        }
     if "inside" in s:
         values["logit_within_3sd"] = s["inside"] / s["pairs"]
     return values

@@ -359,6 +359,11 @@ def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _Row
         tally.gradient_norms[:, own, before : before + norms.shape[-1]] = norms
 
 
+def add_sums(tally: Tally, draws: slice, sums: Sums) -> None:
+    """Add sums (draws,) over some rows of these draws, of the tally's single rule."""
+    _accumulate(tally.row_sums[0], sums, draws, tally.held)
+
+
 _LN10 = math.log(10)
 
 

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 from ..captures.capture import Capture, HeadSubject, Layer, Meaning, Told
 from ..captures.files import CaptureError, NotFiniteError, plain
 from ..captures.head import CaptureFile
-from ..captures.heads import file_rule, named_rule, stream_head
+from ..captures.heads import file_rule, stream_head
 from ..captures.reader import open_capture
+from ..captures.rules import rule_of
+from ..captures.settings import HeadSetting
 from ..diagnosis import check, replay, verdict
 from ..diagnosis.comparing import compare
 from ..diagnosis.comparing.results import HeadComparison, Pair
@@ -169,11 +171,11 @@ def with_layer(result: T, layer: Layer) -> T:
 
 
 def measure(
-    capture: CaptureFile, place: Place, rules: Sequence[str], multiplier: float, told: Told
+    capture: CaptureFile, place: Place, settings: Sequence[HeadSetting], told: Told
 ) -> Iterator[tuple[float, Measurement[HeadSubject] | None]]:
-    """Measure a head under each rule."""
+    """Measure a head under each setting."""
     layer = capture.layers[place[0]]
-    return stream_head(capture, layer, place[1], [named_rule(rule, layer, multiplier, told) for rule in rules])
+    return stream_head(capture, layer, place[1], [rule_of(setting, layer, told) for setting in settings])
 
 
 class Surveyed(NamedTuple):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ...core.attention.cost import SHAPE_FIELDS, Layer
 from ...core.attention.presets import Preset
 from ...core.attention.worked_example import EXAMPLE_FIELD, Example, relevant, scores_text
+from ...core.captures.settings import AS_IN_FILE, HEAD_FIELDS, HeadSetting
 from ...core.lab.results import Order, Target
 from ...core.model_choice import usual_of
 from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters
@@ -68,6 +69,18 @@ def _printing(command: str, words: Sequence[str], output_format: str, ascii_only
     """Return the command with these words and the options for its output format."""
     form = [] if output_format == "table" else ["--format", output_format]
     return in_shell(["attn-tui", command, *words, *form, *(["--ascii"] if ascii_only else [])])
+
+
+def setting_options(setting: HeadSetting) -> list[str]:
+    """Return the options of what a captured head is measured under, without what is as in the file."""
+    words: list[str] = []
+    for field in HEAD_FIELDS:
+        value = getattr(setting, field.name)
+        if field.name == "scale" and value == "custom":
+            words += ["--scale", FIELD["multiplier"].format(setting.multiplier)]
+        elif field.name != "multiplier" and value != getattr(AS_IN_FILE, field.name):
+            words += [field.option, field.format(value)]
+    return words
 
 
 def softmax_line(example: Example, parameters: Parameters) -> str:

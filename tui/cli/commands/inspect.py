@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....core.captures.capture import NOTHING, Meaning, Told
-from ....core.errors import InputError
-from ....core.message import message
-from ....core.parameters import FIELD, UNSCALED
+from ....core.captures.settings import AS_IN_FILE, FILE, HEAD_FIELD, HeadSetting, changes_of_a, setting_of_a
+from ....core.errors import InputError, ParameterError
+from ....core.message import message, reason_of
+from ....core.parameters import FIELD, ROUNDED, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.status import MEANINGS
 from ...settings.parse import UsageError, no_effect, value_of, whole_number, with_scale
-from ...views.reproduce import in_shell
+from ...views.reproduce import in_shell, setting_options
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output
@@ -25,21 +26,17 @@ from ..working import USUAL, Work, add_work, on_heads, one_engine, opened, work_
 if TYPE_CHECKING:
     from ....core.export.inspect import HeadMeasurement, Inspected
 
-_SCALE = replace(FIELD["scale"], choices=("file", *SCALE_RULES))
-
 
 @dataclass(frozen=True)
 class InspectRequest:
-    """The heads to measure and their scale; without layer and head, every head."""
+    """The heads to measure and their settings; without layer and head, every head."""
 
     files: tuple[Path, ...]
     layer: str | None = None
     head: int | None = None
-    scale: str | None = None  # of B: a name of SCALE_RULES or a formula; None and "file" mean the file's scale
-    against: str | None = (
-        None  # the same of A, if a single head is shown; None: unscaled, or the file's beside `scale`
-    )
-    multiplier: float = 1.0
+    setting: HeadSetting = AS_IN_FILE  # of B
+    against: str | None = None  # what A is, if a single head is shown; None: unscaled, or the file's beside `--scale`
+    formula: str | None = None  # replayed beside all rules
     axes: str | None = None
     mask_true: Meaning | None = None
     told: Told = NOTHING  # what the file may not say
@@ -76,12 +73,34 @@ def _add_options(parser: Parser) -> None:
     parser.add(
         title,
         "--against",
-        metavar="RULE",
-        suggest=("unscaled", "file", *SCALE_RULES),
-        help="the scale of column A, if a single head is shown: unscaled (default), file (default with --scale), a "
-        "scale rule, or a formula",
+        metavar="A",
+        suggest=(UNSCALED, *HEAD_FIELD["scale"].choices),
+        help="what column A is, if a single head is shown: B with another scale, format, arithmetic or soft-cap, "
+        "such as unscaled (default), file (default with --scale), precision=float16 or d_k,softcap=0",
     )
     parser.add(title, "--multiplier", metavar="X", help="the multiplier of --scale custom (not a divisor)")
+    parser.add(
+        title,
+        "--precision",
+        metavar="FORMAT",
+        suggest=FIELD["precision"].choices,
+        help="the number format that q and k, as they are in the file, are multiplied in: float64 (default), which "
+        "rounds nothing, float32, float16, bfloat16, float8_e4m3fn or float8_e5m2",
+    )
+    parser.add(
+        title,
+        "--arithmetic",
+        metavar="WORD",
+        suggest=FIELD["arithmetic"].choices,
+        help="what is rounded in formats of 16 and 8 bits: scores, logits and weights (eager), or only e^(x − max), "
+        "as in FlashAttention (fused, default)",
+    )
+    parser.add(
+        title,
+        "--softcap",
+        metavar="X",
+        help="logits become X·tanh(logit/X) instead of what the file says; 0 turns its soft-cap off",
+    )
     parser.add(
         title,
         "--rules",
@@ -142,20 +161,26 @@ def _users(name: str) -> str:
 
 def _request(given: Given) -> InspectRequest:
     texts = with_scale(given)
-    scale = texts.get("scale")
-    if scale is not None:
-        scale = str(value_of(_SCALE, scale))
-    custom = float(value_of(FIELD["multiplier"], texts.get("multiplier", "1")))
-    against = _against(given["against"]) if "against" in given else None
-    needs = {need for rule in (scale, against) if rule not in (None, "file") for need in scale_rule(str(rule)).needs}
-    told: dict[str, Any] = {}
-    if "rules" in given and (scale == "file" or scale in SCALE_RULES):
+    named = {name: texts[name] for name in HEAD_FIELD if name in texts}
+    setting = AS_IN_FILE.with_values({name: value_of(HEAD_FIELD[name], text) for name, text in named.items()})
+    against = given.get("against")
+    a = setting if against is None else _against(setting, against)
+    needs = {need for each in (setting, a) if each.scale != FILE for need in scale_rule(each.scale).needs}
+    if "rules" in given and (texts.get("scale") == FILE or texts.get("scale") in SCALE_RULES):
         raise UsageError("--rules all replays every rule; leave out --scale, or give it a formula")
-    if "worst" in given and (scale is not None or "rules" in given):
+    others = [HEAD_FIELD[name].option for name in ("precision", "arithmetic", "softcap") if name in named]
+    if "rules" in given and others:
+        raise UsageError("--rules all replays heads in exact arithmetic; leave out {option}", option=others[0])
+    if "worst" in given and ("scale" in texts or "rules" in given):
         raise UsageError("--worst ranks heads at the file's scale; leave out --scale and --rules")
+    if "worst" in given and others:
+        raise UsageError("--worst ranks heads as the file says; leave out {option}", option=others[0])
     if against is not None and ("worst" in given or "rules" in given):
         raise UsageError("--against: only with a single head; leave out --worst and --rules")
-    remarks = [no_effect("--multiplier")] if "multiplier" in texts and scale != "custom" else []
+    remarks = [no_effect(HEAD_FIELD[name].option) for name in named if _is_idle(name, setting)]
+    if against is not None:
+        remarks += [no_effect(f"--against {name}") for name in changes_of_a(against) if _is_idle(name, a)]
+    told: dict[str, Any] = {}
     for option, name in _TOLD:
         if option in given:
             words = f"--{option.replace('_', '-')}"
@@ -165,9 +190,9 @@ def _request(given: Given) -> InspectRequest:
         tuple(map(Path, given["file"])),
         given.get("layer"),
         head_number(given["head"]) if "head" in given else None,
-        scale,
+        setting,
         against,
-        custom,
+        texts.get("scale") if "rules" in given else None,
         given.get("axes"),
         given.get("mask_true"),
         Told(**told),
@@ -178,15 +203,21 @@ def _request(given: Given) -> InspectRequest:
     )
 
 
-def _against(text: str) -> str:
-    """Return the scale rule of A; raise UsageError if there is none with this name."""
-    name, equals, rule = (word.strip() for word in text.partition("="))
-    if equals and name not in ("scale", "rule"):
-        raise UsageError(
-            "--against: A of a captured head differs from B in the scale rule only, not in {name!r}", name=name
-        )
-    rule = rule if equals else name
-    return "none" if rule == UNSCALED else str(value_of(_SCALE, rule, "--against"))
+def _against(b: HeadSetting, text: str) -> HeadSetting:
+    """Return A's setting; raise UsageError if the text is not accepted."""
+    try:
+        return setting_of_a(b, text)
+    except ParameterError as error:
+        refusal = UsageError("--against: {reason}", reason=reason_of(str(error), "against"))
+        refusal.pointer = error.pointer
+        raise refusal from None
+
+
+def _is_idle(name: str, setting: HeadSetting) -> bool:
+    """Return whether a value has no effect beside the others."""
+    return (name == "multiplier" and setting.scale != "custom") or (
+        name == "arithmetic" and setting.precision not in ROUNDED
+    )
 
 
 def run(request: InspectRequest, output: Output) -> int:
@@ -196,7 +227,7 @@ def run(request: InspectRequest, output: Output) -> int:
 
 
 def _inspect(request: InspectRequest, output: Output) -> int:
-    from ....core.export.inspect import inspect_listing
+    from ....core.export.inspect import apart_of, inspect_listing
     from ....core.work import heads as working
     from ..inspecting import print_head, print_list, worst
 
@@ -213,19 +244,20 @@ def _inspect(request: InspectRequest, output: Output) -> int:
     if request.every_rule:
         from ..replaying import print_replay
 
-        arguments = (request.told, () if request.scale is None else (request.scale,))
+        arguments = (request.told, () if request.formula is None else (request.formula,))
         what = message("replaying {number} heads", number=asked)
         replays = on_heads(working.replay_rules, captures, chosen, arguments, what, request, output)
         return print_replay(captures, Results(replays, asked, "heads"), asked, output)
     if request.against is not None and not one:
         raise UsageError("--against: only with a single head; give --layer and --head")
-    other = request.scale or "file"
-    names = (request.against or ("none" if other == "file" else "file"), other) if one else (other,)
-    arguments = (names, request.multiplier, request.told)
+    b = request.setting
+    against = request.against or (UNSCALED if b.scale == FILE else FILE)
+    settings = (_against(b, against), b) if one else (b,)
+    arguments = (settings, request.told)
     what = message("measuring {number} heads", number=asked)
     measured = on_heads(working.measure, captures, chosen, arguments, what, request, output)
     results = Results((_without_reasons(each) for each in measured), asked, "heads")
-    listing = inspect_listing(captures, asked * len(names))
+    listing = inspect_listing(captures, asked * len(settings), apart_of(settings))
     heads: list[Inspected] = []
     if request.worst is not None:
         heads = worst(captures, results.all(), request.worst, request, output)
@@ -249,22 +281,15 @@ def _without_reasons(head: HeadMeasurement | InputError) -> Inspected | InputErr
 
 def _command(request: InspectRequest) -> str:
     """Return the command that prints this head."""
-    options: dict[str, object] = {
-        "layer": request.layer,
-        "head": request.head,
-        "scale": request.scale,
-        "against": request.against,
-        "axes": request.axes,
-    }
-    if request.scale == "custom":
-        options["scale"] = request.multiplier
-    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-    return in_shell(["attn-tui", "inspect", str(request.files[0]), *words])
+    places = {"layer": request.layer, "head": request.head, "axes": request.axes}
+    words = [word for name, value in places.items() if value is not None for word in (f"--{name}", str(value))]
+    options = [*setting_options(request.setting), *(["--against", request.against] if request.against else [])]
+    return in_shell(["attn-tui", "inspect", str(request.files[0]), *words, *options])
 
 
 COMMAND = Command(
     usage="""attn-tui inspect FILE... [--layer I] [--head H] [--worst N]
-                        [--scale RULE] [--against RULE]
+                        [--scale RULE] [--precision FORMAT] [--against A]
                         [--axes AXES] [--format FORMAT] [-o FILE]""",
     description="""\
 Read captured queries and keys and print the statistics of their attention: one
@@ -282,6 +307,7 @@ examples:
   attn-tui inspect heads.npz                              every head
   attn-tui inspect heads.npz --layer 3 --head 5           one head in full
   attn-tui inspect heads.npz --layer 3 --head 5 --scale d_k --against sqrt_d_k
+  attn-tui inspect heads.npz --layer 3 --head 5 --against precision=bfloat16
   attn-tui inspect heads.npz --worst 10                   where to look first
   attn-tui inspect heads.npz --scale 0.125                another multiplier
   attn-tui inspect heads.npz --axes batch,token,head,d_k  which axis is which
