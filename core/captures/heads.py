@@ -23,7 +23,8 @@ from ..scales import Normalise
 from ..statistics import reading, tally
 from ..statistics.measurement import Column, Measurement
 from ..statistics.survey import Survey
-from .blocks import (
+from .capture import HeadSubject, Layer
+from .computing.blocks import (
     KEPT,
     LARGEST,
     SMALLEST,
@@ -34,10 +35,9 @@ from .blocks import (
     require_size,
     score_blocks,
 )
-from .capture import HeadSubject, Layer
+from .computing.rounded import rounded_pass
 from .files import plain
 from .head import CaptureFile, Head, read_head
-from .rounded import rounded_pass
 from .rules import Rule, file_rule, first_position, multipliers, named_rule, shown_multiplier
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]

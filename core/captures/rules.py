@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..parameters import ROUNDED
 from ..scales import Normalise, Setting, multiplier, row_multiplier, scale_rule
 from .capture import NOTHING, Layer, Told
-from .settings import AS_STORED, FILE, Computed, HeadSetting
+from .computing.settings import AS_STORED, FILE, Computed, HeadSetting
 
 if TYPE_CHECKING:
     from .head import Head

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import words
-from ..captures.settings import Computed
+from ..captures.computing.settings import Computed
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Measurement
 from ..statistics.status import status

@@ -11,6 +11,7 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray
 from ...attention.softmax import softmax_and_sink, weight_statistics
 from ...captures.capture import Layer
+from ...captures.computing.rounded import rounded_row
 from ...captures.files import CaptureError, plain
 from ...captures.head import CaptureFile, Head, read_head
 from ...captures.rules import Rule, file_rule, shown_multiplier
@@ -133,17 +134,13 @@ def attention_row(
         )
         raise CaptureError("{where}; there is no query {query} of text {text}", where=where, query=query, text=text)
     row = rows_at(data, layer, slice(text, text + 1), slice(query, query + 1))
-    hidden = None if row.seen is None else ~row.seen
-    every = [softmax_and_sink(_finite_logits(row, rule), hidden, data.sink) for rule in rules]
-    most = np.max([p[0, 0] for p, _ in every], axis=0)
+    every = [_computed_row(row, rule, text, query) for rule in rules]
+    most = np.max([np.nan_to_num(p[0, 0]) for _, p, _ in every], axis=0)
     shown = np.broadcast_to(row.visible, (1, 1, layer.keys))[0, 0]
     count = int(row.counts[0, 0])
     best = np.argsort(np.where(shown, -most, np.inf), kind="stable")[: min(LISTED, count)]
     listed = np.sort(best)
-    columns = [
-        _column(rule, row, p, None if data.sink is None else float(sink[0, 0]), listed, hidden)
-        for rule, (p, sink) in zip(rules, every, strict=True)
-    ]
+    columns = [_column(rule, row, *each, listed) for rule, each in zip(rules, every, strict=True)]
     return AttentionRow(
         layer.position,
         head,
@@ -152,32 +149,46 @@ def attention_row(
         count,
         tuple(listed.tolist()),
         tuple(columns),
-        _threshold(row),
+        _threshold(row, rules[-1].computed.cap(layer.softcap)),
     )
 
 
-def _column(
-    rule: Rule, row: Rows, p: FloatArray, sink: float | None, listed: Indices, hidden: BoolArray | None
-) -> RowColumn:
-    found = weight_statistics(p[0], row.counts[0], None if hidden is None else hidden[0])
+def _computed_row(row: Rows, rule: Rule, text: int, query: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the logits and weights (1, 1, keys) of a single row under a rule, and its sink's share (1, 1)."""
+    hidden = None if row.seen is None else ~row.seen
+    if rule.computed.is_exact:
+        z = _finite_logits(row, rule)
+        return z, *softmax_and_sink(z, hidden, row.data.sink)
+    z, found = rounded_row(row.data, row.layer, rule, text, query)
+    return z.astype(np.float64), found.weights.astype(np.float64), found.sink
+
+
+def _column(rule: Rule, row: Rows, z: FloatArray, p: FloatArray, sink: FloatArray, listed: Indices) -> RowColumn:
+    is_nan = bool(np.isnan(p).any())
+    p = np.where(np.isnan(p), 0, p)
+    finite = np.isfinite(z) & row.visible
+    hidden = None if row.seen is None else ~row.seen[0]
+    found = weight_statistics(p[0], row.counts[0], hidden)
     weights: FloatArray = p[0, 0][listed]
     jacobian = math.sqrt(max(float(found.jacobian_norm_squared[0]), 0.0))
-    count = int(row.counts[0, 0])
-    deviation = math.sqrt(float(variance(logits(row, rule), row)[0, 0]))
+    count = int(np.count_nonzero(finite))
+    deviation = float(z[finite].std()) if count else 0.0
     return RowColumn(
         rule=rule.name,
         multiplier=shown_multiplier(rule, row.layer, row.data),
         weights=tuple(weights.tolist()),
         rest=max(float(p.sum() - weights.sum()), 0.0),
-        sink=sink,
+        sink=None if row.data.sink is None else float(np.nan_to_num(sink[0, 0])),
         entropy=float(found.entropy[0]),
         jacobian=jacobian,
         dead=jacobian < DEAD,
         freezing_ratio=deviation / math.sqrt(2 * math.log(count)) if count > 1 else None,
+        apart=rule.computed.apart,
+        is_nan=is_nan,
     )
 
 
-def _threshold(row: Rows) -> float | None:
+def _threshold(row: Rows, cap: float | None) -> float | None:
     """Return the multiplier of q·k, without stored factors, at which σ of the row's logits is √(2 ln n).
 
     Without soft-cap and bias σ is proportional to it. With them, it is the root nearest to the file's multiplier.
@@ -190,13 +201,13 @@ def _threshold(row: Rows) -> float | None:
     if spread == 0:
         return None
     simple = frozen / spread
-    if layer.softcap is None and row.bias is None:
+    if cap is None and row.bias is None:
         return simple
 
     def beyond(exponent: float) -> float:
         z = simple * math.exp(exponent) * products
-        if layer.softcap is not None:
-            z = layer.softcap * np.tanh(z / layer.softcap)
+        if cap is not None:
+            z = cap * np.tanh(z / cap)
         if row.bias is not None:
             z = np.add(z, row.bias)
         return math.sqrt(float(variance(z, row)[0, 0])) - frozen

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from ...parameters import Value
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class RowColumn:
-    """One row of attention under one rule."""
+    """One row of attention under one rule; if it is NaN in its number format, its figures are 0."""
 
     rule: str
     multiplier: float  # of q·k without factors that are stored in q and k
@@ -31,7 +34,9 @@ class RowColumn:
     entropy: float  # nats
     jacobian: float  # ‖diag(p) − p pᵀ‖_F
     dead: bool  # whether that is so small that no gradient passes
-    freezing_ratio: float | None  # σ of the row's logits over √(2 ln n); None with fewer than two visible keys
+    freezing_ratio: float | None  # σ of the row's logits over √(2 ln n); None with fewer than two finite ones
+    apart: Mapping[str, Value]  # its number format and soft-cap, where they are not as in the file
+    is_nan: bool = False  # whether softmax has no value: a logit is +∞ or NaN, or all are −∞
 
 
 @dataclass(frozen=True)

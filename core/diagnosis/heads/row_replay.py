@@ -16,7 +16,7 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray
 from ...attention.formats import FORMATS
 from ...attention.normalise import normalised
-from ...captures.blocks import fits_float32, mean_of_seen
+from ...captures.computing.blocks import fits_float32, mean_of_seen
 from ...captures.rules import Rule
 from ...scales import Normalise
 from ..fitting.model import dot, softmax

@@ -9,6 +9,7 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray
 from ...attention.normalise import normalised
 from ...captures.capture import Layer
+from ...captures.computing.settings import AS_STORED, Computed
 from ...captures.head import Head
 from ...captures.rules import Rule, multipliers
 from ...scales import Normalise
@@ -103,13 +104,14 @@ def factors(rows: Rows, rule: Rule) -> FloatArray:
 def logits(rows: Rows, rule: Rule, of: FloatArray | None = None) -> FloatArray:
     """Return the logits of these rows under a rule, hidden ones included; `of` are their scores, if known."""
     found = scores(rows, rule.normalise) if of is None else of
-    return bent(rows, np.multiply(found, factors(rows, rule)))
+    return bent(rows, np.multiply(found, factors(rows, rule)), rule.computed)
 
 
-def bent(rows: Rows, z: FloatArray) -> FloatArray:
-    """Return scaled scores of these rows with the soft-cap and the bias of their layer."""
-    if rows.layer.softcap is not None:
-        z = rows.layer.softcap * np.tanh(z / rows.layer.softcap)
+def bent(rows: Rows, z: FloatArray, computed: Computed = AS_STORED) -> FloatArray:
+    """Return scaled scores of these rows with a soft-cap, by default that of their layer, and its bias."""
+    cap = computed.cap(rows.layer.softcap)
+    if cap is not None:
+        z = cap * np.tanh(z / cap)
     return z if rows.bias is None else np.add(z, rows.bias)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....core.captures.capture import NOTHING, Meaning, Told
-from ....core.captures.settings import AS_IN_FILE, FILE, HEAD_FIELD, HeadSetting, changes_of_a, setting_of_a
+from ....core.captures.computing.settings import AS_IN_FILE, FILE, HEAD_FIELD, HeadSetting, changes_of_a, setting_of_a
 from ....core.errors import InputError, ParameterError
 from ....core.message import message, reason_of
 from ....core.parameters import FIELD, ROUNDED, UNSCALED

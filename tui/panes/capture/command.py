@@ -1,32 +1,29 @@
-"""The command that prints what the Capture pane shows, and the scale rules that it can name."""
+"""The command that prints what the Capture pane shows."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....core.field import next_of
-from ....core.scales import SCALE_RULES
 from ...views.reproduce import in_shell
 from .ranking.finding import layer_word
 
 if TYPE_CHECKING:
     from ....core.captures.head import Capture
     from .requests import OpenCapture
-
-_RULES = ("file", *(name for name in SCALE_RULES if name != "custom"))
+    from .sides import Sides
 
 
 def capture_line(
     capture: Capture,
     cursor: tuple[int, int],
     opened: OpenCapture,
-    rules: tuple[str, str],
+    sides: Sides,
     baseline: Path | None,
     replayed: bool,
     ascii_only: bool,
 ) -> str:
-    """Return the command of the head with the cursor under the scale rules of A and B, or with all rules replayed.
+    """Return the command of the head with the cursor in the settings of A and B, or with all rules replayed.
 
     With a baseline it is the comparison of both captures.
     """
@@ -36,21 +33,10 @@ def capture_line(
     else:
         layer, head = cursor
         words = ["inspect", file, "--layer", layer_word(capture.layers, layer), "--head", str(head)]
-        if replayed:
-            words += ["--rules", "all"]
-        else:
-            against, rule = rules
-            words += ["--scale", rule] if rule != "file" else []
-            usual = "none" if rule == "file" else "file"
-            words += ["--against", against] if against != usual else []
+        words += ["--rules", "all"] if replayed else sides.options
     words += ["--axes", opened.axes] if opened.axes else []
     words += ["--mask-true", opened.mask_true] if opened.mask_true else []
     return in_shell(["attn-tui", *words], ascii_only)
-
-
-def next_rule(rule: str, direction: int) -> str:
-    """Return the next or previous scale rule, with the file's own before the first; after a formula, an end."""
-    return next_of(_RULES, rule, direction)
 
 
 def _as_argument(path: Path) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from ....core.captures.capture import Capture, HeadSubject, Meaning
 from ....core.diagnosis.heads.results import AttentionRow, Matrix
@@ -19,8 +19,8 @@ from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.results.table import Contents
 from ..pane import Host
-from .arrangement import Part
-from .command import capture_line, next_rule
+from .command import capture_line
+from .keys import ASKING, BINDINGS, KEYS, KEYS_OF_PART
 from .parts import AttentionBars, AttentionMatrix, MatrixPlace
 from .ranking.selecting import RankedHeads, RankedState
 from .requests import (
@@ -37,6 +37,7 @@ from .requests import (
     ShowRow,
 )
 from .shown import ViewState
+from .sides import Sides
 from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
@@ -44,63 +45,23 @@ if TYPE_CHECKING:
     from ....core.export.formats import Format
 
 
-_KEYS_OF_PART: Mapping[Part, tuple[Key, ...]] = {  # shown before the others while the part has the focus
-    "list": (("↑↓", "head"), ("Esc", "back")),
-    "matrix": (("↑↓", "query"), ("←→", "key"), ("+ -", "zoom"), ("Esc", "back")),
-    "results": (("↑↓", "row"), ("Esc", "back")),
-    "replay": (("↑↓", "scroll"), ("Esc", "back")),
-}
 # Requests whose answers would be about the old file.
 _OF_FILE = (ShowMatrix, ShowRow, ReplayHead, RoughHeads, MeasureHead, MeasureHeads)
-UndoState: TypeAlias = tuple[RankedState, tuple[str, str], ViewState, MatrixPlace]
-_ASKING: tuple[Key, ...] = (("Enter", "accept"), ("Esc", "cancel"))  # everything else types
+UndoState: TypeAlias = tuple[RankedState, Sides, ViewState, MatrixPlace]
 
 
 class CapturePane(RankedHeads):
     """All heads on a map and ranked; of the selected one its attention, its figures and every rule replayed."""
 
     NAME = "Capture"
-    KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "head"), ("n N", "of note"), ("a s", "scales"), ("v", "view"), ("/", "find"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("o", "order"), ("b", "baseline"), ("m", "map"), ("↑↓", "layer"),
-        ("Tab", "list, matrix"), ("i", "list"), ("+ -", "zoom"), ("Enter", "Lab"), ("r", "reload"),
-        ("PgUp PgDn", "scroll"), (", .", "text"),
-    )  # fmt: skip
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "move(0, 1)", "next head", id="capture.next_head"),
-        Binding("left,h", "move(0, -1)", "previous head", id="capture.previous_head"),
-        Binding("down,j", "move(1, 0)", "next layer", id="capture.next_layer"),
-        Binding("up,k", "move(-1, 0)", "previous layer", id="capture.previous_layer"),
-        Binding("n", "of_note(1)", "next head that is not healthy", id="capture.next_of_note"),
-        Binding("N", "of_note(-1)", "previous head that is not healthy", id="capture.previous_of_note"),
-        Binding("slash", "find", "find a head, a query or a token", id="capture.find"),
-        Binding("b", "baseline", "compare with another capture", id="capture.baseline"),
-        Binding("m", "statistic(1)", "next statistic on the map", id="capture.next_statistic"),
-        Binding("M", "statistic(-1)", "previous statistic on the map", id="capture.previous_statistic"),
-        Binding("o", "order(1)", "next order of the list", id="capture.sort_next"),
-        Binding("O", "order(-1)", "previous order of the list", id="capture.sort_previous"),
-        Binding("i", "options", "choose statistic or scale rules from a list", id="capture.options"),
-        Binding("s", "rule(1)", "B: next scale rule", id="capture.next_scale"),
-        Binding("S", "rule(-1)", "B: previous scale rule", id="capture.previous_scale"),
-        Binding("a", "against(1)", "A: next scale rule", id="capture.next_against"),
-        Binding("A", "against(-1)", "A: previous scale rule", id="capture.previous_against"),
-        Binding("v", "view", "next view: attention, statistics, rules replayed", id="capture.view"),
-        Binding("plus,equals_sign", "zoom(0.5)", "zoom the matrix in", id="capture.zoom_in"),
-        Binding("minus", "zoom(2)", "zoom the matrix out", id="capture.zoom_out"),
-        Binding("full_stop", "text(1)", "next text of the file", id="capture.next_text"),
-        Binding("comma", "text(-1)", "previous text of the file", id="capture.previous_text"),
-        Binding("pagedown,space", "read(4)", "scroll down", id="capture.read_on"),
-        Binding("pageup", "read(-4)", "scroll up", id="capture.read_back"),
-        Binding("r", "read_again", "read the file again", id="capture.read_again"),
-        Binding("escape", "back", "back to Watch, if it opened the file", id="capture.back"),
-        Binding("enter", "to_lab", "open the Lab with the head's shape", id="capture.to_lab"),
-    ]
+    KEYS: ClassVar[tuple[Key, ...]] = KEYS
+    BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
 
     def __init__(
         self, host: Host, path: Path | None = None, axes: str | None = None, mask_true: Meaning | None = None
     ) -> None:
         super().__init__(host, OpenCapture(path, axes, mask_true))
-        self.against, self.rule = "none", "file"  # the scale rules of A and B
+        self.sides = Sides()
         self._measured: MeasureHead | None = None  # what `measurement` answers
         self.measurement: Measurement[HeadSubject] | None = None
 
@@ -113,9 +74,9 @@ class CapturePane(RankedHeads):
     @property
     def keys(self) -> Sequence[Key]:
         if self.verdict.draft is not None:
-            return _ASKING
+            return ASKING
         if (part := self.focused_part) is not None:
-            own = _KEYS_OF_PART[part]
+            own = KEYS_OF_PART[part]
             pressed = {press for press, _ in own}
             return (*own, *(key for key in self.KEYS if key[0] not in pressed and key[0] != "←→"))
         return (("Esc", message("back to {source}", source=self.source)), *self.KEYS) if self.source else self.KEYS
@@ -171,10 +132,9 @@ class CapturePane(RankedHeads):
         capture = self.map.capture
         if capture is None:
             raise InputError("No file is open.")
-        rules = self.against, self.rule
         replayed = self.shown == "replay"
         baseline = None if replayed else self.baseline
-        return capture_line(capture, self.map.cursor, self.file, rules, baseline, replayed, self.glyphs.ascii)
+        return capture_line(capture, self.map.cursor, self.file, self.sides, baseline, replayed, self.glyphs.ascii)
 
     @property
     def file_name(self) -> str:
@@ -240,12 +200,11 @@ class CapturePane(RankedHeads):
         """Show the figures of the selected head, and whether they are those of the scale that was used."""
         if self.measurement is not None:
             layer = self.measurement.subject.layer
-            capped = (
-                "" if layer.softcap is None else message("Both are capped at {softcap:g}.", softcap=layer.softcap)
-            )
+            cap = self.sides.cap(layer)
+            capped = "" if cap is None else message("Both are capped at {softcap:g}.", softcap=cap)
             said = [text for text in (capped, self.doubt) if text]
             self.results.show(Contents(self.measurement.columns), joined([*said, ""], " ") if said else "")
-        self.say_whose("file" in (self.against, self.rule))
+        self.say_whose(self.sides)
 
     def _open(self, capture: Capture) -> None:
         """Show the file and request its heads, the one with the cursor first."""
@@ -265,10 +224,10 @@ class CapturePane(RankedHeads):
     @property
     def undo_state(self) -> UndoState:
         ranked = self.file, self.source, self.baseline, self.map.statistic, self.order, self.map.cursor
-        return ranked, (self.against, self.rule), self.view_state, self.matrix.place
+        return ranked, self.sides, self.view_state, self.matrix.place
 
     def restore_state(self, state: UndoState) -> None:
-        ranked, (self.against, self.rule), shown, place = state
+        ranked, self.sides, shown, place = state
         self.restore_ranked(*ranked)
         self.restore_view(*shown)
         self.matrix.restore(place, None if self.map.capture is None else self.map.capture.layers[self.map.cursor[0]])
@@ -288,32 +247,52 @@ class CapturePane(RankedHeads):
         event.stop()
         self.matrix.choose(self.matrix.cursor[0], event.key)
 
+    @property
+    def against(self) -> str:
+        """In what A differs from B."""
+        return self.sides.against
+
+    @property
+    def rule(self) -> str:
+        """The scale rule of B."""
+        return self.sides.b.scale
+
     def action_rule(self, direction: int) -> None:
         """Choose B's next scale rule."""
-        self.rule = next_rule(self.rule, direction)
-        self._measure()
+        self._take_sides(lambda: self.sides.with_next_rule("B", direction))
 
     def action_against(self, direction: int) -> None:
         """Choose A's next scale rule."""
-        self.against = next_rule(self.against, direction)
-        self._measure()
+        self._take_sides(lambda: self.sides.with_next_rule("A", direction))
+
+    def action_format(self, direction: Literal[-1, 1]) -> None:
+        """Choose B's next number format."""
+        self._take_sides(lambda: self.sides.with_next_format(direction))
 
     def action_options(self) -> None:
-        """Choose the statistic of the map, or the scale rule of A or B, from a list."""
-        from ..options import choose_option
+        """Choose the statistic of the map, or the setting of A or B, from a list."""
+        from ..options import choose_option, head_rows
 
-        rules = self.against, self.rule
-        choose_option(self.host, self.map.choices, self.map.statistic, rules, self._take_option, of_file=True)
+        capture = self.map.capture
+        capped = capture is not None and capture.layers[self.map.cursor[0]].softcap is not None
+        choose_option(
+            self.host, self.map.choices, self.map.statistic, self.sides.chosen, self._take_option, head_rows(capped)
+        )
 
     def _take_option(self, what: str, value: str) -> None:
         if what == "statistic":
             self.show_statistic(value)
-            return
-        if what == "A":
-            self.against = value
         else:
-            self.rule = value
-        self._measure()
+            self._take_sides(lambda: self.sides.with_choice(what, value))
+
+    def _take_sides(self, change: Callable[[], Sides]) -> None:
+        """Change the settings of A and B, or say why that is not accepted."""
+        try:
+            self.sides = change()
+        except ParameterError as error:
+            self.host.say(message("{reason}.", reason=error))
+        else:
+            self._measure()
 
     def action_zoom(self, factor: float) -> None:
         self.matrix.zoom(factor)
@@ -358,7 +337,7 @@ class CapturePane(RankedHeads):
 
     @property
     def _asked(self) -> MeasureHead:
-        return MeasureHead(self.file, *self.map.cursor, self.against, self.rule)
+        return MeasureHead(self.file, *self.map.cursor, self.against, self.rule, self.sides.b.computed)
 
     def _measure(self) -> None:
         """Request what is shown of the selected head."""
@@ -372,7 +351,7 @@ class CapturePane(RankedHeads):
         self.matrix.open(capture.layers[layer], head, tokens)
         self.bars.dim(True)
         self.replay.dim(True)
-        self.say_whose("file" in (self.against, self.rule))
+        self.say_whose(self.sides)
         self._ask_attention()
         self.ask_view()
         self.ask(self._asked)
@@ -382,7 +361,8 @@ class CapturePane(RankedHeads):
         if self.map.capture is None or self.matrix.source is None:
             return
         layer, head = self.map.cursor
-        self.ask(ShowRow(self.file, layer, head, self.against, self.rule, self.matrix.text, self.matrix.cursor[0]))
+        row = self.matrix.text, self.matrix.cursor[0], self.sides.b.computed
+        self.ask(ShowRow(self.file, layer, head, self.against, self.rule, *row))
         shown = self.matrix.view
         if self.matrix.room.area and "matrix" in self.arranged(self.size):
             ends = shown.queries, shown.keys

@@ -16,7 +16,7 @@ from ...views.border import Thumb
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
 from .head.matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
-from .head.row import key_at, row_lines, threshold_words
+from .head.row import key_at, nan_words, row_lines, threshold_words
 from .head.tokens import named
 from .ranking.ranked import RankedHead, full_bar, ranked_lines
 
@@ -257,7 +257,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
 
 
 class AttentionBars(LinesWidget):
-    """Shows one row of attention as bars, under the scale rules of A and B."""
+    """Shows one row of attention as bars, in the settings of A and B."""
 
     HEADED = True
     DEFAULT_CLASSES = "region"
@@ -301,6 +301,8 @@ class AttentionBars(LinesWidget):
     def foot(self) -> Line:
         if self.disputed:
             return ((self.glyphs.say("file: not as computed"), "alert"),)
+        if self.row is not None and (failed := nan_words(self.row, self.glyphs)):
+            return ((failed, "alert"),)
         return ((threshold_words(self.row, self.glyphs), "text"),) if self.row is not None else ()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:

@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from ....core.captures.computing.settings import AS_STORED, Computed, HeadSetting, setting_of_a
 from ....core.errors import InputError
 from ....core.message import message
 from ....core.work.part import results_of
 from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Meaning
+    from ....core.captures.capture import Layer, Meaning
     from ....core.captures.head import CaptureFile
+    from ....core.captures.rules import Rule
     from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import Explained
     from ....core.export.formats import Format
@@ -62,22 +64,23 @@ class OpenCapture(Request):
 
 @dataclass(frozen=True)
 class MeasureHead(Request):
-    """Measure a head under the rules of A and B. Answered by a Measurement and Progress."""
+    """Measure a head in the settings of A and B. Answered by a Measurement and Progress."""
 
     PRIORITY: ClassVar[Priority] = Priority.VISIBLE
     file: OpenCapture
     layer: int  # position in the file
     head: int
-    against: str  # A's rule; `file` is the file's own scale
-    rule: str  # B's rule
+    against: str  # in what A differs from B
+    rule: str  # B's rule; `file` is the file's own scale
+    computed: Computed = AS_STORED  # how B's logits are computed
 
     def work(self, cache: Cache) -> Work:
-        from ....core.captures.heads import named_rule, stream_head
+        from ....core.captures.heads import stream_head
 
         capture = self.file.opened(cache)
         layer = capture.layers[self.layer]
         last_sent = time.monotonic()
-        rules = [named_rule(rule, layer) for rule in (self.against, self.rule)]
+        rules = _rules(layer, self.against, self.rule, self.computed)
         for fraction, measurement in stream_head(capture, layer, self.head, rules):
             now = time.monotonic()
             if measurement is not None:
@@ -87,6 +90,14 @@ class MeasureHead(Request):
                 yield Progress(fraction)
             else:
                 yield None
+
+
+def _rules(layer: Layer, against: str, rule: str, computed: Computed) -> list[Rule]:
+    """Return the rules of A and B for a layer."""
+    from ....core.captures.rules import rule_of
+
+    b = HeadSetting(computed.precision, computed.arithmetic, computed.softcap, rule)
+    return [rule_of(each, layer) for each in (setting_of_a(b, against), b)]
 
 
 @dataclass(frozen=True)
@@ -214,7 +225,7 @@ class ShowMatrix(Request):
 
 @dataclass(frozen=True)
 class ShowRow(Request):
-    """Compute a row of attention under the rules of A and B. Answered by AttentionRow."""
+    """Compute a row of attention in the settings of A and B. Answered by AttentionRow."""
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     file: OpenCapture
@@ -224,16 +235,17 @@ class ShowRow(Request):
     rule: str
     text: int
     query: int
+    computed: Computed = AS_STORED
 
     def work(self, cache: Cache) -> Work:
-        from ....core.captures.heads import file_rule, named_rule
+        from ....core.captures.heads import file_rule
         from ....core.diagnosis.heads.attention import attention_row
 
         capture = self.file.opened(cache)
         layer = capture.layers[self.layer]
         rules = [file_rule(layer)]
         with suppress(InputError):  # the statistics of the head say why a rule has no multiplier
-            rules = [named_rule(rule, layer) for rule in (self.against, self.rule)]
+            rules = _rules(layer, self.against, self.rule, self.computed)
         yield attention_row(capture, layer, self.head, rules, self.text, self.query)
 
 

@@ -290,8 +290,8 @@ class SweepPane(TypingPane):
         from ..options import choose_option
 
         p = self.parameters
-        rules = str(changes(p.against).get("scale", p.scale)), p.scale
-        choose_option(self.host, ALWAYS, self.plot.statistic, rules, self._take_option)
+        now = f"A {changes(p.against).get('scale', p.scale)}", f"B {p.scale}"
+        choose_option(self.host, ALWAYS, self.plot.statistic, now, self._take_option)
 
     def _take_option(self, what: str, value: str) -> None:
         if what == "statistic":

@@ -63,8 +63,9 @@ def _disagreements(contents: Contents) -> list[str]:
 
 def _who(column: Column, name: str, glyphs: Glyphs) -> str:
     """Return the subject of the sentence on a column with this name: `Unscaled`, `With × 0.125`, `With 1/d_k`."""
-    if name == "file":
-        return message("With the file's scale")
+    if column.rule == "file":
+        other = words(column.apart)
+        return message("With the file's scale, {other}", other=other) if other else message("With the file's scale")
     if name == "scaled":
         return message("With × {multiplier_text}", multiplier_text=multiplier_text(column, glyphs))
     if name.startswith("unscaled"):

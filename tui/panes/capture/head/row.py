@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import set_cell_size
 
-from .....core.message import in_sense, message
+from .....core.against import words
+from .....core.message import in_sense, joined, message
 from .....core.scales import scale_rule
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
@@ -23,6 +24,7 @@ _VALUE = 6  # cells of a weight
 _FEWEST = 3  # keys that are shown before figures are left out
 _NAME = 8  # cells of the name of a key or figure, at least
 _LEAST = 8  # cells of a column
+_NAN = message("NaN")
 _ROOMY = 14  # cells of a column from which figures have units
 
 
@@ -48,12 +50,23 @@ def row_lines(
 
 
 def _column_title(column: RowColumn, mark: str, room: int, glyphs: Glyphs) -> str:
-    """Return `A unscaled × 1`, `B file × 0.18` or a shorter form."""
+    """Return `A unscaled × 1`, `B file × 0.18, float16` or a shorter form."""
     number = f"× {short(column.multiplier, glyphs)}"
     own = {"file": message("file"), "none": message("unscaled")}
     name = glyphs.say(own.get(column.rule) or scale_rule(column.rule).label)
     forms = [glyphs.say(form) for form in (f"{mark} {name} {number}", f"{mark} {name}", f"{mark} {number}", number)]
+    if other := glyphs.say(words(column.apart)):
+        forms = [*(f"{form}, {other}" for form in forms[:-1]), f"{mark} {other}", other]
     return next((form for form in forms if cells(form) <= room), forms[-1])
+
+
+def nan_words(row: AttentionRow, glyphs: Glyphs) -> str:
+    """Return which columns are NaN and why, in words; empty if none is."""
+    sides = "AB"[-len(row.columns) :]
+    failed = [
+        message("{side} is NaN", side=side) for side, each in zip(sides, row.columns, strict=True) if each.is_nan
+    ]
+    return glyphs.say("{sides}: softmax takes ∞ − ∞", sides=joined(failed, ", ")) if failed else ""
 
 
 def threshold_words(row: AttentionRow, glyphs: Glyphs) -> str:
@@ -114,11 +127,14 @@ def _keys(
     for k in shown:
         mark = glyphs.cursor if k == key else " "
         first: Span = (mark + label(tokens, k, name, glyphs) + " ", "accent" if k == key else "label")
-        weights = [column.weights[places[k]] for column in row.columns]
+        weights = [None if column.is_nan else column.weights[places[k]] for column in row.columns]
         lines.append((first, *_bars(weights, each, roles, glyphs)))
     others = row.visible - len(shown)
     if others > 0 and room:
-        rest = [max(_all(column) - sum(column.weights[places[k]] for k in shown), 0.0) for column in row.columns]
+        rest = [
+            None if column.is_nan else max(_all(column) - sum(column.weights[places[k]] for k in shown), 0.0)
+            for column in row.columns
+        ]
         first = (set_cell_size(glyphs.say(" {others} more", others=others), name + 2), "dim")
         lines.append((first, *_bars(rest, each, roles, glyphs)))
     return lines
@@ -128,11 +144,14 @@ def _all(column: RowColumn) -> float:
     return sum(column.weights) + column.rest
 
 
-def _bars(weights: Sequence[float], each: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Span]:
-    """Return a bar and its value for each column; a full bar is all of the weight."""
+def _bars(weights: Sequence[float | None], each: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Span]:
+    """Return a bar and its value for each column; a full bar is all of the weight. None is NaN."""
     spans: list[Span] = []
     for weight, role in zip(weights, roles, strict=False):
         room = each - _VALUE
+        if weight is None:
+            spans.append((to_right(glyphs.say(_NAN), each - 1) + " ", "alert"))
+            continue
         steps = len(glyphs.lengths) - 1
         parts = min(max(round(weight * room * steps), int(weight >= 0.005)), room * steps)
         whole, rest = divmod(parts, steps)
@@ -152,13 +171,17 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
         return tuple(spans)
 
     def jacobian(column: RowColumn) -> str:
-        return f" {short(column.jacobian, glyphs)}" if each >= _ROOMY else ""
+        return f" {short(column.jacobian, glyphs)}" if each >= _ROOMY and not column.is_nan else ""
 
     def entropy(column: RowColumn) -> str:
+        if column.is_nan:
+            return _NAN
         number = short(column.entropy, glyphs)
         return message("{number} nats", number=number) if each >= _ROOMY else number
 
     def gradient(column: RowColumn) -> str:
+        if column.is_nan:
+            return glyphs.say(_NAN)
         return glyphs.say("dead") if column.dead else glyphs.say("flows")
 
     columns = row.columns
@@ -168,7 +191,10 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
         line(in_sense("freezing", "ratio"), [short(column.freezing_ratio, glyphs) for column in columns]),
     ]
     if any(column.sink is not None for column in columns):
-        lines.append(
-            line(message("sink"), ["—" if column.sink is None else f"{column.sink:.2f}" for column in columns])
-        )
+        lines.append(line(message("sink"), [_sink_text(column) for column in columns]))
     return lines
+
+
+def _sink_text(column: RowColumn) -> str:
+    """Return the share of the sink."""
+    return _NAN if column.is_nan else "—" if column.sink is None else f"{column.sink:.2f}"

@@ -16,6 +16,7 @@ from ...pane import Host
 from ..parts import HeadList
 from ..requests import ComparedHeads, CompareHeads, OpenCapture
 from ..shown import ShownParts
+from ..sides import Sides
 from ..verdict_line import VerdictLine
 from ..widget import CHANGE
 from .finding import ORDERS, change_words, find, ranked
@@ -113,12 +114,12 @@ class RankedHeads(ShownParts):
         wrong = verdict is not None and verdict.is_wrong
         return message("As the file says, not as it was computed.") if wrong else ""
 
-    def say_whose(self, of_file: bool) -> None:
-        """Say beside the attention whether it is as computed; `of_file`: whether the row shows the file's scale."""
+    def say_whose(self, sides: Sides) -> None:
+        """Say beside the attention whether it is as computed, which is about the file's scale, and the soft-cap."""
         capture = self.map.capture
-        self.bars.softcap = None if capture is None else capture.layers[self.map.cursor[0]].softcap
+        self.bars.softcap = None if capture is None else sides.cap(capture.layers[self.map.cursor[0]])
         self.matrix.disputed = bool(self.doubt)
-        self.bars.disputed = self.matrix.disputed and of_file
+        self.bars.disputed = self.matrix.disputed and sides.of_file
         for part in (self.matrix, self.bars):
             part.redraw()
 

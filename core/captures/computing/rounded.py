@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
-from ..attention.formats import number_format
-from ..attention.precision import (
+from ...arrays import BoolArray, FloatArray
+from ...attention.formats import number_format
+from ...attention.precision import (
     Losses,
     RowWeights,
     logits_of,
@@ -26,14 +26,14 @@ from ..attention.precision import (
     round_to,
     row_weights,
 )
-from ..statistics import reading, tally
-from ..statistics.measurement import Column
-from ..statistics.survey import Survey
+from ...statistics import reading, tally
+from ...statistics.measurement import Column
+from ...statistics.survey import Survey
+from ..capture import Layer
+from ..head import Head
+from ..masks import Slope
+from ..rules import Rule, multipliers
 from .blocks import KEPT, LARGEST, Block, block_places, logits_of_block, require_size, score_blocks, vectors
-from .capture import Layer
-from .head import Head
-from .masks import Slope
-from .rules import Rule, multipliers
 
 _ALL = slice(None)
 _BINS = 1024

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
-from ..attention.normalise import normalised
-from ..attention.softmax import softcap
-from ..message import message
-from ..scales import Normalise
-from ..statistics import tally
-from .files import CaptureError
-from .head import Head
-from .rules import OfRows
+from ...arrays import BoolArray, FloatArray
+from ...attention.normalise import normalised
+from ...attention.softmax import softcap
+from ...message import message
+from ...scales import Normalise
+from ...statistics import tally
+from ..files import CaptureError
+from ..head import Head
+from ..rules import OfRows
 
 # The rows of a block with a causal mask: fewer would compute fewer hidden scores, and cost more for each block.
 _STRIP = 256

@@ -1,0 +1,88 @@
+"""What the columns A and B of a captured head are, and how keys and lists change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ....core.captures.capture import Layer
+from ....core.captures.computing.settings import (
+    AS_IN_FILE,
+    FILE,
+    HEAD_FIELD,
+    HeadSetting,
+    against_with,
+    changes_of_a,
+    setting_of_a,
+)
+from ....core.field import next_of
+from ....core.scales import SCALE_RULES
+from ....core.setting_text import text_of, with_rule
+from ...views.reproduce import setting_options
+
+_RULES = (FILE, *(name for name in SCALE_RULES if name != "custom"))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The settings of A and B; raise ParameterError if they contradict themselves."""
+
+    against: str = "none"  # in what A differs from B
+    b: HeadSetting = AS_IN_FILE
+
+    def __post_init__(self) -> None:
+        setting_of_a(self.b, self.against)  # or raise
+
+    @property
+    def a(self) -> HeadSetting:
+        """The setting of A."""
+        return setting_of_a(self.b, self.against)
+
+    @property
+    def of_file(self) -> bool:
+        """Whether A or B has the file's scale."""
+        return FILE in (self.a.scale, self.b.scale)
+
+    def cap(self, layer: Layer) -> float | None:
+        """Return the soft-cap that A and B share, if there is one."""
+        caps = {each.cap(layer.softcap) for each in (self.a, self.b)}
+        return caps.pop() if len(caps) == 1 else None
+
+    def with_next_rule(self, side: Literal["A", "B"], direction: int) -> Sides:
+        """Return the sides with another scale rule, the file's own before the first; after a formula, an end."""
+        if side == "B":
+            return replace(self, b=replace(self.b, scale=next_of(_RULES, self.b.scale, direction)))
+        rule = next_of(_RULES, self.a.scale, direction)
+        changes = with_rule(changes_of_a(self.against), rule)
+        return replace(self, against=text_of(changes, [*HEAD_FIELD.values()]))
+
+    def with_next_format(self, direction: Literal[-1, 1]) -> Sides:
+        """Return the sides with another number format of B, and of A if this has none of its own."""
+        return self.with_choice("B", f"precision={HEAD_FIELD['precision'].stepped(self.b.precision, direction)}")
+
+    def with_choice(self, side: str, choice: str) -> Sides:
+        """Return the sides with a rule or `name=value` from a list."""
+        if side == "A":
+            return replace(self, against=against_with(self.b, self.against, choice))
+        name, equals, text = choice.partition("=")
+        new = {name: HEAD_FIELD[name].parse(text)} if equals else {"scale": choice}
+        return replace(self, b=self.b.with_values(new))
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """What A and B are, as the values of a list."""
+        return tuple(
+            f"{side} {text}"
+            for side, each in (("A", self.a), ("B", self.b))
+            for text in (each.scale, *(f"{name}={HEAD_FIELD[name].format(getattr(each, name))}" for name in LISTED))
+        )
+
+    @property
+    def options(self) -> Sequence[str]:
+        """The options of the command that are not as usual."""
+        usual = "none" if self.b.scale == FILE else FILE
+        return [*setting_options(self.b), *(["--against", self.against] if self.against != usual else [])]
+
+
+LISTED = ("precision", "arithmetic", "softcap")  # what lists offer beside the scale rule
