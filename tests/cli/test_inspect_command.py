@@ -144,8 +144,85 @@ def test_against_is_of_a_single_head(capsys: Captured) -> None:
         assert "--against: only with a single head" in capsys.readouterr().err
     assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", "--against", "sqrt(n"]) == 2
     assert "^" in capsys.readouterr().err
-    assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", "--against", "precision=float16"]) == 2
-    assert "in the scale rule only, not in 'precision'" in capsys.readouterr().err
+    assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", "--against", "mask=causal"]) == 2
+    assert "'mask'; A may set scale, multiplier, precision, arithmetic, softcap" in capsys.readouterr().err
+
+
+HEAD = ["inspect", SAMPLE, "--layer", "0", "--head", "1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "apart"),
+    [
+        (["--against", "precision=float16"], [{"precision": "float16", "arithmetic": "fused"}, {}]),
+        (
+            ["--precision", "bfloat16", "--arithmetic", "eager"],
+            [{"precision": "bfloat16", "arithmetic": "eager"}] * 2,
+        ),
+        (
+            ["--precision", "float8_e4m3fn", "--against", "precision=float64,softcap=3"],
+            [{"softcap": 3.0}, {"precision": "float8_e4m3fn", "arithmetic": "fused"}],
+        ),
+        (["--softcap", "0.5", "--against", "file,softcap=file"], [{}, {"softcap": 0.5}]),
+        (["--precision", "float32"], [{"precision": "float32"}] * 2),
+    ],
+    ids=str,
+)
+def test_every_format_of_output_says_in_which_number_format_a_and_b_are(
+    options: list[str], apart: list[dict[str, object]], capsys: Captured
+) -> None:
+    heads = json.loads(printed([*HEAD, *options, "--format", "json"], capsys))["heads"]
+    assert [head.get("apart", {}) for head in heads] == apart
+    rows = list(csv.DictReader(io.StringIO(printed([*HEAD, *options, "--format", "csv"], capsys))))
+    both = [row for row in rows if row["statistic"] == "entropy"]
+    for row, own, head in zip(both, apart, heads, strict=True):
+        assert float(row["value"]) == head["measured"]["entropy"]["value"]
+        usual = {"precision": "float64", "arithmetic": "", "softcap": "0.0"}
+        for name in {name for each in apart for name in each}:
+            assert row[name] == str(own.get(name, usual[name]))
+    for text in (printed([*HEAD, *options], capsys), printed([*HEAD, *options, "--format", "markdown"], capsys)):
+        for word in {str(each) for own in apart for each in own.values() if isinstance(each, str)} - {"fused"}:
+            assert word.replace("e4m3fn", "e4m3").replace("_", " ") in text
+
+
+def test_a_list_of_heads_takes_a_format_on_every_executor(capsys: Captured) -> None:
+    words = ["inspect", SAMPLE, "--layer", "0", "--precision", "bfloat16", "--format", "csv"]
+    alone = printed(words, capsys)
+    rows = list(csv.DictReader(io.StringIO(alone)))
+    assert {(row["precision"], row["arithmetic"]) for row in rows} == {("bfloat16", "fused")}
+    assert all(row["value"] for row in rows if row["statistic"] in ("weight_error", "weight_lost", "nan_rows"))
+    assert "bfloat16" in printed(words[:-2], capsys)
+    assert "bfloat16" in printed([*words[:-1], "markdown"], capsys)
+    assert printed([*words, "--executor", "processes:2"], capsys) == alone
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--precision", "half"], "--precision: must be one of float64, float32, float16"),
+        (["--softcap", "-1"], "--softcap: must be file or a number from 0 to 10000"),
+        (["--precision", "float8_e5m2", "--arithmetic", "eager"], "must be fused with format float8 e5m2"),
+        (["--against", "precision=float8_e5m2,arithmetic=eager"], "must be fused with format float8 e5m2"),
+        (["--against", "law=laplace"], "'law'; A may set scale, multiplier, precision, arithmetic, softcap"),
+        (["--rules", "all", "--precision", "float16"], "leave out --precision"),
+        (["--worst", "3", "--softcap", "0"], "leave out --softcap"),
+    ],
+)
+def test_settings_that_a_head_cannot_have_are_refused_in_one_line(
+    options: list[str], reason: str, capsys: Captured
+) -> None:
+    assert main([*HEAD, *options]) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert reason in err
+    assert err.count("\n") == 1
+
+
+def test_an_option_without_effect_is_said(capsys: Captured) -> None:
+    assert main([*HEAD, "--arithmetic", "eager", "--against", "multiplier=2"]) == 0
+    err = capsys.readouterr().err
+    assert "--arithmetic has no effect" in err
+    assert "--against multiplier has no effect" in err
 
 
 def test_mask_true_says_what_a_mask_means(tmp_path: Path, capsys: Captured) -> None:

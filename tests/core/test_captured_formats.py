@@ -132,14 +132,12 @@ def test_a_head_is_computed_step_by_step_in_the_format(
 def test_the_lab_s_queries_and_keys_give_the_lab_s_statistics(
     name: Any, arithmetic: Any, rule: str, more: dict[str, Any], tmp_path: Path
 ) -> None:
-    p = Parameters(
-        n_queries=8, n_keys=8, batch=4, **{"d_k": 16} | more, precision=name, arithmetic=arithmetic, scale=rule,
-        against="d_k",
-    )  # fmt: skip
+    more = {"d_k": 16, "n_queries": 8, "n_keys": 8, "batch": 4, "against": "d_k"} | more
+    p = Parameters(**more, precision=name, arithmetic=arithmetic, scale=rule)
     draws = Draws()
     lab = run(p, draws).columns[1].measured
     q, k = vectors_of(p, kept_draws(p, sides(p), draws, slice(0, 4)))
-    layer = {"causal": p.mask == "causal", "softcap": p.softcap or None}
+    layer: dict[str, Any] = {"causal": p.mask == "causal", "softcap": p.softcap or None}
     head = measured(
         head_file(tmp_path, q[:, np.newaxis], k[:, np.newaxis], **layer),
         scale=rule, precision=name, arithmetic=arithmetic,

@@ -1,6 +1,7 @@
 """The code of captured heads: it reads them from their file, and prints the numbers that its comments say."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.computing.settings import HeadSetting
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.captures.rules import rule_of
 from attn_tui.core.export.code.captured.head import head_code
-from attn_tui.core.export.code.program import Dialect
+from attn_tui.core.export.code.program import Dialect, NoCodeError
 from printed_code import INSTALLED, compared
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -35,6 +38,11 @@ def saved(
         "layers.0.attn.q": rng.standard_normal(shape).astype(dtype),
         "layers.0.attn.k": rng.standard_normal(keys or shape).astype(dtype),
     }
+    arrays["layers.0.attn.q"] = (arrays["layers.0.attn.q"] * layer.pop("scale_of_q", 1)).astype(dtype)
+    if layer.pop("bias", None):
+        arrays["layers.0.attn.bias"] = rng.standard_normal((1, shape[1], shape[2], shape[2])).astype(np.float32)
+    if layer.pop("alibi_slopes", None):
+        arrays["layers.0.attn.alibi_slopes"] = np.linspace(0.1, 0.5, shape[1]).astype(np.float32)
     sinks = layer.pop("sinks", None)
     if sinks is not None:
         arrays["layers.0.attn.sinks"] = np.array(sinks, np.float32)
@@ -61,6 +69,63 @@ def test_the_code_of_a_head_prints_its_numbers(
     layer: dict[str, Any], rules: tuple[str, ...], dialect: Dialect, tmp_path: Path
 ) -> None:
     assert compared(program(saved(tmp_path, **layer), dialect, rules)) == ""
+
+
+LOW = {"precision": "float16", "arithmetic": "eager"}
+SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"precision": "float16"}, {}),
+    ({}, LOW),
+    (LOW | {"scale": "quarter"}, LOW),
+    ({"precision": "bfloat16", "arithmetic": "eager", "scale": "rms_sqrt_d_k"}, {"precision": "bfloat16"}),
+    ({"precision": "float8_e4m3fn"}, {"precision": "float8_e5m2", "scale": "ssmax"}),
+    ({"precision": "float32"}, {"softcap": 0.4}),
+    (LOW | {"softcap": 0.0}, LOW | {"scale": "ssmax"}),
+]
+
+
+def program_of(path: Path, settings: Sequence[dict[str, Any]], dialect: Dialect, head: int = 1) -> str:
+    found = open_capture(path)
+    layer = found.layers[0]
+    rules = [rule_of(HeadSetting(**each), layer) for each in settings]
+    return head_code(measure_head(found, layer, head, rules), dialect, "attn-tui inspect")
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize(
+    "layer",
+    [{}, {"causal": True, "softcap": 2.0, "sinks": [1.0, 1.3, 1.0, 1.0]}, {"bias": 1}, {"alibi_slopes": 1}],
+    ids=str,
+)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_the_code_of_a_head_in_number_formats_prints_its_numbers(
+    settings: Sequence[dict[str, Any]], layer: dict[str, Any], dialect: Dialect, tmp_path: Path
+) -> None:
+    assert compared(program_of(saved(tmp_path, **layer), settings, dialect)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_the_code_of_a_head_with_nan_rows_prints_its_numbers(dialect: Dialect, tmp_path: Path) -> None:
+    path = saved(tmp_path, shape=(1, 2, 32, 64), scale_of_q=4000.0)
+    assert "NaN rows" in program_of(path, [LOW | {"scale": "none"}, LOW], dialect)
+    assert compared(program_of(path, [LOW | {"scale": "none"}, LOW], dialect)) == ""
+
+
+@pytest.mark.parametrize(
+    ("layer", "setting", "reason"),
+    [
+        ({"bias": 1, "alibi_slopes": 1}, LOW, "it adds two biases in float16"),
+        ({"prescaled": [0.5, 2.5]}, LOW | {"scale": "quarter"}, "q and k as stored have a factor"),
+        ({"causal": True, "scale_of_q": 30000.0}, LOW, "its scores overflow float16"),
+    ],
+    ids=str,
+)
+def test_formats_that_no_short_program_computes_are_refused_in_one_line(
+    layer: dict[str, Any], setting: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    path = saved(tmp_path, **layer)
+    with pytest.raises(NoCodeError, match=reason):
+        program_of(path, [setting, {}], "python")
+    assert program_of(path, [{}, {"scale": "none"}], "python")
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)

@@ -90,7 +90,7 @@ def explained(
     if made.norm != "none":
         norm = TORCH_NORMS if dialect == "torch" else _NUMPY_NORMS
         lines += [f"{name} = {norm[made.norm].replace('x', name)}" for name in ("q", "k")]
-    body = logit_lines([p], dialect, "q", biased=found.hides.biased and model.bias is not None)
+    body = logit_lines([p], dialect, "q", bias="bias" * (found.hides.biased and model.bias is not None))
     if model.free_softcap:
         body = [line.replace(f"{_CAP:g}", "cap") for line in body]
     return Explained(found, lines, body, p, not made.mask, made.value_head)

@@ -66,7 +66,7 @@ def figures_code(
         *found.lines,
         *values_of(subject),
         f"scale = {scale_of(subject, rule.name, shown_multiplier(rule, layer, data), found)}",
-        *logit_lines([p], dialect, "q", biased=hides.biased),
+        *logit_lines([p], dialect, "q", bias="bias" * hides.biased),
         *rows.lines([*some], dialect),
         *(weight_lines(p, dialect) if {*some} - _OF_LOGITS else []),
         *needs,

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
 
+from ....attention.formats import number_format
 from ....captures.capture import HeadSubject
 from ....errors import InputError
-from ....parameters import Parameters
+from ....message import message
+from ....parameters import Parameters, Value
 from ....scales import SCALE_RULES, ScaleName, row_multiplier, scale_rule
 from ....statistics.catalogue import STATISTIC
 from ....statistics.column_names import column_names
 from ....statistics.measurement import Column, Estimate, Measurement
 from ..parts.attention import call, logit_lines, norm_functions, signature, weight_lines
-from ..parts.rule import VARIABLES, needed, rule_code
+from ..parts.rounding import is_eager, is_rounded, rounding_functions
+from ..parts.rule import VARIABLES, factor_code, needed, rule_code
 from ..parts.statistics import OF_REPORTS, Rows, chosen, statistics_code
 from ..program import Dialect, NoCodeError, Piece, assembled, estimated, number, returned, side_by_side
 from .hidden import Hiding
@@ -22,18 +29,61 @@ from .tensors import Reader
 
 def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) -> str:
     """Return the program that prints the statistics of a head; raise NoCodeError if there is none."""
-    subject = head.subject
-    by_position = any("position" in scale_rule(rule).by_row for rule in subject.by_row)
-    found = loaded(subject, dialect, by_position)
-    hides, drawn = found.hides, [*found.lines]
     columns = [_without_errors(column) for column in head.columns]
-    sides = [side_of(subject, column.rule, hides.hides) for column in columns]
-    p = sides[0]
-    names = chosen(p, columns, OF_REPORTS, dialect)
-    rows = Rows(hides.some_rows, hides.hides)
+    groups = [[*alike] for _, alike in groupby(columns, key=lambda column: column.apart)]
+    sides = [[_side(head.subject, column) for column in group] for group in groups]
+    chosen_of = [chosen(own[0], columns, OF_REPORTS, dialect) for own in sides]
+    names = [name for name in chosen_of[0] if all(name in each for each in chosen_of)]
+    blocks: list[list[Piece]] = []
+    calls: list[str] = []
+    for group, own in zip(groups, sides, strict=True):
+        pieces, called = _block(head.subject, group, own, columns, names, dialect)
+        if len(groups) > 1:  # what follows changes what is measured
+            letter = "abcd"[len(blocks)]
+            pieces, called = [*pieces, Piece(f"{letter} = {called[0]}")], [letter]
+        blocks.append(pieces)
+        calls += called
+    shown = {STATISTIC[name].label: [estimated(column.measured[name]) for column in head.columns] for name in names}
+    return without_unused(
+        assembled([command], blocks, side_by_side(shown, calls, column_names(head.columns)), dialect)
+    )
+
+
+def _side(subject: HeadSubject, column: Column) -> Parameters:
+    """Return what stands for a column; raise NoCodeError if no short program computes it in its format."""
+    p = side_of(subject, column.rule, False, column.apart)
+    layer, understood = subject.layer, subject.understood
+    reasons = {
+        message("it adds two biases in {word}", word=p.precision): understood.slope is not None
+        and any(each.adds for each in understood.masks),
+        message("its q and k as stored have a factor, which this rule multiplies"): bool(factor_code(p))
+        and layer.own_factor != 1,
+        message("its scores overflow {word}", word=p.precision): bool(column.measured["score_overflow"].value)
+        and (layer.causal is not None or bool(understood.masks) or understood.lengths is not None),
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds and is_rounded(p)), None)
+    if reason is not None:
+        raise NoCodeError("No short program prints this head: {reason}.", reason=reason)
+    return p
+
+
+def _block(
+    subject: HeadSubject,
+    group: Sequence[Column],
+    sides: Sequence[Parameters],
+    columns: Sequence[Column],
+    names: Sequence[str],
+    dialect: Dialect,
+) -> tuple[list[Piece], list[str]]:
+    """Return the pieces that measure columns computed alike, and the call of each."""
+    by_position = any("position" in scale_rule(rule).by_row for rule in subject.by_row)
+    found = loaded(subject, dialect, by_position, short=sides[0].precision != "float64")
+    hides, drawn = found.hides, [*found.lines]
+    sides = [replace(side, mask="causal" if hides.hides else "none") for side in sides]
+    p, rows = sides[0], Rows(hides.some_rows, hides.hides)
     needs, expressions = statistics_code(p, names, columns, dialect, rows)
     body = [
-        *logit_lines(sides, dialect, "q", biased=hides.biased),
+        *logit_lines(sides, dialect, "q", _bias(subject, p, dialect) if hides.biased else ""),
         *rows.lines(names, dialect),
         *weight_lines(p, dialect),
         *needs,
@@ -43,18 +93,30 @@ def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) ->
         drawn.append("visible = (~hidden).sum(-1)  # keys that each query sees")
     drawn += values_of(subject)
     calls = [
-        call(side, sides, scale_of(subject, column.rule, column.multiplier, found))
-        for side, column in zip(sides, columns, strict=True)
+        call(side, sides, "1.0" if factor_code(side) else scale_of(subject, column.rule, column.multiplier, found))
+        for side, column in zip(sides, group, strict=True)
     ]
-    shown = {STATISTIC[name].label: [estimated(column.measured[name]) for column in head.columns] for name in names}
+    stored = ""
+    if subject.understood.sink is not None and is_rounded(p) and not number_format(p.precision).scaled:
+        stored = f"sink = rounded({'np.float32' if dialect == 'python' else 'torch.tensor'}(sink))"
     pieces = [
         Piece("\n".join(drawn)),
+        rounding_functions(p, dialect),
+        Piece(stored),
         norm_functions(sides, dialect),
         Piece("\n".join([signature(sides), *(f"    {line}" for line in body)]), defines=True),
     ]
-    return without_unused(
-        assembled([command], [pieces], side_by_side(shown, calls, column_names(head.columns)), dialect)
-    )
+    return pieces, calls
+
+
+def _bias(subject: HeadSubject, p: Parameters, dialect: Dialect) -> str:
+    """Return the bias as it is added: in a format as it is stored there, ALiBi only in eager arithmetic."""
+    if p.precision == "float64":
+        return "bias"
+    stored = is_eager(p) or (is_rounded(p) and subject.understood.slope is None)
+    if stored and not number_format(p.precision).scaled:
+        return "rounded(bias)"
+    return "bias.astype(np.float32)" if dialect == "python" else "bias.float()"
 
 
 def _without_errors(column: Column) -> Column:
@@ -62,15 +124,20 @@ def _without_errors(column: Column) -> Column:
     return replace(column, measured={name: Estimate(each.value, None) for name, each in column.measured.items()})
 
 
-def side_of(subject: HeadSubject, rule: ScaleName, hides: bool) -> Parameters:
-    """Return parameters that stand for the head under a rule: what its lines depend on."""
+def side_of(
+    subject: HeadSubject, rule: ScaleName, hides: bool, apart: Mapping[str, Value] = MappingProxyType({})
+) -> Parameters:
+    """Return parameters that stand for the head under a rule: what its lines depend on.
+
+    `apart` are a number format, its arithmetic and a soft-cap, where they are not as in the file.
+    """
+    values: dict[str, Any] = {"precision": "float64", "softcap": subject.layer.softcap or 0.0} | dict(apart)
     try:
         return Parameters(
             scale=rule if rule != "file" else "none",
             mask="causal" if hides else "none",
-            softcap=subject.layer.softcap or 0.0,
             sink="none" if subject.understood.sink is None else "logit",
-            precision="float64",
+            **values,
         )
     except InputError as error:
         raise NoCodeError("No short program prints this head: {reason}.", reason=error) from None
@@ -128,4 +195,6 @@ def _by_row(subject: HeadSubject, rule: str, text: str, hides: Hiding, reader: R
         listed = f"[[[{text}] for {one.format(rows='row')}] for row in visible.tolist()]"
     else:
         listed = f"[[{text}] for {one.format(rows='visible.tolist()')}]"
-    return f"np.array({listed})" if reader.dialect == "python" else f"torch.tensor({listed}).double()"
+    if reader.dialect == "torch":
+        return reader.numbers(f"torch.tensor({listed})")
+    return f"np.array({listed}{', np.float32' if reader.short else ''})"

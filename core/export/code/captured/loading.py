@@ -23,14 +23,21 @@ class Loaded:
     lines: Sequence[str]  # they make q, k, m, n, d_k and, where there is one, hidden, bias and sink
 
 
-def loaded(subject: HeadSubject, dialect: Dialect, by_position: bool = False, key_head: int | None = None) -> Loaded:
+def loaded(
+    subject: HeadSubject,
+    dialect: Dialect,
+    by_position: bool = False,
+    key_head: int | None = None,
+    short: bool = False,
+) -> Loaded:
     """Return how a head is read; raise NoCodeError if a program cannot.
 
-    `by_position`: the positions of queries are needed. `key_head` is another than the head's own.
+    `by_position`: the positions of queries are needed. `key_head` is another than the head's own. `short`: numbers
+    are in float32.
     """
     layer, at = subject.layer, subject.head
     of_keys = at // (layer.heads // layer.kv_heads) if key_head is None else key_head
-    reader = reader_of(subject, dialect)
+    reader = reader_of(subject, dialect, short)
     hides = hiding(subject, reader, by_position)
     lines = [
         *([f"file = {opened(reader.alone)}"] if reader.alone else []),

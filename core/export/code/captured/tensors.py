@@ -20,6 +20,7 @@ class Reader:
 
     dialect: Dialect
     alone: Path | None
+    short: bool = False  # whether numbers are in float32: they will be rounded to a format
 
     def tensor(self, path: Path, name: str) -> str:
         """Return the expression of a whole tensor."""
@@ -29,8 +30,10 @@ class Reader:
         return f"torch.from_numpy({text})" if self.dialect == "torch" and path.suffix != ".safetensors" else text
 
     def numbers(self, text: str) -> str:
-        """Return an expression in float64."""
-        return f"{text}.astype(np.float64)" if self.dialect == "python" else f"{text}.double()"
+        """Return an expression in float64, or in float32."""
+        if self.dialect == "torch":
+            return f"{text}.float()" if self.short else f"{text}.double()"
+        return f"{text}.astype(np.float32)" if self.short else f"{text}.astype(np.float64)"
 
     def flags(self, text: str) -> str:
         """Return an expression as booleans."""
@@ -45,8 +48,11 @@ class Reader:
         return f"{name} = {self.numbers(joined)}"
 
 
-def reader_of(subject: HeadSubject, dialect: Dialect) -> Reader:
-    """Return the reader of a head's tensors; raise NoCodeError, with the reason, if a program cannot read them."""
+def reader_of(subject: HeadSubject, dialect: Dialect, short: bool = False) -> Reader:
+    """Return the reader of a head's tensors, `short` in float32.
+
+    Raise NoCodeError, with the reason, if a program cannot read them.
+    """
     layer, understood = subject.layer, subject.understood
     paths = {each.path for each in (*layer.q, *layer.k)} | {each.path for each in understood.masks}
     if understood.scales is not None:
@@ -64,7 +70,7 @@ def reader_of(subject: HeadSubject, dialect: Dialect) -> Reader:
     reason = next((reason for reason, holds in reasons.items() if holds), None)
     if reason is not None:
         raise NoCodeError("No short program prints this head: {reason}.", reason=reason)
-    return Reader(dialect, next(iter(paths)) if len(paths) == 1 and suffixes != {".npy"} else None)
+    return Reader(dialect, next(iter(paths)) if len(paths) == 1 and suffixes != {".npy"} else None, short)
 
 
 def opened(path: Path) -> str:

@@ -77,8 +77,8 @@ def signature(sides: Sequence[Parameters]) -> str:
     return f"def measure(scale{norm}{factor}):"
 
 
-def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str, biased: bool = False) -> list[str]:
-    """Return the lines that compute logits z, with `bias` if they are biased; hidden keys have −∞."""
+def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str, bias: str = "") -> list[str]:
+    """Return the lines that compute logits z, to which the expression `bias` is added; hidden keys have −∞."""
     p, eager = sides[0], is_eager(sides[0])
     differ = len({norm_of(each) for each in sides}) > 1
     own = "norm" if differ else NORM_NAMES[norm_of(p)] if norm_of(p) != "none" else ""
@@ -109,8 +109,8 @@ def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str, biase
         tanh = "np.tanh" if dialect == "python" else "torch.tanh"
         text = f"rounded(rounded({tanh}(rounded(z / {cap}))) * {cap})" if eager else f"{cap} * {tanh}(z / {cap})"
         lines.append(f"z = {text}  # soft-cap")
-    if biased:
-        lines.append("z = z + bias")
+    if bias:
+        lines.append(f"z = rounded(z + {bias})" if eager else f"z = z + {bias}")
     if p.mask != "none":
         hide = {"python": "np.where(hidden, -np.inf, z)", "torch": "z.masked_fill(hidden, -torch.inf)"}
         lines.append(f"z = {hide[dialect]}")
