@@ -12,7 +12,7 @@ from .....core.message import in_sense, joined, message
 from .....core.scales import scale_rule
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
-from ....views.lines import Line, Name, Span, fitted
+from ....views.lines import Line, Name, Span, fitted, middle_cut
 from ....views.numbers import short
 from ....views.results.table import COLUMN_ROLES
 from .tokens import label
@@ -56,7 +56,8 @@ def _column_title(column: RowColumn, mark: str, room: int, glyphs: Glyphs) -> st
     name = glyphs.say(own.get(column.rule) or scale_rule(column.rule).label)
     forms = [glyphs.say(form) for form in (f"{mark} {name} {number}", f"{mark} {name}", f"{mark} {number}", number)]
     if other := glyphs.say(words(column.apart)):
-        forms = [*(f"{form}, {other}" for form in forms[:-1]), f"{mark} {other}", other]
+        cut = middle_cut(f"{mark} {other}", room, glyphs.say("…"))
+        forms = [*(f"{form}, {other}" for form in forms[:-1]), f"{mark} {other}", cut]
     return next((form for form in forms if cells(form) <= room), forms[-1])
 
 

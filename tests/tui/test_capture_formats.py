@@ -1,0 +1,116 @@
+"""The Capture pane: number formats and soft-caps of A and B, by keys and from the list."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.computing.settings import HeadSetting
+from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.captures.rules import rule_of
+from attn_tui.core.diagnosis.heads.attention import attention_row
+from attn_tui.core.parameters import FIELD
+from attn_tui.tui.panes.capture.pane import CapturePane
+from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
+from stage import Stage, play, played
+
+pytestmark = pytest.mark.slow
+
+
+def formats(pane: CapturePane) -> list[object]:
+    """The formats of the columns measured."""
+    assert pane.measurement is not None
+    return [column.apart.get("precision", "float64") for column in pane.measurement.columns]
+
+
+@played()
+async def test_f_goes_through_the_formats_of_b_and_a_has_that_of_b(stage: Stage) -> None:
+    pane = await stage.head()
+    order = [*FIELD["precision"].choices[1:], "float64"]
+    for name in order:
+        await stage.press("f")
+        await stage.until(lambda name=name: pane.is_current and formats(pane) == [name, name], name)
+    await stage.press("F", "F", "F")
+    await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "bfloat16"])
+    assert "--precision bfloat16" in pane.command()
+    assert json.loads(pane.numbers("json"))["heads"][0]["apart"] == {"precision": "bfloat16", "arithmetic": "fused"}
+    assert "ml_dtypes.bfloat16" in pane.code("python")
+    await stage.press("u")
+    await stage.until(lambda: pane.is_current and formats(pane) == ["float64", "float64"])
+    assert "--precision" not in pane.command()
+    await stage.press("ctrl+r")
+    await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "bfloat16"])
+
+
+@played()
+async def test_the_list_sets_formats_of_a_and_b_apart_and_the_row_shows_them(stage: Stage) -> None:
+    pane = await stage.head()
+    await stage.press("i", *"a: file", "enter", "i", *"a: format bfloat16", "enter")
+    await stage.press("i", *"a: arithmetic eager", "enter")
+    await stage.at_rest()
+    assert pane.sides.a == HeadSetting(precision="bfloat16", arithmetic="eager")
+    assert pane.sides.b == HeadSetting()
+    assert formats(pane) == ["bfloat16", "float64"]
+    capture = open_capture(sample_path())
+    layer, head = capture.layers[pane.map.cursor[0]], pane.map.cursor[1]
+    rules = [rule_of(each, layer) for each in (pane.sides.a, pane.sides.b)]
+    wanted = attention_row(capture, layer, head, rules, 0, pane.matrix.cursor[0])
+    assert pane.bars.row == wanted
+    assert wanted.columns[0].weights != wanted.columns[1].weights
+    await stage.until(lambda: re.search("A bfl.*, eager.* B file", stage.text))
+    assert "--against file,precision=bfloat16,arithmetic=eager" in pane.command()
+    await stage.press("v")
+    await stage.still()
+    assert "from file, bfloat16, eager" in stage.text
+    assert "With the file's scale, bfloat16, eager," in " ".join(stage.text.split())
+    await stage.press("f", "f", "f", "f")
+    assert pane.sides.b.precision == "bfloat16", "float8 has no eager arithmetic, which A has"
+    assert pane.sides.a.precision == "bfloat16"
+
+
+@played()
+async def test_a_format_without_the_arithmetic_of_b_is_refused_with_the_reason(stage: Stage) -> None:
+    pane = await stage.head()
+    await stage.press("i", *"b: arithmetic eager", "enter", "f", "f", "f")
+    await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "bfloat16"])
+    await stage.press("f")
+    await stage.until(lambda: "must be fused with format float8 e4m3" in stage.text)
+    assert pane.sides.b.precision == "bfloat16"
+
+
+def large(folder: Path) -> Path:
+    """A head with a soft-cap whose scores overflow float16."""
+    rng = np.random.default_rng(0)
+    arrays = {f"layers.0.attn.{name}": (60 * rng.standard_normal((1, 1, 12, 64))).astype(np.float32) for name in "qk"}
+    layers = [{"name": "0", "index": 0, "causal": False, "scale": 0.001, "softcap": 5.0}]
+    path = folder / "large.safetensors"
+    save_file(arrays, path, {"schema": "attn-tui/qk-2", "layers": json.dumps(layers)})
+    return path
+
+
+def test_a_row_that_is_nan_is_said_in_words_and_the_soft_cap_can_be_taken_away(tmp_path: Path) -> None:
+    async def script(stage: Stage) -> None:
+        pane = await stage.head()
+        await stage.until(lambda: "capped at 5" in stage.text)
+        await stage.press("i", *"a: no soft", "enter")
+        await stage.until(lambda: pane.is_current and pane.sides.a.softcap == 0)
+        assert "capped at 5" not in stage.text, "only B is"
+        assert "--against none,softcap=0" in pane.command()
+        await stage.press("f", "f", "i", *"b: arithmetic eager", "enter")
+        await stage.at_rest()
+        row = pane.bars.row
+        assert row is not None
+        for query in range(12):
+            pane.matrix.choose(query, 0)
+            await stage.at_rest()
+            row = pane.bars.row
+            assert row is not None
+            if row.columns[0].is_nan:
+                break
+        assert row.columns[0].is_nan
+        assert "A is NaN" in stage.text
+        assert stage.text.count("NaN") > 3
+
+    play(script, first_pane="Capture", given={"path": large(tmp_path)})
