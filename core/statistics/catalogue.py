@@ -192,7 +192,7 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "score_overflow", "overflow", "numerics", "share", "P(|s| rounds beyond the largest number)",
         "Share of scores that become infinite in the number format before anything multiplies them; fused arithmetic "
-        "keeps scores in float32. Measured on a sample of rows.",
+        "keeps scores in float32. The Lab measures a sample of rows.",
         _FORMATS,
     ),
     Statistic(
@@ -203,12 +203,12 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "naive_exp_overflow", "e^z overflows unshifted", "numerics", "share", "P(z > ln of the largest number)",
         "Share of logits whose exponential overflows unless the row's largest is subtracted first: above 11.09 in "
-        "float16, 88.72 in float32; measured on a sample of rows.", _FORMATS, short="e^z overflows",
+        "float16, 88.72 in float32. The Lab measures a sample of rows.", _FORMATS, short="e^z overflows",
     ),
     Statistic(
         "weight_error", "weight error", "numerics", "number", "½ Σ |p − p64|",
         "Total variation distance between the weights in this number format and those in float64: how much weight "
-        "was misplaced or lost; measured on a sample of rows.", _FORMATS,
+        "was misplaced or lost. The Lab measures a sample of rows.", _FORMATS,
     ),
     Statistic(
         "weight_lost", "weight lost", "numerics", "share", "1 − Σp as rounded",

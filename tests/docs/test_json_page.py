@@ -54,6 +54,7 @@ RUNS = {
         f"inspect {SAMPLE}",
         f"inspect {SAMPLE} --layer 1 --head 2",
         f"inspect {SAMPLE} --worst 3",
+        f"inspect {SAMPLE} --layer 1 --head 2 --against precision=float16 --softcap 3",
         f"inspect {PADDED}",
         f"inspect {PADDED} --scale ssmax --layer 0",
         "inspect {bare}",

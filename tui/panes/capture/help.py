@@ -14,10 +14,11 @@ ABOUT = (
     "marks heads of a large file of which only a few rows are measured so far.",
     "Under it is the attention of the head with the cursor: a cell is the share of a query's weight on a key, or, of "
     "large matrices, on some keys, averaged over some queries. Tab gives it the arrows, + and - zoom, and the row "
-    "with the cursor is drawn beside it under two scale rules, and so are its statistics: A, by default unscaled, "
-    "which a changes, and B, by default the file's scale, which s changes. i chooses "
-    "all three from one list, or takes a formula such as log(n)/sqrt(d). / finds a "
-    "head (18/7), a query (12) or a token.",
+    "with the cursor is drawn beside it in two settings, and so are its statistics: A, by default unscaled, "
+    "which a changes, and B, by default the file's scale, which s changes. f changes the number format in which B "
+    "multiplies q and k as they are in the file, and A unless it has its own: float64 rounds nothing. i chooses "
+    "statistic, rules, formats and arithmetic of A and B from one list, also without the file's soft-cap, or takes a "
+    "formula such as log(n)/sqrt(d). / finds a head (18/7), a query (12) or a token.",
     "Softmax depends only on the variance within each row; the ignored share has no effect. Low entropy with much "
     "weight on the first key is an attention sink, not a look-up.",
     status_help(MARKS),

@@ -9,6 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from ....core.against import words as setting_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...language.cells import cells
@@ -16,7 +17,7 @@ from ...views.border import Thumb
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
 from .head.matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
-from .head.row import key_at, nan_words, row_lines, threshold_words
+from .head.row import key_at, nan_words, row_lines, shared, threshold_words
 from .head.tokens import named
 from .ranking.ranked import RankedHead, full_bar, ranked_lines
 
@@ -294,7 +295,8 @@ class AttentionBars(LinesWidget):
     def note(self) -> Line:
         if self.row is None:
             return ()
-        words = [message("{keys} keys", keys=self.row.visible)]
+        computed = {name: value for name, value in shared(self.row).items() if name != "softcap"}
+        words = [setting_words(computed) if computed else message("{keys} keys", keys=self.row.visible)]
         words += [] if self.softcap is None else [message("capped at {softcap:g}", softcap=self.softcap)]
         return ((self.glyphs.say(joined(words, ", ")), "dim"),)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import set_cell_size
@@ -12,13 +12,14 @@ from .....core.message import in_sense, joined, message
 from .....core.scales import scale_rule
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
-from ....views.lines import Line, Name, Span, fitted, middle_cut
+from ....views.lines import Line, Name, Span, fitted
 from ....views.numbers import short
 from ....views.results.table import COLUMN_ROLES
 from .tokens import label
 
 if TYPE_CHECKING:
     from .....core.diagnosis.heads.results import AttentionRow, RowColumn
+    from .....core.parameters import Value
 
 _VALUE = 6  # cells of a weight
 _FEWEST = 3  # keys that are shown before figures are left out
@@ -38,8 +39,9 @@ def row_lines(
     name, each = _widths(width, tokens, len(row.columns), row.keys[-1] if row.keys else 0)
     roles: Sequence[Name] = COLUMN_ROLES[-len(row.columns) :]
     head: list[Span] = [(to_left(glyphs.say("key"), name + 2), "dim")]
+    common = shared(row)
     for column, role, mark in zip(row.columns, roles, "AB"[-len(row.columns) :], strict=True):
-        head.append((to_left(_column_title(column, mark, each - 1, glyphs), each), role))
+        head.append((to_left(_column_title(column, common, mark, each - 1, glyphs), each), role))
     figures = _figures(row, name, each, roles, glyphs)
     room = height - 1 - len(figures)
     if room < _FEWEST:
@@ -49,15 +51,22 @@ def row_lines(
     return [fitted(line, width) for line in lines[:height]]
 
 
-def _column_title(column: RowColumn, mark: str, room: int, glyphs: Glyphs) -> str:
-    """Return `A unscaled × 1`, `B file × 0.18, float16` or a shorter form."""
+def shared(row: AttentionRow) -> Mapping[str, Value]:
+    """Return the number format, arithmetic and soft-cap that all columns have, where they are not as in the file."""
+    first, *others = [column.apart for column in row.columns]
+    return {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
+
+
+def _column_title(column: RowColumn, common: Mapping[str, Value], mark: str, room: int, glyphs: Glyphs) -> str:
+    """Return `A unscaled × 1`, `B file × 0.18, float16` or a shorter form, without what is `common` to all."""
     number = f"× {short(column.multiplier, glyphs)}"
     own = {"file": message("file"), "none": message("unscaled")}
     name = glyphs.say(own.get(column.rule) or scale_rule(column.rule).label)
     forms = [glyphs.say(form) for form in (f"{mark} {name} {number}", f"{mark} {name}", f"{mark} {number}", number)]
-    if other := glyphs.say(words(column.apart)):
-        cut = middle_cut(f"{mark} {other}", room, glyphs.say("…"))
-        forms = [*(f"{form}, {other}" for form in forms[:-1]), f"{mark} {other}", cut]
+    own = {name: value for name, value in column.apart.items() if (name, value) not in common.items()}
+    if own:
+        others = [glyphs.say(words(each)) for each in (own, dict([next(iter(own.items()))]))]
+        forms = [*(f"{form}, {others[0]}" for form in forms[:-1]), *(f"{mark} {other}" for other in others)]
     return next((form for form in forms if cells(form) <= room), forms[-1])
 
 
