@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -26,12 +27,16 @@ from .hidden import Hiding
 from .loading import Loaded, loaded, without_unused
 from .tensors import Reader
 
+_ENDS = ("logit_min", "logit_max", "score_overflow", "nan_rows")
+_LARGE = 30_000  # half of the largest number of float16
+
 
 def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) -> str:
     """Return the program that prints the statistics of a head; raise NoCodeError if there is none."""
     columns = [_without_errors(column) for column in head.columns]
     groups = [[*alike] for _, alike in groupby(columns, key=lambda column: column.apart)]
-    sides = [[_side(head.subject, column) for column in group] for group in groups]
+    hides = loaded(head.subject, dialect).hides.hides
+    sides = [[_side(head.subject, column, hides) for column in group] for group in groups]
     chosen_of = [chosen(own[0], columns, OF_REPORTS, dialect) for own in sides]
     names = [name for name in chosen_of[0] if all(name in each for each in chosen_of)]
     blocks: list[list[Piece]] = []
@@ -39,8 +44,9 @@ def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) ->
     for group, own in zip(groups, sides, strict=True):
         pieces, called = _block(head.subject, group, own, columns, names, dialect)
         if len(groups) > 1:  # what follows changes what is measured
-            letter = "abcd"[len(blocks)]
-            pieces, called = [*pieces, Piece(f"{letter} = {called[0]}")], [letter]
+            letters = string.ascii_lowercase[len(calls) : len(calls) + len(called)]
+            kept = "\n".join(f"{letter} = {each}" for letter, each in zip(letters, called, strict=True))
+            pieces, called = [*pieces, Piece(kept)], [*letters]
         blocks.append(pieces)
         calls += called
     shown = {STATISTIC[name].label: [estimated(column.measured[name]) for column in head.columns] for name in names}
@@ -49,22 +55,32 @@ def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) ->
     )
 
 
-def _side(subject: HeadSubject, column: Column) -> Parameters:
-    """Return what stands for a column; raise NoCodeError if no short program computes it in its format."""
-    p = side_of(subject, column.rule, False, column.apart)
-    layer, understood = subject.layer, subject.understood
+def _side(subject: HeadSubject, column: Column, hides: bool) -> Parameters:
+    """Return what stands for a column; raise NoCodeError if no short program computes it in its format.
+
+    `hides`: keys are hidden.
+    """
+    p = side_of(subject, column.rule, hides, column.apart)
+    understood = subject.understood
+    biases = sum(each.adds for each in understood.masks) + (understood.slope is not None)
     reasons = {
-        message("it adds two biases in {word}", word=p.precision): understood.slope is not None
-        and any(each.adds for each in understood.masks),
+        message("it adds two biases in {word}", word=p.precision): biases > 1,
         message("its q and k as stored have a factor, which this rule multiplies"): bool(factor_code(p))
-        and layer.own_factor != 1,
-        message("its scores overflow {word}", word=p.precision): bool(column.measured["score_overflow"].value)
-        and (layer.causal is not None or bool(understood.masks) or understood.lengths is not None),
+        and subject.layer.own_factor != 1,
+        message("its scores overflow {word}", word=p.precision): _overflows(column, hides),
     }
     reason = next((reason for reason, holds in reasons.items() if holds and is_rounded(p)), None)
     if reason is not None:
         raise NoCodeError("No short program prints this head: {reason}.", reason=reason)
     return p
+
+
+def _overflows(column: Column, hides: bool) -> bool:
+    """Return whether logits may be infinite where programs do not tell that from a hidden key, or from a score."""
+    value = {name: column.measured[name].value or 0.0 for name in _ENDS}
+    largest = max(abs(value["logit_min"]), abs(value["logit_max"]))
+    infinite = value["score_overflow"] > 0 or value["nan_rows"] > 0
+    return (hides and infinite) or (column.multiplier > 1 and largest > _LARGE)
 
 
 def _block(
@@ -79,7 +95,6 @@ def _block(
     by_position = any("position" in scale_rule(rule).by_row for rule in subject.by_row)
     found = loaded(subject, dialect, by_position, short=sides[0].precision != "float64")
     hides, drawn = found.hides, [*found.lines]
-    sides = [replace(side, mask="causal" if hides.hides else "none") for side in sides]
     p, rows = sides[0], Rows(hides.some_rows, hides.hides)
     needs, expressions = statistics_code(p, names, columns, dialect, rows)
     body = [
