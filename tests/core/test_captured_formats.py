@@ -63,7 +63,10 @@ def in_steps(
         return np.asarray(x, np.float32).astype(dtype_of(name)).astype(np.float32)
 
     eager = arithmetic == "eager"
-    step = rounded if eager else lambda x: np.asarray(x, np.float32)
+
+    def step(x: Any) -> Array:
+        return rounded(x) if eager else np.asarray(x, np.float32)
+
     with np.errstate(all="ignore"):
         s = step(rounded(q) @ rounded(k).mT)
         z = step(s * np.asarray(c, np.float32))
@@ -124,6 +127,19 @@ def test_a_head_is_computed_step_by_step_in_the_format(
     column = measured(capture, 3, precision=name, arithmetic=arithmetic)
     assert column.apart == {"precision": name, "arithmetic": arithmetic}
     assert_weights(column, in_steps(q[:, 3], k[:, 1], name, arithmetic, 0.3, **more))
+
+
+def test_factors_in_the_file_and_scales_of_rows_are_float32_numbers(tmp_path: Path) -> None:
+    q, k = normals(2, 2, 7, 16, std=2), normals(2, 2, 7, 16, seed=1, std=2)
+    scaled = head_file(tmp_path / "scaled", q, k, prescaled=[0.5, 2.5])
+    own = np.random.default_rng(3).uniform(0.1, 0.4, (2, 2, 7)).astype(np.float32)
+    rows = head_file(tmp_path / "rows", q, k, {"scale": own}, scale=None)
+    for name in ("float16", "bfloat16"):
+        low: dict[str, Any] = {"precision": name, "arithmetic": "eager"}
+        steps = q[:, 1], k[:, 1], name, "eager"
+        assert_weights(measured(scaled, 1, **low), in_steps(*steps, 0.3))
+        assert_weights(measured(scaled, 1, scale="d_k", **low), in_steps(*steps, 1 / 16 / 1.25))
+        assert_weights(measured(rows, 1, **low), in_steps(*steps, own[:, 1, :, np.newaxis]))
 
 
 @pytest.mark.parametrize(("name", "arithmetic"), [*LOW, ("float32", "fused")])
