@@ -13,6 +13,8 @@ from attn_tui.core.captures.rules import rule_of
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.views.glyphs import UNICODE
+from attn_tui.tui.views.numbers import short
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 from stage import Stage, play, played
 
@@ -44,6 +46,18 @@ async def test_f_goes_through_the_formats_of_b_and_a_has_that_of_b(stage: Stage)
     assert "--precision" not in pane.command()
     await stage.press("ctrl+r")
     await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "bfloat16"])
+
+
+@played(size=(80, 24))
+async def test_a_narrow_row_has_the_format_in_its_title_and_whole_numbers_below(stage: Stage) -> None:
+    pane = await stage.head()
+    await stage.press("n", "f", "f")
+    await stage.until(lambda: pane.is_current and formats(pane) == ["float16", "float16"])
+    await stage.until(lambda: re.search(r"query \d+, float16", stage.text))
+    row = pane.bars.row
+    assert row is not None
+    assert row.threshold is not None
+    assert f"freezes at × {short(row.threshold, UNICODE)}" in stage.text
 
 
 @played()

@@ -210,9 +210,10 @@ def test_what_unfreezes_a_row_is_told() -> None:
     }
     for ratio, told in words.items():
         changed = replace(row, threshold=0.5, columns=(replace(own, freezing_ratio=ratio),))
-        assert threshold_words(changed, UNICODE) == told
-    assert threshold_words(replace(row, threshold=None), UNICODE) == "never freezes"
-    assert threshold_words(replace(row, threshold=None, visible=1), UNICODE) == "sees one key"
+        assert threshold_words(changed, 40, UNICODE) == told
+        assert threshold_words(changed, 20, UNICODE) == told.removeprefix("this row ")
+    assert threshold_words(replace(row, threshold=None), 40, UNICODE) == "never freezes"
+    assert threshold_words(replace(row, threshold=None, visible=1), 40, UNICODE) == "sees one key"
 
 
 # Tokens and finding

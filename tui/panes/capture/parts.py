@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual import events
@@ -24,8 +24,10 @@ from .ranking.ranked import RankedHead, full_bar, ranked_lines
 if TYPE_CHECKING:
     from ....core.captures.capture import Layer
     from ....core.diagnosis.heads.results import AttentionRow, Matrix
+    from ....core.parameters import Value
 
 _PAGE = 8
+_NARROW_ROW = 40  # cells of a row of attention whose title says the format, instead of the token
 MatrixPlace: TypeAlias = tuple[int, tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
@@ -290,12 +292,20 @@ class AttentionBars(LinesWidget):
     def heading(self, width: int) -> Line:
         if self.row is None:
             return ((self.glyphs.say("query"), "heading"),)
-        return ((self.glyphs.say("query {named}", named=named(self.tokens, self.row.position)), "heading"),)
+        which = named(self.tokens, self.row.position)
+        if (computed := self._computed) and width < _NARROW_ROW:  # no room for it at the right
+            which = joined([str(self.row.position), setting_words(computed)], ", ")
+        return ((self.glyphs.say("query {named}", named=which), "heading"),)
+
+    @property
+    def _computed(self) -> Mapping[str, Value]:
+        """The number format and arithmetic of all columns."""
+        return {name: value for name, value in shared(self.row).items() if name != "softcap"} if self.row else {}
 
     def note(self) -> Line:
         if self.row is None:
             return ()
-        computed = {name: value for name, value in shared(self.row).items() if name != "softcap"}
+        computed = self._computed
         words = [setting_words(computed) if computed else message("{keys} keys", keys=self.row.visible)]
         words += [] if self.softcap is None else [message("capped at {softcap:g}", softcap=self.softcap)]
         return ((self.glyphs.say(joined(words, ", ")), "dim"),)
@@ -303,9 +313,12 @@ class AttentionBars(LinesWidget):
     def foot(self) -> Line:
         if self.disputed:
             return ((self.glyphs.say("file: not as computed"), "alert"),)
-        if self.row is not None and (failed := nan_words(self.row, self.glyphs)):
-            return ((failed, "alert"),)
-        return ((threshold_words(self.row, self.glyphs), "text"),) if self.row is not None else ()
+        if self.row is None:
+            return ()
+        failed = nan_words(self.row, self.room.width, self.glyphs)
+        return (
+            ((failed, "alert"),) if failed else ((threshold_words(self.row, self.room.width, self.glyphs), "text"),)
+        )
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.row is None:

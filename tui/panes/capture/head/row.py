@@ -67,30 +67,43 @@ def _column_title(column: RowColumn, common: Mapping[str, Value], mark: str, roo
     if own:
         others = [glyphs.say(words(each)) for each in (own, dict([next(iter(own.items()))]))]
         forms = [*(f"{form}, {others[0]}" for form in forms[:-1]), *(f"{mark} {other}" for other in others)]
-    return next((form for form in forms if cells(form) <= room), forms[-1])
+    return _fitting(forms, room, glyphs)
 
 
-def nan_words(row: AttentionRow, glyphs: Glyphs) -> str:
-    """Return which columns are NaN and why, in words; empty if none is."""
+def nan_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
+    """Return which columns are NaN and, if that fits, why; empty if none is."""
     sides = "AB"[-len(row.columns) :]
     failed = [
         message("{side} is NaN", side=side) for side, each in zip(sides, row.columns, strict=True) if each.is_nan
     ]
-    return glyphs.say("{sides}: softmax takes ∞ − ∞", sides=joined(failed, ", ")) if failed else ""
+    sides = joined(failed, ", ")
+    return _fitting([message("{sides}: softmax takes ∞ − ∞", sides=sides), sides], width, glyphs) if failed else ""
 
 
-def threshold_words(row: AttentionRow, glyphs: Glyphs) -> str:
-    """Return the multiplier at which the row freezes, in words."""
+def threshold_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
+    """Return the multiplier at which the row freezes, in words that fit in `width` cells."""
     own = row.columns[-1]
     if row.threshold is None or own.freezing_ratio is None:
         return glyphs.say("never freezes") if row.visible > 1 else glyphs.say("sees one key")
     number = short(row.threshold, glyphs)
-    frozen = own.freezing_ratio >= 1
-    return glyphs.say(
-        message("this row unfreezes at × {number}", number=number)
-        if frozen
-        else message("this row freezes at × {number}", number=number)
+    forms = (
+        [
+            message("this row unfreezes at × {number}", number=number),
+            message("unfreezes at × {number}", number=number),
+        ]
+        if own.freezing_ratio >= 1
+        else [
+            message("this row freezes at × {number}", number=number),
+            message("freezes at × {number}", number=number),
+        ]
     )
+    return _fitting(forms, width, glyphs)
+
+
+def _fitting(forms: Sequence[str], width: int, glyphs: Glyphs) -> str:
+    """Return the first form that fits, or the last one."""
+    said = [glyphs.say(form) for form in forms]
+    return next((form for form in said if cells(form) <= width), said[-1])
 
 
 def key_at(
