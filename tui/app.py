@@ -32,9 +32,9 @@ from .panes.catalogue import PANES
 from .panes.pane import Pane
 from .settings.declared import Settings, non_default
 from .terminal import signals
-from .terminal.paced_app import PacedApp
 from .terminal.sizes import HEIGHTS, LEAST, WIDTHS, set_size_classes, size_classes
 from .terminal.themes import DARK, LIGHT
+from .terminal.typeahead import Input, TypeAheadApp
 from .undo import restore, state_of
 from .views.glyphs import UNICODE, Glyphs
 from .views.lines import Line, wrapped
@@ -65,7 +65,7 @@ class EngineNotification(Message):
     notification: Notification
 
 
-class AttnApp(PacedApp[int]):
+class AttnApp(TypeAheadApp[int]):
     """attn-tui in a terminal."""
 
     CSS_PATH = "app.tcss"
@@ -198,7 +198,6 @@ class AttnApp(PacedApp[int]):
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
         """Run an action, and note what it set, so that it can be undone."""
-        self.note_mouse()
         handled = await super().run_action(action, default_namespace, namespaces)
         self.note(str(action))
         return handled
@@ -209,7 +208,7 @@ class AttnApp(PacedApp[int]):
             self.history = self.history.noted(state_of(self), cause, time.monotonic() if at is None else at)
 
     def note_mouse(self) -> None:
-        """Note what the mouse has set since the last action, as of when it did."""
+        """Note what the mouse has set since the last key, as of when it did."""
         self.note(*self._moused)
 
     def absorb(self, pane: Pane) -> None:
@@ -321,21 +320,22 @@ class AttnApp(PacedApp[int]):
 
         choose(self, found, take)
 
-    async def on_event(self, event: events.Event) -> None:
+    async def take(self, event: Input) -> None:
         """Hide the message at the bottom of the screen on a key, a paste or a click; ignore the mouse elsewhere."""
-        if isinstance(event, events.MouseEvent) and not event.is_forwarded and not self._is_over_a_widget(event):
+        if isinstance(event, events.MouseEvent) and not self._is_over_a_widget(event):
             return  # Textual would remove the focus, without which no key works
-        if isinstance(event, (events.Key, events.Paste, events.MouseDown)) and not event.is_forwarded:
+        if isinstance(event, (events.Key, events.Paste, events.MouseDown)):
             self.greeted |= self.greeting and isinstance(event, events.Key) and event.key == "escape"
             self.greeting = False
             self._notice_on_top.hide()
             self.screen.clear_selection()
-        if isinstance(event, events.MouseUp) and not event.is_forwarded and self.screen.selections:
+        if isinstance(event, events.MouseUp) and self.screen.selections:
             self.screen.suppress_click()  # what was dragged over is copied, and nothing else
-        if isinstance(event, (events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)):
+        if not isinstance(event, (events.MouseMove, events.MouseUp)):
             self.note_mouse()
+        if isinstance(event, (events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)):
             self._moused = f"{type(event).__name__} at {event.y}", time.monotonic()
-        await super().on_event(event)
+        await super().take(event)
 
     def _is_over_a_widget(self, event: events.MouseEvent) -> bool:
         """Return whether a mouse event is on the screen as it is laid out."""

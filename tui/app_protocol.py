@@ -78,6 +78,6 @@ class App(Host, Protocol):
         """Run an action of the app or of a pane."""
         ...
 
-    def call_after_refresh(self, callback: Any, *args: Any) -> bool:
-        """Call a function after the next frame."""
+    def do_next(self, action: Callable[[], object]) -> None:
+        """Call a function when what was typed last has had its effect, before what was typed ahead."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -17,8 +18,9 @@ from textual.geometry import Region
 from textual.screen import ModalScreen
 from textual.theme import ThemeProvider
 from textual.widget import Widget
-from textual.widgets import Input, OptionList
+from textual.widgets import OptionList
 from textual.widgets.option_list import Option
+from textual.worker import WorkerCancelled
 
 from ..core.message import joined, message
 from .app_protocol import App
@@ -51,10 +53,19 @@ class Palette(Modal, CommandPalette):
         return super().dismiss(result)
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key == "enter":  # now, instead of by several messages: the next key may move the cursor, or cancel
+        """Let keys that move in the list, or choose from it, wait until it shows what is searched for."""
+        if event.key != "escape":
+            await self._end_of_search()
+        if event.key == "enter":
             event.stop()
             event.prevent_default()
             self._choose(self.query_one(CommandList).highlighted_option)
+
+    async def _end_of_search(self) -> None:
+        own = [each for each in self.workers if each.node is self]
+        searches = [each for each in own if not (each.is_cancelled or each.is_finished)]
+        with suppress(WorkerCancelled):  # the palette was closed
+            await self.workers.wait_for_complete(searches)
 
     @on(OptionList.OptionSelected)
     def choose_clicked(self, message: OptionList.OptionSelected) -> None:
@@ -67,13 +78,6 @@ class Palette(Modal, CommandPalette):
         if self.on_top and isinstance(option, ListedCommand):
             self.dismiss()
             self.app.call_later(option.hit.command)  # pyright: ignore[reportUnknownMemberType]
-
-    @on(Input.Changed)
-    def ignore_if_closed(self, message: Input.Changed) -> None:
-        """Start no search after the palette was closed."""
-        if not self.on_top:
-            message.stop()
-            message.prevent_default()
 
     def get_widget_at(self, x: int, y: int) -> tuple[Widget, Region]:
         """Return the widget at a place; a click before the screen became smaller is beside the palette."""
@@ -194,4 +198,4 @@ async def run(app: App, command: Command) -> None:
         return
     if command.place != app.active:
         app.action_pane(command.place)
-    app.call_after_refresh(app.run_action, command.action, app.pane)  # by then a new pane is mounted
+    app.do_next(partial(app.run_action, command.action, app.pane))  # by then a new pane is mounted

@@ -132,7 +132,11 @@ class Stage:
             await self.answered()
 
     async def answered(self) -> None:
-        """Wait until a key and its messages have passed through all queues: down to the focus and up, twice."""
+        """Wait until everything typed has had its effect and its messages have passed through all queues, twice."""
+        done: list[None] = []
+        self.app.call_later(self.app.do_last, lambda: done.append(None))
+        while not done and self.app.is_running:
+            await asyncio.sleep(0)
         for _ in range(4):
             shown = (widget for widget in self.app.screen.walk_children(Widget) if widget.region)
             for pump in (self.app, self.app.screen, *shown):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Generic, TypeVar
@@ -21,14 +22,21 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
 
     pacing: Pacing | None = None  # set by a driver that reads replies
     ascii_only: bool = False  # whether everything is sent in ASCII, including what Textual draws
+    last_frame = 0.0  # when it was sent
     _batch: ExitStack | None = None  # while frames are delayed
     _timer: Timer | None = None
 
+    @property
+    def changes_soon(self) -> bool:
+        """Whether the next frame should show what is about to change."""
+        return False
+
     def after_frame(self, sent: str) -> str:
+        self.last_frame = time.monotonic()
         if self.pacing is None:
             return ""
         query = self.pacing.query(len(sent))
-        self._delay_or_paint()
+        self.delay_or_paint()
         return query
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -51,20 +59,21 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
         super().forget_screen()
         if self.pacing is not None:
             self.pacing.reset()
-        self._delay_or_paint()
+        self.delay_or_paint()
 
     def caught_up(self) -> None:
         """Note that the terminal has replied; may be called from any thread."""
-        self.call_later(self._delay_or_paint)
+        self.call_later(self.delay_or_paint)
 
-    def _delay_or_paint(self) -> None:
-        """Delay frames while the terminal is busy; after that, paint the newest state."""
+    def delay_or_paint(self) -> None:
+        """Delay frames while the terminal is busy, or the state changes soon; after that, paint the newest state."""
         wait = 0.0 if self.pacing is None else self.pacing.delay()
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
         if wait > 0:
-            self._timer = self.set_timer(wait, self._delay_or_paint)
+            self._timer = self.set_timer(wait, self.delay_or_paint)
+        if wait > 0 or self.changes_soon:
             if self._batch is None:
                 self._batch = ExitStack()
                 self._batch.enter_context(self.batch_update())

@@ -16,7 +16,7 @@ from ..views.fields.entry import CHARACTERS, Editing, typed
 from ..views.fields.panel import applicable, field_rows, panel_lines
 from ..views.lines import Line
 from .lines import LinesWidget
-from .typing import pasted_line, typed_beyond_ascii, typing
+from .typing import pasted_line, typed_character
 
 
 class ParameterPanel(LinesWidget, can_focus=True):
@@ -35,7 +35,6 @@ class ParameterPanel(LinesWidget, can_focus=True):
         Binding("escape", "cancel", "cancel"),
         Binding("backspace", "erase", "erase"),
         Binding("ctrl+u", "clear", "erase all"),
-        *typing(CHARACTERS),
     ]
 
     cursor = FIELDS[0].name
@@ -146,22 +145,18 @@ class ParameterPanel(LinesWidget, can_focus=True):
         else:
             self.screen.focus_previous()
 
-    def action_type(self, character: str) -> None:
-        """Type into the field with the cursor."""
-        self.type_into(self.cursor, character)
-
     def on_key(self, event: events.Key) -> None:
-        """Type a character that has no key of its own, such as a Chinese one, into a field that has words."""
-        character = typed_beyond_ascii(event)
-        if character and self.field.kind in ("choice", "setting"):
+        """Type a character into the field with the cursor; those beyond ASCII only into a field that has words."""
+        character = typed_character(event, CHARACTERS)
+        if character and (character.isascii() or self.field.kind in ("choice", "setting")):
             event.stop()
-            self.action_type(character)
+            self.type_into(self.cursor, character)
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         line = pasted_line(event)
         if line:
-            self.action_type(line)
+            self.type_into(self.cursor, line)
 
     def on_click(self, event: events.Click) -> None:
         place, field = self.place_of(event), self._field_at(event)

@@ -1,7 +1,4 @@
-"""Bindings for characters that are typed.
-
-Bindings, unlike `on_key`, keep their order with other keys, which bubble up to the app.
-"""
+"""What keys and pastes type."""
 
 from __future__ import annotations
 
@@ -9,17 +6,14 @@ from collections.abc import Iterable
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.keys import key_to_character
 
 from ..views.help.keys import ALT
 
-_NAMES = {
-    ".": "full_stop", "-": "minus", "+": "plus", "_": "underscore", "/": "slash", "(": "left_parenthesis",
-    ")": "right_parenthesis", "*": "asterisk", "^": "circumflex_accent", " ": "space", ",": "comma",
-    "=": "equals_sign", "%": "percent_sign", "~": "tilde",
-}  # fmt: skip
+_NAMES = {".": "full_stop", "-": "minus", "+": "plus"}
 
 
-def typing(characters: Iterable[str], words: str = "type") -> list[BindingType]:
+def typing(characters: Iterable[str], words: str) -> list[BindingType]:
     """Return bindings of the action `type` for these characters."""
     return [Binding(_NAMES.get(c, c), f"type({c!r})", words) for c in characters]
 
@@ -29,11 +23,12 @@ def pasted_line(event: events.Paste) -> str:
     return "".join(filter(str.isprintable, event.text.strip().partition("\n")[0]))
 
 
-def typed_beyond_ascii(event: events.Key) -> str:
-    """Return a typed character that no binding is for, such as √ or 零; empty if the key is not one.
+def typed_character(event: events.Key, ascii: str) -> str:
+    """Return the character that a key types into words: one of `ascii`, or one beyond, such as √ or 零; otherwise "".
 
-    What many terminals send for Alt and a digit is not, though Textual reads it as such.
+    What many terminals send for Alt and a digit is none, though Textual reads it as such.
     """
-    character = event.character or ""
-    beyond = character.isprintable() and not character.isascii() and event.key not in ALT.values()
-    return character if beyond else ""
+    character = event.character or key_to_character(event.key) or ""
+    if character.isascii():
+        return character if character in ascii else ""
+    return character if character.isprintable() and event.key not in ALT.values() else ""

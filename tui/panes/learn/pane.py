@@ -122,7 +122,7 @@ class LearnPane(TwoParts):
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the field of the guess, if there is one and Esc has not left it; otherwise the pane."""
-        if self.text.can_focus and self.in_front is self.page and not self._left:
+        if self.text.is_attached and self.text.can_focus and self.in_front is self.page and not self._left:
             self.text.focus(scroll_visible)
             return self
         return super().focus(scroll_visible)

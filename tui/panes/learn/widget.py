@@ -17,7 +17,7 @@ from ...views.border import Thumb
 from ...views.lines import Line, ends, fitted
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
-from ...widgets.typing import pasted_line, typed_beyond_ascii, typing
+from ...widgets.typing import pasted_line, typed_character
 from .items import ITEMS, SECTIONS, Attempt, Found, count
 from .screen import CURSOR, item_lines
 
@@ -105,7 +105,6 @@ class ItemText(ScrolledLines):
     HEADED = LEADS = True
     DEFAULT_CLASSES = "region"
     BINDINGS: ClassVar[list[BindingType]] = [
-        *typing(CHARACTERS),
         Binding("backspace", "erase", "erase"),
         Binding("ctrl+u", "clear", "erase all"),
         Binding("escape", "cancel", "erase the guess; leave the field"),
@@ -133,12 +132,9 @@ class ItemText(ScrolledLines):
         replaces = ITEMS[self.at].kind == "bug" and text.isdecimal() and character.isdecimal()
         self.typed((("" if replaces else text) + character)[:LONGEST])
 
-    def action_type(self, character: str) -> None:
-        self.type(character)
-
     def on_key(self, event: events.Key) -> None:
-        """Type a character that has no key of its own, such as √ or 零."""
-        character = typed_beyond_ascii(event)
+        """Type a character into the field."""
+        character = typed_character(event, CHARACTERS)
         if self.has_focus and character:
             event.stop()
             self.type(character)

@@ -1,0 +1,124 @@
+"""Takes what is typed and clicked as if it came slowly: each event once the one before has had its effect.
+
+Textual sends a key on to the widget with the focus as soon as it arrives, while bindings run only after the key has
+bubbled back to the app. Of keys that arrive together, those after one that opens a list, moves the focus or shows
+another pane would therefore go to where the focus was. Here they wait, in order.
+
+Every message queue is first in, first out. So a callback that is sent after a key along the same path, from the
+widget to the app, arrives when the key has had its effect. If the focus is elsewhere by then, a callback along its
+path arrives when the new widget, or the new screen, is ready. While more waits, few frames are painted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from inspect import isawaitable
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from textual import events
+from textual.errors import NoWidget
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.widget import Widget
+
+from .paced_app import PacedApp
+
+ReturnType = TypeVar("ReturnType")
+_FRAME = 0.1  # seconds between frames while input waits
+Input: TypeAlias = events.InputEvent | events.Paste
+Place: TypeAlias = tuple[Screen[Any], Widget | None]  # the screen on top, and its widget with the focus
+
+
+class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
+    """An app that takes a key, a paste or a mouse event once the one before has had its effect."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ahead: deque[Input | Callable[[], object]] = deque()  # what waits
+        self._acting = False  # whether something was taken that may not have had its effect
+
+    @property
+    def changes_soon(self) -> bool:
+        return bool(self._ahead) and time.monotonic() - self.last_frame < _FRAME
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, (events.InputEvent, events.Paste)) and not event.is_forwarded:
+            await self.do_last(event)
+        else:
+            await super().on_event(event)
+
+    async def take(self, event: Input) -> None:
+        """Send an event to the widget that it is for."""
+        await super().on_event(event)
+
+    def simulate_key(self, key: str) -> None:
+        """Press a key, as if it was typed before everything that waits."""
+        self.do_next(events.Key(key, None))
+
+    def do_next(self, action: Input | Callable[[], object]) -> None:
+        """Take an event, or call a function, when what was taken last has had its effect."""
+        self._ahead.appendleft(action)
+        self.call_later(self._take_next)
+
+    async def do_last(self, action: Input | Callable[[], object]) -> None:
+        """Take an event, or call a function, when everything that waits has had its effect."""
+        self._ahead.append(action)
+        await self._take_next()
+
+    async def _take_next(self) -> None:
+        """Take what waits, up to the first whose effect has to be awaited."""
+        while self._ahead and not self._acting and self.is_running:
+            action = self._ahead.popleft()
+            self._acting = not isinstance(action, events.MouseMove)
+            if isinstance(action, events.MouseEvent) and self._under(action) is None:
+                self._acting = False  # Textual would remove the focus, without which no key works
+                continue
+            if isinstance(action, events.Event):
+                await self.take(action)
+            elif isawaitable(done := action()):
+                await done
+            if self._acting:
+                self._await_effect(self._receiver(action))
+        self.delay_or_paint()
+
+    def _receiver(self, action: object) -> Widget:
+        """Return the widget to which an event was sent."""
+        under = self._under(action) if isinstance(action, events.MouseEvent) else None
+        return under or self.focused or self.screen
+
+    def _under(self, event: events.MouseEvent) -> Widget | None:
+        """Return the widget under the mouse, if the event is on the screen as it is laid out."""
+        with suppress(NoWidget):
+            return self.mouse_captured or self.get_widget_at(event.x, event.y)[0]
+        return None
+
+    def _await_effect(self, receiver: Widget) -> None:
+        """Go on when everything sent to `receiver` has passed through it, and through its ancestors to the app.
+
+        The app is passed twice, because a widget that takes the focus does so by a message to the app.
+        """
+        self._pass((*receiver.ancestors_with_self, self), partial(self._go_on, (self.screen, self.focused)))
+
+    def _pass(self, pumps: Sequence[MessagePump], then: Callable[[], object]) -> None:
+        """Call `then` after each of `pumps`, one after the other, has handled its messages; skip closed ones."""
+        for at, pump in enumerate(pumps, 1):
+            if pump.call_later(partial(self._pass, pumps[at:], then) if at < len(pumps) else then):
+                return
+
+    async def _go_on(self, before: Place) -> None:
+        """End the effect if the focus is still at `before`; otherwise once the widget with the focus is ready."""
+        receiver = self.focused or self.screen
+        if (self.screen, self.focused) != before:
+            self._await_effect(receiver)
+        elif not receiver.size:  # it has no place yet
+            self.call_after_refresh(self._end_effect)
+        else:
+            await self._end_effect()
+
+    async def _end_effect(self) -> None:
+        self._acting = False
+        await self._take_next()
