@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
-from textual.errors import NoWidget
 from textual.message import Message
 from textual.screen import Screen
 from textual.theme import Theme
@@ -27,7 +26,7 @@ from . import tuning
 from .app_protocol import AppState
 from .compute.engine import Engine, EngineError, Notification
 from .history import History
-from .keymap import APP_BINDINGS, EVERYWHERE, bar_keys
+from .keymap import APP_BINDINGS, EVERYWHERE, QUIT, bar_keys
 from .panes.catalogue import PANES
 from .panes.pane import Pane
 from .settings.declared import Settings, non_default
@@ -37,6 +36,7 @@ from .terminal.themes import DARK, LIGHT
 from .terminal.typeahead import Input, TypeAheadApp
 from .undo import restore, state_of
 from .views.glyphs import UNICODE, Glyphs
+from .views.help.keys import key_word
 from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
@@ -266,6 +266,10 @@ class AttnApp(TypeAheadApp[int]):
         if self.is_headless or not signals.suspend():
             self.say(message("No shell can continue the app, so it was not suspended."))
 
+    def action_help_quit(self) -> None:
+        """Say which key quits; Ctrl+C does not, as many copy with it."""
+        self.say(message("{key} quits.", key=key_word(self.settings.keys.get("quit", QUIT[0]))))
+
     def action_executor(self) -> None:
         """Choose where long work is done."""
         from .choosing import choose_executor
@@ -321,9 +325,7 @@ class AttnApp(TypeAheadApp[int]):
         choose(self, found, take)
 
     async def take(self, event: Input) -> None:
-        """Hide the message at the bottom of the screen on a key, a paste or a click; ignore the mouse elsewhere."""
-        if isinstance(event, events.MouseEvent) and not self._is_over_a_widget(event):
-            return  # Textual would remove the focus, without which no key works
+        """Hide the message at the bottom of the screen on a key, a paste or a click."""
         if isinstance(event, (events.Key, events.Paste, events.MouseDown)):
             self.greeted |= self.greeting and isinstance(event, events.Key) and event.key == "escape"
             self.greeting = False
@@ -336,14 +338,6 @@ class AttnApp(TypeAheadApp[int]):
         if isinstance(event, (events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)):
             self._moused = f"{type(event).__name__} at {event.y}", time.monotonic()
         await super().take(event)
-
-    def _is_over_a_widget(self, event: events.MouseEvent) -> bool:
-        """Return whether a mouse event is on the screen as it is laid out."""
-        try:
-            self.get_widget_at(event.x, event.y)
-        except NoWidget:
-            return False
-        return True
 
     # For panes (see Host)
 

@@ -127,6 +127,41 @@ async def test_letters_on_a_choice_select_it_and_do_nothing_else(
     assert stage.panel.editing is None
 
 
+@pytest.mark.parametrize("end", ["enter", "tab", "shift+tab", "up,down"])
+@played()
+async def test_a_model_is_named_while_it_is_typed_and_sets_the_rest_once_accepted(stage: Stage, end: str) -> None:
+    stage.app.screen.set_focus(stage.panel)
+    stage.panel.cursor = "model"
+    await stage.press(*"deep")
+    await stage.still()
+    assert any("deep_ DeepSeek-V3" in line for line in stage.part(stage.panel))
+    assert stage.asked == SMALL
+    await stage.press(*end.split(","))
+    assert stage.asked == SMALL.with_value("model", "deepseek-v3")
+    assert stage.panel.editing is None
+
+
+@played()
+async def test_escape_leaves_all_as_it_was_before_a_model_was_typed(stage: Stage) -> None:
+    stage.app.screen.set_focus(stage.panel)
+    stage.panel.cursor = "model"
+    await stage.press(*"gpt", "escape")
+    assert stage.asked == SMALL
+    assert stage.panel.editing is None
+    await stage.press(*"gpt2", "escape", "escape", "right")
+    assert stage.asked == replace(SMALL, d_k=SMALL.d_k + 1)
+
+
+@played()
+async def test_a_command_of_the_palette_accepts_the_model_that_is_typed(stage: Stage) -> None:
+    stage.app.screen.set_focus(stage.panel)
+    stage.panel.cursor = "model"
+    await stage.press(*"deep")
+    stage.send("ctrl+p", *"redraw", "enter")
+    await stage.until(lambda: stage.asked.seed == 1, "the command")
+    assert stage.asked == replace(SMALL.with_value("model", "deepseek-v3"), seed=1)
+
+
 @played(settled=True)
 async def test_letters_that_name_no_choice_are_refused_with_the_nearest(stage: Stage) -> None:
     stage.app.screen.set_focus(stage.panel)
@@ -208,10 +243,10 @@ async def test_tab_leaves_a_refused_text_and_the_good_value_stands(stage: Stage)
 
 @played(settled=True)
 async def test_a_model_sets_the_lab_and_says_when_it_was_changed(stage: Stage) -> None:
-    await stage.press("tab", *"gemma-2-")
+    await stage.press("tab", *"gemma-2-", "enter")
     assert stage.asked == replace(SMALL, **MODELS["gemma-2-27b"].parameters, model="gemma-2-27b")
     assert stage.asked.softcap == 50
-    await stage.press("enter", "escape", *"16")
+    await stage.press("escape", *"16")
     await stage.still()
     assert stage.part(stage.panel)[0].strip().removeprefix("model ") == "Gemma 2 27B, changed"
     await stage.press("escape")

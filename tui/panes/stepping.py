@@ -91,7 +91,8 @@ class SteppingPane(Pane):
         self.set_value("d_k", step(self.parameters.d_k))
 
     def set_value(self, name: str, value: Value) -> None:
-        """Replace the value of a parameter, or say why it is not accepted beside the others."""
+        """Replace the value of a parameter, or say why it is not accepted beside the others; accept what is typed."""
+        self.end_typing()
         try:
             changed = self.parameters.with_value(name, value)
         except ParameterError as error:

@@ -70,13 +70,20 @@ class ParameterPanel(LinesWidget, can_focus=True):
         return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing)
 
     def type_into(self, name: str, character: str) -> None:
-        """Type a character into a field; the first one replaces its value. Every character takes effect at once."""
+        """Type a character into a field; the first one replaces its value. It takes effect at once, or on accept."""
         if self.editing is not None and self.editing.field != name:
             self.finish()
         self._try(name, (self.editing.text if self.editing else "") + character)
 
     def finish(self) -> None:
-        """Stop typing; an accepted value stays, a refused one has left what stood before."""
+        """Stop typing; an accepted value stays, or is set now; a refused one has left what stood before."""
+        pending = self.editing.pending if self.editing else None
+        self.drop()
+        if pending is not None:
+            self.ask_for(pending)
+
+    def drop(self) -> None:
+        """Stop typing, and set nothing more."""
         editing, self.editing = self.editing, None
         if editing is not None:
             if editing.objection is not None:
@@ -112,7 +119,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def action_cancel(self) -> None:
         """Restore the value before typing; if nothing is typed, leave the panel."""
         if self.editing is not None:
-            self.finish()
+            self.drop()
             self.ask_for(self._before)
         else:
             self.action_leave()

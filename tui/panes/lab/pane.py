@@ -81,7 +81,7 @@ class LabPane(TwoParts, SteppingPane):
     def follow(self) -> None:
         p = self.parameters
         if p != self.panel.parameters:
-            self.panel.finish()
+            self.panel.drop()
             self.panel.show(p)
         fault = self._fault()
         self._reject(fault)

@@ -21,12 +21,16 @@ CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_
 Say: TypeAlias = Callable[[str], str]
 
 
+_ONCE_ACCEPTED = ("model",)  # a choice that sets many fields: each letter typed would set them all
+
+
 class Editing(NamedTuple):
     """The text being typed into a field, and the error message if it is not accepted."""
 
     field: str
     text: str
     objection: str | None = None
+    pending: Parameters | None = None  # what the text sets once it is accepted, if not at once
 
 
 def typed(before: Parameters, name: str, text: str, say: Say = str) -> tuple[Parameters, Editing]:
@@ -37,9 +41,12 @@ def typed(before: Parameters, name: str, text: str, say: Say = str) -> tuple[Par
     A prefix that was accepted on the way to a refused text leaves no trace: nobody asked for it.
     """
     try:
-        return before.with_value(name, entered(FIELD[name], text, say)), Editing(name, text)
+        found = before.with_value(name, entered(FIELD[name], text, say))
     except ParameterError as error:
         return before, Editing(name, text[: _longest(name)], str(error))
+    if name in _ONCE_ACCEPTED:
+        return before, Editing(name, text, pending=found)
+    return found, Editing(name, text)
 
 
 def entered(field: Field, text: str, say: Say = str) -> Value:

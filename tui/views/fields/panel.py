@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from ....core.against import against_word
 from ....core.field import Field
+from ....core.message import message
 from ....core.model_choice import model_title
 from ....core.parameters import FIELDS, Parameters, choice_word
 from ....core.scales import scale_rule
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
-from ..lines import Line, Role, fitted, shortened, wrapped
+from ..lines import Line, Role, ends, fitted, shortened, wrapped
 from .entry import Editing
 
 NAME = 11  # cells of a field's name
@@ -85,9 +86,11 @@ def panel_lines(
             continue
         text = glyphs.say(value_text(field, parameters))
         role: Role = "text"
+        completed = ""
         if editing is not None and editing.field == field.name:
             text, role = editing.text + "_", "alert" if editing.objection else "accent"
-        lines.append(field_line(field, text, role, field.name == focus, width, glyphs))
+            completed = glyphs.say(value_text(field, editing.pending)) if editing.pending else ""
+        lines.append(field_line(field, text, role, field.name == focus, width, glyphs, completed))
     notes = _notes(width, glyphs, focus, editing)
     room = max(height - len(lines), 0)
     lines += [()] * (room - len(notes))
@@ -95,12 +98,19 @@ def panel_lines(
     return [fitted(line, width) for line in lines[:height]]
 
 
-def field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
+def field_line(
+    field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs, completed: str = ""
+) -> Line:
     """Return the name at the left and the value at the right; a long value uses all the space its name leaves.
+
+    What the text is short for, `completed`, follows it if there is space.
 
     Arrows mark the focus without colours: two with spaces, or two, if there is space.
     """
     label = glyphs.say(field.label)
+    if completed and cells(text) + 1 + cells(completed) < width:
+        label = label if cells(label) + cells(text) + 1 + cells(completed) < width else ""
+        return ends(((label, "accent"),), ((text, role), (f" {completed}", "dim")), width)
     if cells(label) + cells(text) >= width and field.name == "model":
         label, text = "", text if cells(text) < width else text.replace(glyphs.say(", changed"), " *")
     named, valued = cells(label), cells(text)
@@ -122,5 +132,9 @@ def _notes(width: int, glyphs: Glyphs, focus: str | None, editing: Editing | Non
     """Return the error message for the text being typed, or the help of the field with the cursor."""
     if editing is not None and editing.objection:
         return wrapped(glyphs.say(editing.objection), width, "alert")
+    if editing is not None and editing.pending is not None:
+        title = glyphs.say(model_title(editing.pending) or message("no model"))
+        said = message("Enter, Tab or an arrow chooses {title}; Esc cancels.", title=title)
+        return wrapped(glyphs.say(said), width, "dim")
     named = next((field for field in FIELDS if field.name == focus), None)
     return wrapped(glyphs.say(named.help), width, "dim") if named else ()
