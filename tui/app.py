@@ -228,7 +228,7 @@ class AttnApp(TypeAheadApp[int]):
 
     def _note_typing(self) -> None:
         """Commit what is being typed, and note it; the guess of a question is kept as it is."""
-        self.pane.end_typing()
+        self.pane.leave_field()
         self.history = self.history.noted(state_of(self), "typing", time.monotonic())
 
     def action_help(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.undo import state_of
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
@@ -84,6 +85,7 @@ BURSTS = [
     ("Heads", "e-of-mine⏎ ⎋"),
     ("Train", "⌃redraw⏎ ⌃softmax⏎→5"),
     ("Learn", "sqrt(64)⏎"),
+    ("Learn", "↓12⎋⎋⌫5"),
     ("Lab", "⇥⇥ zzé√ab ⎋ 7⇥3⇥2⎋"),
     ("Softmax", "12⏎ →→ ⌃rules⏎ /yarn⏎"),
     ("Sweep", "⌃heads⏎ ⇥⇥8 <<"),
@@ -192,6 +194,17 @@ async def test_enter_in_the_palette_waits_for_a_search_that_takes_long(stage: St
     await stage.answered()
     assert stage.asked.d_k == SMALL.d_k + 1
     assert not stage.app.screen.query(CommandList)
+
+
+@pytest.mark.parametrize(("settings", "says"), [(None, "q quits."), (Settings(keys={"quit": "Z"}), "Z quits.")])
+def test_ctrl_c_names_the_key_that_quits(settings: Settings | None, says: str) -> None:
+    async def script(stage: Stage) -> None:
+        await stage.press("ctrl+c")
+        await stage.still()
+        assert says in stage.lines[-2] + stage.lines[-1]
+        assert "ctrl+q" not in stage.text
+
+    play(script, settings=settings)
 
 
 @played(settled=True)

@@ -165,8 +165,20 @@ class Pane(Container, can_focus=True):
             if line:
                 self.action_type(line)
 
+    @property
+    def refusal(self) -> str | None:
+        """Why the text that is being typed is refused."""
+        return None
+
     def end_typing(self) -> None:
         """Commit what is being typed; a refused text is dropped."""
+
+    def leave_field(self) -> None:
+        """Commit what is being typed; if it is refused, what stood before stays, and the reason is shown."""
+        refusal = self.refusal
+        self.end_typing()
+        if refusal:
+            self.host.say(message("{reason}.", reason=refusal))
 
     @property
     def undo_state(self) -> object:

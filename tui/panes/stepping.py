@@ -92,7 +92,7 @@ class SteppingPane(Pane):
 
     def set_value(self, name: str, value: Value) -> None:
         """Replace the value of a parameter, or say why it is not accepted beside the others; accept what is typed."""
-        self.end_typing()
+        self.leave_field()
         try:
             changed = self.parameters.with_value(name, value)
         except ParameterError as error:
@@ -138,6 +138,10 @@ class TypingPane(SteppingPane):
         """Whether the typed text is not accepted."""
         return self.editing is not None and bool(self.editing.objection)
 
+    @property
+    def refusal(self) -> str | None:
+        return self.editing.objection if self.editing else None
+
     def end_typing(self) -> None:
         editing, self.editing = self.editing, None
         if editing is not None:
@@ -169,8 +173,8 @@ class TypingPane(SteppingPane):
             self._type(self.editing.text[:-1])
         elif end == "cancel":
             self.set_parameters(self._before)
-        elif not self.editing.objection:
-            self.end_typing()
+        else:
+            self.leave_field()
 
     def _type(self, text: str) -> None:
         """Apply the text typed so far, or show why it is not accepted."""

@@ -117,14 +117,17 @@ class HeadsPane(TwoParts):
         self._show()
 
     def action_move(self, step: int) -> None:
+        self.leave_field()
         self.shape.move(step)
         self._show()
 
     def action_step(self, direction: Literal[-1, 1]) -> None:
+        self.leave_field()
         self.shape.step(direction)
         self._show()
 
     def action_fine(self, direction: Literal[-1, 1]) -> None:
+        self.leave_field()
         self.shape.step(direction, fine=True)
         self._show()
 
@@ -153,6 +156,10 @@ class HeadsPane(TwoParts):
     @property
     def is_typing(self) -> bool:
         return self.shape.text is not None
+
+    @property
+    def refusal(self) -> str | None:
+        return self.shape.refusal
 
     def end_typing(self) -> None:
         self.shape.finish()
@@ -196,8 +203,7 @@ class HeadsPane(TwoParts):
     def action_to_lab(self) -> None:
         """Accept the typed value, choose from the list of the field with the cursor, or open the Lab."""
         if self.is_typing:
-            if not self.shape.refusal:
-                self.end_typing()
+            self.leave_field()
             return
         if self.shape.field.kind == "choice":
             choose_in(self.host, self.shape, self._show)

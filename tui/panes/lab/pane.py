@@ -226,6 +226,10 @@ class LabPane(TwoParts, SteppingPane):
     def is_typing(self) -> bool:
         return self.panel.editing is not None
 
+    @property
+    def refusal(self) -> str | None:
+        return self.panel.editing.objection if self.panel.editing else None
+
     def end_typing(self) -> None:
         self.panel.finish()
 

@@ -276,6 +276,7 @@ class RulesPane(TypingPane):
     # Actions
 
     def action_move(self, step: int) -> None:
+        self.leave_field()
         if self.view in ("mechanisms", "weightings"):
             (self.mechanisms if self.view == "mechanisms" else self.weightings).scroll_by(step)
             return

@@ -164,6 +164,7 @@ class SoftmaxPane(SteppingPane):
 
     def action_move(self, step: int) -> None:
         """Accept the typed text, and select another score."""
+        self.leave_field()
         at = min(max(self.editing.at + step, 0), len(self.example.scores) - 1)
         self._touched = _SCORE
         self.editing = Editing(at)
@@ -194,8 +195,8 @@ class SoftmaxPane(SteppingPane):
         """Start to edit the score, or accept the typed text if it is a score."""
         if self.editing.draft is None:
             self._try(Draft.of(_SCORE.format(self._score)))
-        elif not self.editing.objection:
-            self._finish()
+        else:
+            self.leave_field()
 
     def action_cancel(self) -> None:
         if self.editing.draft is not None:
@@ -203,14 +204,17 @@ class SoftmaxPane(SteppingPane):
             self._finish()
 
     def action_add(self) -> None:
+        self.leave_field()
         at = self.editing.at + 1
         self._change(lambda: self.example.with_one_more(at), at)
 
     def action_remove(self) -> None:
+        self.leave_field()
         at = self.editing.at
         self._change(lambda: self.example.without(at), min(at, len(self.example.scores) - 2))
 
     def _step(self, direction: Literal[-1, 1], fine: bool = False) -> None:
+        self.leave_field()
         self._touched = _SCORE
         self._take(self.example.with_score(self.editing.at, step_score(self._score, direction, fine)))
 
@@ -245,6 +249,10 @@ class SoftmaxPane(SteppingPane):
     def is_typing(self) -> bool:
         return self.editing.draft is not None
 
+    @property
+    def refusal(self) -> str | None:
+        return self.editing.objection if self.is_typing else None
+
     def end_typing(self) -> None:
         if self.is_typing:
             self._finish()
@@ -263,6 +271,7 @@ class SoftmaxPane(SteppingPane):
 
     def action_change(self, name: str, direction: Literal[-1, 1], step: float | None = None) -> None:
         """Step the temperature or the shift."""
+        self.leave_field()
         self._touched = EXAMPLE_FIELD[name]
         self._take(self.example.stepped(name, direction, step))
 
@@ -276,7 +285,6 @@ class SoftmaxPane(SteppingPane):
 
     def set_value(self, name: str, value: Value) -> None:
         self._touched = FIELD[name]
-        self.editing = Editing(self.editing.at)
         super().set_value(name, value)
 
     def action_read(self, lines: int) -> None:

@@ -206,10 +206,12 @@ class TrainPane(TwoParts):
         self._show()
 
     def action_move(self, step: int) -> None:
+        self.leave_field()
         self.settings.move(step)
         self._show()
 
     def action_step(self, direction: Literal[-1, 1]) -> None:
+        self.leave_field()
         self.settings.step(direction)
         self._show()
 
@@ -242,13 +244,17 @@ class TrainPane(TwoParts):
             self.settings.erase()
         elif end == "cancel":
             self.settings.cancel()
-        elif not self.settings.refusal:
-            self.settings.finish()
+        else:
+            self.leave_field()
         self._show()
 
     @property
     def is_typing(self) -> bool:
         return self.settings.text is not None
+
+    @property
+    def refusal(self) -> str | None:
+        return self.settings.refusal
 
     def end_typing(self) -> None:
         self.settings.finish()
