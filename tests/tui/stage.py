@@ -133,9 +133,9 @@ class Stage:
 
     async def answered(self) -> None:
         """Wait until everything typed has had its effect and its messages have passed through all queues, twice."""
-        done: list[None] = []
-        self.app.call_later(self.app.do_last, lambda: done.append(None))
-        while not done and self.app.is_running:
+        done = asyncio.Event()
+        self.app.call_later(self.app.do_last, done.set)
+        while self.app.is_running and not done.is_set():
             await asyncio.sleep(0)
         for _ in range(4):
             shown = (widget for widget in self.app.screen.walk_children(Widget) if widget.region)
@@ -147,10 +147,8 @@ class Stage:
     def send(self, *keys: str) -> None:
         """Press keys without waiting for the app."""
         for key in keys:
-            named = len(key) > 1 or key.isalnum()
-            self.app.post_message(
-                events.Key(key if named else _character_to_key(key), key if len(key) == 1 else None)
-            )
+            name = key if len(key) > 1 or key.isalnum() else _character_to_key(key)
+            self.app.post_message(events.Key(name, key if len(key) == 1 else None))
 
     async def resize(self, width: int, height: int) -> None:
         """Resize the terminal. `Pilot.resize_terminal` would wait for an idle processor, up to a second."""

@@ -98,7 +98,7 @@ async def test_a_score_is_typed_in_place_and_every_keystroke_counts(stage: Stage
 async def test_text_that_is_not_a_score_is_explained_and_nothing_is_lost(stage: Stage) -> None:
     pane = await opened(stage)
     before = pane.worked
-    await stage.press("-", "-", "enter")
+    await stage.press("-", "-")
     assert "from -1000 to 1000" in top(stage)
     assert pane.example.scores == START
     assert pane.worked is before
