@@ -65,7 +65,7 @@ class Palette(Modal, CommandPalette):
         own = [each for each in self.workers if each.node is self]
         searches = [each for each in own if not (each.is_cancelled or each.is_finished)]
         with suppress(WorkerCancelled):  # the palette was closed
-            await self.workers.wait_for_complete(searches)
+            await self.workers.wait_for_complete(searches)  # pyright: ignore[reportUnknownMemberType]
 
     @on(OptionList.OptionSelected)
     def choose_clicked(self, message: OptionList.OptionSelected) -> None:

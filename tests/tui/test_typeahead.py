@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from attn_tui.tui.panes.catalogue import PANES
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.slow
 def no_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Make the engine answer nothing: results come later than keys that arrive together."""
     monkeypatch.chdir(tmp_path)  # exports are written here
-    monkeypatch.setattr(LocalEngine, "send", lambda *_: None)
+    monkeypatch.setattr(LocalEngine, "send", Mock())
     monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.0)
 
 
@@ -245,7 +246,15 @@ async def test_a_click_on_a_key_of_the_bottom_bar_comes_before_keys_typed_after_
     assert stage.asked.d_k == SMALL.d_k + 1
 
 
-@pytest.mark.parametrize("closing", [lambda stage: stage.app.pop_screen(), lambda stage: stage.app.screen.dismiss()])
+def pop(stage: Stage) -> None:
+    stage.app.pop_screen()
+
+
+def dismiss(stage: Stage) -> None:
+    stage.app.screen.dismiss()
+
+
+@pytest.mark.parametrize("closing", [pop, dismiss])
 @played(settled=True)
 async def test_keys_go_on_if_something_else_closes_the_screen_they_were_for(
     stage: Stage, closing: Callable[[Stage], object]

@@ -152,7 +152,8 @@ class TerminalDriver(LinuxDriver):
     def _wait_for_app(self) -> None:
         """Wait until the app has taken what was sent, or the driver stops; otherwise its queue could grow forever."""
         taken = Event()
-        waiting = self._app.call_later(self._app.do_last, taken.set)
+        app: Any = self._app
+        waiting = app.call_later(app.do_last, taken.set)
         while waiting and not taken.wait(_CHECK):
             waiting = not select.select([self._stop_reader], [], [], 0)[0]
 

@@ -77,7 +77,7 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
             if isinstance(action, events.MouseEvent) and self._under(action) is None:
                 self._acting = False  # Textual would remove the focus, without which no key works
                 continue
-            if isinstance(action, events.Event):
+            if isinstance(action, (events.InputEvent, events.Paste)):
                 await self.take(action)
             elif isawaitable(done := action()):
                 await done
