@@ -3,6 +3,7 @@
 import ast
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -63,14 +64,20 @@ MEASURING = (
 )
 
 
+@cache
+def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Return the import statements of a file, also those inside functions."""
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(module: str) -> set[str]:
     """Return the full names of what a module imports, also inside functions; our own start with core or tui."""
     names: set[str] = set()
     package = module.split(".")[:-1]
-    for node in ast.walk(ast.parse(SOURCES[module].read_text())):
+    for node in imports(SOURCES[module]):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package[: len(package) - node.level + 1] if node.level else []
             names |= {".".join([*base, *filter(None, [node.module]), alias.name]) for alias in node.names}
     return names
@@ -162,7 +169,7 @@ def test_imports_of_our_own_are_relative() -> None:
     for module, path in SOURCES.items():
         if below(module, "tui.cli.root"):  # installed as `attn_tui` itself
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in imports(path):
             absolute = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 absolute = [node.module or ""]
@@ -178,9 +185,8 @@ def test_no_module_is_longer_than_400_lines_and_no_folder_of_core_holds_more_tha
 
 def test_no_test_file_imports_another() -> None:
     for path in (ROOT / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for node in imports(path):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
             assert not [name for name in names if name.split(".")[-1].startswith("test_")], path
         assert len(path.read_text().splitlines()) <= 400, path
 

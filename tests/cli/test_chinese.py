@@ -65,7 +65,7 @@ def test_a_table_in_ascii_is_english(words: tuple[str, ...], capsys: Captured) -
     assert found.isascii()
 
 
-@pytest.mark.parametrize("words", TABLES, ids=" ".join)
+@pytest.mark.parametrize("words", [words for words in TABLES if words != ("learn",)], ids=" ".join)  # of all: minutes
 def test_other_formats_are_english_byte_for_byte(words: tuple[str, ...], capsys: Captured) -> None:
     for format in ("json", "csv", "markdown", "python"):
         english = out_of((*words, "--format", format), capsys)

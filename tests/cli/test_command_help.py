@@ -94,15 +94,19 @@ def test_help_lists_the_settings_and_their_file(capsys: Captured, own_config: Pa
 def test_columns_of_any_value_give_lines_that_can_be_read(
     columns: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    for words in (["report", "--help"], ["cost", "--help"], ["cost"], ["softmax"]):
-        assert max(map(cell_len, printed(words, capsys).splitlines())) <= 100
+    with monkeypatch.context() as patch:  # pytest -v writes lines as long as COLUMNS says
+        patch.setenv("COLUMNS", columns)
+        commands = ["report", "--help"], ["cost", "--help"], ["cost"], ["softmax"]
+        lines = "".join(printed(words, capsys) for words in commands).splitlines()
+    assert max(map(cell_len, lines)) <= 100
 
 
 @pytest.mark.usefixtures("short_rule_grids")
 def test_columns_beyond_every_screen_take_no_memory(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "99999999999")
-    assert "1/√d_k" in printed(["rules", *SMALL], capsys)
+    with monkeypatch.context() as patch:
+        patch.setenv("COLUMNS", "99999999999")
+        text = printed(["rules", *SMALL], capsys)
+    assert "1/√d_k" in text
 
 
 def test_version(capsys: Captured) -> None:
