@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.tui.cli.main import main
-from cli_runner import Captured, attn
+from cli_runner import Captured
 
 
 def extreme_file(folder: Path, sizes: tuple[float, ...] = (1.0,), **metadata: Any) -> str:
@@ -22,11 +22,12 @@ def extreme_file(folder: Path, sizes: tuple[float, ...] = (1.0,), **metadata: An
 @pytest.mark.parametrize("words", [(), ("--format", "json"), ("--layer", "0", "--head", "0"), ("--format", "csv")])
 @pytest.mark.parametrize("metadata", [{"scale": 1e308}, {"scale": 5e-324}, {"scale": 1.0, "softcap": 5e-324}])
 def test_an_extreme_scale_or_soft_cap_takes_one_line(
-    tmp_path: Path, metadata: dict[str, Any], words: tuple[str, ...]
+    tmp_path: Path, metadata: dict[str, Any], words: tuple[str, ...], capsys: Captured
 ) -> None:
-    result = attn("inspect", extreme_file(tmp_path, **metadata), *words, env={"PYTHONWARNINGS": "error"})
-    assert (result.returncode, result.stdout) == (2, b"")
-    *notes, line = result.stderr.decode().splitlines()
+    assert main(["inspect", extreme_file(tmp_path, **metadata), *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    *notes, line = err.splitlines()
     assert re.search(
         r"extreme\.npz: layer 0, head 0: logits (over|under)flow float64: the (scale|soft-cap) must", line
     )

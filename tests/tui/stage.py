@@ -139,10 +139,11 @@ class Stage:
             await asyncio.sleep(0)
         for _ in range(4):
             shown = (widget for widget in self.app.screen.walk_children(Widget) if widget.region)
-            for pump in (self.app, self.app.screen, *shown):
-                through = asyncio.Event()
-                if pump.call_later(through.set):
-                    await asyncio.wait_for(through.wait(), FOREVER)
+            async with asyncio.timeout(FOREVER):
+                for pump in (self.app, self.app.screen, *shown):
+                    through = asyncio.Event()
+                    if pump.post_message(events.Callback(through.set)):  # `call_later` would inspect it each time
+                        await through.wait()
 
     def send(self, *keys: str) -> None:
         """Press keys without waiting for the app."""

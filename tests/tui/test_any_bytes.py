@@ -25,7 +25,7 @@ from textual.geometry import Size
 
 pytestmark = pytest.mark.slow
 
-STRINGS = 3_000
+STRINGS = 1_500
 BATCH = 50  # strings between checks
 MOST_MEMORY = 150e6  # bytes that all strings together may add
 
@@ -150,10 +150,10 @@ def test_what_the_app_has_not_taken_stays_in_the_terminal() -> None:
         with terminal(stage, blocking=False) as send:
             for _ in range(FULL):
                 try:
-                    sent += send(b"~" * 1024)
+                    sent += send(CHECK * 200)
                 except BlockingIOError:
                     await asyncio.sleep(0.005)
-            assert sent < FULL * 1024
+            assert sent < FULL * 200 * len(CHECK)
             app.busy = False
             await stage.until(lambda: app.message_queue_size == 0, "end")
         await stage.answered()
@@ -180,7 +180,7 @@ def test_text_that_is_typed_without_end_is_bounded_and_explained() -> None:
         for pane, keys in ((LabPane, ()), (LabPane, ("tab", "tab")), (SoftmaxPane, ())):
             await stage.opened(pane)
             await stage.press("escape", *keys)
-            stage.send(*"9" * 300)
+            stage.send(*"9" * 60)
             await stage.still()
             assert "9" * 50 not in stage.text
             assert "at most 40 characters" in " ".join(stage.text.split())
@@ -210,12 +210,12 @@ def test_a_path_that_is_typed_without_end_is_bounded_and_explained() -> None:
     play(script)
 
 
-@pytest.mark.parametrize("sequence", KILLERS)
-def test_a_key_after_a_sequence_that_nothing_understands_has_its_effect(sequence: bytes) -> None:
+def test_a_key_after_a_sequence_that_nothing_understands_has_its_effect() -> None:
     with opened() as session:
-        session.send(sequence + RIGHT)
-        session.shows(65)
-        session.send(sequence)
-        session.send(RIGHT)
-        session.shows(66)
+        for number, sequence in enumerate(KILLERS):
+            session.send(sequence + RIGHT)
+            session.shows(65 + 2 * number)
+            session.send(sequence)
+            session.send(RIGHT)
+            session.shows(66 + 2 * number)
         session.quit()
