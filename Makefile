@@ -3,9 +3,6 @@
 PYTHON ?= python3
 ARGS =
 
-# Tests start the program hundreds of times: keep its bytecode, even where the environment says not to.
-export PYTHONDONTWRITEBYTECODE =
-
 BIN = .venv/bin
 PIP = -m pip install --disable-pip-version-check -qq
 TORCH = torch==2.13.0+cpu

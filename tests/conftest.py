@@ -19,10 +19,11 @@ def own_config(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
     for name in os.environ:
         if name.startswith("ATTN_TUI_"):
             monkeypatch.delenv(name)
-    folder = tmp_path_factory.mktemp("config")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-    return folder
+    home = tmp_path_factory.mktemp("home")
+    for name in ("config", "state"):
+        (home / name).mkdir()
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(home / name))
+    return home / "config"
 
 
 @pytest.fixture

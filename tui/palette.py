@@ -111,6 +111,7 @@ class Actions(Provider):
     """Offers the pane's commands, then those of the app; a search finds everything that has a name."""
 
     async def startup(self) -> None:
+        self._offered: list[Offer] = []
         self._claims: asyncio.Future[Sequence[Claim]] = asyncio.get_running_loop().create_future()
         self._attn.engine.ask(ListClaims(), self._receive)
 
@@ -126,13 +127,9 @@ class Actions(Provider):
             yield DiscoveryHit(say(offer.row.name), offer.do, help=say(offer.row.help))
 
     async def search(self, query: str) -> Hits:
-        found = self._commands()
-        if not isinstance(self.screen, ModalScreen):
-            found += offers(self._attn, await self._known_claims())
+        found = self._offered or await self._all()
         matcher = self.matcher(query)
         glyphs = self._attn.glyphs
-        if glyphs.language != "en":
-            found = [replace(offer, row=in_both(offer.row, glyphs.say)) for offer in found]
         rows = matching([offer.row for offer in found], query)
         if not rows:
             for hit in _nothing(glyphs):
@@ -140,6 +137,18 @@ class Actions(Provider):
         for rank, offer in enumerate(in_order(found, rows)):
             name, help = glyphs.say(offer.row.name), glyphs.say(offer.row.help)
             yield Hit(1 / (1 + rank), matcher.highlight(name), offer.do, text=name, help=help)
+
+    async def _all(self) -> list[Offer]:
+        """Return everything that a search may find, and keep it for the next key once the claims are known."""
+        found = self._commands()
+        if not isinstance(self.screen, ModalScreen):
+            found += offers(self._attn, await self._known_claims())
+        glyphs = self._attn.glyphs
+        if glyphs.language != "en":
+            found = [replace(offer, row=in_both(offer.row, glyphs.say)) for offer in found]
+        if self._claims.done():
+            self._offered = found
+        return found
 
     async def _known_claims(self) -> Sequence[Claim]:
         """Return the claims, as soon as the engine has sent them; none if it takes long."""

@@ -57,14 +57,16 @@ def test_ascii_prints_ascii_only(command: list[str], kind: str, capsys: Captured
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "env",
+    ("words", "env"),
     [
-        *({"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX"}),
-        *({"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"}),
+        *((words, {"LANG": "C"}) for words in (["inspect", SAMPLE], ["--help"], ["report", "--help"])),
+        *((["report", *SMALL], {name: value}) for name, value in (
+            ("LANG", "C"), ("LC_ALL", "C"), ("LC_ALL", "POSIX"),
+            ("PYTHONIOENCODING", "latin-1"), ("PYTHONIOENCODING", "ascii"),
+        )),
     ],
     ids=str,
-)
-@pytest.mark.parametrize("words", [["report", *SMALL], ["inspect", SAMPLE], ["--help"], ["report", "--help"]])
+)  # fmt: skip
 def test_a_locale_without_unicode_gets_ascii(words: list[str], env: dict[str, str]) -> None:
     result = attn(*words, env=env)
     assert (result.returncode, result.stderr) == (0, b"")

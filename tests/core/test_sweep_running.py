@@ -61,7 +61,7 @@ def drain(p: Parameters, d_ks: Sequence[int]) -> None:
 def test_memory_does_not_grow_with_the_number_of_points(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
     if not whole:
         cut_small(monkeypatch)
-    few, many = (peak_memory(lambda most=most: drain(SMALL, range(1, most))) for most in (81, 161))
+    few, many = (peak_memory(lambda most=most: drain(SMALL, range(1, most))) for most in (41, 121))
     assert many <= 1.5 * few  # both are more points than caches hold
 
 

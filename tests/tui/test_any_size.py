@@ -22,7 +22,11 @@ from textual.command import CommandList
 
 pytestmark = pytest.mark.slow
 
-SIZES = [*product(range(1, 21), range(1, 13)), (120, 11), (200, 1), (39, 12), (40, 11), (40, 12)]
+# Every width and every height that is very small, each with some of the other.
+SIZES = [
+    *product(range(1, 21), (1, 2, 5, 12)), *product((1, 3, 20), range(1, 13)),
+    *((120, 11), (200, 1), (39, 12), (40, 11), (40, 12)),
+]  # fmt: skip
 MOST_MEMORY = 100e6  # bytes that all sizes together may add
 
 # What may be open: the keys that open it in the Lab, and how many screens there are then.

@@ -41,16 +41,21 @@ async def discovered(screen: Screen[Any]) -> dict[str, str]:
     return {str(hit.display): hit.help or "" for hit in hits if isinstance(hit, DiscoveryHit)}
 
 
-async def found(stage: Stage, words: str) -> list[tuple[str, str]]:
-    """Return what a search finds, the best first: titles and their second lines."""
+async def opened(stage: Stage) -> Actions:
+    """Return what the palette searches once it is open."""
     actions = Actions(stage.app.screen)
     await actions.startup()
+    return actions
+
+
+async def found(actions: Actions, words: str) -> list[tuple[str, str]]:
+    """Return what a search finds, the best first: titles and their second lines."""
     hits = [hit async for hit in actions.search(words)]
     return [(hit.text or "", hit.help or "") for hit in sorted(hits, reverse=True)]
 
 
-async def titles(stage: Stage, words: str) -> list[str]:
-    return [title for title, _ in await found(stage, words)]
+async def titles(actions: Actions, words: str) -> list[str]:
+    return [title for title, _ in await found(actions, words)]
 
 
 async def choose(stage: Stage, words: str) -> None:
@@ -75,38 +80,40 @@ def no_claims_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @played()
 async def test_a_search_finds_the_commands_of_every_pane(stage: Stage) -> None:
+    actions = await opened(stage)
     for command in NAMED:
         elsewhere = command.place not in ("Lab", EVERYWHERE)
         title = f"{command.place}: {command.words}" if elsewhere else command.words
-        assert title in await titles(stage, command.words), command
+        assert title in await titles(actions, command.words), command
 
 
 @played()
 async def test_everything_is_found_by_its_name(stage: Stage) -> None:
+    actions = await opened(stage)
     for pane in PANES:
-        assert f"{pane} pane" in (await titles(stage, pane))[:3]
+        assert f"{pane} pane" in (await titles(actions, pane))[:3]
     for field in FIELDS:
         for name in (field.label, field.name):
-            assert f"set {field.label}" in await titles(stage, name), name
+            assert f"set {field.label}" in await titles(actions, name), name
         for value in field.choices:
-            assert any(title.startswith(f"{field.label} ") for title in (await titles(stage, value))[:6]), value
+            assert any(title.startswith(f"{field.label} ") for title in (await titles(actions, value))[:6]), value
     for rule in SCALE_RULES.values():
-        assert f"scale {rule.name}" in (await titles(stage, rule.formula)), rule
+        assert f"scale {rule.name}" in (await titles(actions, rule.formula)), rule
     for pane, fields in (("Heads", SHAPE_FIELDS), ("Train", RACE_FIELDS)):
         for field in fields:
             for name in (field.label, field.name):
-                assert f"{pane}: set {field.label}" in await titles(stage, name), name
+                assert f"{pane}: set {field.label}" in await titles(actions, name), name
     for statistic in STATISTICS:
         for name in (statistic.label, statistic.name):
-            assert f"statistic {statistic.label}" in (await titles(stage, name))[:6], name
+            assert f"statistic {statistic.label}" in (await titles(actions, name))[:6], name
     for preset in PRESETS.values():
         for name in (preset.model, preset.name):
-            assert f"cost of {preset.model}" in await titles(stage, name), name
+            assert f"cost of {preset.model}" in await titles(actions, name), name
     for model in MODELS.values():
-        assert f"model {model.title}" in (await titles(stage, model.name))[:3], model.name
+        assert f"model {model.title}" in (await titles(actions, model.name))[:3], model.name
     for claim in CLAIMS:
-        assert f"claim: {claim.statement}" in await titles(stage, claim.id), claim.id
-        assert f"claim: {claim.statement}" in await titles(stage, " ".join(claim.statement.split()[:9]))
+        assert f"claim: {claim.statement}" in await titles(actions, claim.id), claim.id
+        assert f"claim: {claim.statement}" in await titles(actions, " ".join(claim.statement.split()[:9]))
 
 
 @pytest.mark.parametrize(
@@ -149,19 +156,32 @@ async def test_everything_is_found_by_its_name(stage: Stage) -> None:
 )
 @played()
 async def test_words_of_the_field_find_what_they_mean(stage: Stage, words: str, first: str | None) -> None:
-    assert (await titles(stage, words))[:1] == ([first] if first else [])
+    assert (await titles(await opened(stage), words))[:1] == ([first] if first else [])
+
+
+@played()
+async def test_claims_are_found_once_they_are_known(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.01)
+    stage.engine.hold = True
+    actions = await opened(stage)
+    claim = f"claim: {CLAIMS[3].statement}"
+    assert claim not in await titles(actions, CLAIMS[3].id)
+    stage.engine.let_go()
+    await stage.at_rest()
+    assert claim in await titles(actions, CLAIMS[3].id)
 
 
 @played()
 async def test_the_second_line_says_what_a_choice_does_and_never_an_internal_name(stage: Stage) -> None:
+    actions = await opened(stage)
     internal = {command.name for command in NAMED}
     for words in ("e", "scale", "entropy", "llama", "variance"):
-        for title, help in await found(stage, words):
+        for title, help in await found(actions, words):
             assert help, title
             assert not internal & set(help.split()), (title, help)
             assert help[0].isupper() or " in " in help, (title, help)
-    assert dict(await found(stage, "bfloat16"))["format bfloat16"].startswith("Set the format to bfloat16")
-    assert dict(await found(stage, "redraw"))["redraw with a new seed"] == "r in Lab"
+    assert dict(await found(actions, "bfloat16"))["format bfloat16"].startswith("Set the format to bfloat16")
+    assert dict(await found(actions, "redraw"))["redraw with a new seed"] == "r in Lab"
 
 
 @pytest.mark.parametrize("pane", PANES)
@@ -186,7 +206,7 @@ async def test_over_a_form_only_commands_for_the_whole_app_are_offered(stage: St
     assert len(offered) == 2
     assert "quit" in offered
     assert any("theme" in title for title in offered)
-    assert await titles(stage, "entropy") == []
+    assert await titles(await opened(stage), "entropy") == []
 
 
 def test_keys_from_the_settings_are_shown() -> None:

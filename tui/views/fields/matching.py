@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 from .choices import Choice
@@ -53,6 +54,7 @@ def squeezed(text: str) -> str:
     return _spaced(text).replace(" ", "")
 
 
+@lru_cache(4096)  # each key that is typed compares the same texts
 def _spaced(text: str) -> str:
     """Return a text in lower case, with a space where words are separated."""
     return _SEPARATORS.sub(" ", text.casefold().replace("√", "sqrt"))
