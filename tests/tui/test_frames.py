@@ -106,7 +106,7 @@ CHANGES: dict[str, Callable[[Scene], object]] = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=3), max_size=6))
 def test_whatever_changes_the_terminal_is_as_after_a_full_repaint(rounds: list[list[str]]) -> None:
     async def run() -> None:
@@ -148,7 +148,7 @@ KEYS = ("right", "up", "down", "s", "c", "x", "v", "t", "?", "escape", ">", "<",
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (50, 14)])
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(keys=st.lists(st.sampled_from(KEYS), min_size=4, max_size=12))
 @played(kind=ShownApp)
 async def test_whatever_is_typed_the_terminal_is_as_after_a_full_repaint(

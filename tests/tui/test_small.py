@@ -73,12 +73,14 @@ async def test_every_pane_is_whole_with_its_keys_in_all_its_views(
     stage: Stage, size: tuple[int, int], name: str
 ) -> None:
     await opened(stage, name)
-    for _ in range(6):
-        await stage.still()
+    views: list[str] = []
+    while stage.text not in views:
+        views.append(stage.text)
         assert_whole(stage, size)
         assert f" {name} " in stage.lines[0]
         assert "? help" in stage.lines[-1]
         await stage.press("escape", "v")  # Esc leaves a field, into which v would be typed
+        await stage.at_rest()
     for key in ("?", "K"):
         await stage.press(key)
         await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
@@ -95,7 +97,7 @@ async def test_resizing_keeps_every_pane_whole_and_its_focus(stage: Stage, name:
         await stage.press(*keys)
         focused = stage.app.focused
         assert focused is not None
-        for size in (*SIZES[::2], (20, 5), *reversed(SIZES)):
+        for size in ((20, 5), *reversed(SIZES)):
             await stage.resize(*size)
             await stage.still()
             if size >= LEAST:
