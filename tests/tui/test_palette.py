@@ -22,6 +22,7 @@ from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
+from attn_tui.tui.views.glyphs import IN_LANGUAGE
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SMALL, Stage, play, played, untested_claims
@@ -169,6 +170,12 @@ async def test_claims_are_found_once_they_are_known(stage: Stage, monkeypatch: p
     stage.engine.let_go()
     await stage.at_rest()
     assert claim in await titles(actions, CLAIMS[3].id)
+
+
+@played(glyphs=IN_LANGUAGE["zh"])
+async def test_words_of_both_languages_find_what_is_said_in_chinese(stage: Stage) -> None:
+    actions = await opened(stage)
+    assert (await titles(actions, "熵"))[0] == (await titles(actions, "statistic entropy"))[0] == "统计量：熵"
 
 
 @played()
