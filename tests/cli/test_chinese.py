@@ -13,6 +13,7 @@ pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
 DATA = Path(__file__).parents[1] / "data"
+README_ZH = (Path(__file__).parents[2] / "README.zh.md").read_text("utf-8")
 SCALES = str(DATA / "wrong-scale.safetensors")
 RUN = str(DATA / "run.jsonl")
 TRAIN = ("train", "--d-k", "8", "--steps", "4", "--seeds", "2")
@@ -65,7 +66,8 @@ def test_a_table_in_ascii_is_english(words: tuple[str, ...], capsys: Captured) -
     assert found.isascii()
 
 
-@pytest.mark.parametrize("words", [words for words in TABLES if words != ("learn",)], ids=" ".join)  # of all: minutes
+# Without the list of the tour, whose other formats are all its cards; a step is one of them.
+@pytest.mark.parametrize("words", [words for words in TABLES if words != ("learn",)], ids=" ".join)
 def test_other_formats_are_english_byte_for_byte(words: tuple[str, ...], capsys: Captured) -> None:
     for format in ("json", "csv", "markdown", "python"):
         english = out_of((*words, "--format", format), capsys)
@@ -174,8 +176,9 @@ def test_a_completion_script_is_english_in_every_language(capsys: Captured) -> N
 
 
 @pytest.mark.slow
-def test_claims_are_chinese(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_are_chinese_and_end_as_the_readme_says(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     chinese = printed(["claims", "--lang", "zh"], capsys)
     assert len(CHINESE.findall(chinese)) > 1000
+    assert "\n".join(["$ attn-tui claims | tail -2", *chinese.splitlines()[-2:], "```"]) in README_ZH
     assert [line for line in chinese.splitlines() if cell_len(line) > 80] == []
