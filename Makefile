@@ -24,9 +24,9 @@ test-fast: .venv/installed-for-tests  ## run the tests that are not marked slow
 test-lowest: .venv-lowest/installed  ## run all tests on the oldest versions that pyproject.toml admits
 	@.venv-lowest/bin/python $(PYTEST) $(ARGS)
 
-test-torch: .venv-torch/installed  ## run what needs PyTorch, the recorder and its code; make test-torch TORCH=torch takes another
+test-torch: .venv-torch/installed  ## run what needs PyTorch: the recorder and its programs; make test-torch TORCH=torch takes another
 	@cd tests/recorder && ../../.venv-torch/bin/python $(PYTEST) . $(ARGS)
-	@cd tests/core && ../../.venv-torch/bin/python $(PYTEST) test_*_code.py $(ARGS)
+	@cd tests/core && ../../.venv-torch/bin/python $(PYTEST) test_*_code.py -k torch $(ARGS)
 
 soak: .venv/installed-for-tests  ## let random events loose on the app for ten minutes. make soak ARGS="--minutes 60"
 	@cd tests/tui && ../../$(BIN)/python monkey.py $(ARGS)
