@@ -158,8 +158,7 @@ class Stage:
         assert isinstance(driver, HeadlessDriver)
         driver._size = size  # pyright: ignore[reportPrivateUsage]
         self.app.post_message(events.Resize(size, size))
-        await self.until(lambda: {strip.cell_length for strip in rendered(self.app.screen)} == {width}, "this width")
-        await self.until(lambda: len(rendered(self.app.screen)) == height, "this height")
+        await self.until(lambda: [each.cell_length for each in rendered(self.app.screen)] == [width] * height, "size")
         await self.answered()
 
     async def still(self) -> "Stage":
