@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -39,7 +40,7 @@ from .widgets.modal import Modal
 if TYPE_CHECKING:
     from ..core.claims.claim import Claim
 
-_PATIENCE = 1.0  # seconds that a search waits for the claims
+_PATIENCE = 1.0  # seconds after opening that searches wait for the claims
 _OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane
 
 
@@ -112,6 +113,7 @@ class Actions(Provider):
 
     async def startup(self) -> None:
         self._offered: list[Offer] = []
+        self._patient_until = time.monotonic() + _PATIENCE
         self._claims: asyncio.Future[Sequence[Claim]] = asyncio.get_running_loop().create_future()
         self._attn.engine.ask(ListClaims(), self._receive)
 
@@ -153,7 +155,8 @@ class Actions(Provider):
     async def _known_claims(self) -> Sequence[Claim]:
         """Return the claims, as soon as the engine has sent them; none if it takes long."""
         try:
-            return await asyncio.wait_for(asyncio.shield(self._claims), _PATIENCE)
+            left = self._patient_until - time.monotonic()
+            return await asyncio.wait_for(asyncio.shield(self._claims), max(left, 0))
         except TimeoutError:
             return ()
 

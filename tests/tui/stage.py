@@ -136,7 +136,7 @@ class Stage:
         done = asyncio.Event()
         self.app.call_later(self.app.do_last, done.set)
         while self.app.is_running and not done.is_set():
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
         for _ in range(4):
             shown = (widget for widget in self.app.screen.walk_children(Widget) if widget.region)
             async with asyncio.timeout(FOREVER):
@@ -362,8 +362,6 @@ def some_heads(heads: int = 3, tokens: int = 6, d_k: int = 4, seed: int = 0) -> 
     """Return random queries or keys [head, token, d_k]."""
     return np.random.default_rng(seed).standard_normal((heads, tokens, d_k), dtype=np.float32)
 
-
-# Copying and exporting
 
 Taken = tuple[str, dict[str, str]]  # a pane's command, and its numbers in every format
 

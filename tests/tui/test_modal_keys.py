@@ -96,6 +96,7 @@ def test_a_key_after_one_that_may_close_a_modal_does_what_it_does_later(
     opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.0)
 
     async def script(stage: Stage) -> None:
         stage.engine.hold = True
