@@ -153,9 +153,9 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.screen.focus_previous()
 
     def on_key(self, event: events.Key) -> None:
-        """Type a character into the field with the cursor; those beyond ASCII only into a field that has words."""
+        """Type a character into the field with the cursor."""
         character = typed_character(event, CHARACTERS)
-        if character and (character.isascii() or self.field.kind in ("choice", "setting")):
+        if character:
             event.stop()
             self.type_into(self.cursor, character)
 
