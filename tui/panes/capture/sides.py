@@ -58,7 +58,7 @@ class Sides:
         return replace(self, against=text_of(changes, [*HEAD_FIELD.values()]))
 
     def with_next_format(self, direction: Literal[-1, 1]) -> Sides:
-        """Return the sides with another number format of B, and of A if this has none of its own."""
+        """Return the sides with another number format of B; A follows unless it names its format."""
         return self.with_choice("B", f"precision={HEAD_FIELD['precision'].stepped(self.b.precision, direction)}")
 
     def with_choice(self, side: str, choice: str) -> Sides:
