@@ -50,10 +50,15 @@ async def test_a_choice_can_be_typed_in_chinese(stage: Stage, field: str, text: 
 
 
 @played(glyphs=ZH, settled=True)
-async def test_a_number_takes_no_chinese_character(stage: Stage) -> None:
+async def test_a_number_refuses_a_chinese_character_with_the_reason(stage: Stage) -> None:
     stage.lab.panel.focus()
     stage.lab.panel.cursor = "d_k"
-    await stage.press("因", "9", "enter")
+    await stage.press("因", "9")
+    await stage.until(lambda: "必须是 1 到 16384 的整数" in stage.text, "the reason")
+    await stage.press("enter")
+    await stage.settled()
+    assert stage.app.parameters.d_k == 64
+    await stage.press("9", "enter")
     await stage.settled()
     assert stage.app.parameters.d_k == 9
 
