@@ -76,9 +76,16 @@ def test_a_sigcont_without_a_stop_repaints_the_screen() -> None:
 
 def test_frames_sent_as_differences_show_what_a_full_repaint_shows() -> None:
     with opened() as session:
-        for keys in (RIGHT * 40, b"s", UP, b"\t\t\t", b"?", b"\x1b", b">", DOWN, b"m", b"<", b"v", b"vv", b"0"):
+        for keys in (RIGHT * 40, b"s", UP, b"\t\t\t", b"?"):
             session.send(keys)
             session.quiet()
+        session.sees("help: Lab")
+        session.send(b"\x1b")  # alone: with a key behind it, it would be Alt
+        session.until(lambda: "help: Lab" not in session.text, "no help")
+        for keys in (b">", DOWN, b"m", b"<", b"v", b"vv", b"0"):
+            session.send(keys)
+            session.quiet()
+        session.sees("not '0'")  # what the last key says
         session.until(lambda: not session.quiet(), "the end")
         before = session.screen
         session.resize(120, 39)
