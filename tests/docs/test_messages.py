@@ -37,11 +37,9 @@ Catalogues = tuple[str, Catalog, Texts]
 @pytest.fixture(scope="module")
 def script() -> Iterator[dict[str, Any]]:
     """Return what the script that renews the catalogue defines."""
-    before = {*sys.modules}
     yield runpy.run_path(str(SCRIPT))
-    for name in {*sys.modules} - before:  # its modules are found only while it runs
-        if not name.startswith("attn_tui"):
-            del sys.modules[name]
+    for name in [file.stem for file in SCRIPT.glob("[!_]*.py")]:  # its modules are found only while it runs
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture(scope="module")
