@@ -195,7 +195,7 @@ async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_b
     await stage.press("enter")
     await stage.until(lambda: len(capture.map.compared) == 3)
     assert capture.baseline == tmp_path / "step-000100.npz"
-    assert "against step-000100.npz" in stage.text
+    await stage.until(lambda: "against step-000100.npz" in stage.text)
 
 
 @played(size=WIDE)
