@@ -1,8 +1,15 @@
-"""In every pane with numbers, a refused text leaves what stood before, and any key that leaves the field says why."""
+"""In every pane with numbers, a refused text leaves what stood before, and whatever leaves the field says why."""
 
 import pytest
+from attn_tui.tui.panes.rules.pane import RulesPane
+from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.undo import state_of
+from attn_tui.tui.widgets.field_list import FieldList
+from attn_tui.tui.widgets.parameter_panel import ParameterPanel
 from stage import SMALL, Stage, played
+from textual import events
+from textual.geometry import Offset
+from textual.widget import Widget
 
 pytestmark = pytest.mark.slow
 
@@ -56,3 +63,49 @@ async def test_a_key_that_moves_or_steps_starts_from_what_stood_before_a_refused
     assert not stage.app.pane.is_typing
     if key != "u":
         assert state_of(stage.app) == stepped
+
+
+@pytest.mark.parametrize("kind", [events.MouseDown, events.MouseScrollUp])
+@pytest.mark.parametrize(("pane", "part"), {"Lab": ParameterPanel, "Heads": FieldList, "Train": FieldList}.items())
+@played()
+async def test_a_click_or_the_wheel_on_another_field_says_why_a_number_is_refused(
+    stage: Stage, pane: str, part: type[Widget], kind: type[events.MouseEvent]
+) -> None:
+    await refused(stage, pane)
+    await stage.still()
+    x, y = stage.app.pane.query_one(part).content_region.offset + Offset(3, 2)
+    for each in (kind, events.MouseUp):
+        stage.app.post_message(each(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
+    await stage.still()
+    assert not stage.app.pane.is_typing
+    assert "must be" in stage.words(stage.app.notice)
+
+
+@pytest.mark.parametrize(("pane", "key"), [("Heads", "p"), ("Train", "r")])
+@played()
+async def test_a_key_that_changes_all_fields_says_why_a_number_is_refused(stage: Stage, pane: str, key: str) -> None:
+    await refused(stage, pane)
+    await stage.press(key)
+    await stage.still()
+    assert "must be" in stage.words(stage.app.notice)
+
+
+@played()
+async def test_a_click_on_a_rule_says_why_a_number_is_refused(stage: Stage) -> None:
+    await refused(stage, "Rules")
+    await stage.still()
+    pane = await stage.opened(RulesPane)
+    await stage.pilot.click(offset=pane.table.content_region.offset + Offset(3, 5))
+    await stage.still()
+    assert not pane.is_typing
+    assert "must be" in stage.words(stage.app.notice)
+
+
+@played()
+async def test_an_arrow_on_the_map_says_why_a_number_is_refused(stage: Stage) -> None:
+    pane = await stage.opened(SweepPane)
+    pane.view = "map"
+    await refused(stage, "Sweep")
+    await stage.press("right")
+    await stage.still()
+    assert "must be" in stage.words(stage.app.notice)

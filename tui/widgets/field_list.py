@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from textual import events
@@ -32,8 +32,10 @@ class FieldList(LinesWidget):
     class Stepped(Message):
         """The wheel stepped a field."""
 
-    def __init__(self, rows: Sequence[Field | None]) -> None:
+    def __init__(self, rows: Sequence[Field | None], leave: Callable[[], object]) -> None:
+        """Show these rows; `leave` stops typing, and says why a text is refused."""
         super().__init__()
+        self._leave = leave
         self.rows = rows  # the field of each line; None for a blank line
         self.fields = {field.name: field for field in rows if field is not None}
         self.cursor = next(iter(self.fields))
@@ -117,5 +119,6 @@ class FieldList(LinesWidget):
         field = self.rows[y] if 0 <= y < len(self.rows) else None
         if field is None:
             return False
+        self._leave()
         self.go_to(field.name)
         return True

@@ -72,7 +72,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def type_into(self, name: str, character: str) -> None:
         """Type a character into a field; the first one replaces its value. It takes effect at once, or on accept."""
         if self.editing is not None and self.editing.field != name:
-            self.finish()
+            self.leave_field()
         self._try(name, (self.editing.text if self.editing else "") + character)
 
     def finish(self) -> None:
@@ -195,7 +195,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Step the field under the mouse."""
         field = self._field_at(event)
         if field is not None:
-            self.finish()
+            self.leave_field()
             self.ask(field.name, field.stepped(getattr(self.parameters, field.name), -1 if direction > 0 else 1))
 
     @property

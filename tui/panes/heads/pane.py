@@ -65,7 +65,7 @@ class HeadsPane(TwoParts):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.preset: Preset | None = None
-        self.shape = self.left = self.in_front = ShapePanel()
+        self.shape = self.left = self.in_front = ShapePanel(self.leave_field)
         self.text = self.right = CostText()
 
     def follow(self) -> None:
@@ -192,6 +192,7 @@ class HeadsPane(TwoParts):
         self._start_from(PRESETS[name])
 
     def _start_from(self, preset: Preset | None) -> None:
+        self.leave_field()
         self.preset = preset
         self.shape.take(preset.layer if preset else Layer())
         self._show()

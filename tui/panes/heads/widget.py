@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -24,8 +24,8 @@ class ShapePanel(FieldList):
 
     TITLE = message("layer")
 
-    def __init__(self) -> None:
-        super().__init__(shape_rows())
+    def __init__(self, leave: Callable[[], object]) -> None:
+        super().__init__(shape_rows(), leave)
         self.objection = ""
         self.take(Layer())
 

@@ -305,7 +305,7 @@ class RulesPane(TypingPane):
 
     def on_rule_table_clicked(self, event: RuleTable.Clicked) -> None:
         event.stop()
-        self.show_rule(event.rule)
+        self.action_move(self._names.index(event.rule) - self._names.index(self.cursor))
 
     def on_rule_table_head_clicked(self, event: RuleTable.HeadClicked) -> None:
         """Sort by the column; a second click reverses the order."""

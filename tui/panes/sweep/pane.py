@@ -189,6 +189,7 @@ class SweepPane(TypingPane):
 
     def _go(self, place: Place) -> None:
         """Set d_k and the number of keys."""
+        self.leave_field()
         self.set_parameters(replace(self.parameters, d_k=place[0], n_keys=place[1]))
 
     # Contents

@@ -64,7 +64,7 @@ class TrainPane(TwoParts):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.settings = self.left = RaceSettings()
+        self.settings = self.left = RaceSettings(self.leave_field)
         self.curves = self.right = self.in_front = RaceCurves()
         self._known: dict[Race, Snapshot] = {}  # complete races
 
@@ -286,7 +286,7 @@ class TrainPane(TwoParts):
 
     def action_again(self) -> None:
         """Train with seeds that follow those on screen."""
-        self.settings.finish()
+        self.leave_field()
         seed = (self.race.seed + self.race.seeds) % 2**32
         self.settings.race = replace(self.race, seed=seed)
         self._show()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....core.field import next_of
@@ -24,8 +24,8 @@ class RaceSettings(FieldList):
 
     TITLE = message("race")
 
-    def __init__(self) -> None:
-        super().__init__(RACE_FIELDS)
+    def __init__(self, leave: Callable[[], object]) -> None:
+        super().__init__(RACE_FIELDS, leave)
         self.race = START
 
     @property
