@@ -1,6 +1,7 @@
 """Which language users read, and how messages are said in it."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 from attn_tui.core.errors import InputError
@@ -93,6 +94,17 @@ def test_values_that_are_messages_or_errors_are_said_in_chinese_too() -> None:
     inner = message("{label} of {name!r}", label="entropy", name="entropy")
     assert translated(message("{inner}.", inner=inner), "zh") == "熵 of 'entropy'。"
     assert translated(message("{error}.", error=InputError("{label}", label="entropy")), "zh") == "熵。"
+
+
+@pytest.mark.parametrize("typed", ["因9", "因, 9", "9因.", "数据1.npz", "模型,b (1)"])
+def test_what_a_user_typed_or_named_stays_as_it_is_beside_chinese(typed: str) -> None:
+    inner = message("must be {accepted}, not {value!r}", accepted="-5", value=typed)
+    assert translated(message("{reason}.", reason=inner), "zh") == f"必须是 -5，而不是 {typed!r}。"
+    assert translated(message("change of {label}", label=typed), "zh").replace(" 的", "的") == f"{typed}的变化"
+    assert translated(message("{path}: {label:<4}|", path=Path(typed), label=inner), "zh").startswith(
+        f"{typed}：必须"
+    )
+    assert translated(message("{path}: no such file", path=typed), "en") == f"{typed}: no such file"
 
 
 def test_a_negative_number_has_a_space_before_it() -> None:

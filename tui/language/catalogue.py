@@ -31,6 +31,7 @@ _WIDE_STOPS = (*"，。；：？！",)
 _BLANK = re.compile("(?<=[，。；：？！]) (?! )|(?<! ) (?=[（，。；：？！）])")  # no space is beside one of these
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _STOP = re.compile(r"\{[^{}]*\}|([,.;:?!])(?: (?! )|$|(?=  ))")  # a column may follow two spaces
+_INSIDE = "\uffff"  # between the characters of a text that stays as it is, such as a file name; no text has it
 _HAS_WIDE = re.compile(f"[{WIDE}]")
 _BESIDE_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))|([,.;:]) (?=[{WIDE}])")
 
@@ -39,9 +40,9 @@ def translated(text: str, language: Language) -> str:
     """Return a message in a language, and any other text as it is.
 
     A message of a template is translated whole; its values are translated if they are messages themselves. Spaces
-    around a text are kept.
+    around a text are kept, and so are values that no catalogue has: what a user typed, and names of files.
     """
-    return _translator(language).text(text)
+    return _translator(language).text(text).replace(_INSIDE, "")
 
 
 @lru_cache
@@ -76,12 +77,14 @@ class _Translator(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return a value as text; one that is a text or an error is translated, and padded in cells."""
         if not isinstance(value, str | Exception):
-            return super().format_field(value, format_spec)
+            return _as_it_is(super().format_field(value, format_spec))
         text = self.text(str(value))
+        if not format_spec and text == value and not isinstance(value, Message):
+            return _as_it_is(text)
         if format_spec == "reason":  # of core.message.reason_of: what follows the label
             return _LABEL.sub("", text)
         if found := _PADDED.fullmatch(format_spec):
-            return _PAD[found[1]](text, int(found[2]))
+            return _PAD[found[1]](text.replace(_INSIDE, ""), int(found[2]))
         return super().format_field(text, format_spec)
 
     def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -91,6 +94,11 @@ class _Translator(Formatter):
         before, inner, after = _AROUND.fullmatch(template).groups()  # pyright: ignore
         said = self._catalogue.gettext(inner) if inner else ""
         return f"{before}{said}{'' if after == ' ' and said.endswith(_WIDE_STOPS) else after}"
+
+
+def _as_it_is(text: str) -> str:
+    """Return a text in which nothing is typeset; what stands beside it still is."""
+    return _INSIDE.join(text) if _HAS_WIDE.search(text) else text
 
 
 def _wide_stops(template: str) -> str:
