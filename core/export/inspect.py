@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import words
 from ..captures.computing.settings import Computed
+from ..diagnosis.heads.reasons import head_word
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Measurement
 from ..statistics.status import status
@@ -17,9 +18,10 @@ from .listing.listing import Listing, field_types, whole
 
 if TYPE_CHECKING:
     from ..captures.capture import Capture, HeadSubject
+    from ..diagnosis.heads.reasons import Explained
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
-Inspected: TypeAlias = "tuple[HeadMeasurement, tuple[str, ...] | None]"  # with the reasons for its status
+Inspected: TypeAlias = "tuple[HeadMeasurement, Explained | None]"  # with the reasons for its status, if asked for
 
 _INSPECT = "attn-tui/inspect-1"
 
@@ -47,7 +49,7 @@ def inspect_listing(captures: Sequence[Capture], asked: int, apart: Sequence[str
     )  # fmt: skip
 
 
-def _entries(head: HeadMeasurement, because: tuple[str, ...] | None) -> Iterator[dict[str, Any]]:
+def _entries(head: HeadMeasurement, explained: Explained | None) -> Iterator[dict[str, Any]]:
     """Yield an entry for each scale of a head."""
     layer = head.subject.layer
     for column in head.columns:
@@ -59,7 +61,7 @@ def _entries(head: HeadMeasurement, because: tuple[str, ...] | None) -> Iterator
             "d_k": layer.d_k,
             **column_json(column),
             "status": status(column.measured),
-            **({} if because is None else {"because": list(because)}),
+            **({} if explained is None else {"because": list(explained.because)}),
         }
 
 
@@ -75,12 +77,10 @@ def _lines(head: HeadMeasurement, apart: Sequence[str]) -> Iterator[list[Any]]:
             yield [*place, status(column.measured), *value]
 
 
-def inspect_json(
-    capture: Capture, heads: Sequence[HeadMeasurement], because: Sequence[tuple[str, ...]] | None = None
-) -> str:
-    """Return one JSON object with an entry for each head and scale; `because` has the reasons of each head."""
+def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
+    """Return one JSON object with an entry for each head and scale."""
     listing = inspect_listing([capture], sum(len(head.columns) for head in heads))
-    return whole(listing, "json", zip(heads, because or [None] * len(heads), strict=True))
+    return whole(listing, "json", ((head, None) for head in heads))
 
 
 def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
@@ -116,15 +116,16 @@ def heads_markdown(
         *([] if heads[0][1] is None else ["because"]),
     ]
     lines: list[list[str]] = []
-    for head, because in heads:
+    for head, explained in heads:
+        verdict = None if explained is None else explained.verdict
         layer = head.subject.layer
         for column in head.columns:
             cells = [short_cell(column.measured[statistic.name], statistic) for statistic in statistics]
             numbers = [str(layer.index), str(head.subject.head), str(layer.d_k), multiplier_cell(column)]
             numbers = [layer.file, *numbers] if files else numbers
-            lines.append([*numbers, *cells, status(column.measured) or NONE])
-            if because is not None:
-                lines[-1].append("; ".join(because))
+            lines.append([*numbers, *cells, head_word(column.measured, verdict) or NONE])
+            if explained is not None:
+                lines[-1].append("; ".join(explained.because))
     computed = escaped(words(heads[0][0].columns[0].apart), say)
     title = " · ".join(filter(None, [_file_line(captures, say), computed]))
     return f"{title}\n\n{markdown_table(header, lines, say)}"

@@ -13,6 +13,8 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli.main import main
 from cli_runner import SAMPLE, Captured, printed, refusal
 
+WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
+
 
 def capture_file(folder: Path, q: npt.NDArray[np.float32]) -> str:
     """A file of these queries, [head, token, d_k], and keys of ones."""
@@ -292,6 +294,14 @@ def test_worst_ranks_heads_and_tells_why(capsys: Captured) -> None:
     ]
     one = printed(["inspect", SAMPLE, "--layer", "0", "--head", "2", "--worst", "1"], capsys)
     assert "|q| is 3.5 × the layer's median" in one, "compared with the other heads of the layer"
+
+
+def test_worst_calls_a_head_wrong_whose_scale_the_evidence_contradicts(capsys: Captured) -> None:
+    words = ["inspect", WRONG, "--worst", "3"]
+    table, markdown = printed(words, capsys), printed([*words, "--format", "markdown"], capsys)
+    assert table.count(" wrong     scale-") == markdown.count("| wrong | scale-") == 3
+    heads = json.loads(printed([*words, "--format", "json"], capsys))["heads"]
+    assert {head["status"] for head in heads} == {"sink"}, "in JSON it is computed from the numbers"
 
 
 @pytest.mark.parametrize(

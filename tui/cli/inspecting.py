@@ -33,8 +33,7 @@ def worst(
     what = message("explaining {number} heads", number=len(heads))
     for layer, head, each in complete(on_heads(working.explain, captures, chosen, (), what, request, output)):
         known.setdefault((layer.path, layer.position), {})[head] = each
-    ranked = rank([head for head, _ in heads], known)
-    return [(head, each.because) for head, each in ranked[:count]]
+    return [*rank([head for head, _ in heads], known)[:count]]
 
 
 def print_head(capture: Capture, head: HeadMeasurement, command: str, output: Output) -> None:
@@ -114,8 +113,16 @@ def _list_table(captures: Sequence[Capture], heads: Sequence[Inspected], output:
     if heads[0][1] is None:
         return printed([title, Text(), head_list(measured, width, glyphs)], output)
     ranked = [
-        RankedHead(layer.index, head.subject.head, head.columns[0].measured, because or (), file=layer.file)
-        for layer, (head, because) in zip(layers, heads, strict=True)
+        RankedHead(
+            layer.index,
+            head.subject.head,
+            head.columns[0].measured,
+            explained.because,
+            file=layer.file,
+            verdict=explained.verdict,
+        )
+        for layer, (head, explained) in zip(layers, heads, strict=True)
+        if explained is not None
     ]
     lines = ranked_lines(ranked, STATISTIC["freezing_ratio"], width, glyphs)
     return printed([title, Text(), as_text(lines)], output)
