@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
 from attn_tui.core.attention.presets import PRESETS
+from attn_tui.core.captures.computing.settings import HEAD_FIELDS
 from attn_tui.core.export.formats import version
 from attn_tui.core.field import Field
 from attn_tui.core.models import MODELS
@@ -56,6 +57,7 @@ def test_the_examples_in_help_work(command: str, capsys: Captured) -> None:
         ([], FIELDS[1:], Parameters().d_k),
         (["report"], FIELDS[1:], Parameters().d_k),
         (["cost"], SHAPE_FIELDS, Layer().d_model),
+        (["inspect"], HEAD_FIELDS[1:], 1),
     ],
 )
 def test_help_has_every_parameter_what_it_accepts_and_its_default(

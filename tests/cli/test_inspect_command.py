@@ -202,7 +202,7 @@ def test_a_list_of_heads_takes_a_format_on_every_executor(capsys: Captured) -> N
     ("options", "reason"),
     [
         (["--precision", "half"], "--precision: must be one of float64, float32, float16"),
-        (["--softcap", "-1"], "--softcap: must be file or a number from 0 to 10000"),
+        (["--softcap", "-1"], "--softcap: must be a number from 0 to 10000 (0 or at least 1e-06 in size), or file"),
         (["--precision", "float8_e5m2", "--arithmetic", "eager"], "must be fused with format float8 e5m2"),
         (["--against", "precision=float8_e5m2,arithmetic=eager"], "must be fused with format float8 e5m2"),
         (["--against", "law=laplace"], "'law'; A may set scale, multiplier, precision, arithmetic, softcap"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import ParameterError
 from ...field import Field
-from ...message import message
+from ...message import message, name
 from ...parameters import FIELD, ROUNDED, UNSCALED, ArithmeticName, FormatName, Value, check_arithmetic
 from ...scales import SCALE_RULES, ScaleName
 from ...setting_text import changes_in, text_of, with_rule
@@ -77,7 +77,7 @@ class _CapField(Field):
 
     @property
     def accepted(self) -> str:
-        return message("{file} or {accepted}", file=FILE, accepted=super().accepted)
+        return message("{accepted}, or {file}", accepted=super().accepted, file=name(FILE))
 
     def check(self, value: object) -> None:
         if value != FILE:

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....core.captures.capture import NOTHING, Meaning, Told
-from ....core.captures.computing.settings import AS_IN_FILE, FILE, HEAD_FIELD, HeadSetting, changes_of_a, setting_of_a
+from ....core.captures.computing.settings import (
+    AS_IN_FILE,
+    FILE,
+    HEAD_FIELD,
+    HEAD_FIELDS,
+    HeadSetting,
+    changes_of_a,
+    setting_of_a,
+)
 from ....core.errors import InputError, ParameterError
 from ....core.message import message, reason_of
 from ....core.parameters import FIELD, ROUNDED, UNSCALED
@@ -19,7 +27,7 @@ from ...views.reproduce import in_shell, setting_options
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output
-from ..parser import Parser
+from ..parser import METAVARS, Parser, parameter_help
 from ..results import Results
 from ..working import USUAL, Work, add_work, on_heads, one_engine, opened, work_of
 
@@ -78,29 +86,11 @@ def _add_options(parser: Parser) -> None:
         help="what column A is, if a single head is shown: B with another scale, format, arithmetic or soft-cap, "
         "such as unscaled (default), file (default with --scale), precision=float16 or d_k,softcap=0",
     )
-    parser.add(title, "--multiplier", metavar="X", help="the multiplier of --scale custom (not a divisor)")
-    parser.add(
-        title,
-        "--precision",
-        metavar="FORMAT",
-        suggest=FIELD["precision"].choices,
-        help="the number format that q and k, as they are in the file, are multiplied in: float64 (default), which "
-        "rounds nothing, float32, float16, bfloat16, float8_e4m3fn or float8_e5m2",
-    )
-    parser.add(
-        title,
-        "--arithmetic",
-        metavar="WORD",
-        suggest=FIELD["arithmetic"].choices,
-        help="what is rounded in formats of 16 and 8 bits: scores, logits and weights (eager), or only e^(x − max), "
-        "as in FlashAttention (fused, default)",
-    )
-    parser.add(
-        title,
-        "--softcap",
-        metavar="X",
-        help="logits become X·tanh(logit/X) instead of what the file says; 0 turns its soft-cap off",
-    )
+    for field in HEAD_FIELDS[1:]:  # without the scale
+        words = parameter_help(field, field.accepted, field.format(getattr(AS_IN_FILE, field.name)))
+        parser.add(
+            title, field.option, metavar=METAVARS[field.kind], suggest=field.choices, help=words, dest=field.name
+        )
     parser.add(
         title,
         "--rules",
@@ -289,7 +279,7 @@ def _command(request: InspectRequest) -> str:
 
 COMMAND = Command(
     usage="""attn-tui inspect FILE... [--layer I] [--head H] [--worst N]
-                        [--scale RULE] [--precision FORMAT] [--against A]
+                        [--scale RULE] [--precision NAME] [--against A]
                         [--axes AXES] [--format FORMAT] [-o FILE]""",
     description="""\
 Read captured queries and keys and print the statistics of their attention: one
