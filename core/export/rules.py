@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow
+from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow, listed_rules
 from ..lab.weighting.results import MEASURES as MEASURES_OF_WEIGHTS
 from ..lab.weighting.results import NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 from ..message import joined, message
@@ -60,10 +60,9 @@ class RulesResult:
 
     @property
     def shown(self) -> Sequence[RuleRow]:
-        """The same without the custom rule, unless it is chosen or its multiplier is set: it would be rule `none`."""
-        p = self.parameters
-        idle = p.scale != "custom" and p.multiplier == Parameters.multiplier
-        return [row for row in self.sorted if not (idle and row.rule == "custom")]
+        """The same without a custom rule that was not set."""
+        listed = listed_rules(self.parameters)
+        return [row for row in self.sorted if row.rule in listed]
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,6 +125,12 @@ def rules_for(scale: ScaleName) -> tuple[ScaleName, ...]:
     return RULES if scale in SCALE_RULES else (*RULES, scale)
 
 
+def listed_rules(p: Parameters) -> list[ScaleName]:
+    """Return the rules to list: custom is one if it is chosen or its multiplier is set; else it would be `none`."""
+    idle = p.scale != "custom" and p.multiplier == Parameters.multiplier
+    return [name for name in rules_for(p.scale) if not (idle and name == "custom")]
+
+
 def _place(rule: ScaleName) -> int:
     """Return a rule's place in the order of the catalogue."""
     return RULES.index(rule) if rule in SCALE_RULES else len(RULES)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.lab.results import RULES, Order
+from attn_tui.core.lab.results import Order, listed_rules
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.tui.panes.capture.pane import CapturePane
@@ -115,7 +115,7 @@ async def test_a_click_on_a_heading_sorts_the_rules_and_a_second_one_reverses(st
         assert pane.order == Order(column) or column == "rule"
         await click(stage, pane.table, heading.index(words) + 2, 0)
         assert pane.order == Order(column, reverse=True)
-    assert list(pane.table.shown.names) == by_family(RULES, reverse=True)
+    assert list(pane.table.shown.names) == by_family(listed_rules(SMALL), reverse=True)
 
 
 @played()

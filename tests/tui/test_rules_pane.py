@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.lab.results import RULES, SORTABLE, Order
+from attn_tui.core.lab.results import RULES, SORTABLE, Order, listed_rules
 from attn_tui.core.lab.weighting.results import WEIGHTINGS
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
@@ -20,7 +20,8 @@ from stage import SIZES, SMALL, Stage, Taken, agree, play, played, take
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
 
-NAMES = by_family(RULES)
+LISTED = listed_rules(Parameters())  # without the custom rule, which is not set
+NAMES = by_family(LISTED)
 
 
 @played(size=(120, 52))
@@ -31,7 +32,7 @@ async def test_every_rule_has_a_row_with_what_the_lab_measures(stage: Stage) -> 
         for column in SORTABLE:
             assert row.value(column) == pytest.approx(expected[name].value(column))
     lines = stage.part(pane.table)
-    assert sum(any(rule.label in line[:17] for rule in SCALE_RULES.values()) for line in lines) == len(RULES)
+    assert sum(any(rule.label in line[:17] for rule in SCALE_RULES.values()) for line in lines) == len(LISTED)
     (lab,) = (line for line in lines if line.startswith("▌◆"))
     assert lab[2:].startswith("1/√d_k ")
     assert "Vaswani" in stage.words(pane.words)
@@ -44,16 +45,18 @@ async def test_keys_sort_the_rows_and_reverse_them(stage: Stage) -> None:
     for column in SORTABLE[1:]:
         await stage.press("o")
         assert pane.order == Order(column)
-        assert list(pane.table.shown.names) == [row.rule for row in Order(column).of(pane.rows.values())]
+        assert list(pane.table.shown.names) == [
+            row.rule for row in Order(column).of(map(pane.rows.__getitem__, LISTED))
+        ]
         assert words_of(column) in stage.lines[1]
         assert "▼" in stage.lines[2]
         await stage.press("I")
         expected = Order(column, reverse=True)
-        assert list(pane.table.shown.names) == [row.rule for row in expected.of(pane.rows.values())]
+        assert list(pane.table.shown.names) == [row.rule for row in expected.of(map(pane.rows.__getitem__, LISTED))]
         assert "▲" in stage.lines[2]
         assert pane.cursor == "sqrt_d_k"
     await stage.press("o")
-    assert list(pane.table.shown.names) == by_family(RULES)
+    assert list(pane.table.shown.names) == NAMES
     await stage.press("O")
     assert pane.order == Order(SORTABLE[-1])
 
@@ -182,7 +185,7 @@ async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int
         await stage.press(key)
         lines = stage.lines
         names |= {name for name in RULES if any(SCALE_RULES[name].label in line[:17] for line in lines)}
-    assert names == {*RULES}
+    assert names == {*LISTED}
     assert any(f"more {where}" in stage.text for where in ("above", "below"))
 
 
@@ -227,3 +230,21 @@ def test_the_command_prints_the_numbers_of_the_pane(
 
     play(script, parameters)
     agree(taken, capsys)
+
+
+@played()
+async def test_the_custom_rule_is_a_row_once_it_is_set(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    assert "custom" not in stage.text
+    assert json.loads(pane.numbers("json"))["rules"][-1]["rule"] == "custom", "all rules are exported"
+    stage.app.change(replace(SMALL, scale="custom", multiplier=0.3))
+    await stage.known(pane)
+    await stage.press("end")
+    assert any(line.startswith("▌◆custom") for line in stage.part(pane.table))
+    stage.app.change(replace(SMALL, multiplier=0.3))
+    await stage.known(pane)
+    assert any(line.startswith("▌ custom            0.3000") for line in stage.part(pane.table))
+    await stage.press("R")
+    await stage.known(pane)
+    assert "custom" not in stage.text
+    assert pane.cursor == "sqrt_d_k"

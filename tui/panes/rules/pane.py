@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
 from ....core.field import Field, next_of
-from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, rules_for
+from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, listed_rules, rules_for
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
@@ -102,7 +102,7 @@ class RulesPane(TypingPane):
         self.curves: RuleCurves | None = None
         self.compared: dict[object, MechanismRow] = {}  # by place, possibly for earlier parameters
         self.weighted: tuple[Parameters, Sequence[WeightingRow]] = (host.parameters, ())  # possibly earlier ones
-        self._names: Sequence[str] = by_family(rules_for(host.parameters.scale))  # in the order shown
+        self._names: Sequence[str] = by_family(listed_rules(host.parameters))  # in the order shown
         self._first_column = 0
         self._fresh: set[str] = set()  # rules whose rows are for `_fresh_for`
         self._fresh_for: Request | None = None
@@ -140,11 +140,11 @@ class RulesPane(TypingPane):
 
     def follow(self) -> None:
         self._objection = ""
-        names = rules_for(self.parameters.scale)
-        if {*names} != {*self._names}:  # another formula
-            self._names = [*(name for name in self._names if name in names), *names[len(RULES) :]]
+        names = listed_rules(self.parameters)
+        if {*names} != {*self._names}:  # another formula, or a multiplier
+            self._names = sorted(names, key=[*self._names, *names].index)
             self._sort()
-            self.rows = {name: row for name, row in self.rows.items() if name in names}
+            self.rows = {name: row for name, row in self.rows.items() if name in (*names, *RULES)}
             self.cursor = self.cursor if self.cursor in names else self.parameters.scale
         for request in self._wanted():
             if self._is_answered(request):
@@ -173,7 +173,7 @@ class RulesPane(TypingPane):
         match answer:
             case RuleRows(rows, freezing, fraction) if wanted or not complete:
                 # Under a held key, also for earlier parameters; not of another formula.
-                self.rows |= {row.rule: row for row in rows if row.rule in self._names}
+                self.rows |= {row.rule: row for row in rows if row.rule in (*self._names, *RULES)}
                 self.freezing |= freezing
                 if request != self._fresh_for:
                     self._fresh, self._fresh_for = set(), request
@@ -212,8 +212,8 @@ class RulesPane(TypingPane):
     def _sort(self) -> None:
         if self.order.column == "rule":
             self._names = by_family(self._names, self.order.reverse)
-        elif len(self.rows) == len(self._names):
-            self._names = [row.rule for row in self.order.of(self.rows.values())]
+        elif self.rows.keys() >= {*self._names}:
+            self._names = [row.rule for row in self.order.of(self.rows[name] for name in self._names)]
 
     def _show(self, objection: str = "") -> None:
         objection = objection or self._objection
@@ -379,7 +379,7 @@ class RulesPane(TypingPane):
             return export.WeightingsResult(*self.weighted, line)
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
-            count = len(self._names)
+            count = len(rules_for(p.scale))
             raise InputError(
                 "{known} of {count} scale rules measured so far at d_k {d_k}.", known=known, count=count, d_k=p.d_k
             )
