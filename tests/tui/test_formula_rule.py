@@ -11,6 +11,7 @@ from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.settings.store import load, save
 from attn_tui.tui.views.fields.entry import entered, typed
+from attn_tui.tui.widgets.picker import ListText
 from stage import SMALL, Stage, played
 
 FORMULA = "log(n)/sqrt(d)"
@@ -84,3 +85,11 @@ async def test_a_sweep_follows_the_formula(stage: Stage) -> None:
     point = pane.curves.swept.points[64].point.measurement.columns[1]
     assert (point.rule, point.multiplier) == (FORMULA, pytest.approx(2.772588722 / 8))
     assert f"--scale '{FORMULA}'" in pane.command()
+
+
+@played(size=(80, 24))
+async def test_the_list_of_rules_names_every_function_of_a_formula(stage: Stage) -> None:
+    await stage.press("/", *FORMULA)
+    await stage.still()
+    shown = " ".join(" ".join(stage.part(stage.app.screen.query_one(ListText))).split())
+    assert "and log, log2, sqrt, exp, min, max." in shown

@@ -28,18 +28,18 @@ def formula_rows(text: str, parameters: Parameters | None = None) -> list[Choice
     if parameters is not None:
         try:
             here = message(
-                " It is × {multiplier:.4g} with the present parameters.",
+                "× {multiplier:.4g} with the present parameters. ",
                 multiplier=multiplier(formula, parameters.setting),
             )
         except ParameterError as error:
-            here = message(" {error}.", error=error)
+            here = message("{error}. ", error=error)
     return [
         Choice(
             formula,
             USE,
             formula,
             message(
-                "Your own rule.{here} It may contain {formula_accepted}.",
+                "{here}It may contain {formula_accepted}.",
                 here=here,
                 formula_accepted=FORMULA_ACCEPTED,
             ),
