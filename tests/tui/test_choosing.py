@@ -140,6 +140,32 @@ async def test_a_second_click_on_a_choice_opens_its_list(stage: Stage) -> None:
     assert is_open(stage)
 
 
+@pytest.mark.parametrize("size", [(80, 24)], ids=str)
+@played(settled=True)
+async def test_a_double_click_that_opens_or_closes_a_list_does_nothing_else(
+    stage: Stage, size: tuple[int, int]
+) -> None:
+    await stage.press("tab")
+    stage.panel.cursor = "against"
+    y = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith("against"))
+    place = stage.panel.content_region.x + 3, stage.panel.content_region.y + y
+    await press_twice(stage, *place)
+    screen = stage.app.screen
+    assert isinstance(screen, ChoiceScreen)
+    assert stage.asked == SMALL
+    y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "1/ln d_k" in line)
+    await press_twice(stage, screen.text.content_region.x + line.index("1/"), screen.text.content_region.y + y)
+    assert not is_open(stage)
+    assert stage.asked == replace(SMALL, against="log_d_k")
+
+
+async def press_twice(stage: Stage, x: int, y: int) -> None:
+    """Press the mouse button twice, as it comes from the terminal."""
+    for kind in (events.MouseDown, events.MouseUp) * 2:
+        stage.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
+        await stage.still()
+
+
 @played()
 async def test_lists_of_statistics_models_and_rules_in_other_panes(stage: Stage) -> None:
     sweep = await stage.opened(SweepPane)

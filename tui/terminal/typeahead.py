@@ -7,6 +7,9 @@ another pane would therefore go to where the focus was. Here they wait, in order
 Every message queue is first in, first out. So a callback that is sent after a key along the same path, from the
 widget to the app, arrives when the key has had its effect. If the focus is elsewhere by then, a callback along its
 path arrives when the new widget, or the new screen, is ready. While more waits, few frames are painted.
+
+Of a double click whose first click opens or closes a screen, the second would press what has come under the mouse; it
+is dropped.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from .paced_app import PacedApp
 
 ReturnType = TypeVar("ReturnType")
 _FRAME = 0.1  # seconds between frames while input waits
+_DOUBLE = 0.5  # seconds between the clicks of a double click
 Input: TypeAlias = events.InputEvent | events.Paste
 Place: TypeAlias = tuple[Screen[Any], Widget | None]  # the screen on top, and its widget with the focus
 
@@ -40,6 +44,7 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
         super().__init__()
         self._ahead: deque[Input | Callable[[], object]] = deque()  # what waits
         self._acting = False  # whether something was taken that may not have had its effect
+        self._pressed: tuple[events.MouseDown, Screen[Any]] | None = None  # the last button, and the screen then
 
     @property
     def changes_soon(self) -> bool:
@@ -77,6 +82,9 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
             if isinstance(action, events.MouseEvent) and self._under(action) is None:
                 self._acting = False  # Textual would remove the focus, without which no key works
                 continue
+            if isinstance(action, events.MouseDown) and self._repeats(action):
+                self._acting = False
+                continue
             if isinstance(action, (events.InputEvent, events.Paste)):
                 await self.take(action)
             elif isawaitable(done := action()):
@@ -95,6 +103,14 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
         with suppress(NoWidget):
             return self.mouse_captured or self.get_widget_at(event.x, event.y)[0]
         return None
+
+    def _repeats(self, press: events.MouseDown) -> bool:
+        """Return whether a press belongs to a double click that has opened or closed a screen; remember it."""
+        before, self._pressed = self._pressed, (press, self.screen)
+        if before is None or press.time - before[0].time > _DOUBLE or press.screen_offset != before[0].screen_offset:
+            return False
+        self._pressed = press, before[1]  # also for a third
+        return self.screen is not before[1]
 
     def _await_effect(self, receiver: Widget) -> None:
         """Go on when everything sent to `receiver` has passed through it, and through its ancestors to the app.
