@@ -392,3 +392,9 @@ def test_layers_in_one_capture_only_are_one_sentence(tmp_path: Path) -> None:
     short = replace(one, layers=one.layers[:1])
     assert len(compared(short, one, tmp_path).missing) <= 1
     assert len(compared(one, short, tmp_path).missing) == 1
+
+
+def test_what_follows_from_other_scores_is_not_called_the_same(tmp_path: Path) -> None:
+    found = compared(recipe(), recipe(seed=1), tmp_path)
+    stages = [stage for each in found.heads for stage in each.stages if stage.name in ("lse", "weights", "o")]
+    assert {stage.state for stage in stages} == {"follows"}

@@ -171,7 +171,9 @@ def _evidence_stage(
             message("{where} has them", where=where) if kind == "weights" else message("{where} has it", where=where)
         )
         return Stage(kind, "not-compared", says)
-    change = _evidence_change(a, b, one, other, scores, process)
+    # Scores that differ are no noise: what follows from them must not pass for the same.
+    noise = 0.0 if before["qk"].state == "differs" else abs(process.multipliers[0]) * scores.noise
+    change = _evidence_change(a, b, one, other, noise)
     known = process.differences.get(kind)
     if known is not None:
         return Stage(kind, "differs", known.says, change)
@@ -201,10 +203,8 @@ def _evidence_stage(
     )
 
 
-def _evidence_change(
-    a: Evidence, b: Evidence, one: Subject, other: Subject, scores: ScoreChange, process: Processing
-) -> float:
-    """Return the root mean square of a difference over that of rounding, given the noise of the scores."""
+def _evidence_change(a: Evidence, b: Evidence, one: Subject, other: Subject, noise: float) -> float:
+    """Return the root mean square of a difference over that of rounding, given the noise of the logits."""
     rows = one.used & other.used
     values = a.values, b.values
     if values[0].shape != values[1].shape and a.kind != "o":
@@ -214,7 +214,6 @@ def _evidence_change(
         same = values[0].shape == values[1].shape and np.array_equal(values[0], values[1], equal_nan=True)
         return 0.0 if same else math.inf
     steps = [max(unit(each.format), _SINGLE) for each in (a, b)]
-    noise = abs(process.multipliers[0]) * scores.noise
     if a.kind == "o":
         return _output_change(a, b, rows, noise)
     x, y = values[0][rows], values[1][rows]
