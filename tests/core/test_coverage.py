@@ -13,9 +13,9 @@ from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.predict import predict
 
-SEEDS = 240
+SEEDS = 120
 T = {4: 3.182, 8: 2.365, 16: 2.131, 64: 1.998}  # the 97.5 % quantile of Student's t for the draws of a batch
-LEAST = 0.87  # of 240 intervals; 95 % of them cover less than this once in 10⁶ times
+LEAST = 0.825  # of 120 intervals; 95 % of them cover less than this once in 10⁶ times
 FIRST_KEY = {"first_key_weight", "first_key_over_uniform"}
 WIDE = 4096  # draws behind the value that counts as true; fewer where each has many keys
 

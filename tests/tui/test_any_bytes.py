@@ -25,7 +25,7 @@ from textual.geometry import Size
 
 pytestmark = pytest.mark.slow
 
-STRINGS = 600
+STRINGS = 300
 BATCH = 20  # strings between checks
 MOST_MEMORY = 150e6  # bytes that all strings together may add
 

@@ -10,7 +10,7 @@ from stage import untested_claims
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 150
+EVENTS = 80
 MEMORY = 300 << 10  # kB that one monkey may add
 
 
