@@ -55,7 +55,10 @@ def test_evidence_that_agrees_names_the_scale_its_source_and_the_misfit() -> Non
 def test_a_contradiction_comes_first_with_its_cause() -> None:
     verdicts = {(0, head): WRONG if head < 3 else HEALTHY for head in range(12)}
     told = file_summary(LAYERS, {}, verdicts)[0]
-    assert told == "3 of 12 heads: scale-twice, multiplier 0.177 × expected (or scale-1-over-d)"
+    assert told == "3 of 12 heads: scale-twice, scale × 0.03125 = 1/d_k, not × 0.1768 (or scale-1-over-d)"
+    several = {**verdicts, (0, 0): WRONG._replace(multiplier=SCALE / 2)}
+    told = file_summary(LAYERS, {}, several)[0]
+    assert told == "3 of 12 heads: scale-twice, multiplier 0.177 to 0.5 × expected (or scale-1-over-d)"
     every = {(0, head): WRONG for head in range(12)}
     assert file_summary(LAYERS, {}, every)[0].startswith("all 12 heads: scale-twice")
     other = {**verdicts, (1, 5): WRONG._replace(cause="sink-missing", multiplier=SCALE)}

@@ -177,7 +177,7 @@ def test_a_multiplier_that_evidence_contradicts_comes_first(tmp_path: Path) -> N
     verdict = judged(diagnose(read_subject(capture, capture.layers[0], 0, None, None)))
     assert verdict.ratio == pytest.approx(2.83, rel=1e-6)
     [told] = why(capture, verdict=verdict)
-    assert told == f"{verdict.cause}: multiplier is 2.83 × expected"
+    assert told == f"{verdict.cause}: scale × 0.3538, 2.83 × expected"
     assert severity(measured(capture), verdict) < severity(measured(capture))
 
 

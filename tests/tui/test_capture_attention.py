@@ -225,16 +225,16 @@ def test_v_turns_from_attention_to_statistics_and_to_the_rules_replayed(
 def test_a_wrong_scale_is_the_verdict_the_first_head_and_a_map() -> None:
     async def script(stage: Stage) -> None:
         pane = await explained(stage)
-        assert "× expected" in stage.lines[1]
+        assert ", scale × 1, not × 0.1768" in stage.lines[1]
         assert pane.map.is_of_note(pane.places[0])
-        assert "multiplier is" in pane.list.heads[0].because[0]
+        assert re.search(r"scale × [\d.]+, [\d.]+ × expected", pane.list.heads[0].because[0])
         assert pane.map.choices[-1] is RATIO
         assert pane.map.cursor == pane.places[0]  # where the pane begins
         assert "healthy" not in stage.lines[1]
         assert "wrong" in stage.lines[4]  # instead of the status of its numbers
         assert "file: not as computed" in stage.text
         reason = pane.list.heads[0].because[0]
-        assert reason.startswith(f"{pane.map.verdicts[pane.places[0]].cause}: multiplier is ")
+        assert reason.startswith(f"{pane.map.verdicts[pane.places[0]].cause}: scale × ")
         assert reason in stage.words(pane.map)  # in full, which the list has no room for
         await stage.press("M")
         while pane.map.statistic is not RATIO:

@@ -167,7 +167,8 @@ def _of_verdict(verdict: Judged) -> str:
         return verdict.says
     if ratio is not None and abs(ratio - 1) > _OFF:
         name = "" if verdict.cause is None else f"{verdict.cause}: "
-        return message("{name}multiplier is {ratio:.3g} × expected", name=name, ratio=ratio)
+        used = verdict.multiplier
+        return message("{name}scale × {used:.4g}, {ratio:.3g} × expected", name=name, used=used, ratio=ratio)
     if verdict.cause is None:
         return verdict.says
     says = verdict.says  # without the multiplier

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from ...captures.capture import Layer
 from ...message import counted, joined, message
 from ...statistics.measurement import Estimate
-from ...statistics.status import status
-from .reasons import Judged, has_evidence
+from .reasons import Judged, has_evidence, head_word
 
 _NAMED = ("NaN", "frozen", "one-hot", "freezing", "sink", "uniform")
 
@@ -35,7 +34,8 @@ def file_summary(
     """
     doubtful = any(each.is_wrong or each.is_unusual for each in verdicts.values())
     parts = [] if doubtful else [*disagreements]
-    found = Counter(status(each) for each in measured.values() if each is not None)
+    words = (head_word(each, verdicts.get(place)) for place, each in measured.items() if each is not None)
+    found = Counter(words)
     for word in _NAMED:
         if count := found[word]:
             parts.append(count_words(word, count))
@@ -108,9 +108,12 @@ def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], Judged],
 def _scale_words(multiplier: float, layers: Sequence[Layer]) -> str:
     number = f"{multiplier:.4g}"
     widths = {layer.d_k for layer in layers}
-    if len(widths) == 1 and math.isclose(multiplier * math.sqrt(min(widths)), 1, rel_tol=1e-6):
-        return f"{number} = 1/√d_k"
-    return number
+    if len(widths) > 1:
+        return number
+    [d_k] = widths
+    powers = {"1/√d_k": d_k**-0.5, "1/d_k": 1 / d_k}
+    names = [name for name, value in powers.items() if math.isclose(multiplier, value, rel_tol=1e-4)]
+    return joined([number, *names], " = ")
 
 
 def _expected(each: Judged) -> str:
@@ -128,13 +131,20 @@ def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Judged], cou
         if most == count
         else message("{most} of {count} heads", most=most, count=count)
     )
-    ratios = [each.ratio for each in wrong.values() if (each.cause or "unexplained") == cause]
-    known = sorted(ratio for ratio in ratios if ratio is not None)
+    alike = [each for each in wrong.values() if (each.cause or "unexplained") == cause]
+    known = sorted(each.ratio for each in alike if each.ratio is not None)
     text = joined((heads, cause), ": ")
     if known and abs(known[0] - 1) > 0.01:
         low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
-        ratio = low if low == high else message("{low} to {high}", low=low, high=high)
-        text = message("{text}, multiplier {ratio} × expected", text=text, ratio=ratio)
+        used = {_scale_words(each.multiplier, layers) for each in alike if each.multiplier is not None}
+        expected = {f"{each.expected:.4g}" for each in alike}
+        if len(used) == len(expected) == 1:
+            text = message(
+                "{text}, scale × {used}, not × {expected}", text=text, used=used.pop(), expected=expected.pop()
+            )
+        else:
+            ratio = low if low == high else message("{low} to {high}", low=low, high=high)
+            text = message("{text}, multiplier {ratio} × expected", text=text, ratio=ratio)
     elif most < count:
         layer, head = layers[place[0]].index, place[1]
         text = message("{text}, first in layer {layer} head {head}", text=text, layer=layer, head=head)

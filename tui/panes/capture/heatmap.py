@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from ....core.message import joined, message
 from ....core.statistics.catalogue import Statistic
-from ....core.statistics.status import Status
 from ...language.cells import cells
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, line_width
@@ -15,7 +14,8 @@ from ...views.numbers import short_in_unit
 
 MARGIN = 4  # cells for the number of a layer
 _WIDEST = 3  # cells of one head
-MARKS: dict[Status, str] = {
+MARKS: dict[str, str] = {  # of the words that a head may have
+    "wrong": "w", "unusual": "?",
     "frozen": "F", "sink": "s", "one-hot": "o", "freezing": "f", "uniform": "u", "NaN": "N",
 }  # fmt: skip
 
@@ -27,7 +27,7 @@ class HeadMap:
     layers: Sequence[int]  # the number of each layer
     heads: Sequence[int]  # the number of heads of each layer
     values: Mapping[tuple[int, int], float | None]
-    statuses: Mapping[tuple[int, int], Status | None] = field(default_factory=dict[tuple[int, int], "Status | None"])
+    words: Mapping[tuple[int, int], str | None] = field(default_factory=dict[tuple[int, int], "str | None"])
 
 
 def wanted_width(heads: int, wide: bool) -> int:
@@ -57,7 +57,7 @@ def map_lines(
             where = (position, head)
             value = head_map.values.get(where)
             part = None if value is None else 0.0 if least == largest else (value - low) / (high - low)
-            mark = MARKS.get(head_map.statuses.get(where) or "healthy", "")
+            mark = MARKS.get(head_map.words.get(where) or "healthy", "")
             line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
         lines.append(fitted(tuple(line), width))
     lines.append(fitted(_legend(least, largest, bool(found), each >= _WIDEST, glyphs), width))
@@ -126,12 +126,12 @@ def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, g
 
 def mark_lines(head_map: HeadMap, width: int, glyphs: Glyphs) -> list[Line]:
     """Return what the marks on the map mean, in as many lines as that takes; empty if there are none."""
-    there = {*head_map.statuses.values()}
+    there = {*head_map.words.values()}
     lines: list[list[Span]] = []
-    for status, mark in MARKS.items():
-        if status not in there:
+    for word, mark in MARKS.items():
+        if word not in there:
             continue
-        words = f" {glyphs.say(status)}  "
+        words = f" {glyphs.say(word)}  "
         if not lines or line_width(tuple(lines[-1])) + cells(mark + words.rstrip()) > width:
             lines.append([])
         lines[-1].append((mark, "scaled"))

@@ -13,7 +13,6 @@ from ....core.diagnosis.heads.reasons import has_evidence, head_word
 from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
-from ....core.statistics.status import Status, status
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
 from .heatmap import HeadMap, head_at, map_lines, mark_lines
@@ -146,10 +145,9 @@ class HeadMapWidget(LinesWidget):
             return ()
         layers = self.capture.layers
         values = {where: self.value(where) for where in self.measured}
-        statuses: dict[tuple[int, int], Status | None] = {
-            where: status(found) for where, found in self.measured.items() if found is not None
-        }
-        head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, statuses)
+        verdicts = self.verdicts
+        words = {where: head_word(found, verdicts.get(where)) for where, found in self.measured.items() if found}
+        head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, words)
         room = self._map_height(height)
         lines = [*map_lines(head_map, self.statistic, self.cursor, width, room, self.glyphs)]
         lines += [*mark_lines(head_map, width, self.glyphs), fitted((), width)]
@@ -164,7 +162,7 @@ class HeadMapWidget(LinesWidget):
             width - 1,
             self.glyphs,
             because,
-            self.verdicts,
+            verdicts,
         )
         room = height - len(lines)
         measured = self.measured.get(self.cursor)
