@@ -184,9 +184,9 @@ class Stage:
         return await self.still()
 
     async def at_rest(self) -> "Stage":
-        """Wait until no work is left and everything is painted."""
+        """Wait until no work is left, also for what was typed ahead, and everything is painted."""
         await self.until(lambda: self.engine.at_rest, "rest")
-        return await self.still()
+        return self if (await self.still()).engine.at_rest else await self.at_rest()
 
     async def opened(self, kind: type[P]) -> P:
         """Show a pane."""
