@@ -94,6 +94,14 @@ def test_a_higher_chart_has_finer_steps() -> None:
     assert rows == ["  ▁█! ", "▁████ "]
 
 
+@pytest.mark.parametrize("steps", [2, 7, 25, 300])
+@pytest.mark.parametrize("width", [60, 90, 160])
+def test_trends_fill_the_line_at_any_number_of_steps(steps: int, width: int) -> None:
+    found = shown(*[[[50.0, 60.0]]] * steps)
+    for line in ranked_lines(found, width, UNICODE)[1:]:
+        assert len(text_of(line).rstrip()) == width
+
+
 @pytest.mark.parametrize(("height", "rows"), [(5, 1), (8, 4), (40, 8)])
 def test_the_trend_of_the_selected_head_fills_the_height(height: int, rows: int) -> None:
     lines = [text_of(line) for line in head_lines(shown([[1.0]], [[2.0]]), (0, 0), (40, height), UNICODE)]

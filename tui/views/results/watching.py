@@ -26,7 +26,7 @@ Size: TypeAlias = tuple[int, int]  # width and height in cells
 LOGITS = "max_logit"
 LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {LOGITS: "largest |logit|"}
 
-_TREND, _LEAST_TREND = 96, 8  # cells of a trend
+_LEAST_TREND = 8  # cells of a trend
 _HIGHEST = 8  # lines of the selected head's trend
 _SPAN = 100.0  # the limit over the least value that the trends of the list show
 _ROOMY, _ROOMY_BESIDE = 60, 90  # cells that long titles need; beside a baseline
@@ -140,7 +140,7 @@ def ranked_lines(
         _align(rows, header.index(growth))
     rows = [[place, *(signed(glyphs.say(cell), glyphs) for cell in others)] for place, *others in rows]
     wide = [max(cells_of(glyphs.say(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
-    cells = min(width - sum(wide) - 2 * len(wide), _TREND)
+    cells = width - sum(wide) - 2 * len(wide)
     cells = cells if cells >= _LEAST_TREND and len(shown.steps) > 1 else 0
     title = _joined(header, wide, glyphs) + (glyphs.say("  trend") if cells else "")
     lines = [fitted(((title, "heading"),), width)]
@@ -150,7 +150,8 @@ def ranked_lines(
         line: Line = ((_joined(row, wide, glyphs), role),)
         if cells and here in shown.trends:
             trend = shown.trends[here]
-            wider = [value for value in trend for _ in range(max(cells // max(len(trend), 1), 1))]
+            columns = max(cells, len(trend))
+            wider = [trend[column * len(trend) // columns] for column in range(columns if trend else 0)]
             [bars] = chart(wider, (cells, 1), shown.limit / _SPAN, shown.limit, glyphs)
             line = (*line, ("  ", "text"), (bars, "scaled"))
         lines.append(fitted(line, width))
