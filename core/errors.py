@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -25,14 +26,31 @@ class ParameterError(InputError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean …?)` for the known word that begins with `word`, else the closest one; or nothing."""
+    """Return ` (did you mean …?)` for the known word that is `nearest`; or nothing."""
+    near = nearest(word, known)
+    return message(" (did you mean {near}?)", near=near) if near else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the first known word that begins with `word`, else the closest one; empty if none is close.
+
+    Words may be written without what separates their parts, or with other separators: `gpt_oss` begins gpt-oss-20b.
+    """
     words = list(known)
+    bare, bares = _bare(word), {_bare(each): each for each in reversed(words)}
     longer = [each for each in words if len(word) >= _BEGINNING and each.startswith(word)]
-    near = longer or get_close_matches(word, words, 1, cutoff=0.7)
-    return message(" (did you mean {near}?)", near=near[0]) if near else ""
+    longer += [each for each in words if len(bare) >= _BEGINNING and _bare(each).startswith(bare)]
+    near = longer or get_close_matches(word, words, 1, cutoff=_CLOSE)
+    return near[0] if near else next((bares[each] for each in get_close_matches(bare, bares, 1, cutoff=_CLOSE)), "")
+
+
+def _bare(word: str) -> str:
+    return _SEPARATORS.sub("", word.casefold())
 
 
 _BEGINNING = 3  # letters that tell a word by its beginning
+_CLOSE = 0.7  # similarity of words from which one may stand for the other
+_SEPARATORS = re.compile(r"[\s_.\-−‐–]+")
 
 # The message when a MemoryError ends a computation.
 NO_MEMORY = message("not enough memory; try fewer keys or queries")

@@ -78,7 +78,18 @@ def test_a_model_sets_parameters_that_other_options_override(capsys: Captured) -
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("gema-2-27b", "gemma-2-27b"), ("Gemma 2 27B", "gemma-2-27b"), ("gpt-oss-12b", "gpt-oss-120b"), ("xyz", "")],
+    [
+        ("gema-2-27b", "gemma-2-27b"),
+        ("Gemma 2 27B", "gemma-2-27b"),
+        ("gpt-oss-12b", "gpt-oss-120b"),
+        ("xyz", ""),
+        ("gpt_oss", "gpt-oss-20b"),
+        ("gptoss120b", "gpt-oss-120b"),
+        ("llama3", "llama-3-8b"),
+        ("PHI3mini", "phi-3-mini"),
+        ("qwen_25_7b", "qwen2.5-7b"),
+        ("kimi_k3", "kimi-k2"),
+    ],
 )
 def test_an_unknown_model_is_refused_in_one_line(name: str, meant: str, capsys: Captured) -> None:
     assert main(["report", "--model", name]) == 2
