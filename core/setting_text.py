@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
-from .errors import ParameterError, did_you_mean
+from .errors import ParameterError, did_you_mean, nearest
 from .formula import split_outside_parentheses
 from .message import message, name
 from .scales import SCALE_RULES, is_formula
@@ -18,6 +18,10 @@ UNSCALED = "unscaled"
 # Parameters that A and B share: they set the shape of the table and the draws, not the attention.
 SHARED = ("model", "d_k", "n_queries", "batch", "d_v", "seed", "against")
 _ALIASES = {"rule": "scale", "law": "components"}
+_FORMATS = {  # what formats are also called
+    **{short: f"float{bits}" for bits in (16, 32, 64) for short in (f"fp{bits}", f"f{bits}")},
+    "bf16": "bfloat16", "half": "float16", "single": "float32", "double": "float64",
+}  # fmt: skip
 
 Value: TypeAlias = int | float | str
 
@@ -139,12 +143,33 @@ def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
     if not is_number(text) and _is_formula(text):
         return {"scale": text}
     if not is_number(text):
-        meant = did_you_mean(text, [UNSCALED, *rules])
         raise ParameterError(
-            "against: must be {accepted}, not {text!r}{meant}", accepted=accepted_by(rules), text=text, meant=meant
+            "against: must be {accepted}, not {text!r}{meant}",
+            accepted=accepted_by(rules),
+            text=text,
+            meant=did_you_mean(text, [UNSCALED, *rules]) or _value_meant(text, fields),
         )
     field = next(field for field in fields if field.name == "multiplier")
     return {"scale": "custom", "multiplier": _parsed(field, text)}
+
+
+def _value_meant(text: str, fields: Sequence[TextField]) -> str:
+    """Return what to type for a value without the name of its parameter, or else an example: `precision=bfloat16`."""
+    named = {
+        value: f"{each.option[2:]}={value}"
+        for each in fields[::-1]
+        if each.name not in SHARED
+        for value in each.choices
+    }
+    near = nearest(usual_word(text), named)
+    if near:
+        return message(" (did you mean {near}?)", near=named[near])
+    return message("; for example {example}", example="precision=bfloat16")
+
+
+def usual_word(text: str) -> str:
+    """Return the name of the number format that is also called this, or the text itself."""
+    return _FORMATS.get(text.strip().casefold(), text)
 
 
 def _is_formula(text: str) -> bool:
@@ -162,5 +187,5 @@ def _parsed(field: TextField, text: str) -> Value:
         return field.parse(text)
     except ParameterError as error:
         raise ParameterError(
-            "against: {error}{meant}", error=error, meant=did_you_mean(text, field.choices)
+            "against: {error}{meant}", error=error, meant=did_you_mean(usual_word(text), field.choices)
         ) from None

@@ -101,6 +101,8 @@ def test_an_unknown_model_is_refused_in_one_line(name: str, meant: str, capsys: 
 def test_a_word_is_completed_before_another_one_is_suggested(capsys: Captured) -> None:
     assert main(["report", "--precision", "float8"]) == 2
     assert "did you mean float8_e4m3fn?" in capsys.readouterr().err
+    assert main(["report", "--precision", "BF16"]) == 2
+    assert "did you mean bfloat16?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

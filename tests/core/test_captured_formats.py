@@ -295,6 +295,8 @@ def test_what_the_file_says_is_refused_with_what_a_may_set(name: str) -> None:
         ("arithmetic=eager,precision=float8_e5m2", "must be fused with format float8 e5m2"),
         ("precison=float16", "did you mean precision"),
         ("sqrt_dk", "must be unscaled, file, a scale rule or formula, .*did you mean sqrt_d_k"),
+        ("half", "did you mean precision=float16"),
+        ("causal", "not 'causal'; for example precision=bfloat16"),
         ("d_k,none", "scale is given twice"),
     ],
 )

@@ -35,6 +35,14 @@ def test_a_text_that_names_no_choice_is_refused_with_the_nearest() -> None:
         entered(FIELD["mask"], "")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("bf16", "did you mean precision=bfloat16?"), ("precision=bf", "must be one of float64, float32")],
+)
+def test_a_text_that_is_no_setting_of_a_is_refused_with_what_to_type(text: str, reason: str) -> None:
+    assert reason in (typed(P, "against", text)[1].objection or "")
+
+
 @given(st.text("0123456789eE.-+ n", max_size=6), st.sampled_from(["d_k", "std_q", "seed"]))
 def test_a_refused_text_leaves_what_stood_before(text: str, name: str) -> None:
     parameters, editing = typed(P, name, text)

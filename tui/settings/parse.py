@@ -13,6 +13,7 @@ from ...core.model_choice import parameters_from
 from ...core.parameters import FIELD, FIELDS, Parameters, Value
 from ...core.scales import multiplier
 from ...core.setting_text import is_number as is_number  # for commands too
+from ...core.setting_text import usual_word
 
 
 class UsageError(InputError):
@@ -67,7 +68,11 @@ def value_of(field: Field, text: str, option: str | None = None) -> Any:
             reason = message("must be {accepted}, or a number, not {text!r}", accepted=field.accepted, text=text)
         if field.name == "model":
             reason = message("unknown model {text!r}", text=text)
-        hint = did_you_mean(_slug(text), field.choices) if field.kind == "choice" and not error.pointer else ""
+        hint = (
+            did_you_mean(_slug(usual_word(text)), field.choices)
+            if field.kind == "choice" and not error.pointer
+            else ""
+        )
         if field.name == "model" and not hint:
             hint = message("; --help lists all")
         refusal = UsageError("{option}: {reason}{hint}", option=option or field.option, reason=reason, hint=hint)

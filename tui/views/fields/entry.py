@@ -77,7 +77,7 @@ def _chosen(field: Field, text: str, choices: Sequence[str], say: Say) -> str:
             if any(test(name, wanted) for name in names):
                 return value
     if field.kind == "setting":
-        return _setting(field, text)
+        return str(field.parse(text))
     if field.beyond is not None and field.beyond(text.strip()):
         return text.strip()
     meant = did_you_mean(wanted, [name for names in named.values() for name in names])
@@ -87,18 +87,6 @@ def _chosen(field: Field, text: str, choices: Sequence[str], say: Say) -> str:
         text=text,
         meant=meant,
     )
-
-
-def _setting(field: Field, text: str) -> str:
-    """Return the setting that a text describes; raise ParameterError, which says where a formula is faulty."""
-    try:
-        return str(field.parse(text))
-    except ParameterError as error:
-        if error.pointer:
-            raise
-        raise ParameterError(
-            "{label}: must be {accepted}, not {text!r}", label=field.label, accepted=field.accepted, text=text
-        ) from None
 
 
 def _longest(name: str) -> int:
