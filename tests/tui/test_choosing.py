@@ -114,6 +114,10 @@ async def test_the_wheel_moves_and_a_click_chooses(stage: Stage, size: tuple[int
     await stage.still()
     assert screen.text.found.cursor == 1
     y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "1/ln d_k" in line)
+    await stage.pilot.click(offset=(screen.text.region.x, screen.text.content_region.y + y))
+    await stage.answered()
+    assert is_open(stage), "a click on the border"
+    assert screen.text.found.cursor == 1
     await stage.pilot.click(
         offset=(screen.text.content_region.x + line.index("1/"), screen.text.content_region.y + y)
     )

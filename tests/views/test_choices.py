@@ -9,6 +9,7 @@ from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.views.fields.choice_list import ChoiceList, clicked, list_lines
 from attn_tui.tui.views.fields.choices import FAMILIES, Choice, choices_of, model_choices, statistic_choices
+from attn_tui.tui.views.fields.formula_row import formula_rows
 from attn_tui.tui.views.fields.matching import matching
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
@@ -131,6 +132,8 @@ def test_a_click_means_the_row_under_it_or_a_key(size: tuple[int, int]) -> None:
         assert cursor in meanings
         assert clicked(found, *size, UNICODE, texts[-1].index("cancel"), size[1] - 1) == "Esc"
         assert not any(isinstance(meaning, int) for meaning in (meanings[0], meanings[-1]))
+        borders = [clicked(found, *size, UNICODE, x, y) for x in (-1, size[0]) for y in range(size[1])]
+        assert not any(isinstance(meaning, int) for meaning in borders), "a click on the border chooses nothing"
 
 
 def test_a_filter_puts_the_cursor_on_the_best_match_and_the_cursor_stays_in_the_list() -> None:
@@ -145,6 +148,14 @@ def test_a_filter_puts_the_cursor_on_the_best_match_and_the_cursor_stays_in_the_
     assert empty.chosen is None
     assert empty.moved(3).chosen is None
     assert "Nothing" in "\n".join(texts_of(list_lines(empty, 60, 20, UNICODE)))
+
+
+def test_the_number_of_rows_counts_the_row_of_a_formula() -> None:
+    found = ChoiceList.at("scale", SCALE, "custom", formula_rows)
+    for words, count in (("", f"{len(SCALE)} of {len(SCALE)}"), ("2/(d+7)", f"1 of {len(SCALE) + 1}")):
+        now = found.filtered(words)
+        assert texts_of(list_lines(now, 60, 20, UNICODE))[0].rstrip().endswith(f" {count}")
+    assert f" 0 of {len(SCALE)}" in texts_of(list_lines(found.filtered("xyzzyq"), 60, 20, UNICODE))[0]
 
 
 def test_without_formula_or_source_a_row_is_shown_all_the_same() -> None:

@@ -126,7 +126,8 @@ def _own(choices: Sequence[Choice], value: str, beyond: Beyond | None) -> list[C
 def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the list as `height` lines: filter, rows, the help and source of the selected one, and keys."""
     shown = _shown(found, height)
-    count = glyphs.say("{count} of {all}", count=len(found.matches), all=len(found.choices))
+    rows, matches = len(found.rows), len(found.matches)  # the row of a typed formula is counted among both numbers
+    count = glyphs.say("{count} of {all}", count=rows, all=len(found.choices) + rows - matches)
     asked: Line = ((glyphs.say("filter: "), "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
     asked = (*asked, (_hint(found, width - line_width(asked) - cell_len(count), glyphs), "dim"))
     lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
@@ -168,7 +169,9 @@ def _nothing(found: ChoiceList, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def clicked(found: ChoiceList, width: int, height: int, glyphs: Glyphs, x: int, y: int) -> int | str | None:
-    """Return the row of a list that was clicked, as the index of a match, or the clicked key."""
+    """Return the row of a list that was clicked, as the index of a match, or the clicked key; not on its border."""
+    if not 0 <= x < width:
+        return None
     if y == height - 1:
         word = key_at(_keys(found), width + 2, glyphs, x + 1)
         return None if word == "a-z" else word
