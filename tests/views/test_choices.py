@@ -150,11 +150,13 @@ def test_a_filter_puts_the_cursor_on_the_best_match_and_the_cursor_stays_in_the_
     assert "Nothing" in "\n".join(texts_of(list_lines(empty, 60, 20, UNICODE)))
 
 
-def test_the_number_of_rows_counts_the_row_of_a_formula() -> None:
+def test_the_row_of_a_formula_is_counted_and_has_the_cursor() -> None:
     found = ChoiceList.at("scale", SCALE, "custom", formula_rows)
     for words, count in (("", f"{len(SCALE)} of {len(SCALE)}"), ("2/(d+7)", f"1 of {len(SCALE) + 1}")):
         now = found.filtered(words)
-        assert texts_of(list_lines(now, 60, 20, UNICODE))[0].rstrip().endswith(f" {count}")
+        texts = texts_of(list_lines(now, 60, 20, UNICODE))
+        assert texts[0].rstrip().endswith(f" {count}")
+        assert sum(text.startswith(UNICODE.cursor) for text in texts) == 1
     assert f" 0 of {len(SCALE)}" in texts_of(list_lines(found.filtered("xyzzyq"), 60, 20, UNICODE))[0]
 
 

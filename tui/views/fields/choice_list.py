@@ -235,7 +235,7 @@ def _line(found: ChoiceList, row: Choice | str, names: int, width: int, glyphs: 
     """Return the line of a row: a mark, the name, the formula; or of the name of a family."""
     if isinstance(row, str):
         return ((glyphs.say(row), "dim"),)
-    here = row is found.chosen
+    here = row == found.chosen
     name, formula = _cut(glyphs.say(row.name), names, glyphs), glyphs.say(row.formula)
     now = glyphs.say(" (now)") if row.value in (found.current, *found.also) else ""
     role: Role = "accent" if here else "label"
