@@ -91,6 +91,17 @@ class Parameters:
             new |= {each: getattr(Parameters, each) for each in SET_BY_MODEL} | MODELS[str(value)].parameters
         return replace(self, **new)
 
+    def stepped(self, name: str, direction: Literal[-1, 1]) -> Value:
+        """Return the next or previous value of a parameter, as its field declares.
+
+        A goes past the rule `none` where `unscaled` is the same: beside a rule of B that does not normalise q and k.
+        """
+        field = FIELD[name]
+        value = field.stepped(getattr(self, name), direction)
+        if name == "against" and changes(str(value)).get("scale") == _unscaled(self.scale) == "none":
+            value = field.stepped(value, direction)
+        return value
+
 
 def check_arithmetic(precision: FormatName, arithmetic: ArithmeticName) -> None:
     """Raise ParameterError if a format has no such arithmetic."""
@@ -127,11 +138,16 @@ def setting_a(p: Parameters) -> Parameters:
     """Return A's parameters; raise ParameterError if they contradict each other."""
     found = changes(p.against)
     if found.get("scale") == UNSCALED:
-        found["scale"] = UNSCALED_RULES[scale_rule(p.scale).normalise]
+        found["scale"] = _unscaled(p.scale)
     try:
         return replace(p, **{**found, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
     except ParameterError as error:
         raise ParameterError("against: {error}", error=error) from None
+
+
+def _unscaled(scale: ScaleName) -> ScaleName:
+    """Return the rule of multiplier 1 that normalises q and k as a rule does."""
+    return UNSCALED_RULES[scale_rule(scale).normalise]
 
 
 _WORDS = {

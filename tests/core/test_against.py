@@ -208,6 +208,16 @@ def test_steps_turn_as_rule_and_keep_what_else_is_set() -> None:
     assert seen == [*SCALE_RULES, UNSCALED]
 
 
+def test_steps_go_past_the_rule_none_where_it_is_what_unscaled_is() -> None:
+    p = Parameters()
+    assert p.stepped("against", 1) == "sqrt_d_k"
+    assert p.stepped("against", -1) == "custom"
+    back = p.with_value("against", "sqrt_d_k,precision=bfloat16")
+    assert back.stepped("against", -1) == "unscaled,precision=bfloat16"
+    assert p.with_value("scale", "rms_sqrt_d_k").stepped("against", 1) == "none", "q and k as drawn"
+    assert p.stepped("n_keys", 1) == 256
+
+
 def test_parameters_that_only_as_rule_needs_have_an_effect() -> None:
     assert FIELD["context_factor"].applies(Parameters(against="yarn"))
     assert not FIELD["context_factor"].applies(Parameters(against="yarn,context-factor=2"))

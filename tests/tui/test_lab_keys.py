@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
         ("] ] [", [{"n_keys": 32}, {"n_keys": 64}, {"n_keys": 32}]),
         ("s s S", [{"scale": "d_k"}, {"scale": "log_d_k"}, {"scale": "d_k"}]),
         ("S S", [{"scale": "none"}, {"scale": "custom"}]),
-        ("a a A A A", [{"against": rule} for rule in ("none", "sqrt_d_k", "none", "unscaled", "custom")]),
+        ("a a A A A", [{"against": rule} for rule in ("sqrt_d_k", "d_k", "sqrt_d_k", "unscaled", "custom")]),
         ("c c", [{"components": "uniform"}, {"components": "laplace"}]),
         ("x x", [{"mask": "causal"}, {"mask": "none"}]),
         ("r r", [{"seed": 1}, {"seed": 2}]),

@@ -76,7 +76,7 @@ class SteppingPane(Pane):
 
     def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
         """Step a parameter as its field declares."""
-        self.set_value(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
+        self.set_value(name, self.parameters.stepped(name, direction))
 
     def action_choose(self, name: str) -> None:
         """Choose the value of a parameter from a list."""

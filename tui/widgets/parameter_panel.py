@@ -127,7 +127,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def action_step(self, direction: Literal[-1, 1]) -> None:
         """Step the field with the cursor, as FIELDS declares."""
         self.leave_field()
-        self.ask(self.cursor, self.field.stepped(self._value, direction))
+        self.ask(self.cursor, self.parameters.stepped(self.cursor, direction))
 
     def action_fine(self, direction: Literal[-1, 1]) -> None:
         """Step by one if the field's step is to double; otherwise as `action_step`."""
@@ -196,7 +196,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         field = self._field_at(event)
         if field is not None:
             self.leave_field()
-            self.ask(field.name, field.stepped(getattr(self.parameters, field.name), -1 if direction > 0 else 1))
+            self.ask(field.name, self.parameters.stepped(field.name, -1 if direction > 0 else 1))
 
     @property
     def field(self) -> Field:
