@@ -140,3 +140,17 @@ async def test_long_work_shows_progress_and_early_results_and_is_replaced_by_the
     assert stage.asked.batch == 2
     assert "draws: " not in stage.words(stage.lab.results.words)
     assert "computing" not in stage.text
+
+
+@pytest.mark.parametrize("size", [(115, 36), (116, 30), (118, 40), (120, 40), (122, 40)], ids=str)
+@pytest.mark.parametrize("rule", ["sqrt_d_k", "inverse_layer"])
+@played(parameters=Parameters(n_queries=16, batch=4), settled=True)
+async def test_the_sentence_is_whole_beside_the_panel(stage: Stage, size: tuple[int, int], rule: str) -> None:
+    stage.lab.set_value("scale", rule)
+    await stage.answered()
+    await stage.still()
+    said = stage.words(stage.lab.results.words)
+    assert said.startswith("Unscaled, logits spread")
+    assert said.endswith("." if rule == "sqrt_d_k" else "of ln n).")
+    assert "most pass less gradient" in said
+    assert "…" not in said

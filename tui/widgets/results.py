@@ -37,6 +37,7 @@ _SHARE = 0.42  # of the height for histograms, if the leading rows have room
 _TALL = 8  # lines of a pair of histograms: bars of three lines for each column
 _AXIS = 26  # lines below which the gauge has no axis
 _LOW = 16  # lines below which there is no advice
+_NARROW = 86  # cells below which the paragraph has three lines or more
 _ADVICE = 84  # cells from which advice fits in a line
 _COMFORTABLE = 12  # lines of two rows of histograms with bars two lines high
 
@@ -58,6 +59,7 @@ class Results(Stack):
         self.table.leading = leading
         self._contents = Contents(())
         self._remark = ""
+        self._sentence = ""  # the last one shown
         self._stale = False
 
     def compose(self) -> ComposeResult:
@@ -142,7 +144,7 @@ class Results(Stack):
         """Return the views that fit in this size."""
         width, height = size
         above = self._gauge(height) + self._advice(size)
-        if height >= above + self._least_table + _words(width) + LOWEST + self.histograms.gutter.height:
+        if height >= above + self._least_table + self._words(width) + LOWEST + self.histograms.gutter.height:
             return "both", "table", "histograms"
         return "table", "histograms"
 
@@ -171,7 +173,9 @@ class Results(Stack):
             narrow = bool(layout(self._contents, self.size.width).alone)
             self.words.show(row_words(statistic, self._contents, self.glyphs, narrow))
         elif self._contents.columns:
-            self.words.show(self.glyphs.say(self._remark) + sentence(self._contents, self.glyphs))
+            self._sentence = self.glyphs.say(self._remark) + sentence(self._contents, self.glyphs)
+            self.words.show(self._sentence)
+            self._arrange()  # a longer sentence needs a line more
 
     def _arrange(self) -> None:
         """Lay the parts out again if their heights change."""
@@ -193,7 +197,7 @@ class Results(Stack):
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
         """Return each part with its height: the table leaves room for histograms, but keeps its essential rows."""
         width, height = size
-        words, shown = _words(width), self._shown(size)
+        words, shown = self._words(width), self._shown(size)
         gauge, advice = self._gauge(height), self._advice(size)
         if height < _LOW:
             words = min(words, 2)
@@ -215,6 +219,12 @@ class Results(Stack):
             parts = [(self.gauge, gauge), *parts, (self.advice, advice)]
         return [*parts, (self.histograms, max(height - table - words, 0))]
 
+    def _words(self, width: int) -> int:
+        """Return the lines reserved for the paragraph: those of most sentences, or a third for a longer one."""
+        if width < _NARROW:
+            return 4 if width < 48 else 3
+        return min(max(len(wrapped(self._sentence, width - 1)), 2), 3)
+
     def _gauge(self, height: int) -> int:
         """Return the lines of the gauge: without its axis on a low screen."""
         if not self.leading:
@@ -232,8 +242,3 @@ class Results(Stack):
         rest = room - self.table.gutter.height - math.ceil(_SHARE * whole)
         fitting = _SPACED if rest >= _SPACED else min(rest, len(LEADING) + 1)
         return max(fitting, _LEAST_LEADING) + self.table.gutter.height
-
-
-def _words(width: int) -> int:
-    """Return the lines reserved for the paragraph."""
-    return 4 if width < 48 else 3 if width < 86 else 2
