@@ -33,8 +33,9 @@ def test_without_evidence_it_says_that_q_and_k_cannot_tell() -> None:
         "scale × 0.1768 by the file: q and k alone cannot tell which was used · 1 frozen · 1 one-hot · 3 freezing · "
         "6 sinks"
     )
-    assert short == "no evidence of the scale · 1 frozen · 1 one-hot · 3 freezing · 6 sinks"
+    assert short == "file says × 0.1768, no evidence · 1 frozen · 1 one-hot · 3 freezing · 6 sinks"
     bare = [replace(layer, scale=None) for layer in LAYERS]
+    assert file_summary(bare, {}, {})[1] == "no evidence of the scale"
     assert file_summary(bare, {}, {})[0] == "no scale in the file: q and k alone cannot tell which was used"
 
 

@@ -47,7 +47,7 @@ def file_summary(
             "all heads healthy" if len(measured) == sum(layer.heads for layer in layers) else "healthy so far"
         )
     scale = _scale(layers, verdicts)
-    short = "no evidence of the scale" if not verdicts and not any(map(has_evidence, layers)) else scale
+    short = _no_evidence(layers) if not verdicts and not any(map(has_evidence, layers)) else scale
     return joined([scale, *parts], " · "), joined([short, *parts], " · ")
 
 
@@ -155,8 +155,21 @@ def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Judged], cou
     return text
 
 
+def _scales(layers: Sequence[Layer]) -> set[str]:
+    """Return the scales that the file says."""
+    return {f"{layer.scale * layer.own_factor:.4g}" for layer in layers if layer.scale is not None}
+
+
+def _no_evidence(layers: Sequence[Layer]) -> str:
+    """Return the short form of `_unknown`, with the scale that the file says if there is one."""
+    scales = _scales(layers)
+    if len(scales) != 1:
+        return "no evidence of the scale"
+    return message("file says × {scale}, no evidence", scale=scales.pop())
+
+
 def _unknown(layers: Sequence[Layer]) -> str:
-    scales = {f"{layer.scale * layer.own_factor:.4g}" for layer in layers if layer.scale is not None}
+    scales = _scales(layers)
     if any(map(has_evidence, layers)):
         return "judging the evidence"
     said = (
