@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.score_change import limit, score_change
 from attn_tui.core.diagnosis.subject import Facts, Subject
+from pairs import Layer, changed, recipe, written
 
 ROWS, KEYS, D_K = 12, 20, 16
 rng = np.random.default_rng(3)
@@ -37,3 +40,17 @@ def test_scores_that_only_one_of_two_masks_shows_are_compared() -> None:
 
 def test_later_layers_may_differ_by_more() -> None:
     assert limit(False) > limit(True)
+
+
+def test_a_negative_correlation_has_a_minus_sign(tmp_path: Path) -> None:
+    one = recipe()
+
+    def turn(layer: Layer) -> None:
+        layer.q = np.random.default_rng(8).standard_normal(layer.q.shape).astype(layer.q.dtype) - layer.q
+
+    found = compare(
+        written(one, tmp_path / "one.safetensors"), written(changed(one, turn), tmp_path / "other.safetensors")
+    )
+    said = " ".join(stage.says for each in found.heads for stage in each.stages)
+    assert ", correlation −0." in said
+    assert "correlation -" not in said

@@ -103,9 +103,9 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
     factor = "" if scores.factor == 1 else f", × {scores.factor:.4g}"
     if scores.change > most:
         says = message(
-            "differ by {relative} of their spread within rows, correlation {correlation:.3f}",
+            "differ by {relative} of their spread within rows, correlation {correlation}",
             relative=_percent(scores.relative),
-            correlation=scores.correlation,
+            correlation=f"{scores.correlation:.3f}".replace("-", "−"),
         )
         if scores.correlation < 0.5:
             says = message("{says}: other queries and keys, or another text", says=says)
