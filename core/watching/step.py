@@ -98,11 +98,11 @@ def says_scale(step: Step) -> str:
         return message("logits: the run's scores × {scale:.4g}", scale=step.scale)
     if step.scale is None:
         if step.scaled is None:
-            return message("the run does not tell whether the scale is inside its logits")
-        return message("the scale is inside the logits")
+            return message("the run does not tell whether its logits include the scale")
+        return message("the logits include the scale")
     if step.scaled is None:
-        return message("the run does not tell whether × {scale:.4g} is inside its logits", scale=step.scale)
-    return message("× {scale:.4g} is inside the logits", scale=step.scale)
+        return message("the run does not tell whether its logits include × {scale:.4g}", scale=step.scale)
+    return message("the logits include the scale, × {scale:.4g}", scale=step.scale)
 
 
 def grid(rows: Sequence[Sequence[float]]) -> FloatArray:

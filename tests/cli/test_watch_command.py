@@ -30,7 +30,7 @@ def test_a_head_near_the_limit_is_named_with_the_steps_that_are_left(tmp_path: P
     words = f"layer 1 head 0, × {1.1**10:.3f} per 1,000 steps, passes it in about {round(left, -1):.0f} steps"
     assert f"No head is over 100; {words}." in out
     assert "step 1000" in out
-    assert "× 0.125 is inside the logits" in out
+    assert "the logits include the scale, × 0.125" in out
 
 
 def test_a_head_over_the_limit_is_a_finding(tmp_path: Path, capsys: Captured) -> None:

@@ -84,10 +84,10 @@ def test_a_wrong_line_is_refused_with_what_is_accepted(text: str, pieces: tuple[
 @pytest.mark.parametrize(
     ("more", "expected", "words"),
     [
-        ({"scaled": True, "scale": 0.125}, 80.0, "× 0.125 is inside the logits"),
+        ({"scaled": True, "scale": 0.125}, 80.0, "the logits include the scale, × 0.125"),
         ({"scaled": False, "scale": 0.125}, 10.0, "scores × 0.125"),
         ({"scaled": False}, 80.0, "scores before the scale"),
-        ({"scale": 0.125}, 80.0, "does not tell whether × 0.125 is inside"),
+        ({"scale": 0.125}, 80.0, "does not tell whether its logits include × 0.125"),
     ],
 )
 def test_scores_are_multiplied_by_the_scale_and_this_is_said(

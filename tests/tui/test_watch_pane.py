@@ -41,7 +41,7 @@ async def test_without_a_run_it_shows_an_example_and_how_to_make_one(stage: Stag
     await stage.still()
     words = stage.words(pane.ranking)
     assert "An example" in words
-    assert "is inside the logits" in words
+    assert "The logits include the scale" in words
     for command in (*FROM_PYTORCH, FROM_LINES):
         assert command in words
         program, name, *rest = shlex.split(command)
@@ -75,7 +75,7 @@ async def test_a_run_is_waited_for_and_followed(stage: Stage, tmp_path: Path) ->
     await stage.until(lambda: pane.shown is not None)
     assert "step 1, 2 of 2" in stage.text
     assert "No head is over 100" in stage.text
-    assert "× 0.5 is inside the logits" in stage.words(pane.ranking)
+    assert "The logits include the scale, × 0.5." in stage.words(pane.ranking)
     assert pane.map.cursor == (1, 0)  # the worst head
     append(path, 60)
     await stage.until(lambda: "step 60, 3 of 3" in stage.text)
