@@ -43,10 +43,10 @@ SCORES = (
         ),
         Guess("With d_k = {d_k}, what is the standard deviation of a score?", "deviation"),
         (
-            "Since q₁ and k₁ are independent, the mean of q₁k₁ is the product of their means, and that of its square "
-            "the product of their mean squares. Means always add. Variances add because the products are "
-            "independent; standard deviations do not. So the spread of a score grows like √d_k, not like d_k: four "
-            "times the width gives twice the spread.",
+            "Since q₁ and k₁ are independent, the mean of q₁k₁ is the mean of q₁ times that of k₁: 0. Its variance "
+            "is the mean of q₁²k₁², which is the mean of q₁² times that of k₁²: 1. Means always add. Variances "
+            "add because the products are independent; standard deviations do not. So the spread of a score grows "
+            "like √d_k, not like d_k: four times the width gives twice the spread.",
             "{inside} of scores lie within three standard deviations, ±{range} here. Divided by √d_k, the standard "
             "deviation is {scaled} at every width. At initialisation, that is what the scale does; the next steps "
             "show what follows.",
