@@ -153,6 +153,19 @@ def test_the_figures_of_all_claims_are_one_table_around_the_selected_claim(glyph
     assert overview_lines(claims, {}, 0, 120, 14, glyphs) == []
 
 
+def test_a_long_name_of_a_figure_takes_the_room_of_a_short_claimed_value() -> None:
+    long = "a figure whose name is longer than its column, which is 71 cells, and is whole"
+    wordy = Figure("short", value(0, words="nearly everywhere"), lambda _: Reading(None, 0.0))
+    named = Figure(long, value(0), lambda _: Reading(None, 0.0))
+    outcome = outcome_of(named, wordy)
+    claims, found = [outcome.claim], {outcome.claim.id: outcome}
+    page = texts_of(overview_lines(claims, found, 0, 120, 14, UNICODE))
+    assert long in page[2]
+    end = page[3].index("rywhere  ") + len("rywhere")
+    assert page[2][end - 2 : end + 2] == " 0  ", "claimed values end in one column"
+    assert len(page[2]) == len(page[3]) == 120
+
+
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 def test_measured_values_have_their_errors_in_one_column(glyphs: Glyphs) -> None:
     rows = [("", "a", "1", found, "2") for found in ("63.43 ± 0.34", "−0.0002568 ± 0.00033", "–", "0 ± 0")]

@@ -50,13 +50,15 @@ def overview_lines(
 
     def line(mark: str, name: str, texts: Sequence[str], names: Role, others: Role) -> Line:
         verdict: Role = "scaled" if texts[0] == glyphs.say("✓") else "unscaled"
+        says = middle_cut(texts[2], claimed, sign)
+        room = label + claimed - cells(says)  # a long name has also what a short claimed value leaves
         return fitted(
             (
                 (to_left(mark, 1), "accent"),
                 (to_left(middle_cut(name, title, sign), title) + _GAP, names),
                 (to_left(texts[0], 2), verdict),
-                (to_left(middle_cut(texts[1], label, sign), label) + _GAP, names),
-                (to_right(middle_cut(texts[2], claimed, sign), claimed) + _GAP, others),
+                (to_left(middle_cut(texts[1], room, sign), room) + _GAP, names),
+                (says + _GAP, others),
                 (to_right(texts[3], measured) + _GAP, others),
                 (to_right(texts[4], exact), "accent" if others == "accent" else "theory"),
             ),
