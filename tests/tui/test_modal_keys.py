@@ -58,8 +58,8 @@ async def listed(stage: Stage) -> None:
     await stage.answered()
 
 
-MODALS = [help_opened, all_keys_opened, form_opened, question_opened, palette_opened, themes_opened]
 Opening = Callable[[Stage], Awaitable[None]]
+MODALS: list[Opening] = [help_opened, all_keys_opened, form_opened, question_opened, palette_opened, themes_opened]
 
 every_modal = pytest.mark.parametrize("opening", MODALS, ids=lambda opening: opening.__name__)
 
