@@ -44,9 +44,9 @@ def test_a_saturated_and_a_healthy_column_side_by_side() -> None:
 def test_where_dead_rows_stand_beside_a_larger_median_gradient_the_sentence_says_both() -> None:
     violent = column(SATURATED | {"grad_q_median": 7.6})
     assert say(violent, column(HEALTHY, "sqrt_d_k", 0.125)).endswith(
-        "σ is 1 and no row does; most pass less gradient."
+        "σ is 1 and no row does; most pass less."
     )
-    assert say(column(HEALTHY), violent).endswith("13 % pass no gradient; most pass more gradient.")
+    assert say(column(HEALTHY), violent).endswith("13 % pass no gradient; most pass more.")
     dying = column(SATURATED | {"grad_q_median": 0.2})
     assert "most" not in say(dying, column(HEALTHY)) + say(column(HEALTHY), dying) + say(violent, violent)
 
@@ -116,7 +116,7 @@ def test_the_sentence_on_a_real_measurement_agrees_with_it() -> None:
     one_hot = measured.columns[0].measured["one_hot_rows"].value
     assert one_hot is not None
     assert f"{100 * one_hot:.0f} % of rows put everything on one key and " in said
-    assert re.search(r"With × 0\.0625, σ is (0\.9|1\.0)\d* and no row does(; most pass less gradient)?\.$", said)
+    assert re.search(r"With × 0\.0625, σ is (0\.9|1\.0)\d* and no row does(; most pass less)?\.$", said)
 
 
 def test_deviations_from_theory_come_first_and_name_each_value() -> None:

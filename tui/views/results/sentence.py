@@ -141,9 +141,9 @@ def _others(column: Column, before: Column) -> list[str]:
         [each.measured[name].value or 0 for each in (before, column)] for name in ("dead_rows", "grad_q_median")
     )
     if dead[0] > dead[1] and median[0] > median[1]:
-        return [message("; most pass less gradient")]
+        return [message("; most pass less")]
     if dead[0] < dead[1] and median[0] < median[1]:
-        return [message("; most pass more gradient")]
+        return [message("; most pass more")]
     return []
 
 
