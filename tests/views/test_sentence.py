@@ -43,9 +43,7 @@ def test_a_saturated_and_a_healthy_column_side_by_side() -> None:
 
 def test_where_dead_rows_stand_beside_a_larger_median_gradient_the_sentence_says_both() -> None:
     violent = column(SATURATED | {"grad_q_median": 7.6})
-    assert say(violent, column(HEALTHY, "sqrt_d_k", 0.125)).endswith(
-        "σ is 1 and no row does; most pass less."
-    )
+    assert say(violent, column(HEALTHY, "sqrt_d_k", 0.125)).endswith("σ is 1 and no row does; most pass less.")
     assert say(column(HEALTHY), violent).endswith("13 % pass no gradient; most pass more.")
     dying = column(SATURATED | {"grad_q_median": 0.2})
     assert "most" not in say(dying, column(HEALTHY)) + say(column(HEALTHY), dying) + say(violent, violent)
