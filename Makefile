@@ -25,8 +25,8 @@ test-lowest: .venv-lowest/installed  ## run all tests on the oldest versions tha
 	@.venv-lowest/bin/python $(PYTEST) $(ARGS)
 
 test-torch: .venv-torch/installed  ## run what needs PyTorch: the recorder and its programs; make test-torch TORCH=torch takes another
-	@cd tests/recorder && ../../.venv-torch/bin/python $(PYTEST) . $(ARGS)
-	@cd tests/core && ../../.venv-torch/bin/python $(PYTEST) test_*_code.py -k torch $(ARGS)
+	@.venv-torch/bin/python $(PYTEST) tests/recorder $(ARGS)
+	@.venv-torch/bin/python $(PYTEST) tests/core/test_*_code.py -k torch $(ARGS)
 
 soak: .venv/installed-for-tests  ## let random events loose on the app for ten minutes. make soak ARGS="--minutes 60"
 	@cd tests/tui && ../../$(BIN)/python monkey.py $(ARGS)

@@ -1,5 +1,6 @@
 """Tests assert nothing about time, share the processors, and read and write no settings of the user."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -12,6 +13,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+HOMES = itertools.count()
+
 
 @pytest.fixture(autouse=True)
 def own_config(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -19,9 +22,9 @@ def own_config(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
     for name in os.environ:
         if name.startswith("ATTN_TUI_"):
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.getbasetemp() / f"home-{next(HOMES)}"
     for name in ("config", "state"):
-        (home / name).mkdir()
+        (home / name).mkdir(parents=True)
         monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(home / name))
     return home / "config"
 
