@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, Role, line_width
 from attn_tui.tui.views.plots.axes import Axis, axis_over, tick_labels
 from attn_tui.tui.views.plots.plot import Drawing, Mark, Plot, Point, Series, draw, with_cursor
@@ -164,6 +164,7 @@ def test_labels_have_enough_digits_to_distinguish_the_ticks(axis: Axis, most: in
 @given(values=st.lists(numbers, min_size=2, max_size=5), most=st.integers(2, 12), base=st.sampled_from([0, 10]))
 @example(values=[0.998046875, 0.997], most=3, base=0)
 @example(values=[0.96875, 0.9921875], most=2, base=0)
+@example(values=[-154621.0, -154626.0], most=2, base=0)
 def test_labels_differ_and_equal_their_values(values: list[float], most: int, base: int) -> None:
     assume(max(values) - min(values) > 1e-3)
     assume(not base or min(values) > 1e-6)
@@ -172,7 +173,7 @@ def test_labels_differ_and_equal_their_values(values: list[float], most: int, ba
     labels = tick_labels(ticks, axis, ASCII)
     assert len(set(labels)) == len(labels)
     for label, tick in zip(labels, ticks, strict=True):
-        assert float(label) == pytest.approx(tick, rel=2e-3, abs=1e-9 * (axis.high - axis.low))
+        assert float(label) == pytest.approx(tick, rel=2e-6, abs=1e-9 * (axis.high - axis.low))
 
 
 # The plot
@@ -354,6 +355,16 @@ def test_the_words_of_a_mark_are_whole(x: int, cursor: int, width: int) -> None:
     text = "\n".join(inside(drawing, with_cursor(drawing, cursor, (), UNICODE)))
     assert text.count("●") == len(points)
     assert "softmax freezes" in text
+
+
+def test_a_point_at_the_cursor_leaves_no_half_of_a_wide_character() -> None:
+    glyphs, series = IN_LANGUAGE["zh"], one(mark="P")
+    drawing = draw(Plot(X, Axis(0, 1), [series], "", [Mark(4, "softmax 冻结处", "dim")]), 60, 12, glyphs)
+    for column in range(drawing.at.columns):
+        x = drawing.at.x_of(drawing.at.margin + column)
+        line = with_cursor(drawing, x, [(series, Point(x, 1.0))], glyphs)[0]
+        assert line_width(line) == 60
+        assert line_width(((text_of(line).partition("P")[0], "text"),)) == drawing.at.margin + column
 
 
 @pytest.mark.parametrize("stderr", [None, 0.0, 2.0])

@@ -92,7 +92,7 @@ def tick_labels(ticks: Sequence[float], axis: Axis, glyphs: Glyphs) -> list[str]
     step = 0.0 if round_numbers else ticks[1] - ticks[0]
     tiny = min(map(abs, ticks)) < 1e-3 if round_numbers else step < 1e-3 and largest < 0.01
     if largest >= 1e5 or (tiny and largest):
-        return [_scientific(value, step, glyphs) for value in ticks]
+        return [_scientific(value, glyphs) for value in ticks]
     return [signed(f"{value:.{_decimals(step or value)}f}", glyphs) for value in ticks]
 
 
@@ -101,11 +101,10 @@ def _decimals(value: float) -> int:
     return next((digits for digits in range(12) if abs(round(value, digits) - value) <= 1e-6 * abs(value)), 12)
 
 
-def _scientific(value: float, step: float, glyphs: Glyphs) -> str:
-    """Return `10⁻⁶`, `2·10⁵` or `-5e-7`; numbers from 1 to 10 have no exponent. A step sets the digits."""
+def _scientific(value: float, glyphs: Glyphs) -> str:
+    """Return `10⁻⁶`, `2·10⁵` or `-5e-7`; numbers from 1 to 10 have no exponent. Twelve digits are exact for ticks."""
     exponent = math.floor(math.log10(abs(value)) + 1e-9) if value else 0
-    digits = exponent - math.floor(math.log10(step) + 1e-9) + 2 if step else 3
-    factor = f"{value / 10.0**exponent:.{max(digits, 3)}g}"
+    factor = f"{value / 10.0**exponent:.12g}"
     if glyphs.ascii:
         return f"{factor}e{exponent}" if exponent else factor
     if not exponent:
