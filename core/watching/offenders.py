@@ -46,12 +46,10 @@ def _steps_until(value: float, rate: float, limit: float) -> float | None:
     return math.log(limit / value) / rate
 
 
-def _badness(each: Offender) -> tuple[int, float, float]:
+def _badness(each: Offender) -> tuple[int, float]:
     if each.over:
-        return 0, -each.value, 0.0
-    if each.passes_in is not None:
-        return 1, each.passes_in, -each.value
-    return 2, -each.value, 0.0
+        return 0, -each.value
+    return (2, -each.value) if each.passes_in is None else (1, each.passes_in)
 
 
 def _growth(steps: Sequence[Step], shape: tuple[int, ...]) -> FloatArray:

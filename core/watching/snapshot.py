@@ -106,8 +106,8 @@ def _trends(steps: Sequence[Step], heads: Sequence[Offender]) -> dict[tuple[int,
 
     from .step import logits
 
-    spread = [steps[number * (len(steps) - 1) // (_POINTS - 1)] for number in range(_POINTS)]
-    tables = [logits(step) for step in (steps if len(steps) <= _POINTS else spread)]
+    last, count = len(steps) - 1, min(len(steps), _POINTS)
+    tables = [logits(steps[number * last // max(count - 1, 1)]) for number in range(count)]
     now = tables[-1]
     if now is None:
         return {}

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from attn_tui.core.watching.offenders import offenders
 from attn_tui.core.watching.poll import START, Cursor, poll
 from attn_tui.core.watching.snapshot import snapshot
 from attn_tui.core.watching.step import Step, logits, parse_line, says_scale
+
+stats = import_module("scipy.stats")  # without type stubs
 
 
 def line(step: int, rows: object, **more: object) -> str:
@@ -108,9 +111,35 @@ def test_growth_and_the_step_of_passing_are_those_of_an_exponential() -> None:
     assert not worst.over
 
 
-@pytest.mark.parametrize(("apart", "per"), [(100, 1000), (20, 100), (1, 10)])
+def test_growth_is_fitted_to_at_least_4_and_at_most_32_steps() -> None:
+    assert offenders(steps_of([1, 2, 4]), 100)[0].rate is None
+    values = np.exp(np.linspace(0, 9, 40) + np.random.default_rng(0).normal(size=40))
+    for several, recent in (([1, 2, 4, 8], 4), (values.tolist(), 32)):
+        fit = stats.linregress(np.arange(recent), np.log(several[-recent:]))
+        assert offenders(steps_of(several, 1), 100)[0].rate == pytest.approx(fit.slope)
+
+
+def test_a_growth_rate_is_at_least_two_standard_errors_from_none() -> None:
+    rng, known = np.random.default_rng(0), list[bool]()
+    for _ in range(200):
+        values = np.exp(0.1 * np.arange(5) + rng.normal(0, 0.15, 5))
+        fit = stats.linregress(np.arange(5), np.log(values))
+        known.append(bool(abs(fit.slope) > 2 * fit.stderr))
+        [head] = offenders(steps_of(values.tolist(), 1), 100)
+        assert (head.rate is not None) is known[-1]
+    assert 50 < sum(known) < 150
+
+
+def test_a_head_at_the_limit_is_not_over_it() -> None:
+    [head] = offenders(steps_of([100.0] * 9), 100)
+    assert (head.over, head.passes_in) == (False, None)
+    [head] = offenders(steps_of([100 * 1.1 ** (n - 8) for n in range(9)]), 100.0)
+    assert (head.over, head.passes_in) == (False, 0)
+
+
+@pytest.mark.parametrize(("apart", "per"), [(100, 1000), (10, 100), (1, 10)])
 def test_growth_is_shown_over_no_more_steps_than_it_was_fitted_to(apart: int, per: int) -> None:
-    shown = snapshot(steps_of([20 * 1.01 ** (apart * n) for n in range(12)], apart), 1e300)
+    shown = snapshot(steps_of([20 * 1.01 ** (apart * n) for n in range(11)], apart), 1e300)
     assert shown is not None
     assert shown.per == per
     assert shown.ranked[0].growth(per) == pytest.approx(1.01**per)
@@ -130,12 +159,12 @@ def test_logits_that_only_creep_foretell_nothing() -> None:
 
 def test_heads_are_ranked_over_the_limit_then_by_when_they_pass_it() -> None:
     def rows(n: int) -> list[list[float | None]]:
-        return [[50.0, 120.0, 40 * 1.05**n], [math.inf, 30 * 1.01**n, None]]
+        return [[50.0, 120.0, 40 * 1.05**n], [math.inf, 30 * 1.01**n, 60.0]]
 
     history = tuple(parse_line(line(n, rows(n))) for n in range(10))
     found = offenders(history, 100)
-    assert [(each.layer, each.head) for each in found] == [(1, 0), (0, 1), (0, 2), (1, 1), (0, 0)]
-    assert [each.over for each in found] == [True, True, False, False, False]
+    assert [(each.layer, each.head) for each in found] == [(1, 0), (0, 1), (0, 2), (1, 1), (1, 2), (0, 0)]
+    assert [each.over for each in found] == [True, True, False, False, False, False]
 
 
 def test_a_history_is_ordered_replaces_and_stays_bounded() -> None:
@@ -169,6 +198,7 @@ def test_every_head_of_a_large_model_has_a_trend_of_its_first_and_last_step() ->
     assert shown is not None
     assert len(shown.trends) == 32 * 32
     assert all((trend[0], trend[-1]) == (1, 100) for trend in shown.trends.values())
+    assert {*np.diff(shown.trends[0, 0])} == {2, 3}
 
 
 def test_a_trend_has_a_place_for_every_step() -> None:
