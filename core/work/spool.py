@@ -81,11 +81,7 @@ class Spool:
         data, key = pickle.dumps(results, 5), _key(part)
         start = self._file.seek(0, os.SEEK_END)
         with _written(self._path):
-            try:
-                _write(self._file, _RECORD.pack(key, len(data), zlib.crc32(data)) + data)
-            except OSError:
-                self._file.truncate(start)
-                raise
+            _write(self._file, _RECORD.pack(key, len(data), zlib.crc32(data)) + data)
             self._places[key] = start + _RECORD.size, len(data)
             if time.monotonic() - self._flushed > _PAUSE:
                 os.fsync(self._file.fileno())

@@ -67,6 +67,17 @@ def test_work_goes_on_after_a_file_that_was_cut_off_anywhere(kept: float, tmp_pa
         assert capsys.readouterr().out == expected
 
 
+def test_a_damaged_part_is_not_read(tmp_path: Path) -> None:
+    file, parts = tmp_path / "parts", [Part[Any](sweeps.measure_nested, (number,)) for number in range(2)]
+    with open_spool(file) as spool:
+        for part in parts:
+            spool.add(part, (7.0,))
+    data = file.read_bytes()
+    file.write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
+    with open_spool(file) as spool:
+        assert [spool.get(part) for part in parts] == [(7.0,), None]
+
+
 def test_what_was_done_before_ctrl_c_is_not_done_again(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
