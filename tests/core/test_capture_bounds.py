@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import struct
@@ -299,6 +300,15 @@ def test_hidden_keys_of_some_rows_are_those_of_a_whole_mask(
             sizes = draws.stop - draws.start, rows.stop - rows.start, keys
             for part, whole in ((found.of(draws, rows), visible), (found.hidden(draws, rows), hidden)):
                 np.testing.assert_array_equal(np.broadcast_to(part, sizes), whole[draws, rows])
+
+
+def test_the_span_of_some_rows_is_from_their_first_visible_key_to_their_last() -> None:
+    for before, after, chunk in itertools.product([None, 0, 2], [None, 0, 2], [None, 3]):
+        found = Visibility(10, np.arange(10), None, before, after, chunk)
+        for start, stop in itertools.combinations(range(11), 2):
+            rows = slice(start, stop)
+            shown = np.flatnonzero(found.of(slice(None), rows)[0].any(axis=0))
+            assert found.span(rows) == slice(shown[0], shown[-1] + 1)
 
 
 def test_the_sample_is_read_without_much_memory() -> None:

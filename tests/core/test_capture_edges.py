@@ -112,6 +112,7 @@ def test_a_layer_of_a_type_that_needs_a_window_has_one(
 @pytest.mark.parametrize("lowest", [-1e4, -1e9, -np.inf])
 def test_a_mask_that_has_been_added_to_a_bias_hides_keys(tmp_path: Path, lowest: float) -> None:
     bias = np.random.default_rng(2).normal(size=(3, 6, 6)).astype("f4")
+    bias[:, 5, 0] = -4_000
     tensors = square(position_bias=bias + np.where(CAUSAL, 0, lowest).astype("f4"))
     capture = opened(tmp_path, tensors, schema="attn-tui/qk-2", scale=0.5, causal=False)
     q, k = (tensors[f"layers.0.attn.{side}"].astype(float) for side in "qk")
@@ -120,8 +121,9 @@ def test_a_mask_that_has_been_added_to_a_bias_hides_keys(tmp_path: Path, lowest:
         assert_measured(capture, head, Expected(logits))
 
 
-def test_the_large_numbers_of_a_long_alibi_hide_no_keys(tmp_path: Path) -> None:
-    bias = -np.linspace(0, 30_000, 36).reshape(1, 6, 6)
+@pytest.mark.parametrize("values", [np.linspace(0, 30_000, 6), np.array([0, 4e3, 5e3, 1e4, 15e3, 2e4])])
+def test_the_large_numbers_of_a_long_alibi_hide_no_keys(tmp_path: Path, values: Array) -> None:
+    bias = -np.broadcast_to(values, (1, 6, 6))
     tensors = square(alibi=bias)
     capture = opened(tmp_path, tensors, schema="attn-tui/qk-2", scale=0.5, causal=False)
     assert read_head(capture, capture.layers[0], 0).visibility is None
@@ -137,6 +139,13 @@ def test_a_mask_that_would_hide_too_much_is_asked_about(tmp_path: Path, name: st
     with pytest.raises(CaptureError, match="--mask-true visible or hidden"):
         read_head(capture, capture.layers[0], 0)
     np.testing.assert_array_equal(visible(open_capture(path, mask_true="hidden"))[0], ~mask) if mask.any() else None
+
+
+def test_the_mask_of_a_single_query_may_hide_its_own_key(tmp_path: Path) -> None:
+    tensors = square("layers.0.attn.", mask=np.arange(6) != 5)
+    tensors["layers.0.attn.q"] = tensors["layers.0.attn.q"][:, :, -1:]
+    capture = opened(tmp_path, tensors, schema="attn-tui/qk-2", causal="bottom-right")
+    np.testing.assert_array_equal(visible(capture)[0], [[True] * 5 + [False]])
 
 
 @pytest.mark.parametrize("mask", [~np.eye(6, dtype=bool), np.eye(6, dtype=bool), PADDED])

@@ -68,12 +68,13 @@ def test_a_mask_that_is_added_and_not_only_zero_is_a_bias(tmp_path: Path) -> Non
     assert_measured(capture, 0, Expected(np.where(CAUSAL, SCALE * SCORES[:, 0] + mask, NO)))
 
 
-def test_slopes_are_multiplied_by_distances(tmp_path: Path) -> None:
+@pytest.mark.parametrize("causal", ["true", "false"])
+def test_slopes_are_multiplied_by_distances(tmp_path: Path, causal: str) -> None:
     slopes = np.array([0.5, 0.25, 0.125], np.float32)
-    capture = captured(tmp_path, {"alibi_slopes": slopes}, causal="true")
+    capture = captured(tmp_path, {"alibi_slopes": slopes}, causal=causal)
     for head in range(3):
         logits = SCALE * SCORES[:, head] - slopes[head] * np.abs(ROW - KEY)
-        assert_measured(capture, head, Expected(np.where(CAUSAL, logits, NO)))
+        assert_measured(capture, head, Expected(np.where(CAUSAL | (causal == "false"), logits, NO)))
 
 
 @pytest.mark.parametrize("causal", ["true", "false"])

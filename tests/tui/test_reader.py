@@ -156,6 +156,16 @@ def test_the_end_of_a_paste_that_is_too_long_is_found() -> None:
     assert names([key]) == ["x"]
 
 
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_the_end_of_a_paste_that_is_too_long_may_come_in_two_reads(cut: int) -> None:
+    reader, end = Reader(), b"\x1b[201~"
+    assert read(reader, b"\x1b[200~" + b"a" * 100_000 + end[:cut]) == []
+    (paste, key) = read(reader, end[cut:] + b"x")
+    assert isinstance(paste, events.Paste)
+    assert paste.text == "a" * (1 << 16)
+    assert names([key]) == ["x"]
+
+
 def test_invalid_utf8_is_replaced() -> None:
     keys = read(Reader(), b"a\xff\xc3(b")
     assert [key.character for key in keys if isinstance(key, events.Key)] == ["a", "\ufffd", "\ufffd", "(", "b"]

@@ -1,9 +1,12 @@
 """Chinese text in lines: breaks, cuts and columns count cells, of which a Chinese character takes two."""
 
+from dataclasses import replace
+
 import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.deviations import theory_of
 from attn_tui.tui.views.bars import key_at, key_line, pane_at, progress_status, tab_line, top_line
 from attn_tui.tui.views.fields.choice_list import ChoiceList, list_lines
@@ -15,7 +18,7 @@ from attn_tui.tui.views.lines import line_width, middle_cut, shortened, wrapped
 from attn_tui.tui.views.plots.gauge import gauge_lines
 from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results.meaning import meaning
-from attn_tui.tui.views.results.table import layout, table_lines, table_rows, with_theory
+from attn_tui.tui.views.results.table import layout, row_line, table_lines, table_rows, with_theory
 from line_texts import text_of, texts_of
 
 ZH = IN_LANGUAGE["zh"]
@@ -69,6 +72,18 @@ def test_numbers_stand_in_the_same_cells_in_both_languages() -> None:
         if any(sign in text_of(english) for sign in "±"):
             ends = [_cells_before(line, "±") for line in (text_of(chinese), text_of(english))]
             assert ends[0] == ends[1]
+
+
+def test_a_wide_word_instead_of_a_number_moves_no_column() -> None:
+    column = replace(MEASURED.columns[0], measured={**MEASURED.columns[0].measured, "dead_rows": Estimate(0.0, 0.0)})
+    contents = CONTENTS._replace(columns=(column, MEASURED.columns[1]))
+    (row,) = (row for row in table_rows(contents) if row.statistic is STATISTIC["dead_rows"])
+    for width in (40, 100, 130):
+        starts: list[list[int]] = []
+        for glyphs in (ZH, UNICODE):
+            line = row_line(row, contents, layout(contents, width), glyphs)
+            starts.append([line_width(line[:at]) for at, (_, role) in enumerate(line) if role == "scaled"])
+        assert starts[0] == starts[1] != []
 
 
 def _cells_before(text: str, sign: str) -> int:

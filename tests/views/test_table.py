@@ -202,6 +202,14 @@ def test_nan_rows_and_much_lost_weight_are_shown_on_any_screen() -> None:
     assert {*names(**few)} == {*ESSENTIAL}
 
 
+def test_rows_fill_the_room_there_is() -> None:
+    everything = table_rows(FULL)
+    plain = len([row for row in everything if not row.is_heading])
+    for room in range(len(ESSENTIAL) + 2, len(everything) + 1):
+        found = rows_for(FULL, room)
+        assert len(found) == (room if room in (*range(plain), len(everything)) else plain)
+
+
 def test_theory_replaces_standard_errors_on_request() -> None:
     assert text_of(drawn(FULL, 80, True)[0]).count("theory") == 2
     line = line_of("logit_variance", FULL, 80, instead=True)
