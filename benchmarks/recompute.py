@@ -26,6 +26,7 @@ from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.lab.scoring import LOSS, kept_draws, loss_of
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import ALWAYS, DEAD, ONE_HOT
+from attn_tui.core.statistics.summary import skewness_factors
 from attn_tui.core.statistics.tally import Shape
 
 threadpoolctl = import_module("threadpoolctl")  # without type stubs
@@ -153,11 +154,11 @@ def _eager_column(z: FloatArray, received: FloatArray, k: FloatArray) -> Statist
     }
     return {
         "logit_mean": _jackknife(_mean, x1),
-        "logit_variance": _jackknife(_variance, x1, x2),
-        "logit_std": _jackknife(_std, x1, x2),
-        "logit_excess_kurtosis": _jackknife(_excess_kurtosis, x1, x2, x3, x4),
+        "logit_variance": _jackknife(_variance, x1, x2, skewed=True),
+        "logit_std": _jackknife(_std, x1, x2, skewed=True),
+        "logit_excess_kurtosis": _jackknife(_excess_kurtosis, x1, x2, x3, x4, skewed=True),
         "logit_variance_within_row": _jackknife(_mean, within),
-        "row_mean_share": _jackknife(_row_mean_share, x1, x2, within),
+        "row_mean_share": _jackknife(_row_mean_share, x1, x2, within, skewed=True),
         "logit_min": (float(z.min()), math.nan),
         "logit_max": (float(z.max()), math.nan),
         **{name: _jackknife(_mean, rows.mean(axis=1, dtype=np.float64)) for name, rows in of_rows.items()},
@@ -184,12 +185,15 @@ def _excess_kurtosis(x1: FloatArray, x2: FloatArray, x3: FloatArray, x4: FloatAr
     return (x4 - 4 * x1 * x3 + 6 * x1**2 * x2 - 3 * x1**4) / _variance(x1, x2) ** 2 - 3
 
 
-def _jackknife(function: Callable[..., FloatArray], *of_draws: FloatArray) -> tuple[float, float]:
-    """Return the value and jackknife standard error of a function of means over draws."""
+def _jackknife(
+    function: Callable[..., FloatArray], *of_draws: FloatArray, skewed: bool = False
+) -> tuple[float, float]:
+    """Return the value and jackknife standard error of a function of means over draws, widened if it is skewed."""
     draws = len(of_draws[0])
     without = function(*[(x.sum() - x) / (draws - 1) for x in of_draws])
     value = draws * function(*[x.mean() for x in of_draws]) - (draws - 1) * without.mean()
-    return float(value), float(np.sqrt((draws - 1) * without.var()))
+    factor = skewness_factors(without) if skewed else 1.0
+    return float(value), float(factor * np.sqrt((draws - 1) * without.var()))
 
 
 def assert_same(measured: Mapping[str, tuple[float | None, float | None]], plain: Statistics) -> None:
