@@ -15,20 +15,21 @@ unexport PYTHONDONTWRITEBYTECODE
 run: .venv/installed  ## open the app; with no terminal, print the report. make run ARGS="report --d-k 512"
 	@$(BIN)/attn-tui $(ARGS)
 
-test: .venv/installed-for-tests  ## run all tests. make test ARGS="tests/core -k softmax" runs some
+test: .venv/installed-for-tests  ## run the tests that are not slow. make test ARGS="tests/core -k softmax" runs some
+	@$(BIN)/python $(PYTEST) -m 'not slow and not soak' $(ARGS)
+
+test-all: .venv/installed-for-tests  ## run all tests but those of make soak
 	@$(BIN)/python $(PYTEST) $(ARGS)
 
-test-fast: .venv/installed-for-tests  ## run the tests that are not marked slow
-	@$(BIN)/python $(PYTEST) -m 'not slow' $(ARGS)
-
-test-lowest: .venv-lowest/installed  ## run all tests on the oldest versions that pyproject.toml admits
+test-lowest: .venv-lowest/installed  ## run them on the oldest versions that pyproject.toml admits
 	@.venv-lowest/bin/python $(PYTEST) $(ARGS)
 
 test-torch: .venv-torch/installed  ## run what needs PyTorch: the recorder and its programs; make test-torch TORCH=torch takes another
 	@.venv-torch/bin/python $(PYTEST) tests/recorder $(ARGS)
 	@.venv-torch/bin/python $(PYTEST) tests/core/test_*_code.py -k torch $(ARGS)
 
-soak: .venv/installed-for-tests  ## let random events loose on the app for ten minutes. make soak ARGS="--minutes 60"
+soak: .venv/installed-for-tests  ## run random events, floods, whole races, memory; ten minutes of events or ARGS="--minutes 60"
+	@$(BIN)/python $(PYTEST) -m soak
 	@cd tests/tui && ../../$(BIN)/python monkey.py $(ARGS)
 
 lint: .venv/installed-for-tests .venv/typing/attn_tui  ## check the code with Ruff, and with Pyright in strict mode
@@ -65,7 +66,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-fast test-lowest test-torch soak lint bench bench-terminal docs messages pictures clean help
+.PHONY: run test test-all test-lowest test-torch soak lint bench bench-terminal docs messages pictures clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv; this takes a minute" >&2

@@ -3,6 +3,7 @@
 import ast
 import sys
 import tomllib
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -97,12 +98,15 @@ def own_imports(module: str) -> set[str]:
     return {name for name in imported(module) if name.split(".")[0] in ("core", "tui")}
 
 
-@pytest.mark.parametrize("module", [name for name in SOURCES if not name.endswith("__init__")])
-def test_a_module_imports_from_its_own_package_and_from_lower_layers(module: str) -> None:
-    package = package_of(module)
-    for name in own_imports(module):
-        other = package_of(name)
-        assert other == package or LAYER[other] < LAYER[package], f"{module} imports {name}"
+def test_a_module_imports_from_its_own_package_and_from_lower_layers() -> None:
+    higher = [
+        f"{module} imports {name}"
+        for module in SOURCES
+        if not module.endswith("__init__")
+        for name in own_imports(module)
+        if package_of(name) != package_of(module) and LAYER[package_of(name)] >= LAYER[package_of(module)]
+    ]
+    assert not higher
 
 
 def test_only_the_recorder_and_engines_use_threads_and_addresses() -> None:
@@ -189,6 +193,13 @@ def test_no_test_file_imports_another() -> None:
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
             assert not [name for name in names if name.split(".")[-1].startswith("test_")], path
         assert len(path.read_text().splitlines()) <= 400, path
+
+
+def test_modules_that_tests_share_have_different_names() -> None:
+    shared = [
+        path.stem for path in (ROOT / "tests").glob("*/*.py") if not path.stem.startswith(("test_", "conftest"))
+    ]
+    assert not [*(Counter(shared) - Counter(set(shared)))]
 
 
 def test_packages_on_disk_are_the_packages_that_are_installed() -> None:
