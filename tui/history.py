@@ -26,7 +26,7 @@ class History(Generic[S]):
         """Return the history after a state was reached; a run of one cause is one step, what was undone is lost."""
         if state == self.present:
             return self
-        same = bool(self.past) and cause == self.cause and now - self.at < TOGETHER
+        same = cause == self.cause and now - self.at < TOGETHER
         past = self.past if same else (*self.past, self.present)[-LONGEST:]
         return History(state, past, (), cause, now)
 

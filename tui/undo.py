@@ -21,7 +21,6 @@ def restore(app: App, history: History[AppState], otherwise: str) -> None:
     for name, state in past.panes.items():
         if state != app.panes[name].undo_state:
             app.panes[name].restore_state(state)
-    app.as_left = app.as_left and past.parameters == app.parameters
     app.parameters, app.theme = past.parameters, past.theme
     if past.executor != app.executor:
         from .choosing import use_executor

@@ -117,6 +117,23 @@ def test_a_share_of_rows_is_one_of_those_that_see_two_keys() -> None:
     assert found == pytest.approx(normal_equivalent(-math.sqrt(16 * exact / (1 - exact)), 15))
 
 
+@pytest.mark.parametrize(
+    ("tails", "degrees", "compared"),
+    [
+        (5.9, 9, {"logit_excess_kurtosis", "logit_variance"}),
+        (5.9, 8, {"logit_variance"}),
+        (6.0, 9, {"logit_variance"}),
+        (12.0, 9, set[str]()),
+    ],
+)
+def test_statistics_that_rare_scores_decide_are_not_compared(tails: float, degrees: int, compared: set[str]) -> None:
+    p = replace(SMALL, components="student_t", degrees_of_freedom=degrees)
+    measurement, prediction = run(p), predict(p)
+    columns = [replace(c, values={**c.values, "logit_excess_kurtosis": tails}) for c in prediction.columns]
+    for found in deviations(measurement, replace(prediction, columns=tuple(columns))):
+        assert {name for name in ("logit_excess_kurtosis", "logit_variance") if found[name] is not None} == compared
+
+
 def test_values_rounded_to_few_bits_are_not_compared() -> None:
     """Scores beyond 65,504 are infinite in float16, and the spread of the others is far from that of all."""
     p = replace(SMALL, precision="float16", arithmetic="eager", std_q=100.0, std_k=100.0, batch=64)

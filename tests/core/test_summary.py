@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import textbook
-from attn_tui.core.statistics import reading, tally
-from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
+from attn_tui.core.attention.softmax import RowStatistics
+from attn_tui.core.statistics import reading, summary, tally
+from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTIC, STATISTICS
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Estimate
 
@@ -92,6 +93,25 @@ def test_one_draw_has_values_but_no_standard_errors() -> None:
         for name, value in by_definition(scores).items():
             assert measured[name].value == pytest.approx(value, rel=1e-11), name
             assert measured[name].stderr is None
+
+
+def test_scores_that_are_equal_have_no_deviation_though_sums_of_float32_are_rounded() -> None:
+    for equal in (1 / 3, 7.7):
+        scores = np.full((1, 1000), equal, np.float32)
+        powers = summary.power_sums(scores, 1.0, np.empty_like(scores), np.empty_like(scores))
+        found = summary.row_moments(np.array([[1000.0]]), powers[:, np.newaxis], 0.0, 2.0**-23)
+        assert found.m2 == found.m3 == found.m4 == 0
+    for equal in range(1, 50):
+        measured = estimates(np.full((3, 4, 5), 0.1 * equal))
+        assert measured["logit_std"].value == pytest.approx(0, abs=1e-6)
+        assert measured["logit_excess_kurtosis"] == MISSING
+
+
+def test_rows_at_a_threshold_are_neither_one_hot_nor_dead() -> None:
+    at = RowStatistics(*np.full((5, 2, 3), ONE_HOT), jacobian_norm_squared=np.full((2, 3), DEAD**2))
+    sums = summary.sums_of_rows(at, np.full((2, 3), 4.0))
+    assert not sums["one_hot"].any()
+    assert not sums["dead"].any()
 
 
 def test_undefined_statistics_are_missing() -> None:

@@ -39,9 +39,10 @@ def test_a_run_of_one_key_is_one_step_until_it_pauses() -> None:
     for at in range(1, 50):
         history = history.noted(at, "right", 0.1 * at)
     assert history.past == (0,)
-    paused = history.noted(50, "right", 0.1 * 49 + TOGETHER + 0.01)
+    assert history.showing(-1).noted(50, "right", 5.0).past == (0,)
+    paused = History(0).noted(49, "right", 1.0).noted(50, "right", 1.0 + TOGETHER)
     assert paused.past == (0, 49)
-    assert paused.noted(51, "left", 6.0).past == (0, 49, 50)
+    assert paused.noted(51, "left", 2.0).past == (0, 49, 50)
 
 
 def test_what_does_not_change_is_no_step() -> None:

@@ -58,6 +58,20 @@ def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_kno
     ]
 
 
+def test_a_plot_has_room_for_error_bars_in_per_cent() -> None:
+    at, share = Point(run(SMALL), reached=True), STATISTIC["max_weight"]._replace(unit="share")
+    swept = Swept(SMALL, (2, 64), points={SMALL.d_k: SweptPoint(at, predict(SMALL), [{}, {}])})
+    plot = sweep_plot(swept, share, False, UNICODE)
+    assert plot is not None
+    for series, column in zip(plot.series, at.measurement.columns, strict=True):
+        value, stderr = column.measured[share.name]
+        assert value is not None
+        assert stderr is not None
+        [point] = series.points
+        assert (point.y, point.stderr) == (100 * value, 100 * stderr)
+        assert plot.y.low <= point.y - 100 * stderr < point.y + 100 * stderr <= plot.y.high
+
+
 def readings(p: Parameters, width: int = 160) -> list[str]:
     contents = contents_of(SweptPoint(Point(run(p, full=False), reached=True), predict(p), ({}, {})))
     lines = reading_lines(p, contents, STATISTIC["entropy"], width, UNICODE)
@@ -82,6 +96,7 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen()
     assert second.endswith("healthy; frozen at d_k 1–6")
     assert readings(replace(p, softcap=50.0, components="uniform"))[1].endswith("frozen")
     assert readings(p, 90)[1].endswith("frozen")
+    assert readings(p, 106)[0].endswith("; frozen from d_k 10")
     assert all(len(line) <= 70 for line in readings(p, 70))
 
 

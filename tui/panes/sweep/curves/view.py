@@ -120,7 +120,7 @@ def points_of(contents: Contents, at: int, statistic: Statistic) -> list[Point |
 def _curve(swept: Swept, index: int, statistic: Statistic) -> Iterator[tuple[float, float]]:
     for at, columns in sorted(swept.exact.items()):
         value = columns[index].values[statistic.name]
-        if value is not None and swept.values[0] <= at <= swept.values[-1]:
+        if value is not None:
             yield at, _factor(statistic) * value
 
 
@@ -131,7 +131,7 @@ def _factor(statistic: Statistic) -> int:
 def _axis(values: Sequence[float], logarithmic: bool) -> Axis:
     """Return an axis over these values; a logarithmic one over those above 0."""
     least = max(values) * _DEEPEST
-    positive = [value for value in values if value > least > 0]
+    positive = [value for value in values if value > least]
     return axis_over(positive, 10) if logarithmic and positive else axis_over(values)
 
 
