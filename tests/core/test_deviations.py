@@ -13,6 +13,7 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import FAR
+from attn_tui.core.statistics.measurement import Estimate, RoughEstimate
 from attn_tui.core.theory.deviations import deviations, normal_equivalent
 from attn_tui.core.theory.predict import predict
 
@@ -69,6 +70,21 @@ def test_statistics_without_an_exact_value_are_not_compared() -> None:
     assert compared["entropy"] is None
     assert compared["logit_min"] is None
     assert compared["logit_variance"] is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "away", "found"), [(Estimate, 5e-6, 0.0), (Estimate, 2e-5, 20.0), (RoughEstimate, 2e-5, None)]
+)
+def test_only_differences_beyond_single_precision_are_compared_with_known_errors(
+    kind: type[Estimate], away: float, found: float | None
+) -> None:
+    measurement, prediction = run(SMALL), predict(SMALL)
+    exact = prediction.columns[0].values["entropy"]
+    assert exact is not None
+    shifted = kind(exact * (1 + away), exact * 1e-6)
+    columns = [replace(each, measured={**each.measured, "entropy": shifted}) for each in measurement.columns]
+    many = replace(measurement, columns=tuple(columns), draws=10**9)
+    assert deviations(many, prediction)[0]["entropy"] == (found and pytest.approx(found, rel=1e-3))
 
 
 def test_a_measured_share_of_zero_agrees_with_a_tiny_exact_share() -> None:

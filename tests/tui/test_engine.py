@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
+from attn_tui.core.errors import InputError
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.compute import engine as module
-from attn_tui.tui.compute.engine import Engine, Receiver, Reply, Submission
+from attn_tui.tui.compute import process
+from attn_tui.tui.compute.engine import Engine, Notification, Receiver, Reply, Submission
 from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Priority, Progress, Request
 from stage import SMALL
@@ -59,6 +61,30 @@ Found = list[tuple[Request, object]]
 def into(found: Found) -> Receiver:
     """Return a receiver that appends to a list."""
     return lambda request, answer: found.append((request, answer))
+
+
+ENDING = """
+import os
+from multiprocessing.connection import Connection
+Connection({{}}).recv()
+{end}
+"""
+
+
+@pytest.mark.parametrize(("end", "how"), [("os._exit(7)", "exit code 7"), ("os.kill(os.getpid(), 9)", "signal 9")])
+def test_a_request_is_sent_to_a_second_process_but_not_to_a_third(
+    end: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "PROGRAM", ENDING.format(end=end))
+    monkeypatch.setattr(process, "_EXIT_TIMEOUT", 9.0)  # so that a busy machine, too, tells how it ended
+    engine, notes = process.ProcessEngine(), list[Notification]()
+    engine.notify = notes.append
+    with pytest.raises(InputError, match=how):
+        engine.fetch(Measure(SMALL))
+    assert [how in str(note) for note in notes] == [True, True]
+    engine.close()
+    engine.ask(Measure(SMALL))
+    assert engine.pid is None
 
 
 @pytest.fixture
@@ -113,6 +139,22 @@ def test_each_answer_is_received_with_its_request(engine: Outbox) -> None:
     engine.reply("named", to=1)
     engine.reply("new", to=2)
     assert found == [(Count(1), "late"), (Name("x"), "named"), (Count(2), "new")]
+
+
+def test_the_end_of_a_request_that_was_replaced_is_not_that_of_the_newer_one(engine: Outbox) -> None:
+    engine.ask(Count(1))
+    engine.ask(Count(2))
+    engine.reply(None, to=0)
+    engine.ask(Count(2))
+    assert engine.requests == [Count(1), Count(2)]
+
+
+def test_silence_is_progress_until_there_is_an_answer(engine: Outbox) -> None:
+    found = Found()
+    engine.ask(Count(1), into(found))
+    for _ in range(2):
+        engine.report_silence()
+    assert found == [(Count(1), Progress(0.0))]
 
 
 def test_replies_to_requests_that_are_not_pending_are_ignored(engine: Outbox) -> None:

@@ -45,7 +45,7 @@ def test_a_terminal_that_never_replies_is_queried_a_few_times_only() -> None:
     pacing = Pacing(lambda: None)
     queries = [pacing.query(BIG) for _ in range(100)]
     assert queries[0] == QUERY
-    assert queries.count(QUERY) < 20
+    assert queries.count(QUERY) == 16
     assert queries[-1] == ""
     pacing.replied(1)
     assert pacing.query(BIG) == QUERY, "a late reply counts"
@@ -76,11 +76,16 @@ def test_on_a_fast_link_no_frame_is_delayed() -> None:
 
 def test_a_frame_on_a_slow_link_delays_the_next_one_until_it_has_nearly_arrived() -> None:
     link = Link(speed=7000, delay=0.15)
-    for size in (0, BIG):  # the first reply measures the delay, the second one the speed
-        link.send(size)
-        link.wait(2)
+    link.send(0)  # its reply measures the delay, those of the others the speed
+    link.wait(2)
+    for _ in range(2):
+        link.send(BIG)
+    link.wait(3)
     link.send(BIG)
     assert link.pacing.delay() == pytest.approx(BIG / 7000, abs=0.15)
+    link.send(BIG)
+    link.wait(BIG / 7000 + 0.16)
+    assert link.pacing.delay() == pytest.approx(BIG / 7000, abs=0.3)
     link.wait(link.pacing.delay())
     assert link.pacing.delay() == 0, "the reply itself takes another 150 ms"
 
@@ -116,13 +121,32 @@ def test_when_replies_stop_frames_are_sent_again_after_the_timeout() -> None:
         assert link.pacing.delay() == 0
 
 
-def test_the_timeout_is_longer_for_a_slow_link() -> None:
-    link = Link(speed=700, delay=0.3)
+@pytest.mark.parametrize(("delay", "timeout"), [(0.1, 2), (1, 4), (9, 10)])
+def test_the_timeout_is_four_times_the_last_delay_from_2_to_10_seconds(delay: float, timeout: float) -> None:
+    link = Link(speed=1e9, delay=delay)
+    link.send(10)
+    link.wait(20)
+    for _ in range(2):
+        link.send(10)
+    assert link.pacing.delay() == pytest.approx(timeout)
+
+
+def test_short_frames_do_not_measure_the_speed() -> None:
+    link = Link(speed=1e9)
+    for delay in (0.1, 0.3):
+        link.delay = delay
+        link.send(10)
+        link.wait(1)
     link.send(BIG)
-    link.wait(10)
-    link.send(BIG)
-    link.send(BIG)
-    assert link.pacing.delay() > 9
+    assert link.pacing.delay() == 0
+
+
+def test_several_replies_may_arrive_together() -> None:
+    link = Link(speed=1e9)
+    link.send(10)
+    link.send(10)
+    link.pacing.replied(2)
+    assert not link.pacing.outstanding
 
 
 def test_unexpected_replies_are_ignored() -> None:

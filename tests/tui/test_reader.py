@@ -95,12 +95,12 @@ def test_escape_before_another_sequence_is_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "start", ["\x1b[1;", "\x1b[<0;5", "\x1b]52;c;", "\x1bPq#0", "\x1b_G", "\x1b[M!", "\x1b[" + "9" * 5000]
+    "start", ["\x1b[1", "\x1b[<0;5", "\x1b]52;c;", "\x1bPq#0", "\x1b_G", "\x1b[M!", "\x1b[" + "9" * 5000]
 )
 def test_the_start_of_a_sequence_is_dropped_if_its_rest_does_not_come(start: str) -> None:
     reader = Reader()
     assert read(reader, start.encode()) == []
-    assert reader.wait is not None
+    assert reader.wait == 2
     assert reader.pause() == []
     assert reader.wait is None
     assert names(read(reader, b"qx")) == ["q", "x"]
@@ -115,13 +115,13 @@ def test_escape_or_enter_cuts_a_sequence_short(start: str, after: str) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 4096])
 def test_a_paste_is_one_message_however_it_is_split(chunk: int) -> None:
-    text = "one line\n\x1b[48;1;1;1;1t\x07two \x00词 "
+    text = "one\tline\n\x1b[48;1;1;1;1t\x07two \x00词 "
     data = f"\x1b[200~{text}\x1b[201~x".encode()
     reader = Reader()
     messages = [m for at in range(0, len(data), chunk) for m in read(reader, data[at : at + chunk])]
     (paste, key) = messages
     assert isinstance(paste, events.Paste)
-    assert paste.text == "one line\n[48;1;1;1;1ttwo 词 "
+    assert paste.text == "one\tline\n[48;1;1;1;1ttwo 词 "
     assert names([key]) == ["x"]
 
 
