@@ -1,6 +1,7 @@
 """Random components: nested in d_k, determined by the seed, and made in small steps."""
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -47,6 +48,15 @@ def test_every_seed_side_draw_and_chunk_has_a_separate_stream() -> None:
     ]
     correlations = np.corrcoef([chunk.ravel() for chunk in chunks])
     assert np.abs(correlations - np.eye(len(chunks))).max() < 5 / (7 * CHUNK) ** 0.5
+
+
+def test_the_law_is_that_of_queries_and_keys_alone() -> None:
+    changed = {side: components(replace(P, components="rademacher"), side, 0, 0) for side in get_args(Side)}
+    assert {side for side, values in changed.items() if {*np.unique(values)} == {-1, 1}} == {*SIDES}
+
+
+def test_students_t_has_a_fourth_moment_from_5_degrees_of_freedom_on() -> None:
+    assert [sampling.LAWS["student_t"].fourth_moment(degrees) for degrees in (4, 5, 6)] == [math.inf, 9, 6]
 
 
 def test_every_side_of_a_draw_is_independent_of_the_others() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 from attn_tui.tui.terminal import diff_screen
-from attn_tui.tui.terminal.cell_diff import cells_of
+from attn_tui.tui.terminal.cell_diff import ScreenRow, cells_of
 from attn_tui.tui.terminal.diff_screen import DiffApp
 from emulator import PLAIN, Terminal, repainted
 from hypothesis import given, settings
@@ -39,6 +39,22 @@ STYLES = [
 COMPOSED = ["👩\u200d🚀", "❤\ufe0f", "词\u0301", "👍🏽", "🇩🇪", "क्षि"]
 
 Update = list[tuple[int, int, Strip]]  # line, column, strip
+
+
+@pytest.mark.parametrize("segments", [1, 2])
+@pytest.mark.parametrize(("between", "pieces"), [(4, 1), (5, 2)])
+def test_up_to_four_unchanged_cells_are_sent_again(between: int, pieces: int, segments: int) -> None:
+    row = ScreenRow(between + 2)
+    row.show(0, Strip([Segment(f"a{'.' * between}a", STYLES[0])]))
+    texts = [f"b{'.' * between}", "b"] if segments == 2 else [f"b{'.' * between}b"]
+    assert len(row.show(0, Strip([Segment(text, STYLES[0]) for text in texts]))[0]) == pieces
+
+
+def test_what_follows_a_composed_character_is_sent_as_it_is_now() -> None:
+    row = ScreenRow(4)
+    for x, text in ((0, "ab"), (2, "cd"), (2, "xy"), (0, COMPOSED[0])):
+        _, cells = row.show(x, Strip([Segment(text, STYLES[0])]))
+    assert [character for character, _ in cells] == [COMPOSED[0], "", "x", "y"]
 
 
 class Link:

@@ -31,6 +31,7 @@ def draft(shown: str) -> Draft:
         ("ab|c", "ctrl+k", "ab|"),
         ("a/b-c.svg|", "ctrl+w", "a/b-c.|"),
         ("a/b-c.|", "ctrl+w", "a/b-|"),
+        ("a_bc_|", "ctrl+w", "a_|"),
         ("a/b|/c", "ctrl+w", "a/|/c"),
         ("|a", "ctrl+w", "|a"),
     ],

@@ -28,6 +28,18 @@ def test_the_exact_name_wins_over_the_beginning_of_another() -> None:
     assert entered(FIELD["precision"], "16") == "float16"
 
 
+def test_a_beginning_wins_over_what_another_contains() -> None:
+    assert FIELD["components"].choices[0] == "normal"
+    assert entered(FIELD["components"], "l") == "laplace"
+
+
+def test_a_model_is_not_taken_before_it_is_accepted() -> None:
+    parameters, editing = typed(P, "model", "gpt")
+    assert parameters is P
+    assert editing.pending is not None
+    assert editing.pending.model.startswith("gpt")
+
+
 def test_a_text_that_names_no_choice_is_refused_with_the_nearest() -> None:
     with pytest.raises(ParameterError, match=r"no choice contains 'casual' \(did you mean causal\?\)"):
         entered(FIELD["mask"], "casual")
@@ -53,7 +65,12 @@ def test_a_refused_text_leaves_what_stood_before(text: str, name: str) -> None:
         assert FIELD[name].label in editing.objection
 
 
+def test_signs_between_settings_name_no_rule() -> None:
+    assert typed(P, "against", ", ")[1].objection is not None
+
+
 def test_a_text_longer_than_any_number_is_refused_and_cut() -> None:
+    assert entered(FIELD["mean_q"], "0" * 40) == 0
     parameters, editing = typed(P, "mean_q", "0" * 41)
     assert parameters is P
     assert len(editing.text) == 40

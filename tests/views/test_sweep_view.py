@@ -59,17 +59,14 @@ def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_kno
 
 
 def test_a_plot_has_room_for_error_bars_in_per_cent() -> None:
-    at, share = Point(run(SMALL), reached=True), STATISTIC["max_weight"]._replace(unit="share")
+    measured, share = run(SMALL), STATISTIC["one_hot_rows"]
+    columns = [replace(c, measured={**c.measured, share.name: Estimate(0.5, 0.7)}) for c in measured.columns]
+    at = Point(replace(measured, columns=tuple(columns)), reached=True)
     swept = Swept(SMALL, (2, 64), points={SMALL.d_k: SweptPoint(at, predict(SMALL), [{}, {}])})
     plot = sweep_plot(swept, share, False, UNICODE)
     assert plot is not None
-    for series, column in zip(plot.series, at.measurement.columns, strict=True):
-        value, stderr = column.measured[share.name]
-        assert value is not None
-        assert stderr is not None
-        [point] = series.points
-        assert (point.y, point.stderr) == (100 * value, 100 * stderr)
-        assert plot.y.low <= point.y - 100 * stderr < point.y + 100 * stderr <= plot.y.high
+    assert [(point.y, point.stderr) for series in plot.series for point in series.points] == [(50, 70)] * 2
+    assert plot.y.low <= -20 < 120 <= plot.y.high
 
 
 def readings(p: Parameters, width: int = 160) -> list[str]:

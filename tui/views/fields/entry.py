@@ -71,7 +71,7 @@ def _chosen(field: Field, text: str, choices: Sequence[str], say: Say) -> str:
     wanted = text.strip().casefold()
     names_said = {value: (*names_of(field, value), *map(say, names_of(field, value))) for value in choices}
     named = {value: [name.casefold() for name in names] for value, names in names_said.items()}
-    tests = (str.__eq__, str.startswith, str.__contains__)
+    tests = (str.startswith, str.__contains__)
     for test in tests if wanted else ():
         for value, names in named.items():
             if any(test(name, wanted) for name in names):

@@ -1,0 +1,46 @@
+"""Which work of the engine's process is done by workers, and that lost ones are opened again."""
+
+from collections.abc import Iterator
+
+import pytest
+from attn_tui.core.work.engine_names import EngineError
+from attn_tui.core.work.part import Part
+from attn_tui.tui.compute.workers import Workers
+
+
+def numbered(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+    yield 1.0, (number,)
+
+
+def unreadable() -> Iterator[tuple[float, tuple[int, ...]]]:
+    yield 0.5, ()
+    raise EngineError("not readable on this worker")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "seconds", "elsewhere"),
+    [("threads:1", 2, 0.25, True), ("threads:1", 2, 0.2, False), ("threads:1", 1, 9, False), ("serial", 2, 9, False)],
+)
+def test_workers_do_several_parts_that_take_long_together(
+    name: str, count: int, seconds: float, elsewhere: bool
+) -> None:
+    workers = Workers()
+    workers.name = name
+    running = workers.begin([Part(numbered, (number,), seconds) for number in range(count)])
+    found = [result for done in running.steps() for result in done.results]
+    assert found == [*range(count)]
+    assert (running.pace is not None) is elsewhere
+    if running.pace is not None:
+        assert (running.pace.workers, running.pace.rate > 0) == (1, True)
+        workers.lose(workers.opening())
+
+
+def test_workers_that_could_not_do_a_part_are_opened_again() -> None:
+    workers = Workers()
+    workers.name = "threads:1"
+    first = workers.opening()
+    with pytest.raises(EngineError, match="not readable"):
+        list(workers.begin([Part(unreadable, (), 1.0)] * 2).steps())
+    assert workers.opening() is not first
+    assert workers.opening() is workers.opening()
+    workers.lose(workers.opening())
