@@ -8,10 +8,11 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.formats import FORMATS
+from attn_tui.core.attention.formats import FORMATS, number_format
 from attn_tui.core.attention.precision import (
     logits_of,
     losses,
+    losses_of,
     product_inputs,
     product_scores,
     round_to,
@@ -239,6 +240,13 @@ def test_only_visible_overflows_are_counted() -> None:
     fused = report(q, k, "float16", "fused")
     assert fused.score_overflow.tolist() == [0, 0, 0]
     assert fused.exp_overflow.tolist() == [3, 1, 0]
+
+
+def test_the_exponential_overflows_above_its_limit() -> None:
+    limit = number_format("float64").exp_limit
+    logits = np.array([[limit, np.nextafter(limit, np.inf), np.nan]])
+    found = losses_of(logits, logits, logits, row_weights(logits, "float64", "eager"), "float64")
+    assert found.exp_overflow.tolist() == [2]
 
 
 def test_a_row_with_an_infinite_score_is_nan_in_eager_arithmetic() -> None:

@@ -13,6 +13,7 @@ from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.tui.keymap import with_accepted_keys
 from attn_tui.tui.settings.declared import SETTINGS, Setting, Settings, non_default, variable_of
+from attn_tui.tui.settings.parse import whole_number
 from attn_tui.tui.settings.store import config_file, load, save, save_on_exit
 from attn_tui.tui.terminal.themes import names
 
@@ -242,6 +243,13 @@ def test_an_invalid_variable_is_an_error(name: str, text: str, accepted: str) ->
     assert str(refused.value).startswith(f"{name}: ")
     assert repr(text) in str(refused.value)
     assert accepted in str(refused.value)
+
+
+def test_whole_numbers_are_from_1_up_below_a_billion() -> None:
+    assert [whole_number("--n", text) for text in ("1", "999999999")] == [1, 999_999_999]
+    for text in ("0", "1000000000", "", "-1", "1.5", "²", "9" * 5000):
+        with pytest.raises(InputError, match="--n: must be"):
+            whole_number("--n", text)
 
 
 def test_an_unknown_variable_is_reported_and_settings_are_still_saved(path: Path) -> None:

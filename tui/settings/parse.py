@@ -86,7 +86,7 @@ def _slug(text: str) -> str:
 
 def whole_number(option: str, text: str) -> int:
     """Return a number from 1 up, below a billion; raise UsageError about `option` if the text is not one."""
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 10**9 and len(text) < 11):
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
         raise UsageError("{option}: must be a whole number from 1 up, not {text!r}", option=option, text=text)
     return int(text)
 
