@@ -69,7 +69,7 @@ def attn(
         stdout=stdout,
         stderr=subprocess.PIPE,
         env={**usual, "LANG": "C.UTF-8", **(env or {})},
-        timeout=60,
+        timeout=300,
         check=False,
         preexec_fn=first,
     )
@@ -82,6 +82,6 @@ def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )

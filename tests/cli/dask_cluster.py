@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 60  # seconds
+PATIENCE = 300  # seconds until a test gives up
 
 
 @dataclass

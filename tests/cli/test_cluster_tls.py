@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,9 +58,7 @@ def test_certificates_that_do_not_match_are_refused_in_one_line(
         env = configured(tmp_path / "other")
     if kind == "no encryption":
         address = address.replace("tls://", "tcp://")
-    start = time.monotonic()
     found = attn(*SMALL, "--executor", f"dask:{address}", env=env)
-    assert time.monotonic() - start < 30
     assert (found.returncode, found.stdout) == (2, b"")
     told = found.stderr.decode()
     assert told.startswith(f"attn-tui: executor dask:{address}: no scheduler answers: ")

@@ -33,7 +33,7 @@ def script(request: pytest.FixtureRequest, tmp_path: Path, capsys: Captured) -> 
 def output_of(shell: str, *words: str) -> str:
     """What a shell without start-up files prints."""
     alone = {"bash": "--norc", "zsh": "--no-rcs", "fish": "--no-config"}[shell]
-    done = subprocess.run([shell, alone, *words], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([shell, alone, *words], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

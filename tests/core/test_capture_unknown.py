@@ -98,9 +98,9 @@ def test_a_long_list_of_what_is_not_used_is_short_in_the_note(tmp_path: Path) ->
 def test_thousands_of_unknown_tensors_take_seconds(tmp_path: Path) -> None:
     one, many = np.ones((1, 1), np.float32), range(2_000)
     tensors = {f"layers.{i}.attn.{name}": one for i in many for name in ("q", "k", "temperature")}
-    started = time.perf_counter()
+    started = time.process_time()
     capture = opened(tmp_path, tensors, **TOLD)
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
     assert capture.layers[7].refusal.startswith("tensor 'layers.7.attn.temperature' may change attention")
 
 

@@ -49,7 +49,7 @@ def test_the_code_of_a_race_trains_to_the_same_losses(settings: dict[str, Any], 
         assert [line.split()[-1] for line in printed_by(text)] == ["1", "1"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("dialect", INSTALLED)
 @pytest.mark.parametrize("settings", [{"rate": 5.0}, {"rate": 0.01, "optimiser": "adam"}], ids=str)
 def test_a_whole_race_is_reproduced(settings: dict[str, Any], dialect: Dialect) -> None:

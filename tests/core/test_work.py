@@ -101,19 +101,18 @@ def test_closing_the_work_stops_running_parts_after_their_step_and_begins_no_oth
     begun: list[int] = []
 
     def slow(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
-        for step in range(200):
+        for step in range(10_000):
             begun.append(number)
             time.sleep(0.01)
-            yield step / 200, ()
+            yield step / 10_000, ()
 
     before = set(threading.enumerate())
-    start = time.monotonic()
     with open_engine("threads:2") as engine:
         work = run([Part(slow, (number,)) for number in range(8)], engine)
         next(work)
         work.close()
-    assert time.monotonic() - start < 30
     assert set(begun) <= {0, 1}
+    assert len(begun) < 10_000
     assert set(threading.enumerate()) <= before
 
 
@@ -126,7 +125,7 @@ def test_another_run_of_the_same_engine_does_not_wait_for_a_closed_one(name: str
         work.close()
         start = time.monotonic()
         assert results([Part(doubled, (1,))], engine) == ["1", "1"]
-        assert time.monotonic() - start < 30
+        assert time.monotonic() - start < 90  # a part of the closed run would take 100
 
 
 @pytest.mark.parametrize("name", ["serial", "threads:2"])
@@ -164,8 +163,8 @@ def test_processes_end_with_the_process_that_started_them() -> None:
         "    print(*engine.executor._processes, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    limit = time.monotonic() + 10
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    limit = time.monotonic() + 300
     workers = found.stdout.split()
     assert len(workers) == 2
     while any(Path(f"/proc/{worker}/exe").exists() for worker in workers):

@@ -47,7 +47,7 @@ def _end_on_ctrl_c() -> None:
 def finished(process: subprocess.Popen[str]) -> Done:
     """Wait for a process."""
     try:
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=600)
     except BaseException:
         process.kill()
         raise

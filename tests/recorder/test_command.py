@@ -118,7 +118,7 @@ def test_signals_reach_the_program(number: signal.Signals, tmp_path: Path) -> No
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.kill(process.pid, number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == -number
 
 

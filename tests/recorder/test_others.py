@@ -61,7 +61,7 @@ def test_the_converter_of_pickles_in_the_documentation(tmp_path: Path) -> None:
     tensors = {"layers.0.attn.q": q[None], "layers.0.attn.k": k.transpose(1, 2).contiguous().transpose(1, 2)[None]}
     torch.save(tensors, tmp_path / "in.pt")
     [command] = re.findall(r"^python (-c .* in\.pt out\.safetensors)$", PAGE.read_text(), re.M)
-    subprocess.run([sys.executable, *shlex.split(command)], cwd=tmp_path, check=True, timeout=120)
+    subprocess.run([sys.executable, *shlex.split(command)], cwd=tmp_path, check=True, timeout=300)
     capture = open_capture(tmp_path / "out.safetensors")
     head = read_head(capture, capture.layers[0], 2)
     np.testing.assert_array_equal(head.q[0], q[2].numpy())

@@ -85,7 +85,7 @@ def test_a_signal_inside_a_layer_ends_the_program(number: signal.Signals, tmp_pa
         pass
     time.sleep(0.2)
     os.kill(process.pid, number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == -number
     if number == signal.SIGINT:
         assert layers(tmp_path / FILE) == 1

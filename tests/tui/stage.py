@@ -42,7 +42,7 @@ from textual.widget import Widget
 SMALL = Parameters(d_k=64, n_keys=16, n_queries=8, batch=2)
 FORMATS: tuple[Format, ...] = ("json", "csv", "markdown")
 SIZES = [(80, 24), (120, 40), (200, 60)]
-FOREVER = 20.0  # seconds until a test gives up
+FOREVER = 120.0  # seconds until a test gives up
 
 Script = Callable[["Stage"], Coroutine[Any, Any, None]]
 P = TypeVar("P", bound=Pane)

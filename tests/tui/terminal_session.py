@@ -22,7 +22,7 @@ from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
 from emulator import Terminal
 
-FOREVER = 20.0  # seconds until a test gives up
+FOREVER = 120.0  # seconds until a test gives up
 QUIET = 0.1  # seconds without output after which no more is expected
 SMALL = ("--d-k", "64", "--n-keys", "16", "--n-queries", "8", "--batch", "2")
 LONG = ("--n-keys", "8192", "--n-queries", "8192", "--batch", "4096")

@@ -4,9 +4,7 @@ import asyncio
 import inspect
 import os
 import random
-import resource
 import signal
-import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.terminal.driver import TerminalDriver
 from attn_tui.tui.widgets.export_screen import ExportScreen
+from memory import peak_memory
 from stage import Stage, play
 from terminal_session import RIGHT, opened
 from textual import events
@@ -25,9 +24,8 @@ from textual.geometry import Size
 
 pytestmark = pytest.mark.slow
 
-STRINGS = 300
 BATCH = 20  # strings between checks
-MOST_MEMORY = 150e6  # bytes that all strings together may add
+MOST_MEMORY = 100e6  # bytes that the app may hold at once
 
 # Ends what a string has begun: a sequence, a paste, a string of the terminal.
 END = b"\x18\x1b[201~\x1b\\\x1b[27u"
@@ -108,13 +106,8 @@ def terminal(stage: Stage, blocking: bool = True) -> Generator[Callable[[bytes],
             os.close(end)
 
 
-def memory() -> float:
-    """Return the largest size of this process so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def test_random_bytes_leave_the_app_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # some strings export
+def send_random(strings: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send the app random strings; fail if one ends it, or keeps it from the next key."""
     monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.0)  # no claims come
     chance = random.Random(0)
 
@@ -123,25 +116,35 @@ def test_random_bytes_leave_the_app_alive(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing more
         app, size = stage.app, Size(*stage.app.size)
         assert isinstance(app, Enduring)
-        before = memory()
         with terminal(stage) as send:
-            for number in range(1, STRINGS // BATCH + 1):
-                strings = [some_bytes(chance) for _ in range(BATCH)]
-                for string in strings:
+            for number in range(1, strings // BATCH + 1):
+                batch = [some_bytes(chance) for _ in range(BATCH)]
+                for string in batch:
                     send(string)
                 send(END + CHECK)
-                await stage.until(lambda number=number: app.seen == number, f"key after {strings}")
+                await stage.until(lambda number=number: app.seen == number, f"key after {batch}")
                 assert app.is_running
                 if len(app.screen_stack) > 1:
                     await stage.press("escape")
                 if number % 20 == 0:
                     app.post_message(events.Resize(size, size))
         await stage.answered()
-        assert memory() - before < MOST_MEMORY
 
     play(script, size=(60, 16), kind=Enduring)
 
 
+def test_random_bytes_leave_the_app_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some strings export
+    send_random(60, monkeypatch)
+
+
+@pytest.mark.soak
+def test_many_random_bytes_need_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert peak_memory(lambda: send_random(600, monkeypatch), warm_up=False) < MOST_MEMORY
+
+
+@pytest.mark.soak
 def test_what_the_app_has_not_taken_stays_in_the_terminal() -> None:
     async def script(stage: Stage) -> None:
         app = stage.app

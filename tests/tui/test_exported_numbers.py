@@ -213,7 +213,7 @@ def test_a_shell_can_read_any_file_name_in_the_command(
     assert command.isprintable()
     program = f'attn-tui() {{ {shlex.quote(sys.executable)} -m attn_tui "$@"; }}'
     line = f"{program}; {command} --format json"
-    result = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=60)
+    result = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=300)
     assert result.stdout.decode() == exported["json"]
 
 

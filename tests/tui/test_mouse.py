@@ -28,7 +28,7 @@ async def click(stage: Stage, place: Offset) -> None:
     await stage.answered()
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("size", [SIZES[0], *(pytest.param(size, marks=pytest.mark.soak) for size in SIZES[1:])])
 @pytest.mark.parametrize("pane", PANES)
 def test_no_click_drag_or_scroll_ends_the_app(
     pane: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

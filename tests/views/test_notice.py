@@ -24,7 +24,7 @@ def test_a_shell_reads_the_lines_of_a_command_as_the_command(words: list[str], w
     lines = continued(in_shell(words), width)
     assert all(line_width(((line, "key"),)) <= width for line in lines)
     script = "printf '%s\\0' " + "\n".join(lines)
-    result = subprocess.run(["bash", "-c", script], capture_output=True, check=True, timeout=10)
+    result = subprocess.run(["bash", "-c", script], capture_output=True, check=True, timeout=300)
     assert result.stdout.decode().split("\0")[:-1] == words
 
 
