@@ -13,9 +13,15 @@ SEEN = [(fault, kind) for fault in FAULTS for kind in KINDS if (fault, kind) not
 SQUARE = [
     (each, kind, HEADS[(i + j) % 3]) for i, each in enumerate(FORMATS) for j, kind in enumerate(KINDS) if i or j != 1
 ]
+# Each fault with one kind of evidence, each kind in turn.
+SHOWING = [[case for case in SEEN if case[0] == fault] for fault in FAULTS]
+QUICK = [cases[number % len(cases)] for number, cases in enumerate(SHOWING)]
 
 
-@pytest.mark.parametrize(("fault", "kind"), SEEN)
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in SEEN],
+)
 def test_a_fault_is_named(fault: str, kind: Kind) -> None:
     verdict = diagnose(subject_of(injected(HEADS[1], "float32", fault), "float32", kind))
     assert FAULTS[fault][0] in (verdict.cause, *verdict.also)

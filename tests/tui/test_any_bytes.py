@@ -22,8 +22,6 @@ from terminal_session import RIGHT, opened
 from textual import events
 from textual.geometry import Size
 
-pytestmark = pytest.mark.slow
-
 BATCH = 20  # strings between checks
 MOST_MEMORY = 100e6  # bytes that the app may hold at once
 
@@ -133,6 +131,7 @@ def send_random(strings: int, monkeypatch: pytest.MonkeyPatch) -> None:
     play(script, size=(60, 16), kind=Enduring)
 
 
+@pytest.mark.slow
 def test_random_bytes_leave_the_app_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # some strings export
     send_random(60, monkeypatch)
@@ -141,7 +140,7 @@ def test_random_bytes_leave_the_app_alive(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.soak
 def test_many_random_bytes_need_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert peak_memory(lambda: send_random(600, monkeypatch), warm_up=False) < MOST_MEMORY
+    assert peak_memory(lambda: send_random(300, monkeypatch), warm_up=False) < MOST_MEMORY
 
 
 @pytest.mark.soak

@@ -17,8 +17,6 @@ from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads, Op
 from attn_tui.tui.panes.capture.widget import RATIO
 from stage import SIZES, Script, Stage, Taken, agree, play, played, some_heads, take
 
-pytestmark = pytest.mark.slow
-
 WRONG = Path(__file__).parents[1] / "data/wrong-scale.safetensors"
 
 
@@ -194,6 +192,7 @@ async def test_a_head_a_query_or_a_token_is_found(stage: Stage) -> None:
     assert stage.app.focused is pane
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_v_turns_from_attention_to_statistics_and_to_the_rules_replayed(
     size: tuple[int, int], capsys: pytest.CaptureFixture[str]

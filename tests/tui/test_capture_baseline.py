@@ -12,8 +12,6 @@ from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.widget import CHANGE
 from stage import Script, Stage, play, some_heads
 
-pytestmark = pytest.mark.slow
-
 
 def two_files(folder: Path) -> tuple[Path, Path]:
     """A file and one in which head 1 has another scale and head 2 other queries."""

@@ -13,8 +13,6 @@ from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC
 from attn_tui.tui.panes.capture.pane import CapturePane
 from stage import SIZES, SMALL, Script, Stage, capture_file, play, played, some_heads
 
-pytestmark = pytest.mark.slow
-
 
 def play_with(file: Path, script: Script, size: tuple[int, int] = (120, 40)) -> None:
     """Run a script against an app that was opened with this file."""
@@ -99,6 +97,7 @@ async def test_m_and_shift_m_step_the_statistic_of_the_map(stage: Stage) -> None
     assert pane.map.statistic is ALWAYS[ALWAYS.index(first) - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("next_key", "previous_key", "column"), [("s", "S", 1), ("a", "A", 0)])
 @played()
 async def test_s_and_a_go_through_every_rule_of_b_and_a(
@@ -123,6 +122,7 @@ async def test_s_and_a_go_through_every_rule_of_b_and_a(
             )
 
 
+@pytest.mark.slow
 @played(size=(80, 24))
 async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_a_list(stage: Stage) -> None:
     pane = await stage.head()

@@ -18,8 +18,6 @@ from attn_tui.tui.views.numbers import short
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 from stage import Stage, play, played
 
-pytestmark = pytest.mark.slow
-
 
 def formats(pane: CapturePane) -> list[object]:
     """The formats of the columns measured."""
@@ -60,6 +58,7 @@ async def test_a_narrow_row_has_the_format_in_its_title_and_whole_numbers_below(
     assert f"freezes at × {short(row.threshold, UNICODE)}" in stage.text
 
 
+@pytest.mark.slow
 @played()
 async def test_the_list_sets_formats_of_a_and_b_apart_and_the_row_shows_them(stage: Stage) -> None:
     pane = await stage.head()
@@ -85,6 +84,7 @@ async def test_the_list_sets_formats_of_a_and_b_apart_and_the_row_shows_them(sta
     await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "float8_e4m3fn"])
 
 
+@pytest.mark.slow
 @played()
 async def test_a_format_without_the_arithmetic_of_b_is_refused_with_the_reason(stage: Stage) -> None:
     pane = await stage.head()
@@ -105,6 +105,7 @@ def large(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_row_that_is_nan_is_said_in_words_and_the_soft_cap_can_be_taken_away(tmp_path: Path) -> None:
     async def script(stage: Stage) -> None:
         pane = await stage.head()

@@ -8,8 +8,6 @@ from rich.cells import cell_len
 from stage import Stage, played
 from textual.command import CommandList
 
-pytestmark = pytest.mark.slow
-
 ZH = IN_LANGUAGE["zh"]
 SAID = "注意力权重得分" * 25
 

@@ -14,8 +14,6 @@ from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SMALL, Stage, played
 from textual import events
 
-pytestmark = pytest.mark.slow
-
 RULES = [row.value for row in choices_of(FIELD["scale"])]
 
 
@@ -170,6 +168,7 @@ async def press_twice(stage: Stage, x: int, y: int) -> None:
         await stage.still()
 
 
+@pytest.mark.slow
 @played()
 async def test_lists_of_statistics_models_and_rules_in_other_panes(stage: Stage) -> None:
     sweep = await stage.opened(SweepPane)
@@ -206,6 +205,7 @@ async def test_a_click_on_the_title_of_the_sweep_opens_the_list_of_statistics(st
 FORMULA = "log(n)/sqrt(d)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
 @played(settled=True)
 async def test_a_formula_typed_in_the_list_of_rules_becomes_the_rule(stage: Stage, size: tuple[int, int]) -> None:
@@ -242,6 +242,7 @@ async def test_a_faulty_formula_is_pointed_at_and_cannot_be_chosen(stage: Stage)
     assert "Nothing contains these words" in stage.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "rule"),
     [("1/d_k", "d_k"), ("1/d", "1/d"), ("ssm", "ssmax"), ("0.1", "0.1"), ("2*sqrt(d)", "2*sqrt(d)")],
@@ -279,6 +280,7 @@ async def test_the_palette_opens_the_list_of_a(stage: Stage) -> None:
     assert stage.asked.against == FORMULA
 
 
+@pytest.mark.slow
 @played(settled=True)
 async def test_a_list_sets_in_what_a_differs_from_b(stage: Stage) -> None:
     stage.lab.go_to_field("against")

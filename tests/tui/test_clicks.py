@@ -21,7 +21,7 @@ from stage import SMALL, Stage, played, untested_claims
 from textual import events
 from textual.widget import Widget
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 
 async def click(stage: Stage, widget: Widget, x: int, y: int) -> None:
@@ -41,6 +41,7 @@ def line_of(stage: Stage, widget: Widget, words: str) -> int:
     return next(y for y, line in enumerate(stage.part(widget)) if line.strip().startswith(words))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 @played()
 async def test_a_click_on_a_tab_shows_its_pane(
@@ -164,6 +165,7 @@ async def test_the_wheel_steps_a_field_of_the_shape(stage: Stage) -> None:
     assert pane.shape.values["d_model"] == before
 
 
+@pytest.mark.slow
 @played()
 async def test_a_choice_of_a_race_is_chosen_from_a_list_and_a_click_drops_a_refused_text(stage: Stage) -> None:
     pane = await stage.opened(TrainPane)

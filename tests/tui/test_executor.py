@@ -19,8 +19,6 @@ from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import FORMATS, SMALL, Stage, play, played
 from textual import events
 
-pytestmark = pytest.mark.slow
-
 PANES = (SweepPane, RulesPane)
 
 
@@ -49,6 +47,7 @@ def end(found: workers.Workers) -> None:
     found.lose(found.opening())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["threads:2", "processes:2"])
 def test_the_panes_show_what_they_show_without_workers(name: str) -> None:
     found: dict[str, list[str]] = {"serial": [], name: []}
@@ -82,6 +81,7 @@ async def test_progress_shows_the_workers_and_their_rate(stage: Stage) -> None:
     assert "workers" not in stage.lines[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["threads:2", "processes:2"])
 @played()
 async def test_leaving_the_pane_leaves_no_work(stage: Stage, name: str) -> None:
@@ -97,6 +97,7 @@ async def test_leaving_the_pane_leaves_no_work(stage: Stage, name: str) -> None:
     assert len(again.curves.swept.points) == len(again.curves.swept.values)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="needs pip install 'attn-tui[cluster]'")
     monkeypatch.setattr(cluster, "_START", 1)
@@ -136,6 +137,7 @@ def test_the_executor_of_the_settings_is_not_written_again() -> None:
     assert "executor" not in play(script, settings=Settings(executor="processes:3")).changed_settings()
 
 
+@pytest.mark.slow
 def test_workers_are_opened_once_and_closed_when_another_executor_is_named() -> None:
     def threads() -> list[Any]:
         return [each for each in threading.enumerate() if each.name.startswith("work_")]

@@ -14,8 +14,6 @@ from attn_tui.tui.widgets.export_screen import ExportScreen
 from stage import SMALL, Stage, capture_file, play, some_heads
 from textual import events
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -219,6 +217,7 @@ def test_the_open_capture_is_never_overwritten(folder: Path) -> None:
 # Files that cannot be written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "reason"),
     [

@@ -13,7 +13,7 @@ from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import Stage, played
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 FALSE = (2, 9)  # claims that do not hold in the tests below
 

@@ -22,8 +22,6 @@ from textual.geometry import Region
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-pytestmark = pytest.mark.slow
-
 CONSOLE = Console(color_system="truecolor", force_terminal=True)
 
 
@@ -147,6 +145,7 @@ class ShownApp(AttnApp, Shown):
 KEYS = ("right", "up", "down", "s", "c", "x", "v", "t", "?", "escape", ">", "<", "tab", "4", "e", "m", "f")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (50, 14)])
 @settings(max_examples=3)
 @given(keys=st.lists(st.sampled_from(KEYS), min_size=4, max_size=12))

@@ -13,8 +13,6 @@ from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
 from stage import SMALL, Stage, played
 
-pytestmark = pytest.mark.slow
-
 LAB, CAPTURE = (about[0][:22] for about in (ABOUT_LAB, ABOUT_CAPTURE))  # the start of each help
 
 
@@ -22,6 +20,7 @@ def is_open(stage: Stage) -> bool:
     return isinstance(stage.app.screen, HelpScreen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", ["?", "f1"])
 @pytest.mark.parametrize("closing", ["escape", "q", "?", "f1", "enter"])
 @played(settled=True)
@@ -55,6 +54,7 @@ async def test_help_starts_with_the_field_or_row_that_has_the_cursor(stage: Stag
     await stage.until(lambda: STATISTICS[1].name in stage.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24)])
 @pytest.mark.parametrize("key", ["?", "K"])
 @played(settled=True)

@@ -15,8 +15,6 @@ from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned
 from stage import SMALL, Stage, numbers, played
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize(
     ("keys", "changes"),
@@ -102,6 +100,7 @@ async def test_going_back_to_a_value_shows_the_same_numbers(stage: Stage) -> Non
 # Fast keys
 
 
+@pytest.mark.slow
 @played()
 async def test_after_a_held_key_the_last_value_is_measured_and_shown(stage: Stage) -> None:
     stage.send(*["right"] * 100)
@@ -112,6 +111,7 @@ async def test_after_a_held_key_the_last_value_is_measured_and_shown(stage: Stag
     assert aligned(stage.measurement.columns[0].measured["logit_std"].value, UNICODE).strip() in row
 
 
+@pytest.mark.slow
 @played(settled=True)
 async def test_a_held_key_loses_no_step_however_fast_it_repeats(stage: Stage) -> None:
     for turns in (0, 1, 2, 3, 5):
@@ -164,6 +164,7 @@ STEPPING = ["right", "left", "up", "down", "pageup", "pagedown", "]", "[", "s", 
 TYPING = [*STEPPING, *"0123456789", "backspace", "escape"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("keys", [STEPPING, TYPING], ids=["stepping", "typing"])
 @played()

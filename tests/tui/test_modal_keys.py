@@ -13,8 +13,6 @@ from stage import SMALL, Stage, play, played
 from textual.command import CommandList
 from textual.worker import Worker
 
-pytestmark = pytest.mark.slow
-
 CLOSING = ["escape", "ctrl+c", "enter", "tab", "?", "y", "q"]
 OTHERS = ["right", "7", "?", "enter", "escape"]  # typed after it
 
@@ -91,6 +89,7 @@ async def effect(stage: Stage, opening: Opening, *bursts: Sequence[str]) -> tupl
     return *state, lab.panel.cursor, lab.panel.editing, app.screen_stack[0].focused is lab
 
 
+@pytest.mark.slow
 @every_modal
 def test_a_key_after_one_that_may_close_a_modal_does_what_it_does_later(
     opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -169,6 +168,7 @@ async def test_a_key_for_the_help_does_not_close_the_palette_over_it(stage: Stag
     assert kinds.count(HelpScreen) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["pageup", "pagedown", "up", "down", "ctrl+end", "enter"])
 @pytest.mark.parametrize("size", [(120, 40), (20, 3)], ids=str)
 def test_the_palette_takes_keys_before_it_is_laid_out(key: str, size: tuple[int, int]) -> None:

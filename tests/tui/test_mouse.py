@@ -11,8 +11,6 @@ from stage import Stage, play, untested_claims
 from textual import events
 from textual.geometry import Offset
 
-pytestmark = pytest.mark.slow
-
 EVENTS = 40  # `python tests/tui/mouse_monkey.py` sends thousands
 
 
@@ -28,6 +26,7 @@ async def click(stage: Stage, place: Offset) -> None:
     await stage.answered()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [SIZES[0], *(pytest.param(size, marks=pytest.mark.soak) for size in SIZES[1:])])
 @pytest.mark.parametrize("pane", PANES)
 def test_no_click_drag_or_scroll_ends_the_app(

@@ -29,7 +29,7 @@ from stage import SMALL, Stage, play, played, untested_claims
 from textual.command import CommandPalette, DiscoveryHit
 from textual.screen import Screen
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 NAMED = [c for c in all_commands() if c.name not in ("", "palette") and c.words not in PANES]
 
@@ -79,6 +79,7 @@ def no_claims_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
 # What is found
 
 
+@pytest.mark.slow
 @played()
 async def test_a_search_finds_the_commands_of_every_pane(stage: Stage) -> None:
     actions = await opened(stage)
@@ -88,6 +89,7 @@ async def test_a_search_finds_the_commands_of_every_pane(stage: Stage) -> None:
         assert title in await titles(actions, command.words), command
 
 
+@pytest.mark.slow
 @played()
 async def test_everything_is_found_by_its_name(stage: Stage) -> None:
     actions = await opened(stage)
@@ -117,6 +119,7 @@ async def test_everything_is_found_by_its_name(stage: Stage) -> None:
         assert f"claim: {claim.statement}" in await titles(actions, " ".join(claim.statement.split()[:9]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "first"),
     [
@@ -191,6 +194,7 @@ async def test_the_second_line_says_what_a_choice_does_and_never_an_internal_nam
     assert dict(await found(actions, "redraw"))["redraw with a new seed"] == "r in Lab"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pane", PANES)
 @played()
 async def test_the_commands_of_the_pane_and_the_panes_are_offered_before_anything_is_typed(
@@ -253,6 +257,7 @@ async def test_a_choice_is_set_and_one_undo_restores_what_stood_before(stage: St
     assert stage.app.active == "Lab", "Heads does not show a mask"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 12), (120, 40)], ids=str)
 @played(settled=True)
 async def test_a_parameter_is_edited_in_its_field_or_chosen_from_its_list(
@@ -271,6 +276,7 @@ async def test_a_parameter_is_edited_in_its_field_or_chosen_from_its_list(
     assert "no effect" in stage.words(stage.app.notice), "the rule 1/√d_k does not use it"
 
 
+@pytest.mark.slow
 @played(settled=True)
 async def test_a_statistic_is_shown_where_the_user_is_if_that_pane_has_it(stage: Stage) -> None:
     await choose(stage, "statistic max weight")
@@ -296,6 +302,7 @@ async def test_a_statistic_is_shown_where_the_user_is_if_that_pane_has_it(stage:
     await stage.until(lambda: stage.table.statistic is optional or stage.app.notice.display)
 
 
+@pytest.mark.slow
 @played()
 async def test_a_setting_of_heads_and_train_is_edited_in_its_field(stage: Stage) -> None:
     await choose(stage, "d_model")
@@ -319,6 +326,7 @@ async def test_a_statistic_is_explained_in_a_lab_that_has_no_result_yet(stage: S
     await stage.until(lambda: stage.table.statistic and stage.table.statistic.name == "grad_q_median")
 
 
+@pytest.mark.slow
 @played(settled=True)
 async def test_a_model_is_shown_in_heads_and_a_claim_in_claims(stage: Stage) -> None:
     await choose(stage, "cost llama 3 8b")

@@ -13,8 +13,6 @@ from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned
 from stage import SMALL, Stage, numbers, played
 
-pytestmark = pytest.mark.slow
-
 
 def to_field(name: str) -> list[str]:
     """Return the keys that move the cursor to a field."""
@@ -101,6 +99,7 @@ async def test_digits_in_the_table_set_d_k(stage: Stage) -> None:
     assert stage.asked.d_k == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "keys", "value"),
     [
@@ -191,6 +190,7 @@ async def test_a_click_moves_the_cursor_to_a_field(stage: Stage) -> None:
 # Rejected values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "typed", "correction", "value"),
     [
@@ -321,6 +321,7 @@ async def notice(stage: Stage) -> str:
     return stage.words(stage.app.notice)
 
 
+@pytest.mark.slow
 @played(EAGER, settled=True)
 async def test_a_format_that_the_arithmetic_excludes_is_refused_with_the_reason(stage: Stage) -> None:
     await stage.press("f")
@@ -336,6 +337,7 @@ async def test_a_format_that_the_arithmetic_excludes_is_refused_with_the_reason(
     assert NO_EAGER in await notice(stage)
 
 
+@pytest.mark.slow
 @played(EAGER)
 async def test_the_softmax_pane_refuses_such_a_format_too(stage: Stage) -> None:
     pane = await stage.opened(SoftmaxPane)

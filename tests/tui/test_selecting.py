@@ -13,7 +13,7 @@ from stage import Stage, play, played, untested_claims
 from textual import events
 from textual.geometry import Offset
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 
 async def mouse(stage: Stage, kind: type[events.MouseEvent], place: tuple[int, int]) -> None:
@@ -107,6 +107,7 @@ async def test_text_of_the_help_can_be_copied(stage: Stage, monkeypatch: pytest.
     assert "Copied" in stage.words(stage.app.screen.query_one(Notice))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pane", PANES)
 def test_a_drag_over_everything_copies_what_the_screen_shows(pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CheckClaims, "work", untested_claims)

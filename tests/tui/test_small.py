@@ -25,8 +25,6 @@ from attn_tui.tui.widgets.help_screen import HelpScreen
 from attn_tui.tui.widgets.lines import LinesWidget
 from stage import SMALL, Stage, play, played, untested_claims
 
-pytestmark = pytest.mark.slow
-
 SIZES = [(40, 12), (60, 20), (80, 12), (80, 24), (120, 40)]
 NARROW_SIZES = [size for size in SIZES if size[0] < NARROW]
 
@@ -66,6 +64,7 @@ def assert_whole(stage: Stage, size: tuple[int, int]) -> None:
             assert not region.overlaps(other.region), (widget, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 12), (80, 12), (120, 40)])
 @pytest.mark.parametrize("name", PANES)
 @played()
@@ -89,6 +88,7 @@ async def test_every_pane_is_whole_with_its_keys_in_all_its_views(
         await stage.press("escape")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PANES)
 @played()
 async def test_resizing_keeps_every_pane_whole_and_its_focus(stage: Stage, name: str) -> None:
@@ -109,6 +109,7 @@ async def test_resizing_keeps_every_pane_whole_and_its_focus(stage: Stage, name:
 # The Lab
 
 
+@pytest.mark.slow
 @every_size
 def test_every_field_can_be_reached_and_its_value_read(size: tuple[int, int]) -> None:
     long = replace(
@@ -130,6 +131,7 @@ def test_every_field_can_be_reached_and_its_value_read(size: tuple[int, int]) ->
     play(script, long, size=size)
 
 
+@pytest.mark.slow
 @every_size
 @played(settled=True)
 async def test_a_rejected_value_is_explained_beside_the_field(stage: Stage, size: tuple[int, int]) -> None:
@@ -147,6 +149,7 @@ async def test_a_rejected_value_is_explained_beside_the_field(stage: Stage, size
     assert FIELD["d_k"].accepted in stage.words(stage.lab.results.words)
 
 
+@pytest.mark.slow
 @every_size
 @played(settled=True)
 async def test_every_statistic_can_be_reached_and_its_value_read(stage: Stage, size: tuple[int, int]) -> None:
@@ -225,6 +228,7 @@ async def test_the_table_counts_its_hidden_rows(stage: Stage, size: tuple[int, i
     assert said == ({len(left_out)} if left_out else set())
 
 
+@pytest.mark.slow
 @every_narrow_size
 @played(settled=True)
 async def test_a_cut_sentence_ends_with_dots(stage: Stage, size: tuple[int, int]) -> None:
@@ -241,6 +245,7 @@ async def test_a_cut_sentence_ends_with_dots(stage: Stage, size: tuple[int, int]
 # Capture and Claims
 
 
+@pytest.mark.slow
 @every_narrow_size
 @played()
 async def test_v_turns_to_the_map_and_all_views_of_the_head_and_back(stage: Stage, size: tuple[int, int]) -> None:
@@ -266,6 +271,7 @@ async def test_v_turns_to_the_map_and_all_views_of_the_head_and_back(stage: Stag
         assert words in seen
 
 
+@pytest.mark.slow
 @every_size
 @played()
 async def test_the_cursor_is_visible_on_every_head_and_the_facts_scroll_to_their_end(
@@ -291,6 +297,7 @@ async def test_the_cursor_is_visible_on_every_head_and_the_facts_scroll_to_their
     assert "more lines" not in stage.words(pane.map)
 
 
+@pytest.mark.slow
 @every_size
 @played()
 async def test_claims_scroll_to_their_end(stage: Stage, size: tuple[int, int]) -> None:

@@ -11,8 +11,6 @@ from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from stage import Stage, Taken, agree, play, played, refusal, take
 
-pytestmark = pytest.mark.slow
-
 
 async def opened(stage: Stage) -> SoftmaxPane:
     pane = await stage.opened(SoftmaxPane)

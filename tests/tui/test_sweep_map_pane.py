@@ -9,8 +9,6 @@ from attn_tui.tui.panes.sweep.map.requests import D_KS
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from stage import SIZES, SMALL, Stage, played
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def small_map(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,6 @@ from attn_tui.tui.panes.sweep.grids import GRIDS
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from stage import SMALL, Stage, numbers, play, played, refusal, succeeds
 
-pytestmark = pytest.mark.slow
-
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 
 
@@ -90,6 +88,7 @@ def test_another_grid_is_swept_once(sweeps: Sweeps) -> None:
     assert sweeps.started == [(SMALL, 64), (SMALL, 512)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["]", "[", "s", "S", "c", "x", "r"])
 def test_other_parameters_are_swept_and_go_to_the_lab(key: str, sweeps: Sweeps) -> None:
     async def script(stage: Stage) -> None:
@@ -151,6 +150,7 @@ async def test_a_sweep_stops_when_the_pane_is_left_and_continues_with_the_same_p
         assert numbers(mine.measurement) == numbers(point.measurement)
 
 
+@pytest.mark.slow
 @played()
 async def test_a_hidden_pane_paints_nothing(stage: Stage) -> None:
     pane, engine = await shown(stage), stage.engine
@@ -170,6 +170,7 @@ async def test_a_hidden_pane_paints_nothing(stage: Stage) -> None:
     assert pane.curves.swept.complete
 
 
+@pytest.mark.slow
 @played()
 async def test_back_at_a_former_cursor_its_reading_is_shown(stage: Stage) -> None:
     pane, engine = await shown(stage), stage.engine
@@ -182,6 +183,7 @@ async def test_back_at_a_former_cursor_its_reading_is_shown(stage: Stage) -> Non
     assert pane.plot.reading[0] == SMALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("kind", [Measure, MeasureOver, PredictOver])
 @played()
