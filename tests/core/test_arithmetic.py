@@ -242,6 +242,12 @@ def test_only_visible_overflows_are_counted() -> None:
     assert fused.exp_overflow.tolist() == [3, 1, 0]
 
 
+@pytest.mark.parametrize("arithmetic", ["eager", "fused"])
+def test_a_row_that_sees_no_key_loses_no_weight(arithmetic: ArithmeticName) -> None:
+    found = report(np.ones((2, 3)), np.ones((4, 3)), "float16", arithmetic, hidden=np.ones((2, 4), np.bool_))
+    assert found.weight_lost.tolist() == found.weight_error.tolist() == [0, 0]
+
+
 def test_the_exponential_overflows_above_its_limit() -> None:
     limit = number_format("float64").exp_limit
     logits = np.array([[limit, np.nextafter(limit, np.inf), np.nan]])

@@ -136,7 +136,7 @@ def test_a_share_of_rows_is_one_of_those_that_see_two_keys() -> None:
 @pytest.mark.parametrize(
     ("tails", "degrees", "compared"),
     [
-        (5.9, 9, {"logit_excess_kurtosis", "logit_variance"}),
+        (5.9, 9, {"row_mean_share", "logit_variance"}),
         (5.9, 8, {"logit_variance"}),
         (6.0, 9, {"logit_variance"}),
         (12.0, 9, set[str]()),
@@ -147,7 +147,7 @@ def test_statistics_that_rare_scores_decide_are_not_compared(tails: float, degre
     measurement, prediction = run(p), predict(p)
     columns = [replace(c, values={**c.values, "logit_excess_kurtosis": tails}) for c in prediction.columns]
     for found in deviations(measurement, replace(prediction, columns=tuple(columns))):
-        assert {name for name in ("logit_excess_kurtosis", "logit_variance") if found[name] is not None} == compared
+        assert {name for name in ("row_mean_share", "logit_variance") if found[name] is not None} == compared
 
 
 def test_values_rounded_to_few_bits_are_not_compared() -> None:

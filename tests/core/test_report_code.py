@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError
+from attn_tui.core.export.code.parts import drawing
 from attn_tui.core.export.code.parts.drawing import draws_of
 from attn_tui.core.export.code.parts.rule import CODE, scale_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
@@ -148,8 +149,15 @@ def test_settings_that_differ_in_more_than_the_rule_share_what_they_can() -> Non
 def test_large_settings_take_fewer_draws_and_say_so() -> None:
     large = Parameters(n_keys=8192, n_queries=8192, batch=4096)
     assert draws_of(large) == 2
+    assert draws_of(Parameters(16_384, n_keys=1000, n_queries=1000, batch=64)) == 4
     assert draws_of(Parameters()) == 16
     assert draws_of(Parameters(1024, mechanism="additive")) == 16  # one query after another
+
+
+def test_of_fewer_draws_no_extremes_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "z.max()" in program(SMALL)
+    monkeypatch.setattr(drawing, "_LARGEST", 2 * SMALL.n_queries * SMALL.n_keys)
+    assert "z.max()" not in program(SMALL)
 
 
 def test_what_normalising_leaves_to_rounding_has_no_code() -> None:

@@ -222,6 +222,12 @@ def test_a_flag_accepts_the_usual_words(text: str, value: bool) -> None:
     assert load(None, {"ATTN_TUI_ASCII": text}).ascii is value
 
 
+def test_a_model_of_the_environment_replaces_what_the_file_has_of_its_attention(path: Path) -> None:
+    save(path, {"parameters": {"d_k": 5, "batch": 7}})
+    parameters = load(path, {"ATTN_TUI_MODEL": "gpt2"}).parameters
+    assert ("d_k" in parameters, parameters["batch"]) == (False, 7)
+
+
 def test_a_number_as_the_scale_means_the_custom_rule() -> None:
     assert load(None, {"ATTN_TUI_SCALE": "0.05"}).parameters == {"scale": "custom", "multiplier": 0.05}
 
@@ -235,6 +241,7 @@ def test_a_number_as_the_scale_means_the_custom_rule() -> None:
         ("ATTN_TUI_N_KEYS", "many", "1 to 8192"),
         ("ATTN_TUI_SCALE", "sqrt", "sqrt_d_k"),
         ("ATTN_TUI_KEYS", "quit", "lab.redraw=n"),
+        ("ATTN_TUI_KEYS", "lab.redraw=", "lab.redraw=n"),
     ],
 )
 def test_an_invalid_variable_is_an_error(name: str, text: str, accepted: str) -> None:

@@ -15,6 +15,7 @@ from attn_tui.tui.views.numbers import (
     minus_signs,
     percent,
     short,
+    short_in_unit,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,3 +195,8 @@ def test_a_sentence_has_minus_signs_before_its_numbers_and_keeps_its_hyphens() -
     said = "cos(q, k) 0.57; -0.18 on average; one-hot, d-1 and 1e-3"
     assert minus_signs(said, UNICODE) == "cos(q, k) 0.57; −0.18 on average; one-hot, d-1 and 1e-3"
     assert minus_signs(said, ASCII) == said
+
+
+@pytest.mark.parametrize(("value", "unit", "text"), [(0.0, "share", "none"), (0.25, "share", "25 %"), (0.0, "", "0")])
+def test_a_short_share_is_a_percentage_or_none(value: float, unit: str, text: str) -> None:
+    assert short_in_unit(value, unit, UNICODE) == text
