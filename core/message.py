@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from string import Formatter
+from typing import Any, Self
+
+from .plain import plain
 
 SENSE = "|"  # between a text and its sense, in the template of `in_sense`
 
@@ -34,11 +37,23 @@ class Message(str):
 def message(template: str, /, **values: object) -> Message:
     """Return a template with its placeholders replaced: `{width}` by `width=…`.
 
-    Without values, braces stand for themselves. Values may be messages.
+    Without values, braces stand for themselves. Values may be messages; all others are cleaned, as `plain` does.
     """
-    made = Message(template.format(**values) if values else template)
+    text = template.format(**values) if values else template
+    made = Message(_CLEAN.vformat(template, (), values) if values and not text.isprintable() else text)
     made.template, made.values = template, values
     return made
+
+
+class _Clean(Formatter):
+    """Fills in a template; values that are not messages are cleaned."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        text = format(value, format_spec)
+        return text if isinstance(value, Message) else plain(text)
+
+
+_CLEAN = _Clean()
 
 
 def counted(one: str, many: str, number: int, /, **values: object) -> Message:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..message import message
+from ..plain import Plain
 from ..scales import Setting
 from .beside.understood import NOTHING_ELSE, Understood
 
@@ -38,7 +39,7 @@ class Layer:
 
     position: int  # among the layers of the file, from 0
     index: int  # the layer's number in the model
-    name: str
+    name: Plain
     heads: int
     kv_heads: int
     batch: int
@@ -123,12 +124,12 @@ class Capture:
     """The contents of a file, from its headers alone."""
 
     path: Path
-    model: str | None
-    source: str | None
-    licence: str | None
-    text: tuple[str, ...] | None  # of each batch element, or one for all
-    text_licence: str | None
-    tokens: tuple[tuple[str, ...], ...] | None  # of each batch element, one per key
+    model: Plain | None
+    source: Plain | None
+    licence: Plain | None
+    text: tuple[Plain, ...] | None  # of each batch element, or one for all
+    text_licence: Plain | None
+    tokens: tuple[tuple[Plain, ...], ...] | None  # of each batch element, one per key
     lengths: tuple[int, ...] | None  # tokens of each batch element that are not padding
     layers: tuple[Layer, ...]  # in order of index
     notes: tuple[str, ...]  # everything that was assumed, and what layers disagree on

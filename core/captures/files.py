@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from ..errors import InputError
 from ..message import message
+from ..plain import plain, short
 
 # Bytes of a header, of an archive's directory, and of all metadata: parsed, they take up to thirty times the memory.
 LARGEST_HEADER = 1 << 23
@@ -48,23 +49,6 @@ class Identity:
     modified: int  # nanoseconds
     device: int
     inode: int
-
-
-def plain(text: object) -> str:
-    """Return the text on one line, with control characters escaped."""
-    line = str(text)
-    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
-
-
-def short(text: object, most: int = 120) -> str:
-    """Return the text on one line, cut to `most` characters."""
-    line = plain(text)
-    return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def quoted(text: object) -> str:
-    """Return a name from a file, quoted and short enough for a message."""
-    return f"'{short(text, 80)}'"
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..message import message
-from .files import CaptureError, Identity, opened, plain, quoted, short
+from ..plain import plain, quoted, short
+from .files import CaptureError, Identity, opened
 from .head import CaptureFile
 from .kinds.catalogue import contents
 from .kinds.sharded import MOST_FILES, joined

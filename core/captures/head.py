@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..plain import plain
 from .beside.tensors import Masking, scales_shape
 from .beside.understood import NOTHING_ELSE, Understood, UsedMask
 from .capture import Capture, Layer
-from .files import CaptureError, Identity, NotFiniteError, opened, plain
+from .files import CaptureError, Identity, NotFiniteError, opened
 from .layers import StoredLayer
 from .masks import Bias, Slope, Visibility, mask_shape, query_mask, read_mask
 from .stored import AnyArray, AtHand, Stored

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..arrays import FloatArray
 from ..attention.formats import FORMATS
 from ..message import message
+from ..plain import plain
 from ..scales import Normalise
 from ..statistics import reading, tally
 from ..statistics.measurement import Column, Measurement
@@ -36,7 +37,6 @@ from .computing.blocks import (
     score_blocks,
 )
 from .computing.rounded import rounded_pass
-from .files import plain
 from .head import CaptureFile, Head, read_head
 from .rules import Rule, file_rule, first_position, multipliers, named_rule, shown_multiplier
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..message import message
+from ..plain import plain, quoted
 from .beside.evidence import locate_evidence
 from .beside.roles import EVIDENCE, find_roles, is_cross
 from .beside.tensors import Masking, hides_padding, masks_of, roles_of
 from .capture import Corner, Layer, Meaning
-from .files import plain, quoted
 from .masks import Sizes
 from .metadata.layer import LayerMetadata
 from .naming import Axes, Pair

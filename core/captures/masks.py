@@ -10,10 +10,11 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..message import message
+from ..plain import quoted
 from .beside.meaning import Positions, as_flags, hides_too_much, meaning_by_values, two_meanings
 from .beside.understood import Form
 from .capture import Meaning
-from .files import CaptureError, quoted
+from .files import CaptureError
 from .stored import AtHand, Stored
 
 # Additive masks hide a key with −inf, the smallest number of their format, or −10000 (BERT).

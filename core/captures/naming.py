@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ..message import message
-from .files import quoted
+from ..plain import quoted
 
 Axes = tuple[str, ...]
 HEADS_FIRST: Axes = ("batch", "head", "token", "d_k")

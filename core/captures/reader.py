@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..message import message
+from ..plain import Plain, plain, quoted
 from .beside.roles import OF_POSITIONS
 from .beside.unknown import Unknown
 from .capture import Layer, Meaning
-from .files import NoQueriesError, plain, quoted
+from .files import NoQueriesError
 from .folder import folder_groups, one_capture
 from .head import CaptureFile
 from .kinds.catalogue import contents
@@ -136,7 +137,7 @@ def _layers(
 
 def _texts(
     metadata: Metadata, layer: Layer
-) -> tuple[tuple[int, ...] | None, tuple[tuple[str, ...], ...] | None, list[str]]:
+) -> tuple[tuple[int, ...] | None, tuple[tuple[Plain, ...], ...] | None, list[str]]:
     """Return the lengths and the tokens of the texts, and a note for what is ignored because it does not fit."""
     lengths, tokens, batch, keys = metadata.lengths(), metadata.tokens(), layer.batch, layer.keys
     notes: list[str] = []

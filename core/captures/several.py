@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..plain import plain
 from .capture import Layer, Meaning
-from .files import CaptureError, plain
+from .files import CaptureError
 from .head import CaptureFile
 from .reader import open_capture
 

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..message import message
-from .files import CaptureError, Identity, plain, quoted, short
+from ..plain import plain, quoted, short
+from .files import CaptureError, Identity
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 # Decompressed parts of arrays: the first index along the axis of heads, and the values [outer, indices, inner].

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..captures.capture import Layer
-from ..captures.files import plain
 from ..captures.head import CaptureFile, Head, read_evidence, read_head
 from ..message import message
+from ..plain import plain
 from .configuration import Configuration, configuration_of
 from .subject import Evidence, Facts, Kind, Subject, places
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..captures.capture import NOTHING, Layer, Told
-from ..captures.files import CaptureError, plain
+from ..captures.files import CaptureError
 from ..captures.head import CaptureFile, read_head
 from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
+from ..plain import plain
 from ..scales import SCALE_RULES, Normalise, ScaleName
 from .heads.row_replay import Made, under_rules
 from .heads.rows import Rows, factors, strips_of

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVarTuple
 
+from ..plain import plain
+
 Format: TypeAlias = Literal["json", "csv", "markdown"]
 Say: TypeAlias = Callable[[str], str]  # applied to all text, for example to write it in ASCII
 
@@ -58,14 +60,14 @@ def csv_text(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
 def _as_text(cell: object) -> object:
     """Return a cell with an apostrophe before text that a spreadsheet would take for a formula; numbers stay.
 
-    Booleans are written as in JSON.
+    Booleans are written as in JSON, and text on one line, with control characters escaped.
     """
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if not isinstance(cell, str):
         return cell
     mark = "'" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else ""
-    return mark + cell.replace("\r", "\\r")  # Python's csv would not quote it
+    return mark + plain(cell)
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]], say: Say) -> str:
@@ -100,8 +102,7 @@ def markdown_page(
 
 def escaped(text: str, say: Say) -> str:
     """Return text as one line of Markdown, with special and control characters escaped."""
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in say(text))
-    return "".join("\\" + c if c in "\\|*`<[" else c for c in line)
+    return "".join("\\" + c if c in "\\|*`<[" else c for c in plain(say(text)))
 
 
 def existing(number: float | None) -> float | None:

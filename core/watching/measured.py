@@ -11,6 +11,7 @@ from ..captures.head import CaptureFile
 from ..captures.heads import measure_head
 from ..captures.reader import open_capture
 from ..captures.rules import file_rule
+from ..plain import plain
 from .limits import MAX_LOGIT
 from .step import Step, grid
 
@@ -34,7 +35,7 @@ def measured(path: Path, number: int) -> Step:
     return Step(
         step=number if capture.step is None else capture.step,
         time=path.stat().st_mtime,
-        layers=tuple(str(layer.index) for layer in capture.layers),
+        layers=tuple(plain(layer.index) for layer in capture.layers),
         values={name: grid(table) for name, table in rows.items()},
         heads=tuple(layer.heads for layer in capture.layers),
         scale=scales.pop() if len(scales) == 1 else None,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..plain import Plain
 from .limits import MAX_LOGIT, RECENT, Offender
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 TRENDS = 2048  # heads with a trend, the first of the list
 _POINTS = 48  # of a trend at most
 
-Values: TypeAlias = Mapping[str, tuple[tuple[float, ...], ...]]  # by statistic: a number for each head of each layer
+Values: TypeAlias = Mapping[str, tuple[tuple[float, ...], ...]]  # by statistic: a number a head, for each layer
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Snapshot:
 
     step: int
     time: float | None
-    layers: tuple[str, ...]
+    layers: tuple[Plain, ...]
     heads: tuple[int, ...]  # of each layer
     values: Values
     says_scale: str  # whether the scale is inside the logits

@@ -13,6 +13,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..errors import InputError
 from ..message import message
+from ..plain import Plain, plain, quoted
 from .limits import MAX_LOGIT
 
 SCHEMA = "attn-tui/watch-1"
@@ -25,8 +26,8 @@ class Step:
 
     step: int
     time: float | None  # seconds of the clock, as the run wrote them
-    layers: tuple[str, ...]
-    values: Mapping[str, FloatArray]  # by statistic: [layer, head]; NaN: no such head or number; infinite: not finite
+    layers: tuple[Plain, ...]
+    values: Mapping[str, FloatArray]  # [layer, head]; NaN: no such head or number; infinite: not finite
     heads: tuple[int, ...]  # of each layer
     scale: float | None = None  # the multiplier of q·k
     scaled: bool | None = None  # whether it is inside the logits; None: the run does not say
@@ -49,7 +50,7 @@ def parse_line(text: str) -> Step:
     if not isinstance(step, int) or isinstance(step, bool) or step < 0:
         raise InputError("step must be a whole number from 0 up, not {step!r}", step=step)
     tables = {
-        name: _table(name, cast("list[object]", value))
+        _statistic(name): _table(name, cast("list[object]", value))
         for name, value in line.items()
         if name not in _OWN and isinstance(value, list)
     }
@@ -61,7 +62,7 @@ def parse_line(text: str) -> Step:
         if each != heads:
             raise InputError("{name!r} has other layers or heads than {other!r}", name=name, other=next(iter(counts)))
     names = line.get("layers")
-    layers = tuple(map(str, cast("list[object]", names))) if isinstance(names, list) else _numbered(len(heads))
+    layers = tuple(map(plain, cast("list[object]", names))) if isinstance(names, list) else _numbered(len(heads))
     if len(layers) != len(heads):
         raise InputError(
             "layers must be {lists} names, one for each list of numbers, not {names}",
@@ -113,8 +114,15 @@ def grid(rows: Sequence[Sequence[float]]) -> FloatArray:
     return found
 
 
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(map(str, range(count)))
+def _numbered(count: int) -> tuple[Plain, ...]:
+    return tuple(map(plain, range(count)))
+
+
+def _statistic(name: str) -> str:
+    """Return the name of a statistic if it is printable; programs read it from the file by this name."""
+    if not name.isprintable():
+        raise InputError("the name of a statistic must be printable, not {name}", name=quoted(name))
+    return name
 
 
 def _table(name: str, rows: list[object]) -> list[list[float]]:

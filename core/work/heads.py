@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ..captures.capture import Capture, HeadSubject, Layer, Meaning, Told
 from ..captures.computing.settings import HeadSetting
-from ..captures.files import CaptureError, NotFiniteError, plain
+from ..captures.files import CaptureError, NotFiniteError
 from ..captures.head import CaptureFile
 from ..captures.heads import file_rule, stream_head
 from ..captures.reader import open_capture
@@ -27,6 +27,7 @@ from ..diagnosis.heads.rough import rough_statistics
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.subject import Facts
 from ..errors import InputError
+from ..plain import plain
 from ..statistics.measurement import Estimate, Measurement
 from .engine_names import EngineError
 from .engines import Engine

@@ -18,6 +18,7 @@ from attn_tui.core.export.inspect import head_markdown, heads_markdown, inspect_
 from attn_tui.core.export.report import report_csv, report_json, report_markdown
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELDS, Parameters
+from attn_tui.core.plain import plain
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
 from attn_tui.core.statistics.status import status
@@ -234,7 +235,7 @@ def test_the_spelling_is_applied_to_every_cell(measurement: Measurement[Paramete
 def test_csv_has_no_text_that_a_spreadsheet_takes_for_a_formula(start: str) -> None:
     formula = f"{start}cmd|' /C calc'!A0"
     lines = [*csv.reader(io.StringIO(csv_text([formula], [[formula, "a=b", "1/√d_k", "", "a\r=b"]])))]
-    shown = "'" + formula.replace("\r", r"\r")
+    shown = "'" + plain(formula)
     assert lines == [[shown], [shown, "a=b", "1/√d_k", "", r"a\r=b"]]
 
 

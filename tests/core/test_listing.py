@@ -73,7 +73,7 @@ def test_a_number_that_json_lacks_is_a_fault_and_never_written() -> None:
 def test_csv_has_the_header_even_without_rows() -> None:
     assert whole(listing(), "csv", []) == "n,name,half,even\n"
     rows = [*csv.DictReader(io.StringIO(whole(listing(), "csv", range(3))))]
-    assert [row["name"] for row in rows[::2]] == ["'=1+1", "ü", "a,b\n"]
+    assert [row["name"] for row in rows[::2]] == ["'=1+1", "ü", r"a,b\n"]
     assert [row["half"] for row in rows[::2]] == ["0.0", "", "1.0"]
 
 

@@ -62,7 +62,8 @@ def head_number(text: str) -> int:
 
 def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
     """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
-    from ...core.captures.files import CaptureError, plain
+    from ...core.captures.files import CaptureError
+    from ...core.plain import plain
 
     layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
     if not layers:

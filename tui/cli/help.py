@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.message import message
+from ...core.message import joined, message
 from ...core.parameters import FIELD
 from ..settings.declared import KEYS_VARIABLE, SETTINGS, variable_of
 from ..views.glyphs import Glyphs
@@ -58,7 +58,7 @@ def parser_of(name: str, glyphs: Glyphs) -> Parser:
 def commands_help(glyphs: Glyphs) -> str:
     """Return the list of commands, one line each."""
     wide = max(map(len, COMMANDS)) + 2
-    lines = "\n".join(f"  {row.name:<{wide}}{glyphs.say(row.summary)}" for row in COMMANDS.values())
+    lines = joined((f"  {row.name:<{wide}}{glyphs.say(row.summary)}" for row in COMMANDS.values()), "\n")
     return message("commands:\n{lines}\n  attn-tui COMMAND --help shows its options.", lines=lines)
 
 
@@ -69,7 +69,7 @@ def settings_help(glyphs: Glyphs) -> str:
     rows = [(setting.name, setting.variable, setting.help) for setting in SETTINGS]
     rows.append(("[parameters]", f"{variable_of(FIELD['d_k'])} ...", message("parameters, named like their options")))
     rows.append(("[keys]", KEYS_VARIABLE, message("keys of actions: quit=ctrl+x lab.redraw=n")))
-    table = "\n".join(f"  {name:<14}{variable:<20}{glyphs.say(help)}" for name, variable, help in rows)
+    table = joined((f"  {name:<14}{variable:<20}{glyphs.say(help)}" for name, variable, help in rows), "\n")
     return message(
         "settings of the app, from the environment or the file\n  {config_file}\n{table}\n  The app "
         "saves its parameters in the file when it ends and starts with them the\n  next time; R in "

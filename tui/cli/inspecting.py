@@ -72,8 +72,8 @@ def _head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
 
 def _file_words(captures: Sequence[Capture], layers: Sequence[Layer]) -> list[str]:
     """Return what a title says about the files and these layers."""
-    from ...core.captures.files import plain
     from ...core.export.listing.files import files_words
+    from ...core.plain import plain
 
     words = files_words(captures, lambda capture: plain(capture.path.name))
     words.append(f"d_k {ranges([layer.d_k for layer in layers])}")

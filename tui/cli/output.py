@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar, cast
 
+from ...core.plain import plain
 from ..files import FileError, check_file, write_bytes, write_texts
 from ..language.chosen import Language
 from ..views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs, glyphs_for
@@ -204,8 +205,7 @@ _LONG_WORD = re.compile(r"(\S{100})\S{400,}(\S{100})")
 def say(text: str, glyphs: Glyphs = UNICODE) -> None:
     """Print a message on one line of stderr, with control characters escaped and very long words shortened."""
     text = text if glyphs.ascii else glyphs.say(text)
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-    line = _LONG_WORD.sub(r"\1…\2", line)
+    line = _LONG_WORD.sub(r"\1…\2", plain(text))
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is None if it was closed
         sys.stderr.write(f"attn-tui: {glyphs.say(line)}\n")
         sys.stderr.flush()

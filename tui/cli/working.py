@@ -117,9 +117,9 @@ def opened(
 
     `others` are files that the output must not overwrite either, `given` is the user's configuration.
     """
-    from ...core.captures.files import plain
     from ...core.captures.several import open_captures
     from ...core.diagnosis.disagreement import with_disagreements
+    from ...core.plain import plain
 
     captures = [
         with_disagreements(each, given) for each in open_captures(request.files, request.axes, request.mask_true)

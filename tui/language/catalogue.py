@@ -11,6 +11,7 @@ from string import Formatter
 from typing import Any
 
 from ...core.message import Message
+from ...core.plain import plain
 from .cells import WIDE, to_left, to_middle, to_right
 from .chosen import Language
 
@@ -77,10 +78,10 @@ class _Translator(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return a value as text; one that is a text or an error is translated, and padded in cells."""
         if not isinstance(value, str | Exception):
-            return _as_it_is(super().format_field(value, format_spec))
+            return _as_it_is(plain(super().format_field(value, format_spec)))
         text = self.text(str(value))
         if not format_spec and text == value and not isinstance(value, Message):
-            return _as_it_is(text)
+            return _as_it_is(plain(text))
         if format_spec == "reason":  # of core.message.reason_of: what follows the label
             return _LABEL.sub("", text)
         if found := _PADDED.fullmatch(format_spec):

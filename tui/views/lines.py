@@ -91,6 +91,16 @@ def printed_style(role: Role) -> Style:
     return Style() if isinstance(role, Blend) else PRINTED[role]
 
 
+def displayable(line: Line) -> Line:
+    """Return the line with a question mark for each character that is not printable: terminals obey some of them.
+
+    Readers clean text from outside; here nothing else passes.
+    """
+    if all(text.isprintable() for text, _ in line):
+        return line
+    return tuple(("".join(c if c.isprintable() else "?" for c in text), role) for text, role in line)
+
+
 def line_width(line: Line) -> int:
     """Return the width of a line in cells."""
     return sum([len(text) if text.isascii() else cell_len(text) for text, _ in line])
@@ -242,6 +252,6 @@ def as_text(lines: Iterable[Line]) -> Text:
     for number, line in enumerate(lines):
         if number:
             text.append("\n")
-        for piece, role in line:
+        for piece, role in displayable(line):
             text.append(piece, printed_style(role))
     return text

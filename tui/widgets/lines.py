@@ -18,7 +18,7 @@ from textual.widget import Widget
 from ..terminal.themes import look
 from ..views.border import BORDER_ROLES, EDGES, Thumb, bottom_line, side, top_line
 from ..views.glyphs import UNICODE, Glyphs
-from ..views.lines import Line, Role, ends, fitted, marked
+from ..views.lines import Line, Role, displayable, ends, fitted, marked
 
 _CACHED = 512  # painted lines of a widget
 _NEVER_DIM: Collection[Role] = ("selected", *BORDER_ROLES)
@@ -140,7 +140,7 @@ class LinesWidget(Widget):
         lines: tuple[Line, ...] = ()
         if size:
             head = (self._head(size.width),) if self._heads else ()
-            lines = (*head, *self.compose_lines(*self.room))[: size.height]
+            lines = tuple(map(displayable, (*head, *self.compose_lines(*self.room))[: size.height]))
         self._lines, self._size_of_lines = lines, size
 
     def _head(self, width: int) -> Line:
@@ -155,7 +155,7 @@ class LinesWidget(Widget):
         top = top_line(self.heading(max(width - EDGES, 0)), self.note(), width, role, self.glyphs, boxed, self.ruled)
         thumb = self.thumb() if boxed else None
         foot = bottom_line(self.foot(), width, role, self.glyphs) if boxed else ()
-        return _Border(top, foot, thumb.rows(self.size.height) if thumb else range(0), role)
+        return _Border(displayable(top), displayable(foot), thumb.rows(self.size.height) if thumb else range(0), role)
 
     @property
     def _is_lit(self) -> bool:

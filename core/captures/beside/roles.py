@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ...message import message
+from ...plain import quoted
 from ..capture import Meaning
-from ..files import quoted
 from ..naming import Pair
 
 # The names of each role, in order of preference. A layer's tensor has the prefix or the number of its queries; one

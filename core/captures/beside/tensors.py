@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...message import message
+from ...plain import plain, quoted
 from ..capture import Meaning
-from ..files import CaptureError, plain, quoted
+from ..files import CaptureError
 from ..masks import Sizes, mask_note, mask_shape, query_mask
 from ..metadata.layer import LayerMetadata
 from ..naming import Pair

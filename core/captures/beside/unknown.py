@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ...message import message
-from ..files import quoted
+from ...plain import quoted
 from ..masks import Sizes
 from ..naming import WORDS, Pair
 from ..stored import FLOATS, Stored

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ...message import message
-from ..files import PICKLED, CaptureError, Identity, opened, plain
+from ...plain import plain
+from ..files import PICKLED, CaptureError, Identity, opened
 
 if TYPE_CHECKING:
     from ..stored import Contents

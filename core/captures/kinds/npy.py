@@ -15,9 +15,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ...message import message
+from ...plain import plain, quoted
 from ..beside.roles import ROLES, SHARED
 from ..beside.unknown import tensor_changes_attention
-from ..files import CaptureError, Identity, opened, plain, quoted
+from ..files import CaptureError, Identity, opened
 from ..naming import beside, partner
 from ..stored import MOST_AXES, Contents, Contiguous, Stored
 

@@ -15,7 +15,8 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from ..files import LARGEST_HEADER, PICKLED, CaptureError, Identity, plain, quoted, short
+from ...plain import plain, quoted, short
+from ..files import LARGEST_HEADER, PICKLED, CaptureError, Identity
 from ..metadata.keys import ALIASES, KEYS
 from ..naming import partner
 from ..stored import AnyArray, Contents, Contiguous, Packed, Stored

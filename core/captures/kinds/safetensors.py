@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from ...message import message
-from ..files import LARGEST_HEADER, CaptureError, Identity, plain, quoted, short
+from ...plain import plain, quoted, short
+from ..files import LARGEST_HEADER, CaptureError, Identity
 from ..metadata.values import from_json
 from ..stored import FLOATS, MOST_AXES, Contents, Contiguous
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from ..files import LARGEST_HEADER, CaptureError, Identity, opened, plain, quoted, short
+from ...plain import plain, quoted, short
+from ..files import LARGEST_HEADER, CaptureError, Identity, opened
 from ..metadata.values import from_json
 from ..stored import Contents, Stored
 from . import safetensors

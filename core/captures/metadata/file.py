@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import cast
 
 from ...message import message
-from ..files import LARGEST_HEADER, CaptureError, plain
+from ...plain import Plain, plain
+from ..files import LARGEST_HEADER, CaptureError
 from .keys import KNOWN, OF_ENTRIES, SCHEMAS, by_name, first_name
 from .layer import LayerMetadata, layer_metadata
 from .values import Values, from_json, sequence, strings
@@ -99,12 +100,12 @@ class Metadata:
         """Return a whole number from 0 up."""
         return self._checked.count(key, least=0)
 
-    def line(self, key: str) -> str | None:
+    def line(self, key: str) -> Plain | None:
         """Return free text as one line that is safe to show."""
         value = self._values.get(key)
         return None if value is None else plain(value)
 
-    def texts(self, batch: int) -> tuple[str, ...] | None:
+    def texts(self, batch: int) -> tuple[Plain, ...] | None:
         """Return the text of each batch element, from a JSON list of strings or one plain string."""
         value = self._values.get("text")
         if value is None:
@@ -118,7 +119,7 @@ class Metadata:
                 return listed
         return (plain(value),)
 
-    def tokens(self) -> tuple[tuple[str, ...], ...] | None:
+    def tokens(self) -> tuple[tuple[Plain, ...], ...] | None:
         """Return the tokens of each batch element, from a JSON list of strings (one text) or a list of such lists."""
         value = self._values.get("tokens")
         if value is None:

@@ -10,9 +10,10 @@ from difflib import get_close_matches
 from typing import Literal, cast
 
 from ...message import message
+from ...plain import Plain, plain, quoted
 from ..beside.unknown import denied_changes_attention, metadata_changes_attention
 from ..capture import Corner, Meaning
-from ..files import CaptureError, plain, quoted
+from ..files import CaptureError
 from .keys import KNOWN, MEANT, NOTHING, OF_ENTRIES, OTHERS, by_name
 from .values import Values, sequence
 
@@ -34,7 +35,7 @@ _OTHER_LAYERS = re.compile(
 class LayerMetadata:
     """The metadata of one layer; None where a value is missing."""
 
-    name: str | None
+    name: Plain | None
     scale: float | None
     head_scales: tuple[float, ...] | None
     prescaled: tuple[float, float]  # the factors in the stored queries and keys

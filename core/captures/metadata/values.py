@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ...message import message
-from ..files import CaptureError, plain, quoted, short
+from ...plain import Plain, plain, quoted, short
+from ..files import CaptureError
 
 
 class Values:
@@ -125,7 +126,7 @@ def number(value: object) -> float:
         return math.nan
 
 
-def strings(value: object) -> tuple[str, ...] | None:
+def strings(value: object) -> tuple[Plain, ...] | None:
     """Return a list of strings, each safe to show; None for anything else."""
     listed = sequence(value)
     if not listed or not all(isinstance(text, str) for text in listed):

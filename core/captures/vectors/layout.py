@@ -8,8 +8,9 @@ from typing import BinaryIO
 import numpy as np
 
 from ...message import message
+from ...plain import quoted
 from ..capture import Tensor
-from ..files import CaptureError, quoted
+from ..files import CaptureError
 from ..naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
 from ..stored import AnyArray, AtHand, Stored
 

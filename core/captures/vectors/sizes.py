@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...message import message
+from ...plain import plain, quoted
 from ..beside.tensors import LARGEST
-from ..files import CaptureError, plain, quoted
+from ..files import CaptureError
 from ..masks import Sizes
 from ..metadata.layer import LayerMetadata
 from ..naming import Axes, Pair

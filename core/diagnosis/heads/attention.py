@@ -12,10 +12,11 @@ from ...arrays import BoolArray, FloatArray
 from ...attention.softmax import softmax_and_sink, weight_statistics
 from ...captures.capture import Layer
 from ...captures.computing.rounded import rounded_row
-from ...captures.files import CaptureError, plain
+from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, Head, read_head
 from ...captures.rules import Rule, file_rule, shown_multiplier
 from ...message import message
+from ...plain import plain
 from ...statistics.catalogue import DEAD
 from ..subject import Indices
 from .results import AttentionRow, Matrix, RowColumn

@@ -11,10 +11,11 @@ import numpy as np
 from ...arrays import FloatArray
 from ...attention.softmax import RowStatistics, softmax_and_sink, weight_statistics
 from ...captures.capture import Layer
-from ...captures.files import CaptureError, plain
+from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, read_head
 from ...captures.heads import LARGEST
 from ...captures.rules import file_rule
+from ...plain import plain
 from ...statistics.measurement import Estimate
 from ...statistics.summary import RowMoments, estimates, sums_of_rows, sums_of_scores
 from .rows import Rows, logits, some_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,8 +48,21 @@ def assembled(
     gap = "" if not end else "\n\n" if parts[-1].startswith("def ") else "\n"
     body = _spaced(parts) + gap + "".join(f"{line}\n" for line in end)
     body = "\n" * body.startswith("def ") + body
-    comments = "".join(f"# {line}\n" for line in head)
-    return comments + "".join(f"{group}\n\n" for group in _imports(body, dialect)) + body
+    return comments(head) + "".join(f"{group}\n\n" for group in _imports(body, dialect)) + body
+
+
+def comments(lines: Iterable[str]) -> str:
+    """Return lines as comments; raise ValueError for one that is not printable, whose rest might be code."""
+    found = [*lines]
+    for line in found:
+        if not line.isprintable():
+            raise ValueError(f"a comment must be one line of printable characters, not {line!r}")
+    return "".join(f"# {line}\n" for line in found)
+
+
+def literal(text: str) -> str:
+    """Return a text as Python reads it, in double quotes."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _imports(body: str, dialect: Dialect | None) -> list[str]:
@@ -154,7 +168,8 @@ def expected(titles: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[s
     cells = [max(*map(len, half), *(len(row[at]) for row in rows.values())) + 3 for at, half in enumerate(halves)]
 
     def line(name: str, row: Iterable[str]) -> str:
-        return f"# {name:{wide}}{''.join(cell.rjust(width) for cell, width in zip(row, cells, strict=True))}".rstrip()
+        values = "".join(cell.rjust(width) for cell, width in zip(row, cells, strict=True))
+        return comments([f"{name:{wide}}{values}".rstrip()]).rstrip()
 
     above = [line("", (first for first, _ in halves))] if any(first for first, _ in halves) else []
     return [*above, line("expected", (last for _, last in halves)), *(line(name, row) for name, row in rows.items())]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from ...plain import plain
 from ..formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
 from ..listing.files import files_json
 
@@ -144,7 +145,7 @@ def _suite(checked: Checked) -> tuple[str, int, int]:
     cases = [_case(name, f"head {head}", found) for (name, head), found in of_head.items()]
     cases.append(_case("file", "all heads", of_file))
     failed = sum(bool(found) for found in (*of_head.values(), of_file))
-    name = quoteattr(f"attn-tui check {_clean(str(checked.capture.path))}")
+    name = quoteattr(f"attn-tui check {plain(str(checked.capture.path))}")
     start = f'  <testsuite name={name} tests="{len(cases)}" failures="{failed}" errors="0">'
     return "\n".join([start, *cases, "  </testsuite>"]), len(cases), failed
 
@@ -155,20 +156,15 @@ def _class(each: Figures | Finding) -> str:
 
 
 def _case(name: str, head: str, found: Sequence[Finding]) -> str:
-    start = f"    <testcase classname={quoteattr(_clean(name))} name={quoteattr(head)}"
+    start = f"    <testcase classname={quoteattr(plain(name))} name={quoteattr(head)}"
     if not found:
         return f"{start}/>"
     failures = [
-        f"      <failure type={quoteattr(each.rule)} message={quoteattr(_clean(each.message))}>"
-        f"{escape(_clean(f'{each.place}: {each.message}'))}</failure>"
+        f"      <failure type={quoteattr(each.rule)} message={quoteattr(plain(each.message))}>"
+        f"{escape(plain(f'{each.place}: {each.message}'))}</failure>"
         for each in found
     ]
     return "\n".join([f"{start}>", *failures, "    </testcase>"])
-
-
-def _clean(text: str) -> str:
-    """Return text without characters that XML does not admit."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def check_github(checked: Sequence[Checked]) -> str:
@@ -182,7 +178,7 @@ def check_github(checked: Sequence[Checked]) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return plain(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:

@@ -125,9 +125,10 @@ def compare_captures(
 
     `sources` tell workers how to open them.
     """
-    from ....core.captures.files import CaptureError, plain
+    from ....core.captures.files import CaptureError
     from ....core.diagnosis.comparing.compare import plan
     from ....core.diagnosis.comparing.results import Comparison
+    from ....core.plain import plain
     from ....core.work import heads as working
     from ..captured import chosen_heads
 
@@ -149,7 +150,7 @@ def compare_captures(
 def _table(reference: Capture, test: Capture, found: Comparison, output: Output) -> str:
     from rich.text import Text
 
-    from ....core.captures.files import plain
+    from ....core.plain import plain
     from ...views.lines import as_text
     from ...views.results.comparison import LEGEND, change_lines, reasons, sentences, stage_lines
     from ..printing import printed, title_lines

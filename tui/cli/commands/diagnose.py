@@ -81,8 +81,9 @@ def read_configuration(path: Path | None) -> Configuration | None:
     """Return the configuration in a file; raise InputError if it cannot be read."""
     if path is None:
         return None
-    from ....core.captures.files import opened, plain
+    from ....core.captures.files import opened
     from ....core.diagnosis.configuration import parse_configuration
+    from ....core.plain import plain
 
     with opened(path) as (stream, _):
         text = stream.read(_LARGEST + 1)
@@ -141,9 +142,9 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
     """Return a line for each run of heads with the same verdict, each with its explanation."""
     from rich.text import Text
 
-    from ....core.captures.files import plain
     from ....core.export.diagnosing.diagnosis import summary
     from ....core.export.listing.files import files_words
+    from ....core.plain import plain
     from ...views.lines import as_text
     from ...views.results.diagnosis import diagnosis_lines
     from ..printing import printed, title_lines

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from ....captures.files import plain
 from ....captures.reader import open_capture
+from ....plain import plain
 from ....statistics.catalogue import STATISTIC
 from ....watching.limits import MAX_LOGIT
 from ....watching.snapshot import Snapshot
-from ..program import Dialect, NoCodeError, Piece, assembled, expected, number, shown
+from ..program import Dialect, NoCodeError, Piece, assembled, expected, literal, number, shown
 from .figures import Figure, figures_code
 
 _LABELS = {name: each.label for name, each in STATISTIC.items()} | {MAX_LOGIT: "largest |logit|"}
@@ -51,7 +51,7 @@ def _read(run: Path, step: Snapshot, place: tuple[int, int], figures: dict[str, 
     prints: list[str] = []
     for name, figure in figures.items():
         scaled = name == MAX_LOGIT and step.scaled is False and step.scale is not None
-        text = f"values['{name}'][{row}][{at}]" + (f" * {number(step.scale or 0.0)}" if scaled else "")
-        prints.append(f'print(f"{figure.label:{wide}}{{{text}:12.4g}}")')
+        value = f"values[{literal(name)}][{row}][{at}]" + (f" * {number(step.scale or 0.0)}" if scaled else "")
+        prints.append(f'print({literal(figure.label.ljust(wide))} + format({value}, "12.4g"))')
     wanted = expected(("",), {figure.label: [shown(figure.value)] for figure in figures.values()})
     return assembled(comments, [[Piece("\n".join(lines))]], [*prints, *wanted])
