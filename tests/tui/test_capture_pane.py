@@ -66,6 +66,20 @@ async def test_arrows_move_over_the_heads_and_stop_at_the_edges(stage: Stage) ->
     await stage.until(lambda: not pane.results.why_stale)
 
 
+@played()
+async def test_o_and_n_go_on_through_orders_and_heads_of_note_and_in_capitals_back(stage: Stage) -> None:
+    pane = await whole_map(stage)
+    for key, order in (("O", 3), ("o", 0), ("o", 1), ("o", 2), ("O", 1)):
+        await stage.press(key)
+        assert pane.order == order, key
+    noted = [place for place in pane.places if pane.map.is_of_note(place)]
+    assert len(noted) > 2
+    pane.go(noted[0])
+    for key, place in (("n", noted[1]), ("n", noted[2]), ("N", noted[1]), ("N", noted[0]), ("N", noted[-1])):
+        await stage.press(key)
+        assert pane.map.cursor == place, key
+
+
 def subject(pane: CapturePane) -> tuple[int, int] | None:
     """Return the layer and the head that the numbers are of."""
     return pane.measurement and (pane.measurement.subject.layer.index, pane.measurement.subject.head)

@@ -10,8 +10,6 @@ from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SMALL, Stage, played
 
-pytestmark = pytest.mark.slow
-
 GRIDS = (Grid("2:64:log4,64"), Grid("2:64:log6", "n_keys"))
 
 
@@ -48,6 +46,7 @@ async def test_g_leads_to_a_sweep_over_keys_whose_points_are_those_of_the_lab(st
     assert [int(row.lstrip("▌").split()[0]) for row in stage.part(pane.table)[1:]] == [2, 4, 8, 16, 32, 64]
 
 
+@pytest.mark.slow
 @played()
 async def test_over_keys_arrows_digits_and_clicks_set_the_number_of_keys(stage: Stage) -> None:
     pane = await shown(stage, "g")
@@ -69,6 +68,7 @@ async def test_over_keys_arrows_digits_and_clicks_set_the_number_of_keys(stage: 
     assert stage.asked.n_keys == 15
 
 
+@pytest.mark.slow
 @played(replace(SMALL, d_k=8, n_keys=32))
 async def test_over_keys_a_mark_shows_where_softmax_thaws(stage: Stage) -> None:
     """Logits of standard deviation √8 freeze fewer than e⁴ = 55 keys."""
@@ -111,6 +111,7 @@ async def test_curves_of_chosen_rules_have_letters_and_lines_of_their_own(stage:
     assert "--vary" not in pane.command()
 
 
+@pytest.mark.slow
 @played(size=(120, 40))
 async def test_enter_alone_adds_the_row_and_escape_changes_nothing(stage: Stage) -> None:
     pane = await shown(stage)

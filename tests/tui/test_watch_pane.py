@@ -16,8 +16,6 @@ from attn_tui.tui.panes.watch.sample import FROM_LINES, FROM_PYTORCH, LINE
 from attn_tui.tui.views.glyphs import UNICODE
 from stage import Stage, played
 
-pytestmark = pytest.mark.slow
-
 WIDE = (120, 40)
 
 
@@ -166,6 +164,7 @@ async def test_a_head_of_lines_is_not_opened_and_this_is_explained(stage: Stage,
     assert stage.app.pane is pane
 
 
+@pytest.mark.slow
 @played(size=WIDE)
 async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_back(
     stage: Stage, tmp_path: Path
@@ -198,6 +197,7 @@ async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_b
     await stage.until(lambda: "against step-000100.npz" in stage.text)
 
 
+@pytest.mark.slow
 @played(size=WIDE)
 async def test_a_head_that_passes_the_limit_is_named_in_other_panes(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
