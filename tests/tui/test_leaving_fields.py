@@ -11,8 +11,6 @@ from textual import events
 from textual.geometry import Offset
 from textual.widget import Widget
 
-pytestmark = pytest.mark.slow
-
 REFUSED = {
     "Lab": "99999",
     "Sweep": "99999",
@@ -33,6 +31,7 @@ async def refused(stage: Stage, pane: str) -> object:
     return before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["enter", "tab", "escape"])
 @pytest.mark.parametrize("pane", REFUSED)
 @played()
@@ -48,6 +47,7 @@ async def test_a_refused_number_leaves_what_stood_before(stage: Stage, pane: str
     assert stage.app.parameters == SMALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["right", "left", "up", "down", "greater_than_sign", "u"])
 @pytest.mark.parametrize("pane", REFUSED)
 @played()
@@ -65,6 +65,7 @@ async def test_a_key_that_moves_or_steps_starts_from_what_stood_before_a_refused
         assert state_of(stage.app) == stepped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [events.MouseDown, events.MouseScrollUp])
 @pytest.mark.parametrize(("pane", "part"), {"Lab": ParameterPanel, "Heads": FieldList, "Train": FieldList}.items())
 @played()

@@ -9,7 +9,7 @@ from attn_tui.tui.terminal.themes import DARK
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from monkey import Endless
-from stage import SMALL, Stage, play, played
+from stage import FOREVER, SMALL, Stage, play, played
 from textual.command import CommandList
 from textual.worker import Worker
 
@@ -144,7 +144,8 @@ async def test_two_enters_in_the_palette_run_the_command_once(stage: Stage) -> N
 
 
 @played()
-async def test_closing_the_palette_ends_its_search(stage: Stage) -> None:
+async def test_closing_the_palette_ends_its_search(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", FOREVER)
     stage.engine.hold = True  # a search waits for the claims
     await palette_opened(stage)
     palette = stage.app.screen

@@ -15,8 +15,6 @@ from attn_tui.tui.compute.request import Failed, Request
 from rich.segment import Segment
 from stage import SMALL, Stage, numbers, play, played, rendered
 
-pytestmark = pytest.mark.slow
-
 
 def at(d_k: int, **others: Any) -> Parameters:
     return replace(SMALL, d_k=d_k, **others)
@@ -78,6 +76,7 @@ async def test_a_prefetched_measurement_changes_nothing_on_screen(stage: Stage) 
     check(stage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "d_k", "following"),
     [
@@ -112,6 +111,7 @@ async def test_the_last_key_that_changed_d_k_decides_what_is_prefetched(
 LOWEST, HIGHEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameters", "key", "bound"),
     [
@@ -269,6 +269,7 @@ async def test_a_failure_for_earlier_parameters_is_not_reported(stage: Stage, ke
     assert stage.text == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [[], ["tab", "tab"], ["shift+tab", "down"], ["t"], ["v"], ["0", "escape"]], ids=str)
 @pytest.mark.parametrize("size", [(80, 24), (60, 20)], ids=str)
 def test_the_screen_equals_that_of_a_fresh_start(keys: Sequence[str], size: tuple[int, int]) -> None:

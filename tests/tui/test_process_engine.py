@@ -26,8 +26,6 @@ from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Reque
 from attn_tui.tui.panes.sweep.curves.requests import Curves, PredictOver
 from stage import FOREVER, SMALL, numbers
 
-pytestmark = pytest.mark.slow
-
 LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096, batch=512)  # takes longer than FOREVER
 CURVES = PredictOver(SMALL, (1, 64))
 NO_VALUE = replace(SMALL, d_k=1, scale="log_d_k")
@@ -211,6 +209,7 @@ def test_pending_requests_are_answered_although_it_was_killed(engine: ProcessEng
     play(engine, script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "reason"),
     [("os.kill(os.getpid(), 9)", "signal 9"), ("os._exit(3)", "exit code 3")],

@@ -6,8 +6,6 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.terminal.sizes import LEAST
 from stage import Stage, numbers, played
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("size", [(LEAST[0] - 1, LEAST[1]), (LEAST[0], LEAST[1] - 1), (20, 5)])
 @played()

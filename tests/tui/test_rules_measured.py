@@ -18,7 +18,7 @@ from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRules, RuleRows
 from stage import SMALL, Stage, played, refusal, succeeds
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 
 @pytest.fixture
@@ -52,6 +52,7 @@ async def test_before_anything_is_measured_there_are_no_numbers(stage: Stage) ->
     assert "still being measured" in refusal(lambda: pane.numbers("json"))
 
 
+@pytest.mark.slow
 @played()
 async def test_keys_change_the_parameters_and_the_rows_follow(stage: Stage) -> None:
     steps: list[tuple[str, dict[str, Any]]] = [
@@ -96,6 +97,7 @@ async def test_rows_keep_their_places_dimmed_until_all_are_new(stage: Stage) -> 
     assert pane.table.shown.names != before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize("early", [0, 1, 2], ids=["nothing", "progress", "rows"])
 @played()
@@ -155,6 +157,7 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
     assert stage.part(pane.mechanisms) != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "keys", "stays"),
     [(rules, "]", "multiplier"), (mechanisms, "m]", "bound of |score|"), (mechanisms, "]m", "")],

@@ -18,7 +18,7 @@ from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from stage import SIZES, SMALL, Stage, Taken, agree, play, played, take
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 LISTED = listed_rules(Parameters())  # without the custom rule, which is not set
 NAMES = by_family(LISTED)
@@ -166,6 +166,7 @@ async def test_v_shows_the_rule_in_full(stage: Stage) -> None:
     assert pane.table.display
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES[:2], ids=str)
 @played()
 async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int, int]) -> None:
@@ -207,6 +208,7 @@ async def test_the_help_explains_the_column(stage: Stage) -> None:
     assert "Softmax over n keys freezes" in stage.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "parameters"),
     [

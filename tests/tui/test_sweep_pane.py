@@ -15,8 +15,6 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from stage import SIZES, SMALL, Stage, play, played
 
-pytestmark = pytest.mark.slow
-
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 
 
@@ -70,6 +68,7 @@ async def test_the_values_at_the_cursor_are_those_of_the_lab(stage: Stage) -> No
     assert "scaled × 0.124" in scaled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "d_ks"),
     [
@@ -148,6 +147,7 @@ def test_the_table_has_a_row_for_each_landmark_and_marks_the_cursor(monkeypatch:
     play(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @played()
 async def test_the_pane_fits_every_size(stage: Stage, glyphs: Glyphs) -> None:

@@ -19,8 +19,6 @@ from textual import events
 from textual.command import CommandList
 from textual.geometry import Offset
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def no_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -94,6 +92,7 @@ BURSTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_results")
 @pytest.mark.parametrize(("pane", "burst"), BURSTS)
 def test_keys_that_arrive_together_do_what_they_do_one_by_one(pane: str, burst: str) -> None:
@@ -162,6 +161,7 @@ WORDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_results")
 @pytest.mark.parametrize("seed", range(6))
 def test_random_keys_that_arrive_together_do_what_they_do_one_by_one(seed: int) -> None:
@@ -254,6 +254,7 @@ def dismiss(stage: Stage) -> None:
     stage.app.screen.dismiss()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closing", [pop, dismiss])
 @played(settled=True)
 async def test_keys_go_on_if_something_else_closes_the_screen_they_were_for(
