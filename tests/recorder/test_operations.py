@@ -90,6 +90,19 @@ def in_place(q: Any, k: Any, v: Any) -> Any:
     return scores.softmax(-1) @ v
 
 
+def rotated(q: Any, k: Any, v: Any) -> Any:
+    """With a rotary embedding whose angles are a product of matrices, applied to vectors that are already scaled."""
+    frequencies = 10000 ** (-torch.arange(0, D, 2) / D)[None, :, None]
+    q, k = q * 0.5, k * 0.6
+    for_both: list[Any] = []
+    for x in (q, k):
+        positions = torch.arange(x.shape[2]).float()[None, None]
+        angles = torch.cat(((frequencies @ positions).transpose(1, 2),) * 2, -1)[:, None]
+        turned = torch.cat((-x[..., D // 2 :], x[..., : D // 2]), -1)
+        for_both.append(x * angles.cos() + turned * angles.sin())
+    return torch.softmax(for_both[0] @ for_both[1].transpose(-1, -2), -1) @ v
+
+
 def normalised_by_hand(q: Any, k: Any, v: Any) -> Any:
     scores = q @ k.transpose(-1, -2) * 0.3
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
@@ -110,6 +123,12 @@ def test_a_product_softmax_and_a_product(function: Callable[..., Any], tmp_path:
     prefix = f"layers.{layer['index']}.attn"
     assert torch.equal(held[f"{prefix}.q"], q * factors[0])
     assert torch.equal(held[f"{prefix}.k"], k * factors[1])
+    assert_explained(layer, held)
+
+
+def test_angles_made_by_a_product_of_matrices_are_no_scores(tmp_path: Path) -> None:
+    _, layer, held, _ = recorded(tmp_path, rotated, *vectors())
+    assert layer["scale"] * layer["prescaled"][0] * layer["prescaled"][1] == pytest.approx(0.3)
     assert_explained(layer, held)
 
 

@@ -96,7 +96,8 @@ class Tracer:
         notes = self.notes.vectors(a), self.notes.vectors(b)
         single = a.dim() == 2 or a.shape[0] == 1
         linear = any(note.parameter for note in notes) and (single or (notes[1].parameter and b.stride(0) == 0))
-        if linear or not a.is_floating_point() or 0 in (*a.shape, *out.shape):
+        outer = a.shape[-1] == 1  # frequencies times positions of a rotary embedding
+        if linear or outer or not a.is_floating_point() or 0 in (*a.shape, *out.shape):
             return
         q, k = (a, b.transpose(-1, -2)) if a.dim() == 3 else (a[None], b.t()[None])
         width = notes[0].width if notes[0].width == notes[1].width else None
