@@ -28,20 +28,16 @@ nothing is rounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import BoolArray, Counts, FloatArray
-from ..parameters import ArithmeticName, MechanismName
-from .additive import AdditiveWeights
+from ..parameters import ArithmeticName
 from .formats import NumberFormat, number_format
-from .normalise import normalised
-from .scores import BilinearWeights, Weights, scores
-from .softmax import sink_power, softmax, softmax_and_sink
-from .softmax import softcap as soft_capped
+from .scores import Weights
+from .softmax import Softmax, exponentials, sink_power, softmax, softmax_of
 
 # What float32 sums of pairs of up to 8192 numbers err by at most: 2⁻²⁴ for each of log₂ n sums, rounded up.
 _OF_SUMS = 2.0**-20
@@ -53,13 +49,6 @@ class Rounded(NamedTuple):
 
     values: FloatArray
     overflow: BoolArray  # whether a number overflowed, or was NaN
-
-
-class RowWeights(NamedTuple):
-    """The weights p̂ of rows, as they meet v."""
-
-    weights: FloatArray  # (…, m, n) 0 where hidden, NaN throughout a NaN row
-    sink: FloatArray  # (…, m) the share that the sink absorbs
 
 
 class Losses(NamedTuple):
@@ -137,72 +126,14 @@ def stored_weights(weights: Weights, name: str) -> Weights:
     return replace(weights, **made)
 
 
-def product_inputs(
-    q: FloatArray,
-    k: FloatArray,
-    name: str,
-    mechanism: MechanismName = "dot_product",
-    weights: Weights = None,
-    factor: float = 1.0,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors that are multiplied, as stored in a format, for arguments as in `scores.scores`.
-
-    `weights` are from `stored_weights`. Cosine attention multiplies the normalised vectors, and bilinear attention k
-    with the stored product qW. A `factor` other than 1 multiplies the stored q and k, which are stored again.
-    """
-    if mechanism == "cosine":
-        q, k = normalised(q, "l2"), normalised(k, "l2")
-    q, k = stored(q, name), stored(k, name)
-    if factor != 1:
-        q, k = (stored(each * each.dtype.type(factor), name) for each in (q, k))
-    if isinstance(weights, BilinearWeights):
-        q = stored(q @ weights.w, name)
-    return q, k
-
-
-def product_scores(
-    q: FloatArray, k: FloatArray, name: str, arithmetic: ArithmeticName, weights: Weights = None
-) -> FloatArray:
-    """Return scores (…, m, n) of vectors from `product_inputs`, or of some of their queries.
-
-    The hidden units of additive attention stay in float32.
-    """
-    additive = weights if isinstance(weights, AdditiveWeights) else None
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = scores(q, k, "additive" if additive else "dot_product", additive)
-    return _rounder(name, arithmetic)(found)
-
-
-def logits_of(
-    raw: FloatArray,
-    name: str,
-    arithmetic: ArithmeticName,
-    multiplier: FloatArray | float,
-    softcap: float | None = None,
-    biases: Sequence[FloatArray] = (),
-) -> FloatArray:
-    """Return the logits of scores (…, m, n); the multiplier and `biases`, as they are stored, broadcast to them."""
-    rounded = _rounder(name, arithmetic)
-    with np.errstate(over="ignore", invalid="ignore"):
-        logits = rounded(raw * np.asarray(multiplier, raw.dtype))
-        if softcap is not None and rounded is _unchanged:
-            logits = soft_capped(logits, softcap, out=logits)
-        elif softcap is not None:
-            cap = raw.dtype.type(softcap)
-            logits = rounded(rounded(np.tanh(rounded(logits / cap))) * cap)
-        for bias in biases:
-            logits = rounded(logits + bias.astype(raw.dtype, copy=False))
-        return logits
-
-
-def row_weights(
+def rounded_softmax(
     logits: FloatArray,
     name: str,
     arithmetic: ArithmeticName,
     hidden: BoolArray | None = None,
     sink: FloatArray | float | None = None,
-) -> RowWeights:
-    """Return the weights of rows from `logits_of`; `hidden` broadcasts to the logits, and `sink` to the rows.
+) -> Softmax:
+    """Return the softmax of logits in a format, NaN throughout a NaN row; arguments are as in `softmax_of`.
 
     The sink's logit is stored in the format, but not in float8.
     """
@@ -211,13 +142,15 @@ def row_weights(
         sink = round_to(np.asarray(sink), name).values
     with np.errstate(over="ignore", invalid="ignore"):
         if form.rounded and arithmetic == "fused":
-            weights, share = _fused(logits, form, hidden, sink)
+            found = _fused(logits, form, hidden, sink)
         else:
-            weights, share = (round_to(each, name).values for each in softmax_and_sink(logits, hidden, sink))
+            weights, share, lse = softmax_of(logits, hidden, sink)
+            found = Softmax(round_to(weights, name).values, round_to(share, name).values, lse)
     failed = nan_rows(logits, hidden, sink is not None)
     if failed.any():
-        weights[failed], share[failed] = np.nan, np.nan
-    return RowWeights(weights, share)
+        for each in found:
+            each[failed] = np.nan
+    return found
 
 
 def nan_rows(logits: FloatArray, hidden: BoolArray | None, has_sink: bool) -> BoolArray:
@@ -234,37 +167,18 @@ def nan_rows(logits: FloatArray, hidden: BoolArray | None, has_sink: bool) -> Bo
     return failed
 
 
-def losses(
-    exact: FloatArray,
-    low: FloatArray,
-    name: str,
-    arithmetic: ArithmeticName,
-    multiplier: FloatArray | float = 1.0,
-    softcap: float | None = None,
-    hidden: BoolArray | None = None,
-    sink: FloatArray | float | None = None,
-) -> Losses:
-    """Return the errors of rows, from scores (…, m, n) in float64 and in a format as from `product_scores`.
-
-    Logits are multiplier·scores, soft-capped; `multiplier` and `hidden` broadcast to (…, m, n), and `sink` to (…, m).
-    """
-    logits = logits_of(low, name, arithmetic, multiplier, softcap)
-    reference = logits_of(exact.astype(np.float64), "float64", arithmetic, multiplier, softcap)
-    return losses_of(reference, low, logits, row_weights(logits, name, arithmetic, hidden, sink), name, hidden, sink)
-
-
 def losses_of(
     reference: FloatArray,
     low: FloatArray,
     logits: FloatArray,
-    found: RowWeights,
+    found: Softmax,
     name: str,
     hidden: BoolArray | None = None,
     sink: FloatArray | float | None = None,
 ) -> Losses:
     """Return the errors of rows with these scores `low`, logits and weights in a format.
 
-    `reference` are the logits in float64; all are (…, m, n), and the others as in `losses`.
+    `reference` are the logits in float64; all are (…, m, n), and the others as in `softmax_of`.
     """
     error = np.abs(softmax(reference, hidden, sink) - found.weights).sum(axis=-1) / 2
     overflow, beyond = ~np.isfinite(low), ~(logits <= number_format(name).exp_limit)
@@ -280,7 +194,7 @@ def losses_of(
     )
 
 
-def weight_lost(rows: RowWeights) -> FloatArray:
+def weight_lost(rows: Softmax) -> FloatArray:
     """Return 1 − Σp̂ less the share of the sink, in float64; NaN for NaN rows, and 1 for rows that see nothing.
 
     It is 0 within the rounding of the sum that weights were divided by.
@@ -291,29 +205,17 @@ def weight_lost(rows: RowWeights) -> FloatArray:
 
 def _fused(
     logits: FloatArray, form: NumberFormat, hidden: BoolArray | None, sink: FloatArray | float | None
-) -> tuple[FloatArray, FloatArray]:
-    """Return the weights and the sink's share; the sink enters the sum only."""
-    seen = logits if hidden is None else np.where(hidden, -np.inf, logits)
-    largest = seen.max(axis=-1, keepdims=True)
-    largest[np.isneginf(largest)] = 0
-    powers = seen - largest
-    np.exp(powers, out=powers)
+) -> Softmax:
+    """Return the softmax whose unnormalised weights are rounded; the sink enters the sum only."""
+    powers, largest = exponentials(logits, hidden)
     total = powers.sum(axis=-1, dtype=np.float32).astype(np.float64)
-    of_sink = np.zeros_like(total) if sink is None else sink_power(np.asarray(sink) - largest[..., 0])
+    largest = largest[..., 0]
+    of_sink = np.zeros_like(total) if sink is None else sink_power(np.asarray(sink) - largest)
     total += of_sink
+    with np.errstate(divide="ignore"):
+        lse = np.log(total) + largest
     total[total == 0] = 1
     powers *= np.float32(2**form.headroom)
     powers = round_to(powers, form.name).values
     powers *= (2.0**-form.headroom / total).astype(np.float32)[..., np.newaxis]
-    return powers, of_sink / total
-
-
-def _unchanged(x: FloatArray) -> FloatArray:
-    return x
-
-
-def _rounder(name: str, arithmetic: ArithmeticName) -> Callable[[FloatArray], FloatArray]:
-    """Return what happens to the result of each operation before softmax: rounded to the format, or kept."""
-    if arithmetic == "fused" or not number_format(name).rounded:
-        return _unchanged
-    return lambda x: round_to(x, name).values
+    return Softmax(powers, of_sink / total, lse)

@@ -12,7 +12,9 @@ weights sum to less than 1 (GPT-OSS learns one per head; 0 is the off-by-one sof
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,39 +68,76 @@ class RowStatistics:
     jacobian_norm_squared: FloatArray
 
 
-def softcap(logits: FloatArray, cap: float, out: FloatArray | None = None) -> FloatArray:
-    """Return cap·tanh(logits/cap), always within ±cap, as Gemma 2 does after the scale and before the mask."""
-    capped = np.tanh(np.divide(logits, logits.dtype.type(cap), out=out), out=out)
-    return np.multiply(capped, logits.dtype.type(cap), out=out)
+class Softmax(NamedTuple):
+    """Softmax of rows of logits (…, n)."""
+
+    weights: FloatArray  # (…, n); those of a row that sees no key are 0
+    sink: FloatArray  # (…) the share of each row that its sink absorbs
+    lse: FloatArray  # (…) ln Σ e^logit, the sink included; −∞ for a row without either
+
+
+def softcapped(
+    logits: FloatArray,
+    cap: float,
+    out: FloatArray | None = None,
+    rounded: Callable[[FloatArray], FloatArray] | None = None,
+) -> FloatArray:
+    """Return cap·tanh(logits/cap), always within ±cap, as Gemma 2 does after the scale and before the mask.
+
+    `rounded` is applied to the result of each operation.
+    """
+    number = logits.dtype.type(cap)
+    if rounded is not None:
+        return rounded(rounded(np.tanh(rounded(logits / number))) * number)
+    capped = np.tanh(np.divide(logits, number, out=out), out=out)
+    return np.multiply(capped, number, out=out)
+
+
+def softcap_slopes(capped: FloatArray, cap: float) -> FloatArray:
+    """Return the derivative 1 − tanh² of `softcapped` by its logits, from its result."""
+    return np.maximum(1 - np.square(capped / capped.dtype.type(cap)), 0)
+
+
+def exponentials(
+    logits: FloatArray, hidden: BoolArray | None = None, least: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return e^(logit − largest) (…, n), 0 where `hidden`, and the largest (…, 1) of each row and of `least` (…, 1).
+
+    The largest of a row without finite logits is 0.
+    """
+    seen = logits if hidden is None else np.where(hidden, -np.inf, logits)
+    largest = seen.max(axis=-1, keepdims=True)
+    if least is not None:
+        largest = np.maximum(largest, least)
+    largest[np.isneginf(largest)] = 0
+    powers = np.subtract(seen, largest, out=None if hidden is None else seen)
+    return np.exp(powers, out=powers), largest
+
+
+def softmax_of(
+    logits: FloatArray, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
+) -> Softmax:
+    """Return the softmax of logits (…, n); `hidden` marks hidden keys, and `sink` broadcasts to the rows (…)."""
+    if sink is None:
+        powers, largest = exponentials(logits, hidden)
+        share, total = 0.0, powers.sum(axis=-1, keepdims=True)
+    else:
+        sinks = np.expand_dims(np.asarray(sink, logits.dtype), -1)
+        powers, largest = exponentials(logits, hidden, sinks)
+        share = np.exp(sinks - largest)
+        total = powers.sum(axis=-1, keepdims=True) + share
+    with np.errstate(divide="ignore"):
+        lse = np.log(total) + largest
+    total[total == 0] = 1
+    powers /= total
+    return Softmax(powers, (share / total)[..., 0], lse[..., 0])
 
 
 def softmax(
     logits: FloatArray, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
 ) -> FloatArray:
-    """Return attention weights (…, n) of logits (…, n); a row that sees no key has weights 0.
-
-    `hidden` broadcasts to the logits and marks hidden keys. `sink` broadcasts to the rows (…).
-    """
-    return softmax_and_sink(logits, hidden, sink)[0]
-
-
-def softmax_and_sink(
-    logits: FloatArray, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of `softmax`, and the share (…) of each row that its sink absorbs."""
-    seen = logits if hidden is None else np.where(hidden, -np.inf, logits)
-    largest = seen.max(axis=-1, keepdims=True)
-    sinks = np.full_like(largest, -np.inf)
-    if sink is not None:
-        sinks[..., 0] = sink
-        largest = np.maximum(largest, sinks)
-    largest[np.isneginf(largest)] = 0
-    powers, sinks = seen - largest, np.exp(sinks - largest)
-    np.exp(powers, out=powers)
-    total = powers.sum(axis=-1, keepdims=True) + sinks
-    total[total == 0] = 1
-    powers /= total
-    return powers, (sinks / total)[..., 0]
+    """Return the weights of `softmax_of`."""
+    return softmax_of(logits, hidden, sink).weights
 
 
 def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRows:

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..attention.visibility import Bias, Slope, Visibility
 from ..plain import plain
 from .beside.tensors import Masking, scales_shape
 from .beside.understood import NOTHING_ELSE, Understood, UsedMask
 from .capture import Capture, Layer
 from .files import CaptureError, Identity, NotFiniteError, opened
 from .layers import StoredLayer
-from .masks import Bias, Slope, Visibility, mask_shape, query_mask, read_mask
+from .masks import mask_shape, query_mask, read_mask
 from .stored import AnyArray, AtHand, Stored
 from .vectors.layout import Located
 

@@ -7,38 +7,35 @@ their mean, spread and extremes, which no formula gives in advance, then for eve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import FloatArray
+from ..attention.computation import Computation
 from ..attention.formats import FORMATS
 from ..message import message
 from ..plain import plain
-from ..scales import Normalise
 from ..statistics import reading, tally
 from ..statistics.measurement import Column, Measurement
 from ..statistics.survey import Survey
-from .capture import HeadSubject, Layer
-from .computing.blocks import (
+from .blocks import (
     KEPT,
     LARGEST,
     SMALLEST,
     Block,
     block_places,
     fits_float32,
-    logits_of_block,
+    logits_of,
     require_size,
     score_blocks,
 )
-from .computing.rounded import rounded_pass
+from .capture import HeadSubject, Layer
 from .head import CaptureFile, Head, read_head
-from .rules import Rule, file_rule, first_position, multipliers, named_rule, shown_multiplier
+from .rounded import rounded_pass
+from .rules import Rule, computation, file_rule, first_position, named_rule, shown_multiplier
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
 
@@ -47,9 +44,6 @@ _SHORT = 32.0
 _FEW_BITS = tuple(name for name, each in FORMATS.items() if each.rounded)
 # Heads of fewer scores are multiplied in float64: this costs no more, and σ of a row of few keys keeps its digits.
 _FEW_SCORES = 1 << 12
-
-# Return the logits of a block of scores.
-Logits: TypeAlias = Callable[[Block], FloatArray]
 
 
 def measure_head(capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule]) -> Measurement[HeadSubject]:
@@ -74,14 +68,15 @@ def stream_head(
         require_size(rule.multiplier, "scale", where)
         require_size(rule.computed.cap(layer.softcap) or 0.0, "soft-cap", where)
     columns: list[Column] = []
-    passes = _runs(rules, layer, data)
+    passes = _passes(rules, layer, data)
     many = layer.batch * layer.queries * layer.keys > _FEW_SCORES
     for number, each in enumerate(passes):
-        if isinstance(each, Rule):
-            steps = rounded_pass(data, layer, each, where)
+        c = each.computation
+        if c.precision != "float64":
+            steps = rounded_pass(data, c, each.multipliers[0][0], where)
         else:
-            unbent = each.logits is None and each.normalise == "none"
-            short = unbent and many and layer.dtype in _FEW_BITS and fits_float32(data)
+            plain_scores = not each.alone and c.norms == ("none", "none")
+            short = plain_scores and many and layer.dtype in _FEW_BITS and fits_float32(data)
             steps = _pass(data, each, where, short)
         for fraction, found in steps:
             columns += found
@@ -106,17 +101,16 @@ def subject_of(layer: Layer, head: int, data: Head, rules: Sequence[Rule]) -> He
 
 def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] | None:
     """Return the smallest and the largest multiplier of q·k in rows that see two keys; None if all have the same."""
-    by = multipliers(rule, layer, data)
-    if not callable(by):
+    c = computation(rule, layer, data)
+    if isinstance(c.multiplier, float):
         return None
     least, most = math.inf, -math.inf
-    for draws, rows in tally.blocks(tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])):
+    keys = data.k.shape[1]
+    for draws, rows in tally.blocks(tally.Shape(data.q.shape[0], data.q.shape[1], keys)):
         shape = data.q[draws, rows].shape[:2]
-        seen: npt.NDArray[np.intp] = np.full(shape, data.k.shape[1], np.intp)
-        if data.visibility is not None:
-            shown = ~data.visibility.hidden(draws, rows)
-            seen = np.broadcast_to(np.asarray(np.count_nonzero(shown, axis=-1), np.intp), shape)
-        found = np.broadcast_to(by(seen, draws, rows), shape)[seen > 1]
+        terms = c.terms((*shape, keys), draws, rows)
+        seen = np.full(shape, keys) if terms.hidden is None else np.count_nonzero(~terms.hidden, axis=-1)
+        found = np.broadcast_to(np.asarray(terms.multiplier)[..., 0], shape)[seen > 1]
         if found.size:
             least, most = min(least, float(found.min())), max(most, float(found.max()))
     factor = layer.own_factor if rule.normalise == "none" else 1.0
@@ -125,46 +119,39 @@ def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] 
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """How the logits of some columns are computed: from normalised q and k, by a function, then multiplied."""
+    """A pass over the scores, or over the logits of a single computation."""
 
-    normalise: Normalise
-    logits: Logits | None  # None: the scores
+    computation: Computation
+    alone: bool  # whether its logits are not in proportion to the scores
     multipliers: list[tuple[str, float]]  # by rule
 
 
-def _runs(rules: Sequence[Rule], layer: Layer, data: Head) -> list[_Pass | Rule]:
-    """Return the passes in the order of the rules; each rule in a number format has its own."""
-    found: list[_Pass | Rule] = []
+def _passes(rules: Sequence[Rule], layer: Layer, data: Head) -> list[_Pass]:
+    """Group rules into passes, in their order.
+
+    Rules that only multiply scores share a pass if they normalise alike. A number format, a soft-cap, a bias, or a
+    multiplier that differs between rows transforms the logits of each rule differently.
+    """
+    found: list[_Pass] = []
     for exact, alike in groupby(rules, key=lambda rule: rule.computed.is_exact):
-        some = [*alike]
-        found += _passes(some, layer, data) if exact else some
+        some = [(rule.name, computation(rule, layer, data)) for rule in alike]
+        if not exact or any(_is_alone(c) for _, c in some):
+            found += [_Pass(c, True, [(name, 1.0)]) for name, c in some]
+            continue
+        for _, same in groupby(some, key=lambda each: each[1].norms):
+            together = [*same]
+            found.append(_Pass(together[0][1], False, [(name, _number(c)) for name, c in together]))
     return found
 
 
-def _passes(rules: Sequence[Rule], layer: Layer, data: Head) -> list[_Pass]:
-    """Group rules into passes.
-
-    Rules that only multiply scores share a pass if they normalise alike. A soft-cap, a bias, or a multiplier that
-    differs between rows transforms the logits of each rule differently.
-    """
-    found = [(rule, multipliers(rule, layer, data)) for rule in rules]
-    if not data.biases and all(rule.computed.cap(layer.softcap) is None for rule in rules):
-        numbers = [(rule, c) for rule, c in found if not callable(c)]
-        if len(numbers) == len(rules):
-            alike = groupby(numbers, key=_normalise)
-            return [_Pass(how, None, [(rule.name, c) for rule, c in same]) for how, same in alike]
-    return [
-        _Pass(
-            rule.normalise,
-            partial(logits_of_block, data, rule.computed.cap(layer.softcap), c),
-            [(rule.name, 1.0)],
-        )
-        for rule, c in found
-    ]
+def _is_alone(c: Computation) -> bool:
+    """Return whether logits are not in proportion to the scores."""
+    return bool(c.biases) or c.softcap is not None or not isinstance(c.multiplier, float)
 
 
-def _normalise(each: tuple[Rule, float]) -> Normalise:
-    return each[0].normalise
+def _number(c: Computation) -> float:
+    assert isinstance(c.multiplier, float)
+    return c.multiplier
 
 
 def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[tuple[float, tuple[Column, ...]]]:
@@ -183,9 +170,8 @@ def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[
         yield from _pass(data, each, where)
         return
     result = tally.Tally(shape, each.multipliers, survey.centre, 3 * survey.std, axis, data.sink)
-    again = (
-        (_bent(block, each.logits) for block in score_blocks(data, each.normalise, short)) if kept is None else kept
-    )
+    blocks = score_blocks(data, each.computation, short)
+    again = (_logits(block, each) for block in blocks) if kept is None else kept
     for done, block in enumerate(again, start=1):
         scores, offsets = block.scores, block.offsets
         if offsets is None:
@@ -199,7 +185,7 @@ def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[
 def _surveyed(survey: Survey, data: Head, each: _Pass, where: str, short: bool) -> Iterator[Block]:
     """Yield the blocks of logits and add them to a survey; raise CaptureError if statistics overflow or underflow."""
     largest = 0.0
-    for block in score_blocks(data, each.normalise, short):
+    for block in score_blocks(data, each.computation, short):
         if block.offsets is not None:
             survey.add_rows(block.scores, block.offsets[..., 0], block.hidden)
         else:
@@ -208,12 +194,12 @@ def _surveyed(survey: Survey, data: Head, each: _Pass, where: str, short: bool) 
             largest = max(largest, math.inf if math.isnan(size) else size)
             if largest > LARGEST:
                 break
-            block = _bent(block, each.logits)
+            block = _logits(block, each)
             survey.add(_visible(block))
         yield block
     require_size(largest, "largest score", where)
     largest = max(-survey.low, survey.high, 0.0)
-    require_size(largest, "largest score" if each.logits is None else "largest logit", where)
+    require_size(largest, "largest score" if not each.alone else "largest logit", where)
     for _, c in each.multipliers:
         require_size(c * largest, "largest logit", where)
 
@@ -223,6 +209,6 @@ def _visible(block: Block) -> FloatArray:
     return block.scores if block.hidden is None else block.scores[~block.hidden]
 
 
-def _bent(block: Block, logits: Logits | None) -> Block:
-    """Return a block of logits instead of scores; hidden ones are 0."""
-    return block if logits is None else replace(block, scores=logits(block))
+def _logits(block: Block, each: _Pass) -> Block:
+    """Return a block of logits instead of scores, unless they are in proportion; hidden ones are 0."""
+    return replace(block, scores=logits_of(each.computation, block)) if each.alone else block

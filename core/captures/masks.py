@@ -1,9 +1,8 @@
-"""Which keys a query may attend to, and what is added to its logits, from the stored forms of masks and biases."""
+"""Read masks and biases: which keys are visible, and what is added to logits, from their stored forms."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
@@ -20,7 +19,6 @@ from .stored import AtHand, Stored
 # Additive masks hide a key with −inf, the smallest number of their format, or −10000 (BERT).
 HIDDEN = -1e4
 _LOWEST = -1e9  # hides a key in any case
-_FARTHEST = 1 << 30  # keys before or after a query, more than there are; sums with positions are in int32
 
 Sizes = tuple[int, int, int, int]  # batch, heads, queries, keys
 
@@ -90,35 +88,6 @@ def mask_note(mask: Stored, sizes: Sizes) -> str | None:
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class Bias:
-    """Numbers that are added to the logits of a head."""
-
-    values: FloatArray  # [batch or 1, queries or 1, keys]
-
-    def of(self, draws: slice, rows: slice) -> FloatArray:
-        """Return the numbers for some queries of some texts: [texts or 1, rows or 1, keys]."""
-        own = self.values if len(self.values) == 1 else self.values[draws]
-        return own if own.shape[1] == 1 else own[:, rows]
-
-
-@dataclass(frozen=True, eq=False)
-class Slope:
-    """A slope times the distance of query and key, subtracted from the logits of a head (ALiBi).
-
-    Press et al. 2021, arXiv 2108.12409: m·(j − i) for key j ≤ i. Models without a causal mask use −m·|i − j|.
-    """
-
-    slope: float
-    positions: Positions
-    keys: int
-
-    def of(self, draws: slice, rows: slice) -> FloatArray:
-        """Return the numbers for some queries: [1, rows, keys]; the same for all texts."""
-        distances = np.abs(self.positions[rows, np.newaxis] - np.arange(self.keys))
-        return -self.slope * distances[np.newaxis].astype(np.float64)
-
-
 def read_mask(
     stream: BinaryIO,
     mask: Stored,
@@ -174,83 +143,6 @@ def read_mask(
     if heads_first or (added[visible] != 0).any():
         return None if visible.all() else visible, np.where(visible, added, 0), threshold
     return visible, None, threshold
-
-
-_ALL = slice(None)
-
-
-@dataclass(frozen=True, eq=False)
-class Visibility:
-    """Which keys a query may attend to, worked out for some queries at a time: for all they may fill gigabytes."""
-
-    keys: int
-    positions: Positions
-    mask: BoolArray | None  # [batch or 1, queries or 1, keys]; None: all
-    before: int | None = None  # keys before its own that a query sees; None: all
-    after: int | None = None  # keys after its own; 0 with a causal mask
-    chunk: int | None = None  # a query sees keys of its own chunk of this size
-    self_attention: bool = True  # whether each query belongs to the key at its position
-    left_out: BoolArray | None = None  # queries that do not count, [batch or 1, queries]; None: none
-
-    @property
-    def queries(self) -> int:
-        return len(self.positions)
-
-    def span(self, rows: slice) -> slice:
-        """Return the keys outside which all these queries see none, a causal mask, a window and chunks considered."""
-        first, last = int(self.positions[rows].min()), int(self.positions[rows].max())
-        low, high = 0, self.keys
-        if self.after is not None:
-            high = min(high, last + self.after + 1)
-        if self.before is not None:
-            low = max(low, first - self.before)
-        if self.chunk is not None:
-            low, high = max(low, first // self.chunk * self.chunk), min(high, (last // self.chunk + 1) * self.chunk)
-        return slice(low, high) if low < high else slice(0, self.keys)
-
-    def of(self, draws: slice, rows: slice, span: slice = _ALL) -> BoolArray:
-        """Return the visible keys, of those in `span`, of some queries of some texts: [texts or 1, rows, keys]."""
-        places = self.positions[rows, np.newaxis].astype(np.int32)
-        keys = np.arange(self.keys, dtype=np.int32)[span]
-        limits: list[BoolArray] = []
-        if self.after is not None:
-            limits.append(keys <= places + min(self.after, _FARTHEST))
-        if self.before is not None:
-            limits.append(keys >= places - min(self.before, _FARTHEST))
-        if self.chunk is not None:
-            limits.append(keys // self.chunk == places // self.chunk)
-        if self.mask is not None:
-            own = self.mask if len(self.mask) == 1 else self.mask[draws]
-            limits.append((own if own.shape[1] == 1 else own[:, rows])[..., span])
-        if not limits:
-            return np.broadcast_to(np.True_, (1, len(places), len(keys)))
-        visible = limits[0]
-        for limit in limits[1:]:
-            visible = visible & limit
-        return np.broadcast_to(visible, (len(visible) if visible.ndim == 3 else 1, len(places), len(keys)))
-
-    def hidden(self, draws: slice, rows: slice, span: slice = _ALL) -> BoolArray:
-        """Return the hidden keys of some queries of some texts, all keys of a padding query; shaped as `of`."""
-        hidden = ~self.of(draws, rows, span)
-        padding = self.padding
-        if padding is None:
-            return hidden
-        return hidden | (padding if len(padding) == 1 else padding[draws])[:, rows, np.newaxis]
-
-    @cached_property
-    def padding(self) -> BoolArray | None:
-        """Which queries, [batch or 1, queries], do not count; None if all do.
-
-        In self-attention, a token that the mask hides from all queries is padding, and its own attention is
-        meaningless. That a causal or sliding window hides it from most of them says nothing.
-        """
-        if self.mask is None or not self.self_attention:
-            return self.left_out
-        seen: BoolArray = np.any(self.mask, axis=1)
-        padding = ~seen[:, self.positions]
-        if self.left_out is not None:
-            padding = padding | self.left_out
-        return padding if padding.any() else None
 
 
 def _threshold(added: FloatArray, is_bias: bool) -> float:

@@ -1,4 +1,4 @@
-"""The multipliers of a head's scores under a scale rule: one for all rows, or each row's own.
+"""How attention of a captured head is computed under a scale rule.
 
 q and k as stored may contain factors already (`prescaled`). A rule is a multiplier of q·k without them, so scores as
 stored are multiplied by the rule's multiplier over these factors.
@@ -6,26 +6,25 @@ stored are multiplied by the rule's multiplier over these factors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
+from ..attention.computation import Computation, OfRows
+from ..attention.visibility import Rows
 from ..errors import InputError
 from ..parameters import ROUNDED
 from ..scales import Normalise, Setting, multiplier, row_multiplier, scale_rule
 from .capture import NOTHING, Layer, Told
-from .computing.settings import AS_STORED, FILE, Computed, HeadSetting
+from .settings import AS_STORED, FILE, Computed, HeadSetting
 
 if TYPE_CHECKING:
     from .head import Head
-
-# Return the multipliers (draws or 1, rows or 1) of some rows, from the numbers of keys that they see (draws, rows).
-OfRows: TypeAlias = "Callable[[npt.NDArray[np.intp], slice, slice], FloatArray]"
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Rule:
 
 
 def file_rule(layer: Layer) -> Rule:
-    """Return the scale in the file; 1/√d_k if it has none. Where heads or rows differ, `multipliers` has theirs."""
+    """Return the scale in the file; 1/√d_k if it has none. Where heads or rows differ, `computation` has theirs."""
     if layer.scale is not None:
         return Rule("file", layer.scale * layer.own_factor)
     if layer.head_scales is not None or layer.scales is not None:
@@ -95,34 +94,38 @@ def rule_of(setting: HeadSetting, layer: Layer, told: Told = NOTHING) -> Rule:
     return replace(named_rule(setting.scale, layer, setting.multiplier, told), computed=setting.computed)
 
 
-def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
-    """Return what the head's scores, from q and k as stored, are multiplied by."""
-    if rule.name == "file" and data.scale is not None:
-        scale = data.scale
-        return (lambda _, draws, rows: _part(scale, draws, rows)) if isinstance(scale, np.ndarray) else float(scale)
-    # Normalised q and k contain no factors.
-    factor = layer.own_factor if rule.normalise == "none" else 1.0
+def computation(rule: Rule, layer: Layer, data: Head) -> Computation:
+    """Return how attention of a head is computed under a rule, from q and k as stored."""
+    factor = layer.own_factor if rule.normalise == "none" else 1.0  # normalised q and k contain no factors
+    by: float | FloatArray | OfRows = rule.multiplier / factor
     setting = rule.setting
-    if setting is None:
-        return rule.multiplier / factor
-    first = first_position(rule, data)
+    if rule.name == FILE and data.scale is not None:
+        by = data.scale
+    elif setting is not None:
+        first = first_position(rule, data)
 
-    def of_rows(seen: npt.NDArray[np.intp], _: slice, rows: slice) -> FloatArray:
-        both = np.stack(np.broadcast_arrays(seen, first + data.positions[rows])).astype(np.int64)
-        return _of_rows(rule.name, setting, both.tobytes(), both.shape) / factor
+        def of_rows(seen: npt.NDArray[np.intp], _: slice, rows: Rows) -> FloatArray:
+            both = np.stack(np.broadcast_arrays(seen, first + data.positions[rows])).astype(np.int64)
+            return _of_rows(rule.name, setting, both.tobytes(), both.shape) / factor
 
-    return of_rows
+        by = of_rows
+    return Computation(
+        norms=(rule.normalise, rule.normalise),
+        inside=layer.prescaled,
+        factor=math.sqrt(rule.multiplier / factor) if rule.on_vectors else 1.0,
+        multiplier=1.0 if rule.on_vectors else by,
+        softcap=rule.computed.cap(layer.softcap),
+        biases=data.biases,
+        visibility=data.visibility,
+        sink=data.sink,
+        precision=rule.computed.precision,
+        arithmetic=rule.computed.arithmetic,
+    )
 
 
 def first_position(rule: Rule, data: Head) -> int:
     """Return the position of the first key in its text."""
     return 0 if rule.position is None else rule.position - int(data.positions[-1])
-
-
-def _part(scale: FloatArray, draws: slice, rows: slice) -> FloatArray:
-    """Return the multipliers of some rows of some texts, each of which may share one."""
-    own = scale if len(scale) == 1 else scale[draws]
-    return own if own.shape[1] == 1 else own[:, rows]
 
 
 @lru_cache(256)  # heads of a layer have the same rows
@@ -141,12 +144,12 @@ def shown_multiplier(rule: Rule, layer: Layer, data: Head) -> float:
     """
     if rule.name == "file" and data.scale is not None:
         return float(np.mean(data.scale)) * layer.own_factor
-    by = multipliers(rule, layer, data)
-    if not callable(by):
+    c = computation(rule, layer, data)
+    if not callable(c.multiplier):
         return rule.multiplier
     text, last = slice(0, 1), slice(data.q.shape[1] - 1, None)
-    seen: npt.NDArray[np.intp] = np.full((1, 1), data.k.shape[1], np.intp)
-    if data.visibility is not None:
-        seen -= np.count_nonzero(data.visibility.hidden(text, last), axis=-1)
+    keys = data.k.shape[1]
+    terms = c.terms((1, 1, keys), text, last)
+    seen = keys if terms.hidden is None else keys - int(np.count_nonzero(terms.hidden))
     factor = layer.own_factor if rule.normalise == "none" else 1.0
-    return float(by(seen, text, last)[0, 0]) * factor if seen[0, 0] > 1 else rule.multiplier
+    return np.asarray(terms.multiplier).item() * factor if seen > 1 else rule.multiplier

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..attention.softmax import logits_below, row_statistics, row_sums, shift_rows
+from ..attention.softmax import logits_below, row_statistics, row_sums, shift_rows, softmax
 from ..message import message
 from ..parameters import Parameters
 from ..statistics.measurement import Estimate
@@ -74,7 +74,7 @@ def rows_within(d_k: int, n_keys: int, deviations: float) -> Reading:
 
 def softmax_example(*logits: float) -> Mapping[str, Reading]:
     """Compute the weights of one row, named by position from 0, their sum and the smallest p(1 − p)."""
-    weights = _softmax(np.array(logits))
+    weights = softmax(np.array(logits))
     found = {str(position): float(weight) for position, weight in enumerate(weights)}
     found |= {"sum": float(weights.sum()), "least p(1 − p)": float((weights * (1 - weights)).min())}
     return {name: Reading(None, number) for name, number in found.items()}
@@ -82,13 +82,13 @@ def softmax_example(*logits: float) -> Mapping[str, Reading]:
 
 def live_entries(d_k: int, n_keys: int, multiplier: float) -> Reading:
     """Measure the share of weights with p(1 − p) above 0.01."""
-    weights = _softmax(multiplier * _scores(_rng(3, d_k, n_keys), 64, 32, n_keys, d_k))
+    weights = softmax(multiplier * _scores(_rng(3, d_k, n_keys), 64, 32, n_keys, d_k))
     return Reading(mean_over_draws((weights * (1 - weights) > 0.01).mean(axis=(1, 2))))
 
 
 def largest_of_matrix(d_k: int, size: int, multiplier: float) -> Reading:
     """Measure the largest weight of a `size` × `size` matrix."""
-    weights = _softmax(multiplier * _scores(_rng(4, d_k), 2048, size, size, d_k))
+    weights = softmax(multiplier * _scores(_rng(4, d_k), 2048, size, size, d_k))
     return Reading(mean_over_draws(weights.max(axis=(1, 2))))
 
 
@@ -112,7 +112,7 @@ def std_of_one_run(d_k: int, batch: int, tokens: int, tolerance: float) -> Mappi
 def first_or_last(d_k: int, n_keys: int) -> Mapping[str, Reading]:
     """Measure how often the largest weight, and how much weight, is on the first or the last key."""
     scores = _scores(_rng(6, n_keys), 64, 64, n_keys, d_k)
-    largest, weights = scores.argmax(axis=2), _softmax(scores)
+    largest, weights = scores.argmax(axis=2), softmax(scores)
     found = {
         "largest": ((largest == 0) | (largest == n_keys - 1)).mean(axis=1),
         "weight": (weights[:, :, 0] + weights[:, :, -1]).mean(axis=1),
@@ -195,7 +195,7 @@ def gradient_growth(first: int, last: int, tokens: int, d_v: int) -> Mapping[str
 
 def query_gradients(q: FloatArray, k: FloatArray, v: FloatArray, g: FloatArray, multiplier: float) -> FloatArray:
     """Return ∂L/∂Q of L = Σ G∘softmax(c·QKᵀ)V: c·(P∘(A − rowsum(P∘A)))K with A = GVᵀ."""
-    p, a = _softmax(multiplier * (q @ k.mT)), g @ v.mT
+    p, a = softmax(multiplier * (q @ k.mT)), g @ v.mT
     return multiplier * (p * (a - (p * a).sum(axis=-1, keepdims=True))) @ k
 
 
@@ -272,16 +272,9 @@ def _scores(rng: np.random.Generator, draws: int, queries: int, keys: int, d_k: 
     return q @ k.mT
 
 
-def _softmax(logits: FloatArray) -> FloatArray:
-    """Return attention weights over the last axis."""
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
-    return weights
-
-
 def _entropies(logits: FloatArray) -> FloatArray:
     """Return the entropy of each row of logits (draws, rows, n)."""
-    weights = _softmax(logits)
+    weights = softmax(logits)
     return -(weights * np.log(np.maximum(weights, 1e-30))).sum(axis=2, dtype=np.float64)
 
 

@@ -36,15 +36,12 @@ def consequence(trial: Trial, expected: float) -> Consequence | None:
     subject = trial.observed.subject
     if math.isnan(best.multiplier) or best.model.axis != -1 or best.model.inner[0].shape != subject.scores.shape:
         return None
-    was = softmax(logits(best.model, best.fit.theta, slopes=False).z, best.model.seen, _sink(trial)).p
+    found = logits(best.model, best.fit.theta, slopes=False)
+    was = softmax(best.model, found).weights
     stored = as_stored(subject)
     other = logits(stored, np.array([expected]), slopes=False)
-    should = softmax(other.z, stored.seen, other.sink).p
-    return _compared(subject, was, should, (_sink(trial) is not None, other.sink is not None))
-
-
-def _sink(trial: Trial) -> float | None:
-    return float(trial.best.fit.theta[-1]) if trial.best.model.free_sink else trial.best.model.sink
+    should = softmax(stored, other).weights
+    return _compared(subject, was, should, (found.sink is not None, other.sink is not None))
 
 
 def _compared(subject: Subject, was: FloatArray, should: FloatArray, sinks: tuple[bool, bool]) -> Consequence | None:

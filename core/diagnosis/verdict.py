@@ -226,7 +226,7 @@ def _is_blurred(observed: Observed, found: Found) -> bool:
     if evidence.kind != "o" or not is_short(evidence.format):
         return False
     shown = logits(found.model, theta, slopes=False)
-    top = softmax(shown.z, found.model.seen, shown.sink).p.max(axis=-1)[observed.subject.used]
+    top = softmax(found.model, shown).weights.max(axis=-1)[observed.subject.used]
     return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
 
 

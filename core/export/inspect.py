@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import words
-from ..captures.computing.settings import Computed
+from ..captures.settings import Computed
 from ..diagnosis.heads.reasons import head_word
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Measurement

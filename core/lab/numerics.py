@@ -7,30 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..arrays import FloatArray
+from ..attention.computation import Computation
 from ..attention.formats import number_format
-from ..attention.precision import losses, product_inputs, product_scores, stored_weights
-from ..attention.scores import Weights, scores
+from ..attention.precision import stored_weights
+from ..attention.scores import Weights
+from ..attention.visibility import Rows
 from ..parameters import ROUNDED, Parameters
 from ..statistics.measurement import Estimate
 from .sampling import Draws
-from .scoring import (
-    Preparation,
-    RuleColumn,
-    factors_of_rows,
-    kept_draws,
-    preparation,
-    rows_of,
-    sampled_rows,
-    sides,
-    sink_of,
-    vectors_of,
-    with_norm,
-)
+from .scoring import Preparation, RuleColumn, computation, kept_draws, preparation, sampled_rows, sides, vectors_of
 
 # The sample: at most ENTRIES scores, in whole rows spread evenly over each of at most DRAWS draws.
 ENTRIES = 1 << 15
@@ -72,7 +62,7 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, columns: Sequence[Ru
     names = _NAMES_ROUNDED if p.precision in ROUNDED else _NAMES
     low_weights = stored_weights(weights, p.precision)
     q, *others = kept_draws(p, sides(p), draws, slice(0, count))
-    few = slice(None)
+    few: Rows = slice(None)
     if not number_format(p.precision).scaled:
         q = q[:, :, chosen]
     else:  # a scale depends on all queries
@@ -82,17 +72,13 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, columns: Sequence[Ru
     found = np.empty((len(columns), len(names), count))
     made: dict[Preparation, tuple[FloatArray, FloatArray]] = {}  # scores in float64 and in the format
     for number, column in enumerate(columns):
-        how = preparation(p, column)
-        factors = rows_of(factors_of_rows(p, column), chosen)
+        low = computation(p, column, low_weights)
+        how = preparation(low)
         if how not in made:
-            queries, keys = (with_norm(p, side, how.normalise) for side in (q, k))
-            exact = scores(queries[:, few].astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
-            low_q, low_k = product_inputs(queries, keys, p.precision, p.mechanism, low_weights, how.factor)
-            made[how] = (
-                exact * how.factor**2,
-                product_scores(low_q[:, few], low_k, p.precision, p.arithmetic, low_weights),
-            )
-        lost = losses(*made[how], p.precision, p.arithmetic, factors, p.softcap or None, unseen, sink_of(p))
+            exact = replace(low, precision="float64", learned=weights)
+            made[how] = _scores(exact, q, k, few), _scores(low, q, k, few)
+        terms = low.terms(made[how][1].shape, rows=chosen)
+        lost = low.losses(*made[how], terms)
         failed = np.isnan(lost.weight_error)
         rows = np.where(failed.all(axis=1), np.nan, np.count_nonzero(~failed, axis=1))
         each = {
@@ -104,3 +90,9 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, columns: Sequence[Ru
         }
         found[number] = [each[name] for name in names]
     return Numerics(names, found)
+
+
+def _scores(c: Computation, q: FloatArray, k: FloatArray, rows: Rows) -> FloatArray:
+    """Return the scores of some queries; in float8 a scale depends on all of them."""
+    q, k = c.vectors(q, k)
+    return c.scores(q[:, rows], k)

@@ -15,34 +15,29 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
-from ..attention.precision import logits_of, row_weights
 from ..attention.softmax import (
     ShiftedRows,
     logits_below,
     row_statistics,
     row_sums,
     shift_rows,
-    softcap,
     weight_statistics,
 )
-from ..parameters import ROUNDED, Parameters, rows_differ
+from ..parameters import ROUNDED, Parameters
 from ..scales import multiplier
 from .results import RuleCurves, Step, fault_of, rules_for
 from .sampling import chunks, components
 from .scoring import (
     Preparation,
     RuleColumn,
+    computation,
     dtype_of,
-    factors_of_rows,
     learned_weights,
     preparation,
-    rows_of,
     sampled_rows,
     sides,
-    sink_of,
     vectors_of,
 )
-from .two_pass import raw_scores
 
 # The sample: at most ENTRIES scores at each d_k, of at most DRAWS draws with at most COMPONENTS components.
 ENTRIES = 1 << 14
@@ -66,7 +61,7 @@ def stream(parameters: Parameters) -> Iterator[Step[RuleCurves | None]]:
     p = parameters
     d_ks = grid(p)
     draws = min(max(COMPONENTS // (d_ks[-1] * (p.n_queries + p.n_keys)), 2), DRAWS, p.batch)
-    chosen, unseen = sampled_rows(p, ENTRIES // draws)
+    chosen, _ = sampled_rows(p, ENTRIES // draws)
     sums = {rule: np.zeros(len(d_ks)) for rule in rules_for(p.scale)}
     for draw in range(draws):
         raw: list[FloatArray] = []
@@ -79,7 +74,7 @@ def stream(parameters: Parameters) -> Iterator[Step[RuleCurves | None]]:
             raw.append(np.concatenate(made)[np.newaxis])
         for at, d_k in enumerate(d_ks):
             asked = replace(p, d_k=d_k)
-            for rule, entropy in _entropies(asked, [each[:, :d_k] for each in raw], chosen, unseen).items():
+            for rule, entropy in _entropies(asked, [each[:, :d_k] for each in raw], chosen).items():
                 sums[rule][at] += entropy / draws
             yield Step((draw + (at + 1) / len(d_ks)) / draws, None)
     values = {
@@ -92,34 +87,36 @@ def stream(parameters: Parameters) -> Iterator[Step[RuleCurves | None]]:
     yield Step(1.0, RuleCurves(d_ks, draws, len(chosen), values))
 
 
-def _entropies(
-    p: Parameters, raw: list[FloatArray], chosen: npt.NDArray[np.intp], unseen: BoolArray | None
-) -> Mapping[str, float]:
+def _entropies(p: Parameters, raw: list[FloatArray], chosen: npt.NDArray[np.intp]) -> Mapping[str, float]:
     """Return the mean entropy fraction of one draw under each rule that has a multiplier; NaN without rows."""
-    weights = learned_weights(p)
+    learned = learned_weights(p)
     q, k = vectors_of(p, raw)
-    sink = sink_of(p)
     made: dict[Preparation, FloatArray] = {}
     shifted: dict[Preparation, ShiftedRows] = {}  # of the scores, if there is no soft-cap
     found: dict[str, float] = {}
     for rule in rules_for(p.scale):
         if fault_of(p, rule):
             continue
-        column = RuleColumn(rule, multiplier(rule, p.setting), p.setting)
-        how, factors = preparation(p, column), rows_of(factors_of_rows(p, column), chosen)
+        c = computation(p, RuleColumn(rule, multiplier(rule, p.setting), p.setting), learned)
+        how = preparation(c)
         if how not in made:
-            made[how] = raw_scores(p, q, k, how, weights)[0]
-            if not p.softcap and p.precision not in ROUNDED:
-                shifted[how] = shift_rows(made[how], unseen)
+            made[how] = c.scores(*c.vectors(q, k))
+        terms = c.terms(made[how].shape, rows=chosen)
+        unseen = None if terms.hidden is None else terms.hidden[0]
         if p.precision in ROUNDED:
-            found[rule] = _rounded_entropy_fraction(p, made[how], factors, unseen)
-        elif p.softcap:
-            logits = softcap(made[how] * factors.astype(made[how].dtype), p.softcap)
-            found[rule] = _entropy_fraction(shift_rows(logits, unseen), 1.0, sink)
-        elif rows_differ(p, rule):
-            found[rule] = _entropy_fraction(_multiplied(shifted[how], factors), 1.0, sink)
+            weights = c.weights(c.logits(made[how], terms), terms.hidden).weights[0]
+            found[rule] = _rounded_entropy_fraction(weights, unseen)
+            continue
+        if p.softcap:
+            found[rule] = _entropy_fraction(shift_rows(c.logits(made[how], terms)[0], unseen), 1.0, c.sink)
+            continue
+        if how not in shifted:
+            shifted[how] = shift_rows(made[how][0], unseen)
+        factors = np.asarray(terms.multiplier)[0]
+        if len(factors) > 1:
+            found[rule] = _entropy_fraction(_multiplied(shifted[how], factors), 1.0, c.sink)
         else:
-            found[rule] = _entropy_fraction(shifted[how], column.multiplier, sink)
+            found[rule] = _entropy_fraction(shifted[how], factors.item(), c.sink)
     return found
 
 
@@ -142,11 +139,9 @@ def _entropy_fraction(shifted: ShiftedRows, c: float, sink: float | None) -> flo
     return float((rows.entropy[several] / np.log(visible[several])).mean())
 
 
-def _rounded_entropy_fraction(p: Parameters, raw: FloatArray, c: FloatArray, unseen: BoolArray | None) -> float:
-    """Return the same from scores (rows, n) in a rounded format; NaN rows are left out."""
-    logits = logits_of(raw, p.precision, p.arithmetic, c, p.softcap or None)
-    weights = row_weights(logits, p.precision, p.arithmetic, unseen, sink_of(p)).weights
-    visible = np.full(len(raw), raw.shape[1]) if unseen is None else np.count_nonzero(~unseen, axis=1)
+def _rounded_entropy_fraction(weights: FloatArray, unseen: BoolArray | None) -> float:
+    """Return the same from weights (rows, n) in a rounded format; NaN rows are left out."""
+    visible = np.full(len(weights), weights.shape[1]) if unseen is None else np.count_nonzero(~unseen, axis=1)
     several = (visible > 1) & ~np.isnan(weights[:, 0])
     if not several.any():
         return math.nan

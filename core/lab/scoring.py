@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
-from ..attention.normalise import normalised
+from ..attention.computation import Computation
 from ..attention.precision import stored_weights
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, draw_weights
+from ..attention.visibility import Visibility
 from ..parameters import ROUNDED, Parameters, rows_differ, scales_vectors, setting_a
 from ..scales import Normalise, ScaleName, Setting, multiplier, row_multiplier, scale_rule
 from ..statistics import tally
@@ -39,11 +40,12 @@ class RuleColumn(NamedTuple):
     setting: Setting
 
 
-class Preparation(NamedTuple):
-    """What becomes of q and k before they are multiplied."""
+Preparation: TypeAlias = "tuple[tuple[Normalise, Normalise], float]"
 
-    normalise: Normalise
-    factor: float  # of each, in a rounded format; 1 if the multiplier is that of their scores
+
+def preparation(c: Computation) -> Preparation:
+    """Return what becomes of q and k before they are multiplied; columns with the same share their vectors."""
+    return c.norms, c.factor
 
 
 def columns_of(p: Parameters) -> list[RuleColumn]:
@@ -73,10 +75,27 @@ def is_one_pass(p: Parameters, names: Sequence[ScaleName]) -> bool:
     )
 
 
-def preparation(p: Parameters, column: RuleColumn) -> Preparation:
-    """Return what becomes of q and k under the rule of a column."""
-    factor = math.sqrt(column.multiplier) if scales_vectors(p, column.rule) else 1.0
-    return Preparation(scale_rule(column.rule).normalise, factor)
+def computation(p: Parameters, column: RuleColumn, learned: Weights) -> Computation:
+    """Return how the logits of a column are computed, with the mechanism's weights as stored in the format."""
+    norm = scale_rule(column.rule).normalise
+    return Computation(
+        norms=(norm, norm),
+        gain=p.norm_gain,
+        factor=math.sqrt(column.multiplier) if scales_vectors(p, column.rule) else 1.0,
+        mechanism=p.mechanism,
+        learned=learned,
+        multiplier=factors_of_rows(p, column)[np.newaxis, :, 0],
+        softcap=p.softcap or None,
+        visibility=visibility(p),
+        sink=sink_of(p),
+        precision=p.precision,
+        arithmetic=p.arithmetic,
+    )
+
+
+def visibility(p: Parameters) -> Visibility | None:
+    """Return which keys are visible; None if all are."""
+    return None if p.mask == "none" else Visibility(p.n_keys, np.arange(p.n_queries), after=0)
 
 
 def factors_of_rows(p: Parameters, column: RuleColumn) -> FloatArray:
@@ -96,11 +115,6 @@ def range_of_rows(p: Parameters, column: RuleColumn) -> tuple[float, float] | No
     if not len(factors) or factors.min() == factors.max():
         return None
     return float(factors.min()), float(factors.max())
-
-
-def rows_of(factors: FloatArray, rows: slice | npt.NDArray[np.intp]) -> FloatArray:
-    """Return the multipliers (rows or 1, 1) of some rows."""
-    return factors if len(factors) == 1 else factors[rows]
 
 
 def empty_tally(
@@ -235,12 +249,6 @@ def vectors_of(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, FloatA
     return q.mT, k.mT
 
 
-def with_norm(p: Parameters, vectors: FloatArray, how: Normalise) -> FloatArray:
-    """Return queries or keys (…, d) as a rule normalises them, with the learned gain of the norm."""
-    found = normalised(vectors, how)
-    return found if how == "none" or p.norm_gain == 1 else found * found.dtype.type(p.norm_gain)
-
-
 def _placed(side: FloatArray, mean: float, std: float) -> FloatArray:
     """Give standardised components a mean and a standard deviation."""
     number = side.dtype.type
@@ -259,10 +267,8 @@ def _correlated(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, Float
 
 def hidden(p: Parameters, rows: slice) -> BoolArray | None:
     """Return which keys are hidden from some rows: (rows, keys), or None if no key is."""
-    if p.mask == "none":
-        return None
-    first, last = int(rows.start), int(rows.stop)
-    return np.arange(p.n_keys) > np.arange(first, last)[:, np.newaxis]
+    found = visibility(p)
+    return None if found is None else found.hidden(slice(0, 1), rows)[0]
 
 
 def sampled_rows(p: Parameters, entries: int) -> tuple[npt.NDArray[np.intp], BoolArray | None]:

@@ -6,16 +6,17 @@ twice, or kept: first for their mean, spread and extremes, then for everything e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..attention.precision import logits_of, nan_rows, product_inputs, product_scores, row_weights, stored
+from ..arrays import BoolArray, FloatArray
+from ..attention.computation import Computation, Terms
+from ..attention.precision import nan_rows, stored
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
-from ..attention.scores import Weights, scores
-from ..attention.softmax import softcap
+from ..attention.softmax import softcap_slopes
+from ..attention.visibility import part_of
 from ..parameters import ROUNDED, Parameters
 from ..statistics import tally
 from ..statistics.survey import Survey
@@ -24,19 +25,16 @@ from .scoring import (
     LOSS,
     Preparation,
     RuleColumn,
-    factors_of_rows,
+    computation,
     fits,
-    hidden,
     kept_draws,
     learned_weights,
     loss_of,
     one_draw,
     preparation,
-    rows_of,
     sides,
     sink_of,
     vectors_of,
-    with_norm,
 )
 
 # The most logits kept from the first pass to the second.
@@ -49,8 +47,7 @@ class Column:
     """One column of the result, while its logits are surveyed."""
 
     rule: str
-    factors: FloatArray  # (queries or 1, 1) the multipliers of the rows
-    how: Preparation
+    computation: Computation
     survey: Survey = field(default_factory=Survey)
 
 
@@ -61,7 +58,7 @@ class Group:
     draws: slice
     q: FloatArray  # (draws, m, d)
     k: FloatArray  # (draws, n, d)
-    inputs: Mapping[Preparation, tuple[FloatArray, FloatArray]]  # the vectors multiplied, in a rounded format
+    vectors: Mapping[Preparation, tuple[FloatArray, FloatArray]]  # that are multiplied
     loss: Sequence[FloatArray] = ()  # values (draws, n, d_v) and ∂L/∂O (draws, m, d_v)
 
 
@@ -72,19 +69,18 @@ def stream(
 
     `asked` are the columns. If all components fit, `draws` must hold them.
     """
-    columns = [Column(each.rule, factors_of_rows(p, each), preparation(p, each)) for each in asked]
-    weights = learned_weights(p)
-    how = [column.how for column in columns]
+    learned = learned_weights(p)
+    columns = [Column(each.rule, computation(p, each, learned)) for each in asked]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     kept: dict[tuple[int, int, int], FloatArray] = {}
     keep = len(columns) * shape.draws * shape.rows * shape.keys <= _KEPT
     total = p.batch * p.n_queries * len(columns)
     done = 0
-    for group in _groups(p, draws, weights, how, gradients=False):
+    for group in _groups(p, draws, columns, gradients=False):
         for rows in _rows(group, p):
             for number, column in enumerate(columns):
-                logits = _logits(p, column, weights, group, rows)
-                column.survey.add(_counted(p, logits, rows))
+                logits, terms = _logits(column.computation, group, rows)
+                column.survey.add(_counted(p, logits, terms.hidden))
                 if keep:
                     kept[number, group.draws.start, rows.start] = logits
                 done += len(logits) * logits.shape[1]
@@ -95,26 +91,22 @@ def stream(
         band = 3 * known.std if known.std else np.nan
         tallies.append(tally.Tally(shape, [(column.rule, 1.0)], known.centre, band, known.axis(_BINS), sink_of(p)))
     done = 0
-    for group in _groups(p, draws, weights, how, gradients):
+    for group in _groups(p, draws, columns, gradients):
         for rows in _rows(group, p):
             for number, column in enumerate(columns):
-                logits = kept.pop((number, group.draws.start, rows.start), None)
-                logits = _logits(p, column, weights, group, rows) if logits is None else logits
-                backward = _backward(p, column, weights, group, rows, logits) if gradients else None
-                unseen, rounded = hidden(p, rows), None
-                if p.precision in ROUNDED:
-                    rounded = row_weights(logits, p.precision, p.arithmetic, unseen, sink_of(p))
+                c = column.computation
+                logits, terms = _logits(c, group, rows, kept.pop((number, group.draws.start, rows.start), None))
+                backward = _backward(c, terms, group, rows, logits) if gradients else None
+                rounded = c.weights(logits, terms.hidden) if p.precision in ROUNDED else None
                 logits = logits - logits.dtype.type(column.survey.centre)
-                tally.add(tallies[number], group.draws, rows, logits, unseen, None, backward, rounded)
+                tally.add(tallies[number], group.draws, rows, logits, terms.hidden, None, backward, rounded)
                 done += len(logits) * logits.shape[1]
                 # A draw is done when the last column has its rows too; until then, half a row marks it as partial.
                 rows_done = done / len(columns) if column is columns[-1] else done // len(columns) + 0.5
                 yield (1 + done / total) / 2, rows_done / p.n_queries, tallies
 
 
-def _groups(
-    p: Parameters, draws: Draws, weights: Weights, how: Iterable[Preparation], gradients: bool
-) -> Iterator[Group]:
+def _groups(p: Parameters, draws: Draws, columns: Sequence[Column], gradients: bool) -> Iterator[Group]:
     """Yield every draw once, several at a time if the components of all are kept."""
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     if fits(p):
@@ -123,32 +115,22 @@ def _groups(
             group = slice(*which)
             q, k = vectors_of(p, kept_draws(p, sides(p), draws, group))
             loss = kept_draws(loss_of(p), LOSS, draws.loss, group) if gradients else []
-            yield _group(p, group, q, k, loss, weights, how)
+            yield _group(p, group, q, k, loss, columns)
     else:
         for draw in range(p.batch):
             q, k = vectors_of(p, one_draw(p, sides(p), draw))
             loss = one_draw(loss_of(p), LOSS, draw) if gradients else []
-            yield _group(p, slice(draw, draw + 1), q, k, loss, weights, how)
+            yield _group(p, slice(draw, draw + 1), q, k, loss, columns)
 
 
 def _group(
-    p: Parameters,
-    draws: slice,
-    q: FloatArray,
-    k: FloatArray,
-    loss: Sequence[FloatArray],
-    weights: Weights,
-    how: Iterable[Preparation],
+    p: Parameters, draws: slice, q: FloatArray, k: FloatArray, loss: Sequence[FloatArray], columns: Sequence[Column]
 ) -> Group:
     """Return a group of these vectors and components (draws, d_v, vectors) of the loss."""
+    distinct = {preparation(column.computation): column.computation for column in columns}
+    made = {each: c.vectors(q, k) for each, c in distinct.items()}
     loss = [side.mT for side in loss]
-    if p.precision not in ROUNDED:
-        return Group(draws, q, k, {}, loss)
-    inputs: dict[Preparation, tuple[FloatArray, FloatArray]] = {}
-    for each in how:
-        if each not in inputs:
-            inputs[each] = inputs_of(p, q, k, each, weights)
-    return Group(draws, q, k, inputs, [stored(loss[0], p.precision), loss[1]] if loss else [])
+    return Group(draws, q, k, made, [stored(loss[0], p.precision), loss[1]] if loss else [])
 
 
 def _rows(group: Group, p: Parameters) -> Iterator[slice]:
@@ -156,65 +138,38 @@ def _rows(group: Group, p: Parameters) -> Iterator[slice]:
     return (rows for _, rows in tally.blocks(tally.Shape(len(group.q), p.n_queries, p.n_keys)))
 
 
-def _counted(p: Parameters, logits: FloatArray, rows: slice) -> FloatArray:
+def _counted(p: Parameters, logits: FloatArray, hidden: BoolArray | None) -> FloatArray:
     """Return the visible logits without, in rounded formats, infinite ones and those of NaN rows."""
-    unseen = hidden(p, rows)
     if p.precision not in ROUNDED or np.isfinite(logits).all():
-        return logits if unseen is None else logits[:, ~unseen]
+        return logits if hidden is None else logits[~hidden]
     counted = np.isfinite(logits)
-    counted &= ~nan_rows(logits, unseen, p.sink != "none")[..., np.newaxis]
-    if unseen is not None:
-        counted &= ~unseen
+    counted &= ~nan_rows(logits, hidden, p.sink != "none")[..., np.newaxis]
+    if hidden is not None:
+        counted &= ~hidden
     return logits[counted]
 
 
-def _logits(p: Parameters, column: Column, weights: Weights, group: Group, rows: slice) -> FloatArray:
-    """Return logits (draws, rows, keys): normalise → score → scale → soft-cap."""
-    how, c = column.how, rows_of(column.factors, rows)
-    if p.precision in ROUNDED:
-        q, k = group.inputs[how]
-        raw = product_scores(q[:, rows], k, p.precision, p.arithmetic, weights)
-        return logits_of(raw, p.precision, p.arithmetic, c, p.softcap or None)
-    raw = raw_scores(p, group.q[:, rows], group.k, how, weights)
-    logits = np.multiply(raw, c.astype(raw.dtype), out=raw)
-    return softcap(logits, p.softcap, out=logits) if p.softcap else logits
+def _logits(c: Computation, group: Group, rows: slice, known: FloatArray | None = None) -> tuple[FloatArray, Terms]:
+    """Return the logits (draws, rows, keys) of some queries, unless known, and their terms."""
+    q, k = group.vectors[preparation(c)]
+    terms = c.terms((len(q), rows.stop - rows.start, k.shape[1]), rows=rows)
+    if known is not None:
+        return known, terms
+    scores = c.scores(q[:, rows], k)
+    return c.logits(scores, terms, out=scores), terms
 
 
-def raw_scores(p: Parameters, q: FloatArray, k: FloatArray, how: Preparation, weights: Weights) -> FloatArray:
-    """Return scores (draws, m, n) of q (draws, m, d) and k (draws, n, d): prepare → score, in the number format."""
-    if p.precision in ROUNDED:
-        return product_scores(*inputs_of(p, q, k, how, weights), p.precision, p.arithmetic, weights)
-    q, k = (with_norm(p, side, how.normalise) for side in (q, k))
-    return scores(q, k, p.mechanism, weights)
-
-
-def inputs_of(
-    p: Parameters, q: FloatArray, k: FloatArray, how: Preparation, weights: Weights
-) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors that are multiplied, prepared and as stored in a rounded format."""
-    q, k = (with_norm(p, side, how.normalise) for side in (q, k))
-    return product_inputs(q, k, p.precision, p.mechanism, weights, how.factor)
-
-
-def _backward(
-    p: Parameters, column: Column, weights: Weights, group: Group, rows: slice, logits: FloatArray
-) -> tally.Backward:
+def _backward(c: Computation, terms: Terms, group: Group, rows: slice, logits: FloatArray) -> tally.Backward:
     """Return the backward pass to some queries of a group, through the rounded keys; rounding passes gradients on."""
     v, g = group.loss
-    how = column.how
-    q = group.q[:, rows]
-    k = group.inputs[how][1] if p.precision in ROUNDED else with_norm(p, group.k, how.normalise)
-    slopes = None
-    if p.softcap:
-        slopes = np.maximum(1 - np.square(logits / logits.dtype.type(p.softcap)), 0)
+    q, k = group.q[:, rows], group.vectors[preparation(c)][1]
+    by = np.asarray(terms.multiplier)[..., 0]
+    slopes = None if c.softcap is None else softcap_slopes(logits, c.softcap)
 
     def norms(found: LogitGradients, _: int, d: slice, r: slice) -> FloatArray:
         if slopes is not None:
             np.multiply(found.entries, slopes[d, r].reshape(found.entries.shape), out=found.entries)
-        norms = query_gradient_norms(
-            found, how.factor, k[d], q[d, r], p.mechanism, weights, how.normalise, p.norm_gain
-        )
-        of_block = rows_of(column.factors, rows)
-        return norms * np.broadcast_to(rows_of(of_block, r).T, q[d, r].shape[:2]).ravel()
+        norms = query_gradient_norms(found, c.factor, k[d], q[d, r], c.mechanism, c.learned, c.norms[0], c.gain)
+        return norms * np.broadcast_to(part_of(by, d, r), q[d, r].shape[:2]).ravel()
 
     return tally.Backward(g[:, rows], v, norms)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..attention.precision import RowWeights, weight_lost
-from ..attention.softmax import RowStatistics, weight_statistics
+from ..attention.precision import weight_lost
+from ..attention.softmax import RowStatistics, Softmax, weight_statistics
 from .counting import Chosen
 
 _FIELDS = len(fields(RowStatistics))
@@ -61,10 +61,10 @@ class RoundedResults:
         return {"lost": lost, "nan": failed, "sink": -lost}
 
 
-def rounded_rows(block: RowWeights, hidden: BoolArray | None, draws: slice, rows: slice) -> RoundedRows:
+def rounded_rows(block: Softmax, hidden: BoolArray | None, draws: slice, rows: slice) -> RoundedRows:
     """Return some rows of a block of weights (draws, rows, n); `hidden` has its shape and marks masked keys."""
     weights = block.weights[draws, rows].reshape(-1, block.weights.shape[-1])
-    rounded = RowWeights(weights, block.sink[draws, rows].ravel())
+    rounded = Softmax(weights, block.sink[draws, rows].ravel(), block.lse[draws, rows].ravel())
     hidden = None if hidden is None else hidden[draws, rows].reshape(weights.shape)
     failed = np.isnan(weights[:, 0])
     if failed.any():
@@ -82,7 +82,7 @@ def rounded_rows(block: RowWeights, hidden: BoolArray | None, draws: slice, rows
     )
 
 
-def clear_infinite(scores: FloatArray, rounded: RowWeights, hidden: BoolArray | None) -> BoolArray | None:
+def clear_infinite(scores: FloatArray, rounded: Softmax, hidden: BoolArray | None) -> BoolArray | None:
     """Replace infinite and NaN scores (…, n) by 0; return which scores are left out, None if none are.
 
     Those are hidden, infinite, or of a NaN row.

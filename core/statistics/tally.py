@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import BoolArray, Counts, FloatArray
-from ..attention.precision import RowWeights
 from ..attention.row_gradients import LogitGradients, Upstream, logit_gradients, upstream, weight_gradients
 from ..attention.softmax import (
     ShiftedRows,
+    Softmax,
     logits_below,
     row_statistics,
     row_sums,
@@ -184,7 +184,7 @@ def add(
     hidden: BoolArray | None = None,
     offsets: FloatArray | None = None,
     backward: Backward | None = None,
-    rounded: RowWeights | None = None,
+    rounded: Softmax | None = None,
 ) -> None:
     """Add one block.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..attention.normalise import normalised, normalised_backward
-from ..attention.softmax import FLOOR
+from ..attention.softmax import FLOOR, softmax_of
 from ..scales import Normalise
 from .settings import Task
 from .task import Examples
@@ -110,11 +110,8 @@ def _normalised(weights: Weights, x: FloatArray, how: Normalise) -> tuple[FloatA
 
 
 def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the softmax of logits, which are overwritten; the entropy of each row; and the logarithms."""
-    logits -= logits.max(axis=-1, keepdims=True)
-    below = np.maximum(logits, FLOOR[logits.dtype])  # such weights change no sum, and smaller ones are denormal
-    found = np.exp(below)
-    total = found.sum(axis=-1, keepdims=True)
-    found /= total
-    logits -= np.log(total, out=total)
-    return found, total[..., 0] - np.vecdot(found, below), logits
+    """Return the softmax of logits, the entropy of each row, and the logarithms."""
+    floor = logits.max(axis=-1, keepdims=True) + FLOOR[logits.dtype]
+    found = softmax_of(np.maximum(logits, floor))  # such weights change no sum, and smaller ones are denormal
+    logs = logits - found.lse[..., np.newaxis]
+    return found.weights, -np.vecdot(found.weights, logs), logs

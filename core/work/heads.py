@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ..captures.capture import Capture, HeadSubject, Layer, Meaning, Told
-from ..captures.computing.settings import HeadSetting
 from ..captures.files import CaptureError, NotFiniteError
 from ..captures.head import CaptureFile
 from ..captures.heads import file_rule, stream_head
 from ..captures.reader import open_capture
 from ..captures.rules import rule_of
+from ..captures.settings import HeadSetting
 from ..diagnosis import check, replay, verdict
 from ..diagnosis.comparing import compare
 from ..diagnosis.comparing.results import HeadComparison, Pair

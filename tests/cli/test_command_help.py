@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.captures.computing.settings import HEAD_FIELDS
+from attn_tui.core.captures.settings import HEAD_FIELDS
 from attn_tui.core.export.formats import version
 from attn_tui.core.field import Field
 from attn_tui.core.models import MODELS

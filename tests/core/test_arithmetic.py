@@ -8,18 +8,9 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from attn_tui.core.attention.computation import Computation, Terms
 from attn_tui.core.attention.formats import FORMATS, number_format
-from attn_tui.core.attention.precision import (
-    logits_of,
-    losses,
-    losses_of,
-    product_inputs,
-    product_scores,
-    round_to,
-    row_weights,
-    stored_weights,
-    weight_lost,
-)
+from attn_tui.core.attention.precision import losses_of, round_to, rounded_softmax, stored_weights, weight_lost
 from attn_tui.core.attention.scores import BilinearWeights, draw_weights, scores
 from attn_tui.core.attention.softmax import softmax
 from attn_tui.core.parameters import ArithmeticName, MechanismName
@@ -33,6 +24,14 @@ WAYS: list[tuple[str, ArithmeticName]] = [*((name, "fused") for name in FEW_BITS
 every_way = pytest.mark.parametrize(("name", "arithmetic"), WAYS)
 
 
+def computation(name: Any, arithmetic: ArithmeticName, **how: Any) -> Any:
+    return Computation(precision=name, arithmetic=arithmetic, **how)
+
+
+def logits_of(raw: Any, name: str, arithmetic: ArithmeticName, multiplier: float, cap: float | None = None) -> Any:
+    return computation(name, arithmetic, multiplier=multiplier, softcap=cap).logits(raw)
+
+
 def scores_in(
     q: Any,
     k: Any,
@@ -41,12 +40,13 @@ def scores_in(
     mechanism: MechanismName = "dot_product",
     weights: Any = None,
 ) -> Any:
-    weights = stored_weights(weights, name)
-    return product_scores(*product_inputs(q, k, name, mechanism, weights), name, arithmetic, weights)
+    c = computation(name, arithmetic, mechanism=mechanism, learned=stored_weights(weights, name))
+    return c.scores(*c.vectors(q, k))
 
 
-def report(q: Any, k: Any, name: str, arithmetic: ArithmeticName = "eager", **how: Any) -> Any:
-    return losses(scores(q, k), scores_in(q, k, name, arithmetic), name, arithmetic, **how)
+def report(q: Any, k: Any, name: str, arithmetic: ArithmeticName = "eager", hidden: Any = None, **how: Any) -> Any:
+    c = computation(name, arithmetic, **how)
+    return c.losses(scores(q, k), scores_in(q, k, name, arithmetic), Terms(hidden, c.multiplier))
 
 
 @pytest.mark.parametrize("mechanism", get_args(MechanismName))
@@ -88,11 +88,11 @@ def test_queries_keys_weights_and_sinks_are_rounded_before_they_are_used() -> No
         assert scores_in(ones, rows[1], "bfloat16", arithmetic, "bilinear", product).tolist() == [[255.0]]
     for arithmetic in ("eager", "fused"):
         found, same = (
-            row_weights(np.full((1, 2), 20.0, np.float32), "bfloat16", arithmetic, sink=sink)
+            rounded_softmax(np.full((1, 2), 20.0, np.float32), "bfloat16", arithmetic, sink=sink)
             for sink in (20.04, 20.0)
         )
         assert found.sink.tolist() == same.sink.tolist()
-    plain = row_weights(np.full((1, 2), 20.0, np.float32), "float8_e4m3fn", "fused", sink=20.04)
+    plain = rounded_softmax(np.full((1, 2), 20.0, np.float32), "float8_e4m3fn", "fused", sink=20.04)
     assert plain.sink == pytest.approx(math.exp(0.04) / (2 + math.exp(0.04)))  # sinks are not stored in float8
 
 
@@ -104,7 +104,7 @@ def test_sums_are_made_in_float32() -> None:
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_eager_weights_are_numbers_of_the_format(name: str) -> None:
     logits = np.random.default_rng(0).normal(0, 3, (20, 30)).astype(np.float32)
-    found, (numbers, _) = row_weights(logits, name, "eager", sink=1.0), all_numbers(name)
+    found, (numbers, _) = rounded_softmax(logits, name, "eager", sink=1.0), all_numbers(name)
     assert np.isin(found.weights, numbers).all()
     assert np.isin(found.sink, numbers).all()
     assert found.weights == pytest.approx(
@@ -117,7 +117,7 @@ def test_eager_weights_are_numbers_of_the_format(name: str) -> None:
 def test_fused_weights_are_numbers_of_the_format_over_an_unrounded_sum(name: str, sink: float | None) -> None:
     logits = np.random.default_rng(0).normal(0, 3, (20, 30)).astype(np.float32)
     hidden = np.random.default_rng(1).random((20, 30)) < 0.2
-    found = row_weights(logits, name, "fused", hidden, sink)
+    found = rounded_softmax(logits, name, "fused", hidden, sink)
     exact = softmax(logits.astype(np.float64), hidden, sink)
     factor = {"float8_e4m3fn": 2.0**8, "float8_e5m2": 2.0**15}.get(name, 1.0)  # FlashAttention-3's Max_offset is 8
     powers = exact / exact.max(axis=-1, keepdims=True)
@@ -132,10 +132,10 @@ def test_fused_weights_are_numbers_of_the_format_over_an_unrounded_sum(name: str
 
 def test_the_rounding_of_a_float32_sum_is_no_lost_weight() -> None:
     logits = np.random.default_rng(0).normal(0, 1, (200, 256)).astype(np.float32)
-    exact = row_weights(logits, "float32", "fused")
+    exact = rounded_softmax(logits, "float32", "fused")
     assert np.abs(exact.weights.sum(axis=-1, dtype=np.float64) - 1).max() > 0
     assert weight_lost(exact).tolist() == [0.0] * 200
-    assert np.all(weight_lost(row_weights(logits, "bfloat16", "fused")) != 0)
+    assert np.all(weight_lost(rounded_softmax(logits, "bfloat16", "fused")) != 0)
 
 
 def test_small_weights_are_lost_where_they_meet_the_values() -> None:
@@ -143,23 +143,24 @@ def test_small_weights_are_lost_where_they_meet_the_values() -> None:
     logits = np.full((1, 4096), -18, np.float32)
     logits[0, 0] = 0
     lost = 4095 * math.exp(-18) / (1 + 4095 * math.exp(-18))
-    assert weight_lost(row_weights(logits, "float16", "fused")) == pytest.approx(lost, rel=5e-3)
-    assert weight_lost(row_weights(logits, "float16", "eager")) == pytest.approx(lost, abs=2**-12)  # p of 1 − 6e-5
-    assert weight_lost(row_weights(logits, "bfloat16", "fused")) == pytest.approx(0, abs=lost / 100)
+    assert weight_lost(rounded_softmax(logits, "float16", "fused")) == pytest.approx(lost, rel=5e-3)
+    eager = weight_lost(rounded_softmax(logits, "float16", "eager"))
+    assert eager == pytest.approx(lost, abs=2**-12)  # p of 1 − 6e-5
+    assert weight_lost(rounded_softmax(logits, "bfloat16", "fused")) == pytest.approx(0, abs=lost / 100)
 
 
 def test_eager_weights_of_many_keys_are_lost_or_added_together() -> None:
     """Uniform weights over n keys all round alike: 1/4097 is below 2⁻¹², by 2.4e-4 of it; bfloat16 has 2⁻⁸ of it."""
-    found = row_weights(np.zeros((1, 4097), np.float32), "bfloat16", "eager")
+    found = rounded_softmax(np.zeros((1, 4097), np.float32), "bfloat16", "eager")
     assert weight_lost(found) == pytest.approx(1 - 4097 * 2.0**-12, rel=1e-6)
-    assert weight_lost(row_weights(np.zeros((1, 4097), np.float32), "bfloat16", "fused")) == pytest.approx(
+    assert weight_lost(rounded_softmax(np.zeros((1, 4097), np.float32), "bfloat16", "fused")) == pytest.approx(
         0, abs=1e-6
     )
 
 
 def test_a_sinks_share_is_not_lost() -> None:
     for name, arithmetic in WAYS:
-        found = row_weights(np.zeros((1, 4), np.float32), name, arithmetic, sink=0.0)
+        found = rounded_softmax(np.zeros((1, 4), np.float32), name, arithmetic, sink=0.0)
         assert weight_lost(found) == pytest.approx(0, abs=1e-3), (name, arithmetic)
 
 
@@ -218,7 +219,7 @@ def test_weight_error_is_total_variation(
     logits = multiplier * (q @ k.mT)
     exact = softmax(cap * np.tanh(logits / cap) if cap else logits, hidden, sinks)
     low = logits_of(scores_in(q, k, name, arithmetic), name, arithmetic, multiplier, cap)
-    rows = row_weights(low, name, arithmetic, hidden, sinks)
+    rows = rounded_softmax(low, name, arithmetic, hidden, sinks)
     assert found.weight_error == pytest.approx(np.abs(exact - rows.weights).sum(axis=-1) / 2, abs=1e-12)
     assert np.all(found.weight_error[hidden.all(axis=-1)] == 0)
     assert np.all(found.weight_lost[hidden.all(axis=-1)] == 0)
@@ -251,7 +252,7 @@ def test_a_row_that_sees_no_key_loses_no_weight(arithmetic: ArithmeticName) -> N
 def test_the_exponential_overflows_above_its_limit() -> None:
     limit = number_format("float64").exp_limit
     logits = np.array([[limit, np.nextafter(limit, np.inf), np.nan]])
-    found = losses_of(logits, logits, logits, row_weights(logits, "float64", "eager"), "float64")
+    found = losses_of(logits, logits, logits, rounded_softmax(logits, "float64", "eager"), "float64")
     assert found.exp_overflow.tolist() == [2]
 
 
@@ -259,7 +260,7 @@ def test_a_row_with_an_infinite_score_is_nan_in_eager_arithmetic() -> None:
     q, k = np.array([[300.0], [-300.0]]), np.array([[300.0], [1.0], [0.0]])
     with np.errstate(all="raise", under="ignore"):
         found = report(q, k, "float16")
-        weights = row_weights(scores_in(q, k, "float16", "eager"), "float16", "eager").weights
+        weights = rounded_softmax(scores_in(q, k, "float16", "eager"), "float16", "eager").weights
     assert np.isnan(weights).all(axis=1).tolist() == [True, False]
     for each in (found.weight_error, found.weight_lost):
         assert each == pytest.approx([math.nan, 0], nan_ok=True)  # the score −∞ has weight 0, as it should

@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from attn_tui.core.attention.visibility import Visibility
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.files import LARGEST_HEADER
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.kinds.npz import LARGEST_TEXT, MOST_TEXTS
-from attn_tui.core.captures.masks import Visibility
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.vectors.sizes import MOST_HEADS
 from attn_tui.core.captures.vectors.sizes import MOST_TEXTS as LARGEST_BATCH

@@ -9,11 +9,11 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
-from attn_tui.core.captures.computing.settings import AS_IN_FILE, HeadSetting, against_with, setting_of_a
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import measure_head, stream_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import rule_of
+from attn_tui.core.captures.settings import AS_IN_FILE, HeadSetting, against_with, setting_of_a
 from attn_tui.core.errors import InputError, ParameterError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.sampling import Draws
@@ -217,7 +217,7 @@ def test_blocks_of_a_long_text_give_what_one_block_gives(tmp_path: Path, monkeyp
     capture = head_file(tmp_path, q, k, causal=True, window=[40, 0])
     whole = measured(capture, precision="bfloat16", arithmetic="eager")
     monkeypatch.setattr("attn_tui.core.statistics.tally.BLOCK", 3000)
-    monkeypatch.setattr("attn_tui.core.captures.computing.rounded.KEPT", 0)
+    monkeypatch.setattr("attn_tui.core.captures.rounded.KEPT", 0)
     parts = measured(capture, precision="bfloat16", arithmetic="eager")
     for name, each in whole.measured.items():
         assert parts.measured[name].value == (None if each.value is None else pytest.approx(each.value, rel=1e-9))

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.precision import losses, product_inputs, product_scores, stored
+from attn_tui.core.attention.computation import Computation
+from attn_tui.core.attention.precision import stored
 from attn_tui.core.lab import rule_curves, scoring, two_pass
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.numerics import Numerics
@@ -80,8 +81,8 @@ def test_the_weight_error_is_a_mean_over_the_rows_that_are_not_nan() -> None:
     draws, whole = Draws(), slice(0, p.batch)
     list(draws.grow(p, scoring.sides(p)))
     q, k = scoring.vectors_of(p, scoring.kept_draws(p, scoring.sides(p), draws, whole))
-    low = product_scores(*product_inputs(q, k, "float16"), "float16", "eager")
-    error = losses(q.astype(float) @ k.astype(float).mT, low, "float16", "eager", 1e-5).weight_error
+    c = Computation(multiplier=1e-5, precision="float16", arithmetic="eager")
+    error = c.losses(q.astype(float) @ k.astype(float).mT, c.scores(*c.vectors(q, k))).weight_error
     assert 0 < np.isnan(error).mean(axis=1).max() < 1
     means = [rows[~np.isnan(rows)].mean() for rows in error]
     assert values(p)["weight_error"] == pytest.approx(np.mean(means), rel=1e-5)

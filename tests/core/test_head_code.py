@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
-from attn_tui.core.captures.computing.settings import HeadSetting
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import rule_of
+from attn_tui.core.captures.settings import HeadSetting
 from attn_tui.core.export.code.captured.head import head_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from printed_code import INSTALLED, compared

@@ -10,9 +10,9 @@ from attn_tui.core.attention.softmax import (
     row_statistics,
     row_sums,
     shift_rows,
-    softcap,
+    softcapped,
     softmax,
-    softmax_and_sink,
+    softmax_of,
     weight_statistics,
 )
 from hypothesis import given
@@ -181,10 +181,11 @@ def test_a_sink_is_one_more_logit_whose_weight_is_dropped(case: tuple[Any, float
     (scores, hidden, multiplier), sink = case
     logits = multiplier * scores
     with np.errstate(all="raise", under="ignore"):
-        weights, taken = softmax_and_sink(logits, hidden, sink)
+        weights, taken, lse = softmax_of(logits, hidden, sink)
         wide = softmax(np.append(logits, sink), np.append(hidden, False))
     assert weights == pytest.approx(wide[:-1], rel=1e-12)
     assert taken == pytest.approx(wide[-1], rel=1e-12)
+    assert lse == pytest.approx(np.logaddexp.reduce([*logits[~hidden], sink]), rel=1e-12, abs=1e-12)
     assert weights.sum() + taken == pytest.approx(1)
     assert np.all(weights[hidden] == 0)
 
@@ -252,18 +253,18 @@ def test_softmax_accepts_logits_of_any_size(dtype: str) -> None:
 @EITHER
 def test_soft_capped_logits_keep_their_order_within_the_cap(dtype: str) -> None:
     logits = np.array([-1e4, -60.0, -1e-3, 0.0, 1e-3, 20.0, 60.0, 1e4], dtype)
-    capped = softcap(logits, 50.0)
+    capped = softcapped(logits, 50.0)
     assert capped.dtype == dtype
     assert np.all(np.abs(capped) <= 50)
     assert np.all(np.diff(capped) > 0)
     assert capped == pytest.approx(50 * np.tanh(logits.astype(float) / 50), rel=1e-6)
-    assert softcap(logits, 1e6)[2:6] == pytest.approx(logits[2:6], rel=1e-6)
+    assert softcapped(logits, 1e6)[2:6] == pytest.approx(logits[2:6], rel=1e-6)
 
 
 def test_soft_capping_may_overwrite_the_logits() -> None:
     logits = np.array([-3.0, 0.0, 5.0])
-    expected = softcap(logits, 2.0)
-    assert softcap(logits, 2.0, out=logits) is logits
+    expected = softcapped(logits, 2.0)
+    assert softcapped(logits, 2.0, out=logits) is logits
     assert np.array_equal(logits, expected)
 
 

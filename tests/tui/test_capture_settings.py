@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
-from attn_tui.core.captures.computing.settings import HeadSetting
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import rule_of
+from attn_tui.core.captures.settings import HeadSetting
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.capture.pane import CapturePane

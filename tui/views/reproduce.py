@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ...core.attention.cost import SHAPE_FIELDS, Layer
 from ...core.attention.presets import Preset
 from ...core.attention.worked_example import EXAMPLE_FIELD, Example, relevant, scores_text
-from ...core.captures.computing.settings import AS_IN_FILE, HEAD_FIELDS, HeadSetting
+from ...core.captures.settings import AS_IN_FILE, HEAD_FIELDS, HeadSetting
 from ...core.lab.results import Order, Target
 from ...core.model_choice import usual_of
 from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters

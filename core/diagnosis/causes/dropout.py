@@ -19,7 +19,7 @@ _SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
 
 def shows_in_weights(observed: Observed, model: Model, theta: FloatArray) -> bool:
     """Return whether weights are 0 as often as the others, all enlarged by the same factor, say."""
-    predicted = softmax(logits(model, theta, slopes=False).z, model.seen, None).p
+    predicted = softmax(model, logits(model, theta, slopes=False)).weights
     p = observed.evidence.values
     large = predicted > 64 * smallest(observed.evidence.format)
     kept = p[large] > 0
@@ -40,14 +40,14 @@ def shows_in_output(observed: Observed, model: Model, theta: FloatArray) -> bool
     """
     v = observed.evidence.v
     assert v is not None
-    soft = softmax(logits(model, theta, slopes=False).z, model.seen, None)
+    weights = softmax(model, logits(model, theta, slopes=False)).weights
     texts, rows, _ = np.nonzero(observed.weight[..., :1] > 0)
-    effective = 1 / np.maximum(np.square(soft.p[texts, rows]).sum(axis=-1), 1e-12)
+    effective = 1 / np.maximum(np.square(weights[texts, rows]).sum(axis=-1), 1e-12)
     order = np.argsort(np.where(effective > 1.5, effective, np.inf), kind="stable")[:_ROWS]
     explained, dropped = 0, 0
     for number in order.tolist():
         text, row = int(texts[number]), int(rows[number])
-        p, target = soft.p[text, row], observed.target[text, row]
+        p, target = weights[text, row], observed.target[text, row]
         rounding = 4 * max(unit(observed.evidence.format), _LOGITS) * _length(target)
         rounding += 2 * unit(observed.evidence.v_format) * _length(p[:, np.newaxis] * v[text])
         left = min(_left_after_dropping(p, v[text], target, share, rounding) for share in _SHARES)

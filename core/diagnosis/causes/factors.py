@@ -9,8 +9,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
+from ...attention.softmax import softmax
 from ..fitting.evidence import Observed
-from ..fitting.model import Model, dot, softmax
+from ..fitting.model import Model, dot
 from ..subject import spread_rows
 
 _MOST_KEYS = 512
@@ -117,8 +118,7 @@ def _response(head: _Head, a: FloatArray, b: FloatArray, w: FloatArray) -> tuple
         away = shown - head.target
         r = (away - dot(share, away)[:, np.newaxis]) * weight
         return factors, z, (r, weight[..., np.newaxis] * (np.eye(len(head.k)) - share[:, np.newaxis]))
-    seen = None if head.seen is None else head.seen[np.newaxis]
-    p = softmax(shown[np.newaxis], seen, head.sink).p[0]
+    p = softmax(shown, None if head.seen is None else ~head.seen, head.sink)
     o = p @ head.v
     change = p[:, np.newaxis] * (head.v.T - o[..., np.newaxis]) * weight[..., np.newaxis]
     return factors, z, ((o - head.target) * weight, change)

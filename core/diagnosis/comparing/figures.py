@@ -34,7 +34,7 @@ def weights_of(subject: Subject, found: Examined, multiplier: float) -> tuple[Fl
         elif not best.hypothesis.whole:
             model, theta = best.hypothesis.build(subject), best.fit.theta
     z = logits(model, theta, slopes=False)
-    p = softmax(z.z, model.seen, z.sink).p
+    p = softmax(model, z).weights
     stored = next((each.values for each in subject.evidence if each.kind == "weights"), None)
     if stored is not None and np.isfinite(stored).all():
         p = stored

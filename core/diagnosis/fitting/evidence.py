@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
+from ...attention.softmax import Softmax
 from ..subject import Evidence, Subject
-from .model import Logits, Model, Softmax, dot, logits, softmax
+from .model import Logits, Model, dot, logits, softmax
 from .rounding import SINGLE, SPREAD, approximation, scores_format, smallest, spacing, unit
 
 
@@ -92,7 +93,7 @@ def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool =
     found = logits(model, theta, slopes)
     if observed.evidence.kind == "weights":
         return _of_weights(observed, model, found)
-    soft = softmax(found.z, model.seen, found.sink, model.axis)
+    soft = softmax(model, found)
     if observed.evidence.kind == "lse":
         return _of_lse(observed, model, found, soft)
     return _of_o(observed, model, found, soft)
@@ -100,14 +101,14 @@ def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool =
 
 def _of_lse(observed: Observed, model: Model, found: Logits, soft: Softmax) -> Residual:
     weight = observed.weight
-    lse = soft.lse[..., 0] if model.axis == -1 else soft.lse[..., 0, :]
+    lse = soft.lse
     if lse.shape != weight.shape:
         return Residual(np.empty(0), np.empty((0, model.size)), math.inf)
     lost = np.isneginf(lse) & (weight > 0)
     r = np.where(weight > 0, (model.lse_factor * np.where(np.isfinite(lse), lse, 0) - observed.target) * weight, 0)
-    columns: list[FloatArray] = [dot(soft.p, slope, axis=model.axis) for slope in found.slopes]
+    columns: list[FloatArray] = [dot(soft.weights, slope, axis=model.axis) for slope in found.slopes]
     if model.free_sink:
-        columns.append(np.squeeze(np.asarray(soft.sink), model.axis))
+        columns.append(soft.sink)
     jacobian = np.stack([model.lse_factor * column * weight for column in columns], -1) if columns else None
     return _flat(r, jacobian, weight > 0, model, math.inf if lost.any() else 0.0)
 
@@ -116,17 +117,17 @@ def _of_o(observed: Observed, model: Model, found: Logits, soft: Softmax) -> Res
     v = observed.evidence.v if model.v is None else model.v
     assert v is not None
     weight = observed.weight
-    o = soft.p @ v
+    o = soft.weights @ v
     r = (o - observed.target) * weight
     columns: list[FloatArray] = []
     for slope in found.slopes:
-        mixed = soft.p * slope
+        mixed = soft.weights * slope
         if model.axis == -1:
             columns.append(mixed @ v - o * mixed.sum(axis=-1, keepdims=True))
         else:
-            columns.append((mixed - soft.p * mixed.sum(axis=-2, keepdims=True)) @ v)
+            columns.append((mixed - soft.weights * mixed.sum(axis=-2, keepdims=True)) @ v)
     if model.free_sink:
-        columns.append(-soft.sink * o)
+        columns.append(-np.expand_dims(soft.sink, model.axis) * o)
     jacobian = np.stack([column * weight for column in columns], -1) if columns else None
     return _flat(r, jacobian, np.broadcast_to(weight > 0, r.shape), model, 0.0)
 
@@ -168,11 +169,11 @@ def _of_weights(observed: Observed, model: Model, found: Logits) -> Residual:
     predicted: FloatArray = np.zeros_like(sums)
     slopes_of_sums: list[FloatArray] = [np.zeros_like(sums) for _ in columns]
     if found.sink is not None:
-        soft = softmax(z, model.seen, found.sink, axis)
-        taken: FloatArray = np.squeeze(np.asarray(soft.sink), axis)
+        soft = softmax(model, found)
+        taken = soft.sink
         predicted = np.log(np.maximum(1 - taken, 1e-300))
         given = np.maximum(1 - taken, 1e-300)
-        slopes_of_sums = [taken * dot(soft.p, slope, axis=axis) / given for slope in found.slopes]
+        slopes_of_sums = [taken * dot(soft.weights, slope, axis=axis) / given for slope in found.slopes]
         if model.free_sink:
             slopes_of_sums.append(-taken)
             columns.append(np.zeros_like(r))

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from ...arrays import FloatArray
+from ...attention.softmax import Softmax
 from .evidence import Observed, Residual, residual
-from .model import Model, Softmax, dot, logits, softmax
+from .model import Model, dot, logits, softmax
 from .rounding import SINGLE, SPREAD, approximation, is_short, scores_format, spacing, unit
 
 
@@ -24,7 +25,7 @@ def misfit(observed: Observed, model: Model, theta: FloatArray, coarse: str | No
     error = _logit_error(observed, found.z, float(theta[0]), coarse)
     if observed.evidence.kind == "weights":
         return _of_weights(observed, model, left, error)
-    soft = softmax(found.z, model.seen, found.sink, model.axis)
+    soft = softmax(model, found)
     return (_of_lse if observed.evidence.kind == "lse" else _of_o)(observed, model, left, soft, error)
 
 
@@ -43,7 +44,7 @@ def _logit_error(observed: Observed, z: FloatArray, multiplier: float, coarse: s
 
 def _of_lse(observed: Observed, model: Model, left: Residual, soft: Softmax, error: FloatArray) -> float:
     fixed, lse = observed.weight, observed.target
-    variance = dot(soft.p * soft.p, error, axis=model.axis)
+    variance = dot(soft.weights * soft.weights, error, axis=model.axis)
     variance = variance + (2 * SINGLE * (1 + np.abs(lse))) ** 2 + approximation(observed.subject) ** 2
     ratio = left.r / (fixed * np.sqrt(variance))[fixed > 0]
     return float(np.sqrt(np.mean(ratio * ratio)))
@@ -53,8 +54,8 @@ def _of_o(observed: Observed, model: Model, left: Residual, soft: Softmax, error
     evidence, fixed = observed.evidence, observed.weight
     v = evidence.v if model.v is None else model.v
     assert v is not None
-    o = soft.p @ v
-    p2 = soft.p * soft.p
+    o = soft.weights @ v
+    p2 = soft.weights * soft.weights
     lengths = dot(v, v)
     weighted = p2 * error
     around = dot(weighted, lengths[:, np.newaxis]) - 2 * dot(weighted @ v, o)
@@ -93,6 +94,6 @@ def _of_weights(observed: Observed, model: Model, left: Residual, error: FloatAr
 def logit_noise(observed: Observed, model: Model, theta: FloatArray) -> float:
     """Return the mean rounding error of the logits that carry weight, if they have 16 bits."""
     found = logits(model, theta, slopes=False)
-    soft = softmax(found.z, model.seen, found.sink, model.axis)
+    soft = softmax(model, found)
     coarse = unit(scores_format(observed.subject, observed.evidence))
-    return SPREAD * coarse * float(np.mean(dot(soft.p, np.abs(found.z), axis=model.axis)))
+    return SPREAD * coarse * float(np.mean(dot(soft.weights, np.abs(found.z), axis=model.axis)))

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
+from ...attention.softmax import Softmax, softcap_slopes, softcapped, softmax_of
 
 Axis: TypeAlias = Literal[-1, -2]
 
@@ -60,13 +61,12 @@ def logits(model: Model, theta: FloatArray, slopes: bool = True) -> Logits:
     cap = math.exp(min(max(float(theta[place]), -30.0), 300.0)) if model.free_softcap else model.softcap
     z = raw
     if cap is not None:
-        tanh = np.tanh(raw / cap)
-        z = cap * tanh
+        z = softcapped(raw, cap)
         if slopes:
-            bent = 1 - tanh * tanh
-            found = [feature * bent for feature in found]
+            slope = softcap_slopes(z, cap)
+            found = [feature * slope for feature in found]
             if model.free_softcap:
-                found.append(z - raw * bent)
+                found.append(z - raw * slope)
     for number, feature in enumerate(model.outer):
         z = z + theta[count + number] * feature
         if slopes:
@@ -77,15 +77,6 @@ def logits(model: Model, theta: FloatArray, slopes: bool = True) -> Logits:
     return Logits(z, tuple(found), sink)
 
 
-@dataclass(frozen=True, eq=False)
-class Softmax:
-    """Weights [texts, rows, keys] and the log-sum-exp along the model's axis, kept as an axis of length 1."""
-
-    p: FloatArray
-    lse: FloatArray
-    sink: FloatArray | float  # the weight of the sink
-
-
 def dot(a: FloatArray, b: FloatArray, axis: Axis = -1) -> FloatArray:
     """Return the sums of products along an axis."""
     if axis == -1:
@@ -93,24 +84,10 @@ def dot(a: FloatArray, b: FloatArray, axis: Axis = -1) -> FloatArray:
     return np.einsum("...ij,...ij->...j", a, b)
 
 
-def softmax(z: FloatArray, seen: BoolArray | None, sink: float | None, axis: Axis = -1) -> Softmax:
-    """Return softmax of the visible logits; rows that see nothing get weights 0 and log-sum-exp −∞ or the sink."""
-    p = z.copy() if seen is None else np.where(seen, z, -np.inf)
-    top: FloatArray = p.max(axis=axis, keepdims=True)
-    if sink is not None:
-        top = np.maximum(top, sink)
-    elif seen is not None:
-        top = np.where(np.isneginf(top), 0, top)
-    p -= top
-    np.exp(p, out=p)
-    total = p.sum(axis=axis, keepdims=True)
-    extra = 0.0 if sink is None else np.exp(sink - top)
-    total = total + extra
-    if seen is None:
-        p /= total
-        return Softmax(p, np.log(total) + top, extra / total)
-    with np.errstate(divide="ignore"):
-        lse = np.log(total) + top
-    safe = np.where(total > 0, total, 1)
-    p /= safe
-    return Softmax(p, lse, extra / safe)
+def softmax(model: Model, found: Logits) -> Softmax:
+    """Return the softmax of a model's visible logits; along queries, the sums and sinks are those of keys."""
+    hidden = None if model.seen is None else ~model.seen
+    if model.axis == -1:
+        return softmax_of(found.z, hidden, found.sink)
+    turned = softmax_of(found.z.mT, None if hidden is None else hidden.mT, found.sink)
+    return turned._replace(weights=turned.weights.mT)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
-from ...attention.softmax import softmax_and_sink, weight_statistics
+from ...attention.computation import Computation
+from ...attention.softmax import softmax, softmax_of, weight_statistics
 from ...captures.capture import Layer
-from ...captures.computing.rounded import rounded_row
 from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, Head, read_head
-from ...captures.rules import Rule, file_rule, shown_multiplier
+from ...captures.rounded import rounded_row
+from ...captures.rules import Rule, computation, file_rule, shown_multiplier
 from ...message import message
 from ...plain import plain
 from ...statistics.catalogue import DEAD
 from ..subject import Indices
 from .results import AttentionRow, Matrix, RowColumn
-from .rows import Rows, logits, rows_at, scores, variance
+from .rows import Rows, logits, rows_at, scores, terms, variance
 
 LISTED = 256  # keys of a row that are listed
 _BLOCK = 1 << 20  # scores computed at a time
@@ -97,7 +99,7 @@ def _cells(
         for start in range(first, end, most):
             rows = rows_at(data, layer, slice(text, text + 1), slice(start, min(start + most, end), step))
             hidden = None if rows.seen is None else ~rows.seen
-            p = softmax_and_sink(_finite_logits(rows, rule), hidden, data.sink)[0][0, :, : beside[-1]]
+            p = softmax(_finite_logits(rows, rule), hidden, data.sink)[0, :, : beside[-1]]
             sums[number] += np.add.reduceat(p, places, axis=1)[rows.used[0]].sum(axis=0)
             count += int(np.count_nonzero(rows.used))
             if rows.seen is None:
@@ -150,7 +152,7 @@ def attention_row(
         count,
         tuple(listed.tolist()),
         tuple(columns),
-        _threshold(row, rules[-1].computed.cap(layer.softcap)),
+        _threshold(row, computation(rules[-1], layer, data)),
     )
 
 
@@ -159,8 +161,9 @@ def _computed_row(row: Rows, rule: Rule, text: int, query: int) -> tuple[FloatAr
     hidden = None if row.seen is None else ~row.seen
     if rule.computed.is_exact:
         z = _finite_logits(row, rule)
-        return z, *softmax_and_sink(z, hidden, row.data.sink)
-    z, found = rounded_row(row.data, row.layer, rule, text, query)
+        found = softmax_of(z, hidden, row.data.sink)
+        return z, found.weights, found.sink
+    z, found = rounded_row(row.data, computation(rule, row.layer, row.data), text, query)
     return z.astype(np.float64), found.weights.astype(np.float64), found.sink
 
 
@@ -189,7 +192,7 @@ def _column(rule: Rule, row: Rows, z: FloatArray, p: FloatArray, sink: FloatArra
     )
 
 
-def _threshold(row: Rows, cap: float | None) -> float | None:
+def _threshold(row: Rows, c: Computation) -> float | None:
     """Return the multiplier of q·k, without stored factors, at which σ of the row's logits is √(2 ln n).
 
     Without soft-cap and bias σ is proportional to it. With them, it is the root nearest to the file's multiplier.
@@ -202,15 +205,12 @@ def _threshold(row: Rows, cap: float | None) -> float | None:
     if spread == 0:
         return None
     simple = frozen / spread
-    if cap is None and row.bias is None:
+    if c.softcap is None and row.bias is None:
         return simple
+    exact = replace(c, precision="float64")
 
     def beyond(exponent: float) -> float:
-        z = simple * math.exp(exponent) * products
-        if cap is not None:
-            z = cap * np.tanh(z / cap)
-        if row.bias is not None:
-            z = np.add(z, row.bias)
+        z = exact.logits(products, terms(row, simple * math.exp(exponent)))
         return math.sqrt(float(variance(z, row)[0, 0])) - frozen
 
     stored = shown_multiplier(file_rule(layer), layer, row.data)

@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 
 from ...arrays import FloatArray
-from ...attention.softmax import RowStatistics, softmax_and_sink, weight_statistics
+from ...attention.softmax import RowStatistics, softmax, weight_statistics
 from ...captures.capture import Layer
 from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, read_head
@@ -47,7 +47,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
             head=head,
         )
     hidden = None if part.seen is None else ~part.seen
-    p, _ = softmax_and_sink(z, hidden, data.sink)
+    p = softmax(z, hidden, data.sink)
     visible = part.counts.astype(np.float64)
     keys = layer.keys
     flat = weight_statistics(

@@ -16,11 +16,12 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray
 from ...attention.formats import FORMATS
 from ...attention.normalise import normalised
-from ...captures.computing.blocks import fits_float32, mean_of_seen
-from ...captures.rules import Rule
+from ...attention.softmax import softmax_of
+from ...captures.blocks import fits_float32, mean_of_seen
+from ...captures.rules import Rule, computation
 from ...scales import Normalise
-from ..fitting.model import dot, softmax
-from .rows import Rows, bent, factors, scores, variance
+from ..fitting.model import dot
+from .rows import Rows, factors, scores, terms, variance
 
 _FEW_BITS = tuple(name for name, each in FORMATS.items() if each.rounded)
 _HIDDEN = -1e12  # a score so far below the largest of its row that its weight is 0 under every rule
@@ -45,7 +46,7 @@ def under_rules(part: Rows, original: Rule) -> Under:
     """Return a function that replays a rule on these rows; divergences are from the original rule."""
     if part.layer.softcap is None and part.bias is None:
         return _multiplied(part, original)
-    return _bent(part, original)
+    return _any(part, original)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ def _multiplied(part: Rows, original: Rule) -> Under:
 
     def under(how: Normalise, by: FloatArray) -> Made:
         if not (by > 0).all():  # the largest score is not the largest logit
-            return _bent(part, original)(how, by)
+            return _any(part, original)(how, by)
         if how not in known:
             known[how] = prepared(how, p)
         of = known[how]
@@ -137,19 +138,21 @@ def _multiplied(part: Rows, original: Rule) -> Under:
     return under
 
 
-def _bent(part: Rows, original: Rule) -> Under:
+def _any(part: Rows, original: Rule) -> Under:
     """Replay with logits that are not in proportion to the scores: soft-capped, or with a bias."""
     used, seen = part.used, part.visible
+    c, first = computation(original, part.layer, part.data), factors(part, original)
+    of_rows = terms(part, first)
     known: dict[Normalise, FloatArray] = {}
 
     def replayed(how: Normalise, by: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         if how not in known:
             known[how] = scores(part, how)
-        z = bent(part, np.multiply(known[how], by))
-        soft = softmax(z, part.seen, part.data.sink)
-        return soft.p, np.where(seen, z, 0), soft.lse[..., 0]
+        z = c.logits(known[how], of_rows._replace(multiplier=by))
+        soft = softmax_of(z, of_rows.hidden, part.data.sink)
+        return soft.weights, np.where(seen, z, 0), soft.lse
 
-    p, before, lse = replayed(original.normalise, factors(part, original))
+    p, before, lse = replayed(original.normalise, first)
 
     def under(how: Normalise, by: FloatArray) -> Made:
         r, z, now = replayed(how, by)

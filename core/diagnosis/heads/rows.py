@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
-from ...attention.normalise import normalised
+from ...attention.computation import Computation, Terms
 from ...captures.capture import Layer
-from ...captures.computing.settings import AS_STORED, Computed
 from ...captures.head import Head
-from ...captures.rules import Rule, multipliers
+from ...captures.rules import Rule, computation
 from ...scales import Normalise
 from ..subject import Indices
 
@@ -88,31 +87,26 @@ def strips_of(data: Head, layer: Layer, rows: int) -> list[Rows]:
 
 def scores(rows: Rows, how: Normalise) -> FloatArray:
     """Return the scores q·k as stored, [texts, rows, keys], of q and k normalised in this way."""
-    return normalised(rows.q, how) @ normalised(rows.k, how).mT
+    c = Computation(norms=(how, how))
+    return c.scores(*c.vectors(rows.q, rows.k))
 
 
 def factors(rows: Rows, rule: Rule) -> FloatArray:
     """Return what a rule multiplies the scores as stored by; broadcasts to [texts, rows, keys]."""
-    by = multipliers(rule, rows.layer, rows.data)
-    return (
-        by(rows.counts, slice(0, len(rows.q)), rows.at)[..., np.newaxis]
-        if callable(by)
-        else np.float64(by).reshape(1, 1, 1)
-    )
+    found = computation(rule, rows.layer, rows.data).multipliers(rows.counts, slice(0, len(rows.q)), rows.at)
+    return np.full((1, 1, 1), found) if isinstance(found, int | float) else found
 
 
-def logits(rows: Rows, rule: Rule, of: FloatArray | None = None) -> FloatArray:
-    """Return the logits of these rows under a rule, hidden ones included; `of` are their scores, if known."""
-    found = scores(rows, rule.normalise) if of is None else of
-    return bent(rows, np.multiply(found, factors(rows, rule)), rule.computed)
+def terms(rows: Rows, multiplier: FloatArray | float) -> Terms:
+    """Return what the logits of these rows consist of beside their scores."""
+    hidden = None if rows.seen is None else ~rows.seen
+    return Terms(hidden, multiplier, () if rows.bias is None else (rows.bias,))
 
 
-def bent(rows: Rows, z: FloatArray, computed: Computed = AS_STORED) -> FloatArray:
-    """Return scaled scores of these rows with a soft-cap, by default that of their layer, and its bias."""
-    cap = computed.cap(rows.layer.softcap)
-    if cap is not None:
-        z = cap * np.tanh(z / cap)
-    return z if rows.bias is None else np.add(z, rows.bias)
+def logits(rows: Rows, rule: Rule) -> FloatArray:
+    """Return the logits of these rows under a rule, hidden ones included."""
+    c = computation(rule, rows.layer, rows.data)
+    return c.logits(scores(rows, rule.normalise), terms(rows, factors(rows, rule)))
 
 
 def variance(z: FloatArray, rows: Rows) -> FloatArray:

@@ -17,10 +17,10 @@ import numpy as np
 from ...arrays import FloatArray
 from ...captures.capture import Layer
 from ...captures.head import CaptureFile, read_head
-from ...captures.rules import file_rule, multipliers
+from ...captures.rules import file_rule
 from ..subject import Indices
 from .reasons import Traits
-from .rows import Rows, scores, some_rows, variance
+from .rows import Rows, factors, scores, some_rows, variance
 
 ROWS = 64  # of each text that are looked at
 HELD = 0.9  # the share of the scores' variance that `dimensions` hold
@@ -68,8 +68,7 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
 
 def _scale(part: Rows) -> float:
     """Return the root mean square of the file's multiplier of q·k without stored factors, over rows."""
-    by = multipliers(file_rule(part.layer), part.layer, part.data)
-    found = by(part.counts, slice(0, len(part.q)), part.at) if callable(by) else np.full((1, 1), by)
+    found = factors(part, file_rule(part.layer))[..., 0]
     own = np.broadcast_to(found, part.used.shape)[part.used] * part.layer.own_factor
     return math.sqrt(float(np.mean(own * own)))
 

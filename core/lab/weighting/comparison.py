@@ -18,12 +18,12 @@ from ...attention import weightings
 from ...attention.weightings import Weighted
 from ...message import message
 from ...parameters import Parameters
-from ...scales import multiplier, scale_rule
+from ...scales import multiplier
 from ...statistics.catalogue import ONE_HOT
 from ...statistics.measurement import Estimate
 from ..results import Step, fault_of
 from ..sampling import CHUNK, chunks
-from ..scoring import columns_under, factors_of_rows, one_draw, rows_of, sampled_rows, sides, vectors_of, with_norm
+from ..scoring import columns_under, computation, one_draw, sampled_rows, sides, vectors_of
 from .results import CLIP, GATE, MEASURES, NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 
 # The sample: at most ENTRIES logits, of draws with at most COMPONENTS components, but of two draws at least.
@@ -89,23 +89,22 @@ def fault_of_weighting(p: Parameters, name: str) -> str:
 
 def _logits(p: Parameters, draw: int, chosen: npt.NDArray[np.intp], unseen: BoolArray | None) -> Logits:
     """Return the logits of some queries of a draw."""
-    q, k = (side[0] for side in vectors_of(p, one_draw(p, sides(p), draw)))
-    q, half, halves = q[chosen], p.d_k // 2, None
+    q, k = vectors_of(p, one_draw(p, sides(p), draw))
+    half, halves = p.d_k // 2, None
     if not fault_of_weighting(p, "differential"):
         asked = replace(p, d_k=half)
-        halves = (
-            _scaled(asked, q[:, :half], k[:, :half], chosen),
-            _scaled(asked, q[:, half:], k[:, half:], chosen),
-        )
+        parts = slice(None, half), slice(half, None)
+        one, other = (_scaled(asked, q[..., part], k[..., part], chosen) for part in parts)
+        halves = one, other
     return Logits(_scaled(p, q, k, chosen), halves, chosen, unseen)
 
 
 def _scaled(p: Parameters, q: FloatArray, k: FloatArray, chosen: npt.NDArray[np.intp]) -> FloatArray:
-    """Return scaled logits (m, n) of the chosen queries q (m, d_k) and k (n, d_k), normalised as the rule says."""
-    how = scale_rule(p.scale).normalise
-    scores = with_norm(p, q, how) @ with_norm(p, k, how).T
-    factors = factors_of_rows(p, columns_under(p, [p.scale])[0])
-    return rows_of(factors, chosen) * scores.astype(np.float64)
+    """Return scaled logits (m, n) in float64 of the chosen queries of q (1, m, d_k) and keys k (1, n, d_k)."""
+    c = computation(p, columns_under(p, [p.scale])[0], None)
+    q, k = c.vectors(q[:, chosen], k)
+    scores = c.scores(q, k).astype(np.float64)
+    return c.logits(scores, c.terms(scores.shape, rows=chosen))[0]
 
 
 def _weighted(name: str, p: Parameters, logits: Logits) -> tuple[Weighted, float | None]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
-from ...attention.softmax import softmax
+from ...attention.softmax import softcapped, softmax
 from ...captures.capture import sample_path
 from ...captures.head import read_head
 from ...captures.reader import open_capture
@@ -96,8 +96,8 @@ def _weights(bug: Bug, how: Computation, head: int) -> FloatArray:
     scores = _scores(bug, how, head)
     logits = scores.astype(np.float64) * MULTIPLIERS[how.multiplier]
     if how.softcap is not None:
-        logits = how.softcap * np.tanh(logits / how.softcap)
-    return softmax(logits, ~_seen(how, len(scores)), None).astype(np.float32)
+        logits = softcapped(logits, how.softcap)
+    return softmax(logits, ~_seen(how, len(scores))).astype(np.float32)
 
 
 def _symptoms(bug: Bug) -> dict[str, Reading]:

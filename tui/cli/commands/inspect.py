@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....core.captures.capture import NOTHING, Meaning, Told
-from ....core.captures.computing.settings import (
+from ....core.captures.settings import (
     AS_IN_FILE,
     FILE,
     HEAD_FIELD,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from ....core.captures.computing.settings import AS_STORED, Computed, HeadSetting, setting_of_a
+from ....core.captures.settings import AS_STORED, Computed, HeadSetting, setting_of_a
 from ....core.errors import InputError
 from ....core.message import message
 from ....core.work.part import results_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ....core.captures.capture import Layer
-from ....core.captures.computing.settings import (
+from ....core.captures.settings import (
     AS_IN_FILE,
     FILE,
     HEAD_FIELD,

@@ -6,20 +6,18 @@ A block holds only the keys that its queries may see: with a causal mask half of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray
-from ...attention.normalise import normalised
-from ...attention.softmax import softcap
-from ...message import message
-from ...scales import Normalise
-from ...statistics import tally
-from ..files import CaptureError
-from ..head import Head
-from ..rules import OfRows
+from ..arrays import BoolArray, FloatArray
+from ..attention.computation import Computation, Terms
+from ..message import message
+from ..statistics import tally
+from .files import CaptureError
+from .head import Head
 
+_ALL = slice(None)
 # The rows of a block with a causal mask: fewer would compute fewer hidden scores, and cost more for each block.
 _STRIP = 256
 _LEAST, _MOST = 2.0**-20, 2.0**20  # of scores in float32
@@ -32,17 +30,21 @@ KEPT = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The scores of some queries of some texts, (draws, rows, keys), and the keys that are hidden; None: none are.
+    """The scores of some queries of some texts, (draws, rows, keys), and what their logits consist of beside them.
 
     What `offsets` (draws, rows, 1) holds is still to be added: softmax ignores it, and float32 would lose digits.
     """
 
     draws: slice
     rows: slice
-    keys: slice
     scores: FloatArray
-    hidden: BoolArray | None
+    terms: Terms
     offsets: FloatArray | None = None
+
+    @property
+    def hidden(self) -> BoolArray | None:
+        """The keys that are hidden; None: none are."""
+        return self.terms.hidden
 
 
 def block_places(shape: tally.Shape, data: Head) -> list[tuple[slice, slice, slice]]:
@@ -60,49 +62,44 @@ def block_places(shape: tally.Shape, data: Head) -> list[tuple[slice, slice, sli
     return found
 
 
-def score_blocks(data: Head, how: Normalise, short: bool) -> Iterator[Block]:
-    """Yield blocks of q·kᵀ, in float32 if `short`, else in float64.
+def score_blocks(data: Head, c: Computation, short: bool = False) -> Iterator[Block]:
+    """Yield blocks of q·kᵀ, in float64 or, if `short`, in float32; or as they are rounded to a number format.
 
-    Hidden scores are 0; those that overflow are infinite or NaN.
+    Hidden scores are 0 if nothing is rounded; those that overflow are infinite or NaN.
     """
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
+    exact = c.precision == "float64"
     of: slice | None = None
-    k, common = data.k, None
+    q, k, common = data.q, data.k, None
     for draws, rows, keys in block_places(shape, data):
         if of != draws and short:
-            of, (k, common) = draws, _centred(data.k[draws], _seen(data, draws))
+            of, q = draws, data.q[draws]
+            k, common = _centred(data.k[draws], _seen(data, draws))
         elif of != draws:
-            of, k = draws, vectors(data.k[draws], how)
-        q = data.q[draws, rows] if short else vectors(data.q[draws, rows], how)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores: FloatArray = q @ k[:, keys].mT
-        hidden = None
-        if data.visibility is not None:
-            hidden = np.broadcast_to(data.visibility.hidden(draws, rows, keys), scores.shape)
-            np.copyto(scores, 0, where=hidden)
-        offsets = None if common is None else q.astype(np.float64) @ common.astype(np.float64).mT
-        yield Block(draws, rows, keys, scores, hidden, offsets)
+            of, (q, k) = draws, vectors_of(data, c, draws)
+        block = block_of(c, q[:, rows], k[:, keys], draws, rows, keys, short)
+        if exact and block.hidden is not None:
+            np.copyto(block.scores, 0, where=block.hidden)
+        if common is not None:
+            offsets = q[:, rows].astype(np.float64) @ common.astype(np.float64).mT
+            block = replace(block, offsets=offsets)
+        yield block
 
 
-def logits_of_block(
-    data: Head,
-    cap: float | None,
-    multiplier: float | OfRows,
-    block: Block,
-) -> FloatArray:
-    """Return the logits of a block: multiplied, soft-capped as in Gemma 2, biases added; hidden ones are 0."""
-    scores, hidden = block.scores, block.hidden
-    if callable(multiplier):
-        shown = np.ones_like(scores, np.bool_) if hidden is None else ~hidden
-        logits = scores * multiplier(np.count_nonzero(shown, axis=-1), block.draws, block.rows)[..., np.newaxis]
-    else:
-        logits = scores * multiplier
-    if cap is not None:
-        logits = softcap(logits, cap, out=logits)
-    for bias in data.biases:
-        logits += bias.of(block.draws, block.rows)[..., block.keys]
-    if hidden is not None:
-        np.copyto(logits, 0, where=hidden)
+def block_of(
+    c: Computation, q: FloatArray, k: FloatArray, draws: slice, rows: slice, keys: slice, short: bool = False
+) -> Block:
+    """Return the block of these queries and keys, as they are multiplied."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = q @ k.mT if short else c.scores(q, k)
+    return Block(draws, rows, scores, c.terms(scores.shape, draws, rows, keys))
+
+
+def logits_of(c: Computation, block: Block) -> FloatArray:
+    """Return the logits of a block; hidden ones are 0."""
+    logits = c.logits(block.scores, block.terms)
+    if block.hidden is not None:
+        np.copyto(logits, 0, where=block.hidden)
     return logits
 
 
@@ -155,11 +152,20 @@ def mean_of_seen(k: FloatArray, seen: BoolArray | None) -> FloatArray:
     return shares[:, np.newaxis] @ k.astype(np.float64)
 
 
-def vectors(of: FloatArray, how: Normalise) -> FloatArray:
-    """Return queries or keys in float64, normalised."""
-    found = of.astype(np.float64, copy=False)
-    if how == "none":
-        return found
-    # A power of two changes no digit, and keeps the squares of extreme vectors in range.
+def vectors_of(data: Head, c: Computation, draws: slice, rows: slice = _ALL) -> tuple[FloatArray, FloatArray]:
+    """Return some queries, and all keys, of some texts as they are multiplied."""
+    q, k = data.q[draws, rows], data.k[draws]
+    if c.norms != ("none", "none"):
+        q, k = _in_range(q), _in_range(k)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return c.vectors(q, k)
+
+
+def _in_range(vectors: FloatArray) -> FloatArray:
+    """Return vectors that are to be normalised, in float64, with squares in its range.
+
+    A power of two changes no digit.
+    """
+    found = vectors.astype(np.float64, copy=False)
     _, exponents = np.frexp(np.abs(found).max(axis=-1, keepdims=True))
-    return normalised(np.ldexp(found, -exponents), how)
+    return np.ldexp(found, -exponents)

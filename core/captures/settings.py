@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ...errors import ParameterError
-from ...field import Field
-from ...message import message, name
-from ...parameters import FIELD, ROUNDED, UNSCALED, ArithmeticName, FormatName, Value, check_arithmetic
-from ...scales import SCALE_RULES, ScaleName
-from ...setting_text import changes_in, text_of, with_rule
+from ..errors import ParameterError
+from ..field import Field
+from ..message import message, name
+from ..parameters import FIELD, ROUNDED, UNSCALED, ArithmeticName, FormatName, Value, check_arithmetic
+from ..scales import SCALE_RULES, ScaleName
+from ..setting_text import changes_in, text_of, with_rule
 
 FILE = "file"  # the scale and the soft-cap in the file
 
