@@ -67,6 +67,7 @@ def test_a_table_in_ascii_is_english(words: tuple[str, ...], capsys: Captured) -
 
 
 # Without the list of the tour, whose other formats are all its cards; a step is one of them.
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [words for words in TABLES if words != ("learn",)], ids=" ".join)
 def test_other_formats_are_english_byte_for_byte(words: tuple[str, ...], capsys: Captured) -> None:
     for format in ("json", "csv", "markdown", "python"):

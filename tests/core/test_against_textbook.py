@@ -227,6 +227,7 @@ def test_numerics_are_measured_on_evenly_spaced_rows(monkeypatch: pytest.MonkeyP
         assert_loses(column, p, [0, 5, 10, 15, 20])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["dot_product", "additive"])
 def test_standard_errors_of_gradients_and_numerics_are_their_spread_over_seeds(
     monkeypatch: pytest.MonkeyPatch, mechanism: Any

@@ -47,6 +47,7 @@ def test_measured_values_are_rarely_four_standard_errors_from_the_exact_ones(cha
     assert sum(count > 0 for count in far.values()) <= 1
 
 
+@pytest.mark.slow
 def test_deviations_from_theory_spread_like_a_normal_deviate() -> None:
     prediction = predict(SMALL)
     found: list[float] = []

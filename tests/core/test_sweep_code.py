@@ -60,13 +60,19 @@ def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: D
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("statistic", ["entropy", "freezing_ratio", "logit_std", "grad_q_median", "logit_max"])
 @pytest.mark.parametrize(
-    "changed",
-    [{}, {"mask": "causal", "scale": "ssmax"}, {"against": "precision=bfloat16"}, {"sink": "logit"}],
+    ("statistic", "changed"),
+    [
+        ("entropy", {}),
+        ("freezing_ratio", {"mask": "causal", "scale": "ssmax"}),
+        ("logit_std", {"against": "precision=bfloat16"}),
+        ("grad_q_median", {"mask": "causal", "scale": "ssmax"}),
+        ("grad_q_median", {"against": "precision=bfloat16"}),
+        ("logit_max", {"sink": "logit"}),
+    ],
     ids=str,
 )
-def test_the_code_of_a_map_prints_its_cells(changed: dict[str, Any], statistic: str, dialect: Dialect) -> None:
+def test_the_code_of_a_map_prints_its_cells(statistic: str, changed: dict[str, Any], dialect: Dialect) -> None:
     found = swept(replace(SMALL, batch=4, **changed), n_keys=(2, 9, 30), statistics=(statistic,))
     text = map_code(found, dialect)
     assert [name.split()[-1] for name in expected_in(text)].count("30") == 2
