@@ -174,12 +174,6 @@ class Session:
             assert time.monotonic() < end, "the output does not end"
         return self.written[before:]
 
-    def calm(self) -> None:
-        """Read until no more output comes, at most for three seconds: work in the background may continue."""
-        end = time.monotonic() + 3
-        while self.read(2 * QUIET) and time.monotonic() < end:
-            pass
-
     def ready(self) -> "Session":
         """Wait for the first result."""
         labels = "|".join(re.escape(statistic.short_label) for statistic in STATISTICS)
@@ -187,11 +181,11 @@ class Session:
         self.quiet()
         return self
 
-    def shows(self, d_k: int) -> None:
+    def shows(self, d_k: int) -> "Session":
         """Wait until this d_k has been measured at 1/√d_k."""
         title = f"× {short(d_k**-0.5, UNICODE)} (1/√d_k)"
         self.until(lambda: f"d_k {d_k} " in self.screen.lines[0] and title in self.text, f"d_k {d_k}")
-        self.quiet()
+        return self
 
     def ended(self, read: bool = True, seconds: float = FOREVER) -> int:
         """Wait for the end of the process, reading its output unless `read` is false; return its exit code."""

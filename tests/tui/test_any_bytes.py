@@ -18,7 +18,6 @@ from attn_tui.tui.terminal.driver import TerminalDriver
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from memory import peak_memory
 from stage import Stage, play
-from terminal_session import RIGHT, opened
 from textual import events
 from textual.geometry import Size
 
@@ -51,12 +50,6 @@ PIECES = [
     *["é".encode(), "词".encode(), "👩‍👩‍👧".encode(), b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3", b"\xf0\x9f"],
 ]
 
-
-# What once ended or froze the app.
-KILLERS = [
-    *(b"\x1b[97:65;5u", b"\x1b[97;5:3u", b"\x1b[1114112u", b"\x1b[55296;1;55296u", b"\x1b[<0;99999;99999M"),
-    *(b"\x1b]11;rgb:1010/1313/1919\x1b\\", b"\x1b[?62;1;6c", b"\x1b[1;1:3R", b"\x1b[<64;200;9M"),
-]
 FULL = 600  # times a kilobyte that no pipe holds
 
 
@@ -211,14 +204,3 @@ def test_a_path_that_is_typed_without_end_is_bounded_and_explained() -> None:
         assert not form.form.objection
 
     play(script)
-
-
-def test_a_key_after_a_sequence_that_nothing_understands_has_its_effect() -> None:
-    with opened() as session:
-        for number, sequence in enumerate(KILLERS):
-            session.send(sequence + RIGHT)
-            session.shows(65 + 2 * number)
-            session.send(sequence)
-            session.send(RIGHT)
-            session.shows(66 + 2 * number)
-        session.quit()

@@ -13,10 +13,8 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.lines import line_width
-from emulator import Terminal
 from memory import peak_memory
 from stage import FOREVER, Stage, play, untested_claims
-from terminal_session import RIGHT, opened, running
 from textual.command import CommandList
 
 pytestmark = pytest.mark.slow
@@ -124,21 +122,3 @@ def test_every_pane_takes_keys_at_sizes_too_small_for_it(name: str, monkeypatch:
         assert stage.app.active == name
 
     play(script)
-
-
-def test_a_size_beyond_every_screen_is_shown_in_part() -> None:
-    with opened() as session:
-        session.send(b"\x1b[48;99999;99999;9;9t" + RIGHT)
-        session.until(lambda: b"d_k 65" in session.written, "the key")
-        session.send(b"\x1b[48;40;120;800;1200t" + RIGHT)
-        session.shows(66)
-        session.quit()
-
-
-@pytest.mark.parametrize("names", [{"COLUMNS": "99999"}, {"LINES": "99999"}, {"COLUMNS": "99999", "LINES": "99999"}])
-def test_sizes_in_the_environment_are_bounded(names: dict[str, str]) -> None:
-    with running(size=(120, 40), ignored="", first="", redirected=(), **names) as session:
-        session.screen = Terminal(1_000, 1_000)
-        session.until(lambda: b"d_k 64" in session.written, "the first frame")
-        session.send(b"q")
-        assert session.ended() == 0

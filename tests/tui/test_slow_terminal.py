@@ -1,26 +1,33 @@
-"""The program in a terminal that is slower than the keys, or that answers late, in parts or never."""
+"""The program in a terminal that is slower than the keys, or that replies late, in parts or never."""
 
 import select
 import termios
 import time
 import tty
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attn_tui.tui.terminal import driver
-from emulator import NOISE
 from terminal_session import ANSWER, FOREVER, LEFT, QUIET, RIGHT, SMALL, Session, running
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not driver.SUPPORTED, reason="frames are not paced with this Textual"),
-]
+pytestmark = pytest.mark.skipif(not driver.SUPPORTED, reason="frames are not paced with this Textual")
+
+
+@contextmanager
+def answered(**settings: Any) -> Generator[Session]:
+    """Open the app in a terminal that replies, and wait for the first result."""
+    with running("--no-config", *SMALL, **settings) as session:
+        session.answering = True
+        yield session.ready()
 
 
 def silent(session: Session) -> Session:
-    """Wait for the first result, answer all queries, and from then on none."""
-    session.answering = True
-    session.ready()
+    """Answer all queries, and from then on none."""
+    answering_again(session)
     session.until(lambda: not session.unanswered, "last query")
     session.answering = False
     return session
@@ -31,6 +38,22 @@ def answering_again(session: Session) -> None:
     session.answer(session.unanswered)
 
 
+@pytest.fixture(scope="module")
+def replying() -> Iterator[Callable[[], Session]]:
+    """Open the app when a test first needs it."""
+    with ExitStack() as stack:
+        yield cache(lambda: stack.enter_context(answered()))
+
+
+@pytest.fixture
+def replied(replying: Callable[[], Session]) -> Session:
+    """The app at d_k 64, in a terminal that has replied to everything, and replies no more."""
+    answering_again(replying())
+    replying().send(b"64\r")
+    replying().shows(64).quiet()
+    return silent(replying())
+
+
 def d_k(session: Session) -> str:
     """The d_k in the top bar."""
     return session.text.partition("d_k")[2].split()[0]
@@ -39,29 +62,28 @@ def d_k(session: Session) -> str:
 # Frames
 
 
-def test_frames_wait_for_answers_and_then_show_the_newest_state() -> None:
-    with running() as session:
-        silent(session)
-        queries, written = session.queries, len(session.written)
-        for _ in range(30):
-            session.send(RIGHT)
-            session.read(0.01)
-        session.quiet()
-        assert session.queries - queries == 2
-        assert len(session.written) - written < 8_000
-        assert d_k(session) != "94"
-        answering_again(session)
-        session.shows(94)
-        assert session.queries - queries < 10
+def test_frames_wait_for_replies_and_then_show_the_newest_state(replied: Session) -> None:
+    queries, written = replied.queries, len(replied.written)
+    for _ in range(30):
+        replied.send(RIGHT)
+        replied.read(0.01)
+    replied.until(lambda: replied.queries - queries == 2, "two frames")
+    replied.quiet()
+    assert replied.queries - queries == 2
+    assert len(replied.written) - written < 8_000
+    assert d_k(replied) != "94"
+    answering_again(replied)
+    replied.shows(94)
+    assert replied.queries - queries < 20  # fewer frames than keys
 
 
+@pytest.mark.slow
 def test_a_slow_line_shows_some_states_and_ends_with_the_last_one() -> None:
-    with running() as session:
-        silent(session).answering = True
+    with answered() as session:
         queries, shown = session.queries, {d_k(session)}
         pressed, began = 0, time.monotonic()
         while pressed < 60 or d_k(session) != "124":
-            assert time.monotonic() - began < 2 * FOREVER, "the last state was never shown"
+            assert time.monotonic() - began < FOREVER, "the last state was never shown"
             if pressed < 60 and time.monotonic() - began > pressed / 30:
                 session.send(RIGHT)
                 pressed += 1
@@ -73,93 +95,85 @@ def test_a_slow_line_shows_some_states_and_ends_with_the_last_one() -> None:
         assert session.queries - queries < 60
 
 
-def test_a_terminal_that_never_answers_gets_every_frame_and_few_queries() -> None:
-    with running() as session:
-        session.ready()
-        for number in range(65, 95):
-            session.send(RIGHT)
-            session.shows(number)
-        assert 0 < session.queries <= 16
-        session.quit()
-
-
-def test_a_terminal_that_stops_answering_gets_frames_again_after_a_while() -> None:
-    with running() as session:
-        silent(session).send(RIGHT * 2)
-        session.quiet()
-        session.send(RIGHT * 3)
-        session.shows(69)
-        assert session.unanswered > 0
-        session.answer(session.unanswered)
-        session.send(LEFT)
-        session.shows(68)
-
-
-def test_a_resize_while_frames_wait_repaints_the_whole_screen() -> None:
-    with running() as session:
-        silent(session).send(RIGHT * 5)
-        session.quiet()
-        session.resize(100, 30)
-        session.quiet()
-        answering_again(session)
-        session.until(lambda: "quit" in session.screen.lines[29] and d_k(session) == "69", "the smaller screen")
-        session.quiet()
-        assert all(NOISE not in row for row in session.screen.places), "a cell was not painted"
-
-
-def test_stopping_and_resuming_while_frames_wait_shows_the_newest_state() -> None:
-    with running(*SMALL) as session:
-        silent(session).send(RIGHT * 5)
-        session.quiet()
-        session.answering = True
-        session.stop()
-        session.assert_restored()
-        session.resume()
-        session.shows(69)
-
-
-# Answers and keys
-
-
-def test_partial_and_unexpected_answers_are_not_keys() -> None:
-    with running() as session:
-        silent(session)
-        shown = 64
-        while session.unanswered < 2:
-            shown += 1
-            session.send(RIGHT)
-            session.shows(shown)
-        for at in range(len(ANSWER)):
-            session.send(ANSWER[at : at + 1])
-            session.read(0.02)
-        session.send(ANSWER[:3])
-        session.read(0.3)
-        session.send(ANSWER[3:])
-        session.answer(5)
-        session.quiet()
+def test_a_terminal_that_never_replies_gets_every_frame_and_few_queries(session: Session) -> None:
+    session.stop()
+    queries = session.queries
+    session.resume()  # after which no reply to earlier queries is expected
+    session.sees("d_k 64")
+    for number in range(65, 90):
         session.send(RIGHT)
-        session.shows(shown + 1)
+        session.shows(number)
+    assert 0 < session.queries - queries <= 16 + 1  # one before the screen is painted again
 
 
-def test_shift_f3_is_not_taken_for_an_answer() -> None:
-    with running() as session:
-        silent(session)
-        before = session.text
-        session.send(b"\x1b[1;2R" * 3)
-        session.quiet()
-        assert session.text == before
-        session.send(RIGHT * 2)
-        session.shows(66)
+def test_a_terminal_that_stops_replying_gets_frames_again_after_a_while(replied: Session) -> None:
+    replied.send(RIGHT * 2)
+    replied.quiet()
+    replied.send(RIGHT * 3)
+    replied.shows(69)
+    assert replied.unanswered > 0
+    replied.answer(replied.unanswered)
+    replied.send(LEFT)
+    replied.shows(68)
 
 
-def test_escape_is_a_key_while_an_answer_is_expected() -> None:
-    with running() as session:
-        silent(session).send(b"7")
-        session.quiet()
-        assert session.unanswered
-        assert d_k(session) == "7"
-        session.send(b"\x1b")
-        session.until(lambda: d_k(session) == "64" or session.answer(session.unanswered), "the value before typing")
+def test_a_resize_while_frames_wait_repaints_the_whole_screen(replied: Session) -> None:
+    replied.send(RIGHT * 5)
+    replied.quiet()
+    replied.resize(100, 30)
+    replied.quiet()
+    for size in ((100, 30), (120, 40)):
+        replied.resize(*size)
+        answering_again(replied)
+        replied.until(lambda: "quit" in replied.screen.lines[-1] and d_k(replied) == "69", "the resized screen")
+        replied.until(lambda: replied.screen.is_filled, "every cell")
+
+
+def test_stopping_and_resuming_while_frames_wait_shows_the_newest_state(replied: Session) -> None:
+    replied.send(RIGHT * 5)
+    replied.quiet()
+    replied.answering = True
+    replied.stop()
+    replied.assert_restored()
+    replied.resume()
+    replied.shows(69)
+
+
+# Replies and keys
+
+
+def test_partial_and_unexpected_replies_are_not_keys(replied: Session) -> None:
+    shown = 64
+    while replied.unanswered < 2:
+        shown += 1
+        replied.send(RIGHT)
+        replied.shows(shown).quiet()
+    for at in range(len(ANSWER)):
+        replied.send(ANSWER[at : at + 1])
+        replied.read(0.02)
+    replied.send(ANSWER[:3])
+    replied.read(0.3)
+    replied.send(ANSWER[3:])
+    replied.answer(5)
+    replied.quiet()
+    replied.send(RIGHT)
+    replied.shows(shown + 1)
+
+
+def test_shift_f3_is_not_taken_for_a_reply(replied: Session) -> None:
+    before = replied.text
+    replied.send(b"\x1b[1;2R" * 3)
+    replied.quiet()
+    assert replied.text == before
+    replied.send(RIGHT * 2)
+    replied.shows(66)
+
+
+def test_escape_is_a_key_while_a_reply_is_expected(replied: Session) -> None:
+    replied.send(b"7")
+    replied.until(lambda: replied.unanswered and d_k(replied) == "7", "the digit")
+    replied.send(b"\x1b")
+    replied.until(lambda: d_k(replied) == "64" or replied.answer(replied.unanswered), "the value before typing")
 
 
 # Ending
@@ -172,11 +186,12 @@ LabPane.action_view = fail
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["q", "error"])
 def test_before_it_ends_it_reads_what_the_terminal_still_sends(end: str, tmp_path: Path) -> None:
-    with running(first=FAULT if end == "error" else "", XDG_STATE_HOME=str(tmp_path)) as session:
+    with answered(first=FAULT if end == "error" else "", XDG_STATE_HOME=str(tmp_path)) as session:
         silent(session).send(RIGHT)
-        session.shows(65)
+        session.shows(65).quiet()
         queries = session.queries
         session.send(b"q" if end == "q" else b"v")
         session.until(lambda: session.queries > queries, "last query")
@@ -187,11 +202,10 @@ def test_before_it_ends_it_reads_what_the_terminal_still_sends(end: str, tmp_pat
         session.answer(session.unanswered)
         assert session.ended() == (0 if end == "q" else 1)
         session.assert_restored()
-        assert b"^[" not in session.written.rpartition(b"\x1b[?1049l")[2], "an answer was echoed"
+        assert b"^[" not in session.written.rpartition(b"\x1b[?1049l")[2], "a reply was echoed"
         tty.setraw(session.theirs, termios.TCSANOW)
-        assert not select.select([session.theirs], [], [], QUIET)[0], "an answer is left for the shell"
+        assert not select.select([session.theirs], [], [], QUIET)[0], "a reply is left for the shell"
 
 
-def test_it_ends_even_if_the_last_answer_is_missing() -> None:
-    with running() as session:
-        silent(session).quit()
+def test_it_ends_even_if_the_last_reply_is_missing(replying: Callable[[], Session]) -> None:
+    silent(replying()).quit()

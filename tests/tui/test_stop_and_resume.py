@@ -3,77 +3,71 @@
 import re
 
 import pytest
-from terminal_session import DOWN, LEFT, RIGHT, UP, opened
-
-pytestmark = pytest.mark.slow
+from terminal_session import DOWN, LEFT, RIGHT, UP, Session, opened
 
 
-def test_after_stopping_and_resuming_the_screen_is_as_before() -> None:
-    with opened() as session:
-        session.send(RIGHT * 3)
-        session.shows(67)
-        before = session.screen.places
-        session.stop()
-        session.assert_restored()
-        session.resume()
+def test_after_stopping_and_resuming_the_screen_is_as_before(session: Session) -> None:
+    session.send(RIGHT * 3)
+    session.shows(67).quiet()
+    before = session.screen.places
+    for number in range(2):
+        if number == 0:
+            session.stop()
+            session.assert_restored()
+        session.resume()  # the second time, without a stop
         session.sees("d_k 67")
         session.quiet()
         assert session.screen.places == before
-        session.send(LEFT)
-        session.shows(66)
-        session.quit()
+    session.send(LEFT)
+    session.shows(66)
 
 
-def test_the_alternate_screen_is_cleared_before_it_is_left() -> None:
-    with opened() as session:
-        session.stop()
-        session.resume()
-        session.sees("d_k 64")
-        session.quit()
-        first, second, after = session.written.split(b"\x1b[?1049l")
-    for painted in (first, second):
-        assert re.search(rb"\x1b\[m\x1b\[H\x1b\[2J(\x1b\[[<=>?]?[0-9;]*[a-z])*\Z", painted)
+def test_the_alternate_screen_is_cleared_before_it_is_left(session: Session) -> None:
+    session.stop()
+    painted, after = session.written.rsplit(b"\x1b[?1049l", 1)
+    assert re.search(rb"\x1b\[m\x1b\[H\x1b\[2J(\x1b\[[<=>?]?[0-9;]*[a-z])*\Z", painted)
     assert not re.search(rb"[^\x1b\[?0-9a-z]", after)
+    session.resume()
+    session.sees("d_k 64")
 
 
-def test_it_can_be_stopped_while_it_writes() -> None:
-    with opened() as session:
-        for _ in range(10):
-            session.send(5 * RIGHT)
-            session.stop()
-            session.assert_restored()
-            session.resume()
-        session.send(b"777\r")
-        session.sees("d_k 777")
-        session.quit()
-
-
-def test_it_can_be_stopped_right_after_it_was_resumed() -> None:
-    """The system discards a pending SIGCONT when the next SIGTSTP comes."""
-    with opened() as session:
+def test_it_can_be_stopped_while_it_writes(session: Session) -> None:
+    for _ in range(10):
+        session.send(5 * RIGHT)
         session.stop()
-        for _ in range(30):
-            session.resume()
-            session.stop()
+        session.assert_restored()
         session.resume()
-        session.send(RIGHT)
-        session.shows(65)
-        session.quit()
+        session.sees("d_k")
+    session.send(b"777\r")
+    session.shows(777)
 
 
-def test_a_sigcont_without_a_stop_repaints_the_screen() -> None:
-    with opened() as session:
-        before = session.screen.places
+def test_it_can_be_stopped_right_after_it_was_resumed(session: Session) -> None:
+    """The system discards a pending SIGCONT when the next SIGTSTP comes."""
+    session.stop()
+    for _ in range(30):
         session.resume()
-        session.sees("d_k 64")
-        session.quiet()
-        assert session.screen.places == before
-        session.send(RIGHT)
-        session.shows(65)
-        session.quit()
-        session.assert_no_process_left()
+        session.stop()
+    session.resume()
+    session.send(RIGHT)
+    session.shows(65)
 
 
+def test_ctrl_z_without_a_shell_to_continue_it_stops_nothing(session: Session) -> None:
+    session.send(b"\x1a")
+    session.sees("No shell can continue the app")
+    session.send(RIGHT)
+    session.shows(65)
+
+
+def test_a_resized_terminal_is_filled(session: Session) -> None:
+    for size in ((200, 60), (80, 20), (20, 5), (120, 40)):
+        session.resize(*size)
+        session.until(lambda: session.screen.is_filled, "every cell")
+    session.until(lambda: "quit" in session.screen.lines[-1], "the key bar")
+
+
+@pytest.mark.slow
 def test_frames_sent_as_differences_show_what_a_full_repaint_shows() -> None:
     with opened() as session:
         for keys in (RIGHT * 40, b"s", UP, b"\t\t\t", b"?"):
@@ -88,21 +82,11 @@ def test_frames_sent_as_differences_show_what_a_full_repaint_shows() -> None:
         session.sees("not '0'")  # what the last key says
         session.until(lambda: not session.quiet(), "the end")
         before = session.screen
-        session.resize(120, 39)
-        session.until(lambda: "next pane" in session.screen.lines[38], "the smaller screen")
-        session.quiet()
-        session.resize(120, 40)
-        session.until(lambda: "next pane" in session.screen.lines[39], "the screen")
+        for height in (39, 40):
+            session.resize(120, height)
+            session.until(lambda: "next pane" in session.screen.lines[-1] and session.screen.is_filled, "every cell")
         session.quiet()
         assert session.screen.places == before.places
-
-
-def test_a_resized_terminal_is_filled() -> None:
-    with opened(size=(80, 24)) as session:
-        for size in ((200, 60), (80, 20), (20, 5), (121, 41)):
-            session.resize(*size)
-            session.quiet()
-        session.until(lambda: "quit" in session.screen.lines[40] and session.screen.is_filled, "every cell")
 
 
 # A shell that runs the program as a job: it says when the job is stopped, and continues it at the next line of input.
@@ -127,6 +111,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_z_stops_the_job_of_a_shell_and_fg_shows_the_same_screen() -> None:
     with opened(first=_SHELL) as session:
         session.send(RIGHT * 3)
@@ -140,13 +125,4 @@ def test_ctrl_z_stops_the_job_of_a_shell_and_fg_shows_the_same_screen() -> None:
             session.sees("d_k 67")
         session.send(LEFT)
         session.shows(66)
-        session.quit()
-
-
-def test_ctrl_z_without_a_shell_to_continue_it_stops_nothing() -> None:
-    with opened() as session:
-        session.send(b"\x1a")
-        session.sees("No shell can continue the app")
-        session.send(RIGHT)
-        session.shows(65)
         session.quit()
