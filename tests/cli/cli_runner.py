@@ -1,9 +1,13 @@
 """Run commands: in this process where that is enough, or in another one."""
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +22,30 @@ from attn_tui.tui.views.glyphs import UNICODE
 COMMAND = (sys.executable, "-m", "attn_tui")
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 SAMPLE = str(sample_path())
+WRONG = str(Path(__file__).parents[1] / "data" / "wrong-scale.safetensors")
 SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
 
 Captured = pytest.CaptureFixture[str]
+
+
+@cache
+def _parts(module: str) -> str:
+    """Return the file of finished parts of a module's tests."""
+    folder = tempfile.mkdtemp(prefix=module)
+    atexit.register(shutil.rmtree, folder)
+    return f"{folder}/parts"
+
+
+def kept(words: Sequence[str], module: str) -> list[str]:
+    """Return the command; tests of one module measure each part of its work once and share it by --resume."""
+    resumes = words[0] in ("sweep", "rules", "inspect", "diagnose", "compare", "check", "claims")
+    return [*words, "--resume", _parts(module)] if resumes else [*words]
+
+
+def out_of(words: Sequence[str], module: str, capsys: Captured) -> str:
+    """Return what a command whose parts are shared prints on stdout, whatever its exit code."""
+    main(kept(words, module))
+    return capsys.readouterr().out
 
 
 def printed(words: Sequence[str], capsys: Captured) -> str:

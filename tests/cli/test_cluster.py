@@ -22,13 +22,12 @@ from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.run import run
 from attn_tui.core.work.sweeps import parts, sweep_plan
 from attn_tui.tui.cli.main import main
-from cli_runner import COMMAND, SAMPLE, Captured, attn, printed, refusal
+from cli_runner import COMMAND, SAMPLE, WRONG, Captured, attn, printed, refusal
 from dask_cluster import PATIENCE, Cluster
 
 pytest.importorskip("distributed", reason="needs pip install 'attn-tui[cluster]'")
 pytestmark = pytest.mark.slow
 
-WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "8", "--batch", "4")
 LONG = ("sweep", "--d-k", "2:1024:log24", "--n-keys", "1024", "--n-queries", "256", "--batch", "16")
 

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.tui.cli.main import main
-from cli_runner import SAMPLE, Captured, refusal
-
-WRONG = str(Path(__file__).parents[1] / "data" / "wrong-scale.safetensors")
+from cli_runner import SAMPLE, WRONG, Captured, refusal
 
 
 def compared(words: list[str], capsys: Captured) -> tuple[int, str]:

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.tui.cli.main import main
-from cli_runner import SAMPLE, Captured, printed, refusal
-
-WRONG = str(Path(__file__).parents[1] / "data" / "wrong-scale.safetensors")
+from cli_runner import SAMPLE, WRONG, Captured, printed, refusal
 
 
 def verdicts(words: list[str], capsys: Captured) -> dict[tuple[str, int], tuple[str, str | None]]:

@@ -1,4 +1,4 @@
-"""--executor: where commands work changes no byte of what they print."""
+"""--executor and --resume: where and when commands work changes no byte of what they print."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,38 +9,53 @@ from attn_tui.core.work import heads
 from attn_tui.core.work.engine_names import EngineError
 from attn_tui.core.work.engines import Engine
 from attn_tui.core.work.opening import open_engine
+from attn_tui.core.work.part import Part
 from attn_tui.core.work.run import run
 from attn_tui.tui.cli.main import main
-from cli_runner import SAMPLE, Captured, assert_refused
+from cli_runner import SAMPLE, WRONG, Captured, assert_refused
 
 SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
-WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
+SWEEP = ("sweep", "--n-keys", "4:40:log9", "--n-queries", "4", "--batch", "2", "--d-k", "2,30")
+CUT = ("sweep", "--d-k", "2,30", "--n-keys", "1024", "--n-queries", "1024", "--batch", "8")
+# Processes take a while to start: each kind of work is done in them once.
 COMMANDS = (
-    ("sweep", "--n-keys", "8,16", "--n-queries", "4", "--batch", "2", "--d-k", "1:20", "--format", "csv"),
-    ("inspect", SAMPLE, "--format", "json"),
-    ("inspect", SAMPLE, "--layer", "0", "--head", "1"),
-    ("inspect", SAMPLE, "--rules", "all", "--layer", "0", "--format", "csv"),
-    ("diagnose", WRONG, "--format", "json"),
-    ("check", SAMPLE, "--baseline", SAMPLE, "--format", "json"),
-    ("compare", SAMPLE, SAMPLE, "--layer", "0"),
-    ("rules", *SMALL, "--format", "json"),
-    ("rules", *SMALL, "--mechanisms", "--format", "json"),
-    ("rules", *SMALL, "--weightings", "--format", "json"),
+    ("processes:2", *SWEEP, "--format", "json"),
+    ("threads:3", *SWEEP, "--format", "jsonl"),
+    ("threads:3", *CUT, "--format", "csv"),
+    ("threads:3", "sweep", *SMALL, "--statistics", "all"),
+    ("processes:2", "inspect", SAMPLE, WRONG, "--layer", "0", "--format", "jsonl"),
+    ("threads:3", "inspect", SAMPLE, "--layer", "0", "--head", "1"),
+    ("processes:2", "inspect", SAMPLE, "--rules", "all", "--layer", "0", "--format", "csv"),
+    ("threads:3", "diagnose", SAMPLE, WRONG, "--format", "json"),
+    ("processes:2", "check", WRONG, "--baseline", WRONG, "--format", "json"),
+    ("threads:3", "compare", SAMPLE, SAMPLE, "--layer", "0"),
+    ("threads:3", "rules", *SMALL, "--format", "json"),
+    ("processes:2", "rules", *SMALL, "--mechanisms", "--format", "json"),
+    ("threads:3", "rules", *SMALL, "--weightings", "--format", "json"),
 )
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_rule_grids")
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(Path(word).name for word in words))
-def test_the_executor_changes_no_byte(words: tuple[str, ...], capsys: Captured) -> None:
-    serial = main([*words, "--executor", "serial"]), capsys.readouterr()
+def test_executors_and_files_of_finished_parts_change_no_byte(
+    words: tuple[str, ...], tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor, *command = words
+    file = str(tmp_path / "parts")
+    serial = main([*command, "--executor", "serial"]), capsys.readouterr()
     assert serial[1].out
-    for executor in ("threads:3", "processes:2"):
-        assert (main([*words, "--executor", executor]), capsys.readouterr()) == serial
+    assert (main([*command, "--executor", executor, "--resume", file]), capsys.readouterr()) == serial
+    monkeypatch.setattr(Part, "steps", None)  # no part can be performed again
+    code, (out, err) = main([*command, "--resume", file]), capsys.readouterr()
+    assert (code, out) == (serial[0], serial[1].out)
+    assert err.startswith("attn-tui: note: ")
+    assert err.endswith(f" in {file} already\n")
 
 
-@pytest.mark.parametrize("words", [each for each in COMMANDS if each[0] != "claims"], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[1])
 def test_a_wrong_name_is_refused(words: tuple[str, ...], capsys: Captured) -> None:
-    assert_refused([*words, "--executor", "cluster"], "--executor: must be serial, … 'cluster'", capsys)
+    assert_refused([*words[1:], "--executor", "cluster"], "--executor: must be serial, … 'cluster'", capsys)
 
 
 @pytest.mark.parametrize(

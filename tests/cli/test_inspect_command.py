@@ -11,9 +11,7 @@ import numpy.typing as npt
 import pytest
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli.main import main
-from cli_runner import SAMPLE, Captured, printed, refusal
-
-WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
+from cli_runner import SAMPLE, WRONG, Captured, printed, refusal
 
 
 def capture_file(folder: Path, q: npt.NDArray[np.float32]) -> str:
@@ -187,15 +185,13 @@ def test_every_format_of_output_says_in_which_number_format_a_and_b_are(
             assert word.replace("e4m3fn", "e4m3").replace("_", " ") in text
 
 
-def test_a_list_of_heads_takes_a_format_on_every_executor(capsys: Captured) -> None:
+def test_a_list_of_heads_takes_a_number_format(capsys: Captured) -> None:
     words = ["inspect", SAMPLE, "--layer", "0", "--precision", "bfloat16", "--format", "csv"]
-    alone = printed(words, capsys)
-    rows = list(csv.DictReader(io.StringIO(alone)))
+    rows = list(csv.DictReader(io.StringIO(printed(words, capsys))))
     assert {(row["precision"], row["arithmetic"]) for row in rows} == {("bfloat16", "fused")}
     assert all(row["value"] for row in rows if row["statistic"] in ("weight_error", "weight_lost", "nan_rows"))
     assert "bfloat16" in printed(words[:-2], capsys)
     assert "bfloat16" in printed([*words[:-1], "markdown"], capsys)
-    assert printed([*words, "--executor", "processes:2"], capsys) == alone
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.tui.cli.main import main
-from cli_runner import COMMAND, SAMPLE, Captured, assert_refused, printed
+from cli_runner import COMMAND, SAMPLE, WRONG, Captured, assert_refused, kept, printed
 
 SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
 SWEEP = ("sweep", *SMALL[2:], "--d-k", "2,8,32")
-WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
 RUN = str(Path(__file__).parents[1] / "data/run.jsonl")
 # Options of each command that the page of formats lists.
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -49,6 +48,7 @@ def test_lines_have_the_elements_of_json_and_the_first_has_the_rest(
 ) -> None:
     monkeypatch.setattr(catalogue, "CLAIMS", catalogue.CLAIMS[:2])
     words, name = [*command.split(), *COMMANDS[command]], LISTS[command]
+    words = kept(words, __name__)
     code = main([*words, "--format", "json"])
     head: dict[str, Any] = json.loads(capsys.readouterr().out)
     expected = head.pop(name)
@@ -80,17 +80,6 @@ def test_an_ending_that_a_command_cannot_write_is_refused(
     words: tuple[str, ...], ending: str, says: str, tmp_path: Path, capsys: Captured
 ) -> None:
     assert_refused([*words, "-o", str(tmp_path / f"x.{ending}")], f"-o {tmp_path / f'x.{ending}'}: {says}", capsys)
-
-
-@pytest.mark.slow
-def test_executors_and_files_of_finished_parts_change_no_byte(tmp_path: Path, capsys: Captured) -> None:
-    words = [*SWEEP, "--format", "jsonl"]
-    expected = printed(words, capsys)
-    for executor in ("serial", "threads:3", "processes:2"):
-        assert printed([*words, "--executor", executor], capsys) == expected
-    for _ in range(2):
-        assert main([*words, "--resume", str(tmp_path / "parts")]) == 0
-        assert capsys.readouterr().out == expected
 
 
 @pytest.mark.slow

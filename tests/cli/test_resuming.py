@@ -16,18 +16,6 @@ from cli_runner import SAMPLE, Captured, assert_refused, printed
 
 SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
 SWEEP = ("sweep", "--n-keys", "4:40:log9", "--n-queries", "4", "--batch", "2", "--d-k", "2,30", "--format", "json")
-COMMANDS = (
-    SWEEP,
-    ("sweep", "--d-k", "2,30", "--n-keys", "1024", "--n-queries", "1024", "--batch", "8", "--format", "csv"),
-    ("sweep", *SMALL, "--statistics", "all"),
-    ("inspect", SAMPLE, "--format", "json"),
-    ("inspect", SAMPLE, "--rules", "all", "--layer", "0", "--format", "csv"),
-    ("diagnose", SAMPLE, "--format", "json"),
-    ("check", SAMPLE, "--baseline", SAMPLE, "--format", "json"),
-    ("rules", *SMALL, "--format", "json"),
-    ("rules", *SMALL[2:], "--mechanisms", "--format", "json"),
-    ("rules", *SMALL, "--weightings", "--format", "json"),
-)
 
 
 @pytest.fixture
@@ -38,21 +26,6 @@ def none_is_performed(monkeypatch: pytest.MonkeyPatch) -> Any:
         raise AssertionError(f"performed again: {self}")
 
     return lambda: monkeypatch.setattr(Part, "steps", failed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(Path(word).name for word in words))
-def test_a_second_run_takes_every_part_from_the_file(
-    words: tuple[str, ...], tmp_path: Path, capsys: Captured, none_is_performed: Any
-) -> None:
-    file = str(tmp_path / "parts")
-    first = printed([*words, "--resume", file], capsys)
-    assert first == printed(words, capsys)
-    none_is_performed()
-    code, (out, err) = main([*words, "--resume", file]), capsys.readouterr()
-    assert (out, code) == (first, 0)
-    assert err.startswith("attn-tui: note: ")
-    assert err.endswith(f" in {file} already\n")
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.3, 0.7, 0.99])

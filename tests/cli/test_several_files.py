@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from attn_tui.core.captures import heads as measuring
 from attn_tui.tui.cli.main import main
-from cli_runner import COMMAND, SAMPLE, Captured, assert_refused, printed
+from cli_runner import COMMAND, SAMPLE, WRONG, Captured, assert_refused, printed
 
-WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
 COMMANDS = ("inspect", "diagnose", "check")
 
 
@@ -210,16 +209,3 @@ def test_heads_are_printed_as_they_finish_and_ctrl_c_keeps_them(kind: str, tmp_p
     heads = {(line["file"], line["head"]) for line in found}
     assert 0 < len(heads) < 80
     assert told == f"attn-tui: interrupted: kept {len(heads)} of 80 heads"
-
-
-@pytest.mark.slow
-def test_executors_and_files_of_finished_parts_change_no_byte(
-    files: list[str], tmp_path: Path, capsys: Captured
-) -> None:
-    for words in (["inspect", SAMPLE, *files, "--format", "jsonl"], ["diagnose", SAMPLE, WRONG, "--format", "json"]):
-        expected = printed(words, capsys)
-        for executor in ("serial", "threads:3", "processes:2"):
-            assert printed([*words, "--executor", executor], capsys) == expected
-        for _ in range(2):
-            assert main([*words, "--resume", str(tmp_path / words[0])]) == 0
-            assert capsys.readouterr().out == expected

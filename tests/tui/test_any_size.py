@@ -19,6 +19,7 @@ from textual.command import CommandList
 
 pytestmark = pytest.mark.slow
 
+FLAT = [(1, 1), (2, 12), (39, 12), (120, 11), (200, 1), (1, 200)]
 # Every width and every height that is very small, each with some of the other.
 SIZES = [
     *product(range(1, 21), (1, 2, 5, 12)), *product((1, 3, 20), range(1, 13)),
@@ -108,12 +109,17 @@ def test_every_size_is_shown_and_needs_little_memory(
 
 
 @pytest.mark.parametrize("name", PANES)
-def test_every_pane_takes_keys_at_sizes_too_small_for_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "sizes", [FLAT[::2], pytest.param(FLAT[1::2], marks=pytest.mark.soak)], ids=["some", "others"]
+)
+def test_every_pane_takes_keys_at_sizes_too_small_for_it(
+    name: str, sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(CheckClaims, "work", untested_claims)
 
     async def script(stage: Stage) -> None:
         stage.app.action_pane(name)
-        for size in [(1, 1), (2, 12), (39, 12), (120, 11), (200, 1), (1, 200)]:
+        for size in sizes:
             with no_hang():
                 await shown_at(stage, *size)
                 stage.send("y", *KEYS, "v", "t", "y")

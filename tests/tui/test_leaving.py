@@ -11,21 +11,11 @@ from terminal_session import DOWN, LONG, UP, in_engine, opened, running
 
 pytestmark = pytest.mark.slow
 
-SIGNALS = pytest.mark.parametrize(
-    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name
-)
 
-
-def test_q_exits_with_0_and_restores_the_terminal() -> None:
-    with opened() as session:
-        assert termios.tcgetattr(session.theirs) != session.modes
-        session.quit()
-        session.assert_no_process_left()
-
-
-def test_q_ends_a_long_computation() -> None:
+def test_q_ends_a_long_computation_and_restores_the_terminal() -> None:
     with running(*LONG, size=(160, 40)) as session:
         session.sees("computing")
+        assert termios.tcgetattr(session.theirs) != session.modes
         session.quit()
         session.assert_no_process_left()
 
@@ -48,7 +38,7 @@ def test_q_ends_a_computation_that_hangs(where: str, tmp_path: Path) -> None:
         session.assert_no_process_left()
 
 
-@SIGNALS
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name)
 def test_a_signal_ends_it_with_the_exit_code_of_a_shell(number: signal.Signals) -> None:
     with opened() as session:
         session.signal(number)
@@ -76,12 +66,8 @@ sys.meta_path.insert(0, PressCtrlC)
     [
         "attn_tui.core.errors",
         "attn_tui.tui.compute.process",
-        "attn_tui.tui.settings.store",
         "textual.app",
-        "attn_tui.tui.app",
         "attn_tui.tui.terminal.driver",
-        "attn_tui.tui.panes.lab.pane",
-        "attn_tui.tui.widgets.parameter_panel",
         "attn_tui.tui.views.notice",
     ],
 )
@@ -94,8 +80,7 @@ def test_ctrl_c_ends_it_whenever_it_comes_during_the_start(module: str, own_conf
         assert b"attn-tui: " not in session.written
 
 
-@pytest.mark.parametrize("ignored", ["", "SIGHUP"], ids=["", "under nohup"])
-@pytest.mark.parametrize("long", [False, True], ids=["idle", "computing"])
+@pytest.mark.parametrize(("long", "ignored"), [(False, "SIGHUP"), (True, "")], ids=["idle under nohup", "computing"])
 def test_a_closed_terminal_leaves_no_process(long: bool, ignored: str) -> None:
     with running(*(LONG if long else ()), size=(160, 40), ignored=ignored) as session:
         if long:
@@ -107,8 +92,7 @@ def test_a_closed_terminal_leaves_no_process(long: bool, ignored: str) -> None:
         session.assert_no_process_left()
 
 
-@SIGNALS
-def test_a_signal_ends_it_while_the_terminal_is_blocked(number: signal.Signals) -> None:
+def test_a_signal_ends_it_while_the_terminal_is_blocked() -> None:
     with opened(size=(200, 60)) as session:
         termios.tcflow(session.theirs, termios.TCOOFF)  # as after Ctrl-S
         for _ in range(100):  # more frames than the queue of the writing thread holds
@@ -116,6 +100,6 @@ def test_a_signal_ends_it_while_the_terminal_is_blocked(number: signal.Signals) 
             time.sleep(0.01)
             session.send(DOWN)
             time.sleep(0.01)
-        session.signal(number)
-        assert session.ended(read=False) == 128 + number
+        session.signal(signal.SIGTERM)
+        assert session.ended(read=False) == 128 + signal.SIGTERM
         session.assert_no_process_left()

@@ -4,37 +4,33 @@ import re
 
 import pytest
 from attn_tui.core.captures.capture import sample_path
+from attn_tui.tui import tuning
+from attn_tui.tui.cli import output
+from attn_tui.tui.cli.main import main
 from terminal_session import SMALL, printing, running
 
-pytestmark = pytest.mark.slow
 
-
-@pytest.mark.parametrize("words", [[], ["--ascii", "--d-k", "8"], [str(sample_path())], ["--theme", "attn-light"]])
-def test_the_app_opens_and_q_leaves_it(words: list[str]) -> None:
-    with running(*words) as session:
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "columns"),
+    [([], "99999999"), (["--ascii", "--d-k", "8"], "0"), ([str(sample_path()), "--theme", "attn-light"], "abc")],
+)
+def test_the_app_opens_as_wide_as_its_terminal_whatever_columns_says(words: list[str], columns: str) -> None:
+    with running(*words, COLUMNS=columns, LINES=columns) as session:
         session.sees("quit")
+        session.quiet()
         session.quit()
         assert b"\x1b[?1049h" in session.written
+        places = re.findall(rb"\x1b\[([0-9]+);([0-9]+)H", session.written)
+    assert max(int(line) for line, _ in places) <= 40
+    assert 90 < max(int(column) for _, column in places) <= 120
 
 
-@pytest.mark.parametrize("words", [["missing.npz"], [__file__], ["--theme", "none"], ["--d-k", "0"]])
-def test_a_mistake_is_reported_before_the_app_opens(words: list[str]) -> None:
-    code, seen = printing(*words)
+@pytest.mark.slow
+def test_a_mistake_is_reported_before_the_app_opens() -> None:
+    code, seen = printing("missing.npz")
     assert code == 2
     assert re.fullmatch(r"attn-tui: [^\n\x1b]+\r\n", seen)
-
-
-@pytest.mark.parametrize("name", ["ATTN_TUI_THEME", "ATTN_TUI_D_K", "ATTN_TUI_ASCII"])
-def test_an_invalid_variable_is_refused_in_one_line(name: str) -> None:
-    code, seen = printing(**{name: "mauve"})
-    assert code == 2
-    assert re.fullmatch(rf"attn-tui: {name}: [^\n\x1b]*'mauve'[^\n\x1b]*\r\n", seen)
-
-
-def test_the_app_needs_a_terminal_on_stdin() -> None:
-    code, seen = printing(redirected=["stdin"])
-    assert code == 2
-    assert re.fullmatch(r"attn-tui: stdin is not a terminal[^\n]*\r\n", seen)
 
 
 def test_a_dumb_terminal_gets_the_report() -> None:
@@ -43,11 +39,45 @@ def test_a_dumb_terminal_gets_the_report() -> None:
     assert "unscaled × 1" in seen
 
 
-@pytest.mark.parametrize("columns", ["9999", "99999999", "0", "-1", "abc"])
-def test_the_app_is_as_wide_as_its_terminal_whatever_columns_says(columns: str) -> None:
-    with running(COLUMNS=columns, LINES=columns) as session:
-        session.ready()
-        session.quit()
-        places = re.findall(rb"\x1b\[([0-9]+);([0-9]+)H", session.written)
-    assert max(int(line) for line, _ in places) <= 40
-    assert 90 < max(int(column) for _, column in places) <= 120
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Make the program take stdout for a terminal; the app must not open, as there is none."""
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setattr(tuning, "pause_collector", lambda: None)
+    return monkeypatch
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line with which these words are refused."""
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"attn-tui: [^\n\x1b]+\n", err)
+    return err
+
+
+@pytest.mark.parametrize(
+    ("words", "variable"),
+    [
+        ([__file__], ""),
+        (["--theme", "mauve"], ""),
+        (["--d-k", "mauve"], ""),
+        ([], "ATTN_TUI_THEME"),
+        ([], "ATTN_TUI_D_K"),
+        ([], "ATTN_TUI_ASCII"),
+    ],
+)
+def test_what_the_app_does_not_accept_is_refused_in_one_line(
+    words: list[str], variable: str, terminal: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    if variable:
+        terminal.setenv(variable, "mauve")
+    line = refused(words, capsys)
+    assert (variable or words[0]) in line
+    assert ("'mauve'" in line) == (words != [__file__])
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_app_needs_a_terminal_on_stdin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "stdin is not a terminal" in refused([], capsys)

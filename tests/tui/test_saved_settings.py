@@ -25,18 +25,25 @@ def saved(file: Path) -> dict[str, Any]:
     return tomllib.loads(file.read_text())
 
 
-def test_the_next_run_starts_with_the_last_parameters(file: Path) -> None:
-    with opened() as session:
+def test_the_next_run_starts_with_the_last_parameters_and_greets_until_escape(file: Path) -> None:
+    with opened(ATTN_TUI_HINT="") as session:
+        assert START in session.text
         session.send(RIGHT)
         session.shows(65)
+        session.until(lambda: START not in session.text and "? help" in session.text, "key bar")
         assert "attn-tui:" not in session.quit()
     assert saved(file) == {"parameters": {"d_k": 65, "n_keys": 16, "n_queries": 8, "batch": 2}}
-    with running("--seed", "3", size=(150, 40)) as session:  # the top bar has room for the seed
+    with running("--seed", "3", size=(150, 40), ATTN_TUI_HINT="") as session:  # the top bar has room for the seed
         assert "d_k 65 · 16 keys · seed 3" in session.ready().text
+        session.sees(START)
+        session.send(b"\x1b")
+        session.until(lambda: START not in session.text and "? help" in session.text, "key bar")
         session.send(b"R")
         session.shows(64)
         session.quit()
-    assert saved(file) == {"parameters": {}}
+    assert saved(file) == {"parameters": {}, "hint": False}
+    with opened(ATTN_TUI_HINT="") as session:
+        assert START not in session.text
 
 
 def test_parameters_are_saved_when_the_terminal_closes(file: Path) -> None:
@@ -48,28 +55,11 @@ def test_parameters_are_saved_when_the_terminal_closes(file: Path) -> None:
     assert saved(file)["parameters"]["d_k"] == 65
 
 
-@pytest.mark.parametrize(("key", "again"), [(b"\x1b", False), (RIGHT, True)], ids=["escape", "another key"])
-def test_the_greeting_is_shown_until_escape_is_pressed(file: Path, key: bytes, again: bool) -> None:
-    with running(ATTN_TUI_HINT="") as session:
-        session.sees(START)
-        session.send(key)
-        session.until(lambda: START not in session.text and "? help" in session.text, "key bar")
-        session.quit()
-    assert saved(file).get("hint", True) == again
-    with opened(ATTN_TUI_HINT="") as session:
-        assert (START in session.text) == again
-
-
-def test_there_is_no_greeting_if_nothing_is_saved() -> None:
-    with opened("--no-config", ATTN_TUI_HINT="true") as session:
-        assert START not in session.text
-
-
-@pytest.mark.parametrize("text", ["[parameters]\nd_k = 77\n", "theme = "])
-def test_no_config_neither_reads_nor_writes_the_file(text: str, file: Path) -> None:
-    file.write_text(text)
-    with running("--no-config", *SMALL[2:]) as session:
+def test_no_config_neither_reads_nor_writes_the_file_nor_greets(file: Path) -> None:
+    file.write_text(text := "[parameters]\nd_k = 77\n")
+    with running("--no-config", *SMALL[2:], ATTN_TUI_HINT="true") as session:
         assert "d_k 64 " in session.ready().text
+        assert START not in session.text
         session.send(RIGHT)
         session.shows(65)
         assert "attn-tui:" not in session.quit()
