@@ -95,7 +95,7 @@ def test_another_handler_of_ctrl_c_is_kept() -> None:
     assert (seen, signal.getsignal(signal.SIGINT)) == ([signal.SIGINT], see)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_sweep_ends_whenever_ctrl_c_is_pressed() -> None:
     """Without ProgressLine, one in some hundred of these leaves a lock held, and the sweep never ends."""
     assert python(SWEEPS).stdout == "100 ended\n"

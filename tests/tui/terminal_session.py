@@ -21,8 +21,8 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
 from emulator import Terminal
+from stage import FOREVER
 
-FOREVER = 120.0  # seconds until a test gives up
 QUIET = 0.1  # seconds without output after which no more is expected
 SMALL = ("--d-k", "64", "--n-keys", "16", "--n-queries", "8", "--batch", "2")
 LONG = ("--n-keys", "8192", "--n-queries", "8192", "--batch", "4096")

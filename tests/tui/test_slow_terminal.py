@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from attn_tui.tui.terminal import driver
-from terminal_session import ANSWER, FOREVER, LEFT, QUIET, RIGHT, SMALL, Session, running
+from stage import FOREVER
+from terminal_session import ANSWER, LEFT, QUIET, RIGHT, SMALL, Session, running
 
 pytestmark = pytest.mark.skipif(not driver.SUPPORTED, reason="frames are not paced with this Textual")
 
