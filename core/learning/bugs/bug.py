@@ -40,8 +40,8 @@ CAUSES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Computation:
-    """How attention is computed from q and k."""
+class Recipe:
+    """How attention is computed from q and k, in plain values."""
 
     multiplier: Multiplier = "1/√d_k"
     sees: int | None = None  # how many keys after its own a query sees; None: all keys, without a mask
@@ -76,8 +76,8 @@ class Bug:
     id: str  # does not give the defect away
     title: str
     story: str  # how it was noticed
-    said: Computation
-    done: Computation
+    said: Recipe
+    done: Recipe
     choices: tuple[str, ...]  # names of CAUSES, in the order in which they are listed
     lesson: str  # what gives it away
     layer: int = 3  # of the sample, whose queries and keys it has

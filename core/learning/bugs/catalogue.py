@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .bug import Bug, Computation
+from .bug import Bug, Recipe
 
-_PLAIN = Computation()
-_CAUSAL = Computation(sees=0)
+_PLAIN = Recipe()
+_CAUSAL = Recipe(sees=0)
 _SCALES = ("scale-missing", "scale-twice", "scale-d-model", "scale-inverted", "causal-lost", "healthy")
 _MIXED = ("scale-twice", "causal-lost", "future-key", "gqa-tiled", "softcap-missing", "healthy")
 
@@ -15,7 +15,7 @@ BUGS: tuple[Bug, ...] = (
         "A port to another framework",
         "After a port every layer picks single words, and the text that the model writes repeats itself.",
         _PLAIN,
-        Computation("1"),
+        Recipe("1"),
         _SCALES,
         "The weights are far sharper than they should be, and ln(weight) rises by 1 for each unit of q·k. That "
         "slope is the multiplier.",
@@ -25,7 +25,7 @@ BUGS: tuple[Bug, ...] = (
         "A faster kernel",
         "A fused kernel was switched on. The loss rose, and attention maps look washed out.",
         _PLAIN,
-        Computation("1/d_k"),
+        Recipe("1/d_k"),
         _SCALES,
         "The slope of ln(weight) is 1/d_k, the square of 1/√d_k: the queries were scaled, and the kernel scaled "
         "again. A model that follows muP has the same number, and is right.",
@@ -48,7 +48,7 @@ BUGS: tuple[Bug, ...] = (
         "Straight from a tutorial",
         "A small model was written after a tutorial, line by line. It trains, but more slowly than its sibling.",
         _PLAIN,
-        Computation("1/√d_model"),
+        Recipe("1/√d_model"),
         _SCALES,
         "The slope of ln(weight) is 1/√d_model. The weights are flatter than expected, not sharper: that tells it "
         "from a scale that is missing.",
@@ -73,7 +73,7 @@ BUGS: tuple[Bug, ...] = (
         "Grouped queries",
         "A checkpoint with grouped queries was loaded by another program. It answers every prompt with noise.",
         _PLAIN,
-        Computation(tiled=True),
+        Recipe(tiled=True),
         _MIXED,
         "ln(weight) has next to nothing to do with q·k as stored, whatever the multiplier: the weights were made "
         "from other keys. Each key head must be repeated for the query heads of its group, not tiled.",
@@ -85,7 +85,7 @@ BUGS: tuple[Bug, ...] = (
         "A mask written by hand",
         "A causal mask was rewritten for speed. The loss is a little too good since.",
         _CAUSAL,
-        Computation(sees=1),
+        Recipe(sees=1),
         _MIXED,
         "There is weight on later keys, but none after the very next one: the mask is off by one. Without a mask, "
         "weight would lie further away, too.",
@@ -97,7 +97,7 @@ BUGS: tuple[Bug, ...] = (
         "Trained here, served there",
         "A model answers well where it was trained. Another server, with another kernel, gives slightly other "
         "answers.",
-        Computation(softcap=4.0),
+        Recipe(softcap=4.0),
         _PLAIN,
         _MIXED,
         "The slope of ln(weight) is the same among the largest scores as among all. Under a soft-cap it would be "

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
-from ...attention.softmax import softcapped, softmax
+from ...attention.computation import Computation
+from ...attention.visibility import Visibility
 from ...captures.capture import sample_path
 from ...captures.head import read_head
 from ...captures.reader import open_capture
@@ -19,7 +20,7 @@ from ...claims.claim import Reading
 from ...diagnosis.reading import file_configuration, read_subject
 from ...diagnosis.verdict import diagnose
 from ...statistics.measurement import Estimate
-from .bug import D_MODEL, MULTIPLIERS, SYMPTOMS, Bug, BugExamined, Computation
+from .bug import D_MODEL, MULTIPLIERS, SYMPTOMS, Bug, BugExamined, Recipe
 
 _TOP = 0.1  # the share of scores that count as large
 
@@ -76,28 +77,30 @@ def _queries_and_keys(bug: Bug) -> tuple[FloatArray, FloatArray]:
     return q, k
 
 
-def _scores(bug: Bug, how: Computation, head: int) -> FloatArray:
+def _computation(how: Recipe, tokens: int) -> Computation:
+    return Computation(
+        swapped=how.swapped,
+        tiled=how.tiled,
+        multiplier=MULTIPLIERS[how.multiplier],
+        softcap=how.softcap,
+        visibility=None if how.sees is None else Visibility(tokens, np.arange(tokens), after=how.sees),
+    )
+
+
+def _scores(bug: Bug, how: Recipe, head: int) -> FloatArray:
     """Return q·k of a head, [tokens, tokens], in float32."""
     q, k = _queries_and_keys(bug)
-    key_head = head % bug.kv_heads if how.tiled else head // (bug.heads // bug.kv_heads)
+    key_head = _computation(how, q.shape[1]).key_head(head, bug.heads, bug.kv_heads)
     one, other = (k[key_head], q[head]) if how.swapped else (q[head], k[key_head])
     return one @ other.T
 
 
-def _seen(how: Computation, tokens: int) -> BoolArray:
-    """Return the keys that each query sees."""
-    place = np.arange(tokens)
-    away = place - place[:, np.newaxis]
-    return np.ones_like(away, np.bool_) if how.sees is None else away <= how.sees
-
-
-def _weights(bug: Bug, how: Computation, head: int) -> FloatArray:
-    """Return the weights of a head as a computation makes them, [tokens, tokens]."""
-    scores = _scores(bug, how, head)
-    logits = scores.astype(np.float64) * MULTIPLIERS[how.multiplier]
-    if how.softcap is not None:
-        logits = softcapped(logits, how.softcap)
-    return softmax(logits, ~_seen(how, len(scores))).astype(np.float32)
+def _weights(bug: Bug, how: Recipe, head: int) -> FloatArray:
+    """Return the weights of a head as a recipe makes them, [tokens, tokens]."""
+    scores = _scores(bug, how, head).astype(np.float64)[np.newaxis]
+    c = _computation(how, scores.shape[-1])
+    terms = c.terms(scores.shape)
+    return c.weights(c.logits(scores, terms), terms.hidden).weights[0].astype(np.float32)
 
 
 def _symptoms(bug: Bug) -> dict[str, Reading]:
