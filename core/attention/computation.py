@@ -84,24 +84,24 @@ class Computation:
     def vectors(self, q: FloatArray, k: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the vectors that are multiplied, as stored in the format; in float8 their scale depends on all rows.
 
-        Cosine attention multiplies the normalised vectors, and bilinear attention in a rounded format k with the
-        stored product qW.
+        In a rounded format, cosine attention multiplies the stored normalised vectors, and bilinear attention k with
+        the stored product qW.
         """
         if self.swapped:
             q, k = k, q
         q, k = (self._normalised(*each) for each in zip((q, k), self.norms, strict=True))
-        if self.mechanism == "cosine":
+        if self._rounds and self.mechanism == "cosine":
             q, k = normalised(q, "l2"), normalised(k, "l2")
         q, k = stored(q, self.precision), stored(k, self.precision)
         if self.factor != 1:
             q, k = (stored(each * each.dtype.type(self.factor), self.precision) for each in (q, k))
-        if isinstance(self.learned, BilinearWeights) and self._rounds:
+        if self._rounds and isinstance(self.learned, BilinearWeights):
             q = stored(q @ self.learned.w, self.precision)
         return q, k
 
     def scores(self, q: FloatArray, k: FloatArray) -> FloatArray:
         """Return the scores (…, m, n) of some of the `vectors`; additive attention's hidden units stay in float32."""
-        done = self.mechanism == "cosine" or (isinstance(self.learned, BilinearWeights) and self._rounds)
+        done = self._rounds and (self.mechanism == "cosine" or isinstance(self.learned, BilinearWeights))
         with np.errstate(over="ignore", invalid="ignore"):
             return self._rounded(q @ k.mT if done else scores(q, k, self.mechanism, self.learned))
 

@@ -194,7 +194,7 @@ def work_out(example: Example, multiplier: float, number_format: str) -> WorkedE
     """
     import numpy as np
 
-    from .softmax import softmax
+    from .softmax import exponentials, softmax
 
     before = np.array(example.scores) * multiplier / example.temperature
     logits = before + example.shift
@@ -203,7 +203,7 @@ def work_out(example: Example, multiplier: float, number_format: str) -> WorkedE
     jacobian = -np.outer(weights, weights)
     np.fill_diagonal(jacobian, weights * others)
     below = logits - logits.max()
-    powers = np.exp(below)
+    powers, _ = exponentials(logits)
     rest = np.delete(powers, powers.argmax()).sum()  # ln Σe = ln(1 + rest)
     return WorkedExample(
         multiplier=multiplier,

@@ -110,8 +110,9 @@ def _normalised(weights: Weights, x: FloatArray, how: Normalise) -> tuple[FloatA
 
 
 def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the softmax of logits, the entropy of each row, and the logarithms."""
-    floor = logits.max(axis=-1, keepdims=True) + FLOOR[logits.dtype]
-    found = softmax_of(np.maximum(logits, floor))  # such weights change no sum, and smaller ones are denormal
-    logs = logits - found.lse[..., np.newaxis]
-    return found.weights, -np.vecdot(found.weights, logs), logs
+    """Return the softmax of logits, which are overwritten; the entropy of each row; and the logarithms."""
+    logits -= logits.max(axis=-1, keepdims=True)
+    below = np.maximum(logits, FLOOR[logits.dtype])  # such weights change no sum, and smaller ones are denormal
+    found, _, lse = softmax_of(below)
+    logits -= lse[..., np.newaxis]
+    return found, lse - np.vecdot(found, below), logits
