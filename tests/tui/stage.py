@@ -3,7 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import Callable, Coroutine, Sequence
-from functools import wraps
+from functools import partial, wraps
 from inspect import Signature, signature
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -43,6 +43,7 @@ SMALL = Parameters(d_k=64, n_keys=16, n_queries=8, batch=2)
 FORMATS: tuple[Format, ...] = ("json", "csv", "markdown")
 SIZES = [(80, 24), (120, 40), (200, 60)]
 FOREVER = 120.0  # seconds until a test gives up
+STEPS = 400  # of the engine, for which a test waits after a key; small experiments need fewer
 
 Script = Callable[["Stage"], Coroutine[Any, Any, None]]
 P = TypeVar("P", bound=Pane)
@@ -59,7 +60,7 @@ class LocalEngine(Engine):
         self.asked: list[Submission] = []  # all of them, in order
         self._schedule = Schedule()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._scheduled = False
+        self.scheduled = False  # whether the loop is about to call `_step`
 
     def attach(self, loop: asyncio.AbstractEventLoop, notify: Callable[[Notification], object]) -> None:
         super().attach(loop, notify)
@@ -99,12 +100,12 @@ class LocalEngine(Engine):
         return self._schedule.idle
 
     def _run(self) -> None:
-        if self._loop is not None and not self._scheduled and not self._schedule.idle:
-            self._scheduled = True
+        if self._loop is not None and not self.scheduled and not self._schedule.idle:
+            self.scheduled = True
             self._loop.call_soon(self._step)
 
     def _step(self) -> None:
-        self._scheduled = False
+        self.scheduled = False
         if self._loop is not None and not self._schedule.idle:
             for reply in self._schedule.step():
                 self._hold_or_deliver(reply)
@@ -132,18 +133,32 @@ class Stage:
             await self.answered()
 
     async def answered(self) -> None:
-        """Wait until everything typed has had its effect and its messages have passed through all queues, twice."""
+        """Wait until everything typed has had its effect, no message is left, and everything is painted."""
         done = asyncio.Event()
-        self.app.call_later(self.app.do_last, done.set)
+        call = events.Callback(partial(self.app.do_last, done.set))
+        driver_of(self.app).send_message(call)  # as keys from the terminal are; it must not overtake them
         while self.app.is_running and not done.is_set():
             await asyncio.sleep(0.001)
-        for _ in range(4):
-            shown = (widget for widget in self.app.screen.walk_children(Widget) if widget.region)
-            async with asyncio.timeout(FOREVER):
-                for pump in (self.app, self.app.screen, *shown):
-                    through = asyncio.Event()
-                    if pump.post_message(events.Callback(through.set)):  # `call_later` would inspect it each time
-                        await through.wait()
+        await self._idle()
+        while self.app.is_running and self._paint():
+            await self._idle()
+
+    async def _idle(self) -> None:
+        """Wait until nothing is left to do before the next timer, except long work of the engine."""
+        loop: Any = asyncio.get_running_loop()
+        turns = 0
+        await asyncio.sleep(0)
+        while len(loop._ready) > self.engine.scheduled or (loop._ready and turns < STEPS):
+            await asyncio.sleep(0)
+            turns += 1
+
+    def _paint(self) -> bool:
+        """Lay out and paint now what would be at the next frame; return whether there was anything."""
+        screen: Any = self.app.screen
+        due: bool = screen._update_timer._active.is_set()
+        if due:
+            screen._on_timer_update()
+        return due
 
     def send(self, *keys: str) -> None:
         """Press keys without waiting for the app."""
@@ -162,12 +177,8 @@ class Stage:
         await self.answered()
 
     async def still(self) -> "Stage":
-        """Wait until everything is painted."""
-        seen = [""]
-        while len(set(seen[-3:])) != 1 or len(seen) < 4:
-            await self.answered()
-            await self.pilot.pause(0.005)
-            seen.append(self.text)
+        """Wait as `answered` does."""
+        await self.answered()
         return self
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:

@@ -1,6 +1,7 @@
 """Numbers for other parameters are dimmed, or their successors are on the way; they are never exported."""
 
 import json
+from functools import partial
 
 import pytest
 from attn_tui.tui.compute.measure import Measure
@@ -9,7 +10,8 @@ from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.softmax.requests import WorkOut
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from monkey import Monkey
-from stage import Stage, played, refusal
+from stage import SMALL, Stage, driver_of, played, refusal
+from textual import events
 
 
 @pytest.mark.parametrize("burst", ["\x1b[C<", "s<", "\x1b[C\x1b[Cs<", "s<>\x1b[D<"])
@@ -28,6 +30,16 @@ async def test_a_change_and_another_pane_in_one_read(stage: Stage, burst: str, h
     await stage.settled()
     assert json.loads(stage.lab.numbers("json"))["parameters"]["d_k"] == stage.asked.d_k
     assert stage.measurement.subject == stage.asked
+
+
+@played(settled=True)
+async def test_a_call_that_follows_keys_from_the_terminal_comes_after_their_effect(stage: Stage) -> None:
+    found: list[int] = []
+    Monkey(stage, 0).read("\x1b[C" * 20)
+    call = partial(stage.app.do_last, lambda: found.append(stage.asked.d_k))
+    driver_of(stage.app).send_message(events.Callback(call))
+    await stage.until(lambda: found, "the call")
+    assert found == [SMALL.d_k + 20]
 
 
 @played()

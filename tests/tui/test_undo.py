@@ -15,7 +15,7 @@ from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.terminal.themes import LIGHT
-from stage import SMALL, Stage, capture_file, played, some_heads, untested_claims
+from stage import FOREVER, SMALL, Stage, capture_file, played, some_heads, untested_claims
 from textual import events
 
 # The history itself
@@ -61,6 +61,12 @@ def test_the_history_is_bounded() -> None:
 # The app
 
 
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take repetitions for one run, however slow the machine is."""
+    monkeypatch.setattr("attn_tui.tui.history.TOGETHER", FOREVER)
+
+
 @played()
 async def test_undo_and_redo_walk_through_the_parameters(stage: Stage) -> None:
     await stage.press("s", "c", "up")
@@ -98,6 +104,7 @@ async def test_a_typed_value_is_one_step_however_it_ends(stage: Stage) -> None:
         assert stage.asked == SMALL, end
 
 
+@pytest.mark.usefixtures("no_pause")
 @played()
 async def test_a_held_key_is_one_step(stage: Stage) -> None:
     stage.send(*["right"] * 30)
@@ -163,6 +170,7 @@ async def test_changes_of_pane_theme_and_executor_are_steps(stage: Stage) -> Non
     assert (app.theme, app.executor, stage.asked) == (LIGHT.name, "serial", replace(SMALL, d_k=8, scale="d_k"))
 
 
+@pytest.mark.usefixtures("no_pause")
 @played(settled=True)
 async def test_a_turn_of_the_wheel_is_one_step(stage: Stage) -> None:
     x, y = stage.panel.content_region.offset

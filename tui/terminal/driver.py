@@ -13,6 +13,7 @@ import selectors
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from threading import Event, Lock
 from typing import Any, TextIO
 
@@ -153,9 +154,10 @@ class TerminalDriver(LinuxDriver):
         """Wait until the app has taken what was sent, or the driver stops; otherwise its queue could grow forever."""
         taken = Event()
         app: Any = self._app
-        waiting = app.call_later(app.do_last, taken.set)
-        while waiting and not taken.wait(_CHECK):
-            waiting = not select.select([self._stop_reader], [], [], 0)[0]
+        call = events.Callback(partial(app.do_last, taken.set))
+        self.send_message(call)  # as keys are; posted at once, it would overtake the last ones
+        while not (taken.wait(_CHECK) or select.select([self._stop_reader], [], [], 0)[0]):
+            pass
 
     def _drain(self, selector: selectors.SelectSelector) -> None:
         """Wait until all queries are replied to, up to a limit."""
