@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from functools import partial, wraps
 from inspect import Signature, signature
 from pathlib import Path
@@ -30,6 +30,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.app import App
+from textual.css.stylesheet import Stylesheet
 from textual.driver import Driver
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.geometry import Size
@@ -48,6 +49,21 @@ STEPS = 400  # of the engine, for which a test waits after a key; small experime
 Script = Callable[["Stage"], Coroutine[Any, Any, None]]
 P = TypeVar("P", bound=Pane)
 A = ParamSpec("A")
+
+_sheets: Any = Stylesheet
+_parse = _sheets._parse_rules
+_parsed: dict[Hashable, Any] = {}
+
+
+def _parse_once(sheet: Any, css: str, **how: Any) -> Any:
+    """Return the rules of a style sheet, which each app of a process would parse again."""
+    key = css, *how.items(), *sheet._variables.items()
+    if key not in _parsed:
+        _parsed[key] = _parse(sheet, css, **how)
+    return _parsed[key]
+
+
+_sheets._parse_rules = _parse_once
 
 
 class LocalEngine(Engine):
