@@ -18,9 +18,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
-from attn_tui.core.export.sweep import SweepResult, sweep_json
 from attn_tui.core.grid import parse_grid
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.tables.lab import SweepResult, sweep_table
+from attn_tui.core.tables.table import written
 from attn_tui.core.work.engines import Engine
 from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.part import Part, Steps
@@ -69,7 +70,7 @@ def digest(engine: Engine) -> str:
     """Return a digest of the JSON of the sweep."""
     plan = sweep_plan(P, parse_grid(GRID), histograms=())
     found = [point for step in stream(plan, engine) for point in step.found]
-    return hashlib.sha256(sweep_json(SweepResult(P, plan.d_ks, found, "")).encode()).hexdigest()
+    return hashlib.sha256(written(sweep_table(SweepResult(P, plan.d_ks, found, "")), "json").encode()).hexdigest()
 
 
 def nothing(number: int) -> Steps[int]:

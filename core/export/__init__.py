@@ -1,1 +1,1 @@
-"""Results as JSON, CSV and Markdown. A missing value is null in JSON, an empty cell in CSV and — in Markdown."""
+"""Results as programs that print them again."""

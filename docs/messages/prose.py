@@ -18,6 +18,7 @@ from po import PO, read
 
 _ENGLISH = (  # files whose texts are English in every language
     "core/export/",
+    "core/tables/",
     "tui/cli/crash.py",  # a report for developers
     "tui/cli/root/__init__.py",  # errors of the Python interface
     "tui/terminal/reader.py",  # a regular expression with comments

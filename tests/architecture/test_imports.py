@@ -28,6 +28,7 @@ LAYERS = (
     ("core.diagnosis", "core.watching", "core.training"),
     ("core.claims",),
     ("core.learning", "core.work"),
+    ("core.tables",),
     ("core.export",),
     ("tui.files", "tui.history", "tui.language", "tui.tuning"),
     ("tui.views", "tui.compute"),

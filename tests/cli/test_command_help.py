@@ -9,10 +9,10 @@ import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.captures.settings import HEAD_FIELDS
-from attn_tui.core.export.formats import version
 from attn_tui.core.field import Field
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS, Parameters
+from attn_tui.core.tables.formats import version
 from attn_tui.tui.cli import open_app
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.main import main

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.export.cost import cost_json
-from attn_tui.core.export.formats import version
+from attn_tui.core.tables.cost import cost_table
+from attn_tui.core.tables.formats import version
+from attn_tui.core.tables.table import written
 from cli_runner import Captured, assert_refused, printed, request_of
 
 
@@ -106,7 +107,7 @@ def test_the_table_says_how_figures_come_about(capsys: Captured) -> None:
 def test_o_writes_a_file(tmp_path: Path, capsys: Captured) -> None:
     target = tmp_path / "cost.json"
     assert printed(["cost", "--preset", "gpt2", "--format", "json", "-o", str(target)], capsys) == ""
-    assert target.read_text() == cost_json(cost(PRESETS["gpt2"].layer), PRESETS["gpt2"])
+    assert target.read_text() == written(cost_table(cost(PRESETS["gpt2"].layer), PRESETS["gpt2"]), "json")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def path_in(line: str) -> Path:
     ("fault", "words"),
     [
         ("from attn_tui.core.lab import experiment; experiment.stream = boom", ["report", *SMALL]),
-        ("from attn_tui.core.export import report; report.report_csv = boom", ["report", *SMALL, "--format", "csv"]),
+        ("from attn_tui.core.tables import lab; lab.report_table = boom", ["report", *SMALL, "--format", "csv"]),
         ("from attn_tui.core.captures import heads; heads.stream_head = boom", ["inspect", str(sample_path())]),
         ("from attn_tui.core.work import claims; claims.examine = boom", ["claims"]),
         ("import sys; sys.modules['numpy'] = None", ["report", *SMALL]),

@@ -2,13 +2,13 @@
 
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.export.listing.listing import Listing
+from attn_tui.core.tables.table import Table
 from attn_tui.core.work.part import Part
 from attn_tui.tui.cli.output import Output
 from attn_tui.tui.cli.progress import ProgressLine
@@ -151,8 +151,10 @@ def test_ctrl_c_is_as_before_when_results_cannot_be_written(tmp_path: Path) -> N
     def full(_: int) -> list[list[int]]:
         raise InputError("the disk is full")
 
-    listing = Listing[int]({}, "points", 3, lambda n: [{"n": n}], {"n": "integer"}, full)
+    def table(numbers: Iterable[int]) -> Table[int]:
+        return Table("test-1", {}, "points", numbers, lambda n: [{"n": n}], {"n": int}, full, list, asked=3)
+
     with pytest.raises(InputError, match="full") as error:
-        Results(results(), 3, "points").stream(listing, Output("csv", tmp_path / "points.csv"))
+        Results(results(), 3, "points").emit(Output("csv", tmp_path / "points.csv"), str, table)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert error.tb  # which holds all that is left unfinished

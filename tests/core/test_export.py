@@ -13,15 +13,16 @@ from attn_tui.core.captures.capture import Capture, HeadSubject, sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.export.formats import csv_text, version
-from attn_tui.core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
-from attn_tui.core.export.report import report_csv, report_json, report_markdown
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.plain import plain
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
 from attn_tui.core.statistics.status import status
+from attn_tui.core.tables.formats import csv_text, version
+from attn_tui.core.tables.heads import Inspected, inspect_table
+from attn_tui.core.tables.lab import report_table
+from attn_tui.core.tables.table import Table, written
 from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import PredictedColumn, Prediction, status_given
@@ -73,8 +74,14 @@ def cells(markdown: str) -> list[list[str]]:
     return [table[0], *table[2:]]
 
 
+def of_heads(heads: list[Measurement[HeadSubject]]) -> Table[Inspected]:
+    """The table of heads of the sample."""
+    found: list[Inspected] = [(head, None) for head in heads]
+    return inspect_table([open_capture(sample_path())], found, sum(len(head.columns) for head in heads))
+
+
 def test_report_json_has_the_promised_structure(measurement: Measurement[Parameters]) -> None:
-    report = strict(report_json(measurement, EXACT))
+    report = strict(written(report_table(measurement, EXACT), "json"))
     assert list(report) == ["schema", "version", "parameters", "theory_arithmetic", "columns"]
     assert report["theory_arithmetic"] == "exact"
     assert report["schema"] == "attn-tui/report-1"
@@ -102,7 +109,7 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
 
 
 def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
-    found = strict(inspect_json(capture, heads))
+    found = strict(written(of_heads(heads), "json"))
     assert list(found) == ["schema", "version", "file", "heads", "complete"]
     assert found["schema"] == "attn-tui/inspect-1"
     assert found["file"] == {
@@ -125,30 +132,30 @@ def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[M
 def test_missing_values_are_absent_in_every_format(number: float | None) -> None:
     result = with_estimates(Estimate(number, number))
     absent = {"value": None, "stderr": None}
-    column = strict(report_json(*result))["columns"][0]
+    column = strict(written(report_table(*result), "json"))["columns"][0]
     assert column["measured"] == dict.fromkeys(NAMES, absent)
     assert column["theory"] == dict.fromkeys(NAMES)
-    for row in csv.DictReader(io.StringIO(report_csv(*result))):
+    for row in csv.DictReader(io.StringIO(written(report_table(*result), "csv"))):
         assert (row["value"], row["stderr"], row["theory"]) == ("", "", "")
-    shown = [row for row in cells(report_markdown(*result))[1:] if row[0] != "freezing"]
+    shown = [row for row in cells(written(report_table(*result), "markdown"))[1:] if row[0] != "freezing"]
     assert {cell for row in shown for cell in row[1:]} <= {"", "—"}
 
 
 def test_a_value_without_standard_error_is_shown_alone() -> None:
     result = with_estimates(Estimate(0.5, None))
-    values = {row[0]: row[1:] for row in cells(report_markdown(*result))[1:]}
+    values = {row[0]: row[1:] for row in cells(written(report_table(*result), "markdown"))[1:]}
     assert values["entropy"] == ["0.5", "0.5"] * 2
     assert values["max weight"] == ["50 %", "50 %"] * 2
-    row = next(csv.DictReader(io.StringIO(report_csv(*result))))
+    row = next(csv.DictReader(io.StringIO(written(report_table(*result), "csv"))))
     assert (row["value"], row["stderr"]) == ("0.5", "")
 
 
 def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) -> None:
-    text = report_csv(measurement, EXACT)
+    text = written(report_table(measurement, EXACT), "csv")
     assert "\r" not in text
     assert text.endswith("\n")
     rows = list(csv.DictReader(io.StringIO(text)))
-    columns = strict(report_json(measurement, EXACT))["columns"]
+    columns = strict(written(report_table(measurement, EXACT), "json"))["columns"]
     assert len(rows) == len(NAMES) * 2
     last = ["multiplier", "status", "statistic", "value", "stderr", "theory", "theory_arithmetic"]
     assert list(rows[0])[-7:] == last
@@ -166,8 +173,8 @@ def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) 
 
 
 def test_csv_of_heads_is_tidy_and_agrees_with_json(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
-    rows = list(csv.DictReader(io.StringIO(inspect_csv(heads))))
-    entries = strict(inspect_json(capture, heads))["heads"]
+    rows = list(csv.DictReader(io.StringIO(written(of_heads(heads), "csv"))))
+    entries = strict(written(of_heads(heads), "json"))["heads"]
     names = "file layer layer_name head d_k scale multiplier status statistic value stderr"
     assert list(rows[0]) == names.split()
     assert len(rows) == len(NAMES) * len(entries)
@@ -180,7 +187,7 @@ def test_csv_of_heads_is_tidy_and_agrees_with_json(capture: Capture, heads: list
 
 
 def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Parameters]) -> None:
-    text = report_markdown(measurement, EXACT)
+    text = written(report_table(measurement, EXACT), "markdown")
     assert text.startswith(
         "Parameters: d_k 7, keys 5, queries 3, batch 2, d_v 64, scale custom, multiplier 0.1, mask none"
     )
@@ -204,18 +211,18 @@ def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Pa
                 assert cell.endswith("%") == (statistic.unit == "share")
 
 
-def test_markdown_of_heads_has_a_line_for_each(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
-    header, *rows = cells(heads_markdown([capture], [(head, None) for head in heads], ["entropy", "max_weight"]))
-    assert header == ["layer", "head", "d_k", "multiplier", "entropy", "max weight, %", "status"]
+def test_markdown_of_heads_has_a_line_for_each(heads: list[Measurement[HeadSubject]]) -> None:
+    header, *rows = cells(written(of_heads(heads), "markdown"))
+    assert [*header[:4], header[-1]] == ["layer", "head", "d_k", "multiplier", "status"]
     assert [row[:4] for row in rows][:2] == [["1", "0", "32", "1"], ["1", "0", "32", "0.1768"]]
     value = heads[0].columns[1].measured["max_weight"].value
     assert value is not None
-    assert float(rows[1][5]) == pytest.approx(100 * value, rel=1e-3)
-    assert [row[6] for row in rows] == [status(column.measured) for head in heads for column in head.columns]
+    assert float(rows[1][header.index("max weight, %")]) == pytest.approx(100 * value, rel=1e-3)
+    assert [row[-1] for row in rows] == [status(column.measured) for head in heads for column in head.columns]
 
 
 def test_markdown_of_one_head_names_it(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
-    text = head_markdown(capture, heads[1])
+    text = written(inspect_table([capture], [(heads[1], None)], 2, whole=True), "markdown")
     assert text.splitlines()[0].endswith("layer 1, head 1, d_k 32")
     header, line, *_ = cells(text)
     assert header == ["", "unscaled × 1", "the file's × 0.1768"]
@@ -226,7 +233,7 @@ def test_the_spelling_is_applied_to_every_cell(measurement: Measurement[Paramete
     def ascii_only(text: str) -> str:
         return text.replace("‖", "||").encode("ascii", "replace").decode()
 
-    text = report_markdown(measurement, EXACT, ascii_only)
+    text = written(report_table(measurement, EXACT), "markdown", ascii_only)
     assert text.isascii()
     assert any(row[0] == r"\|\|J\|\|_F" for row in cells(text))
 
@@ -234,14 +241,14 @@ def test_the_spelling_is_applied_to_every_cell(measurement: Measurement[Paramete
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
 def test_csv_has_no_text_that_a_spreadsheet_takes_for_a_formula(start: str) -> None:
     formula = f"{start}cmd|' /C calc'!A0"
-    lines = [*csv.reader(io.StringIO(csv_text([formula], [[formula, "a=b", "1/√d_k", "", "a\r=b"]])))]
+    lines = [*csv.reader(io.StringIO(csv_text([[formula], [formula, "a=b", "1/√d_k", "", "a\r=b"]])))]
     shown = "'" + plain(formula)
     assert lines == [[shown], [shown, "a=b", "1/√d_k", "", r"a\r=b"]]
 
 
 def test_csv_has_numbers_as_they_are() -> None:
-    assert csv_text(["n"], [[-1, -0.5, -1e-300, 3, None, True]]) == "n\n-1,-0.5,-1e-300,3,,true\n"
-    assert csv_text(["n"], [["-1", "-0.5", "+2e-3", "-1+1"]]) == "n\n-1,-0.5,+2e-3,'-1+1\n"
+    assert csv_text([["n"], [-1, -0.5, -1e-300, 3, None, True]]) == "n\n-1,-0.5,-1e-300,3,,true\n"
+    assert csv_text([["n"], ["-1", "-0.5", "+2e-3", "-1+1"]]) == "n\n-1,-0.5,+2e-3,'-1+1\n"
 
 
 def test_a_layer_named_like_a_formula_is_text_in_csv(
@@ -249,6 +256,6 @@ def test_a_layer_named_like_a_formula_is_text_in_csv(
 ) -> None:
     layer = replace(capture.layers[1], name="=1+1")
     named = [replace(head, subject=replace(head.subject, layer=layer)) for head in heads]
-    rows = [*csv.DictReader(io.StringIO(inspect_csv(named)))]
+    rows = [*csv.DictReader(io.StringIO(written(of_heads(named), "csv")))]
     assert {row["layer_name"] for row in rows} == {"'=1+1"}
     assert any(row["value"].startswith("-") for row in rows)

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.attention.cost import cost
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.export.cost import cost_json
 from attn_tui.core.model_choice import model_title
 from attn_tui.core.models import MODELS, MOST_KEYS, SET_BY_MODEL, Model
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.scales import SCALE_RULES, multiplier
+from attn_tui.core.tables.cost import cost_table
+from attn_tui.core.tables.table import written
 from attn_tui.tui.panes.heads.view import layer_lines
 from attn_tui.tui.views.glyphs import UNICODE
 
@@ -129,7 +130,7 @@ def test_a_preset_states_the_multiplier_of_its_model(name: str) -> None:
         "".join(text for text, _ in line) for line in layer_lines(cost(preset.layer), 500, UNICODE, preset)
     )
     assert f"multiplies scores by {expected:.4g}" in printed
-    found = json.loads(cost_json(cost(preset.layer), preset))["layer"]
+    found = json.loads(written(cost_table(cost(preset.layer), preset), "json"))["layer"]
     assert found["scale"] == pytest.approx(expected, rel=1e-14)
     assert found["scale_rule"] == MODELS[name].scale
 

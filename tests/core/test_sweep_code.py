@@ -13,11 +13,11 @@ from attn_tui.core.export.code.compared.sweep import sweep_code
 from attn_tui.core.export.code.cost import cost_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from attn_tui.core.export.code.softmax import softmax_code
-from attn_tui.core.export.sweep import SweepResult
 from attn_tui.core.lab.results import RuleRow, Target
 from attn_tui.core.lab.rules import faults
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts

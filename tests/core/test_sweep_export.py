@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.export.report import report_markdown
-from attn_tui.core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
-from attn_tui.core.export.words import theory_title
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Measurement
+from attn_tui.core.tables.lab import SweepResult, report_table, sweep_table
+from attn_tui.core.tables.table import written
+from attn_tui.core.tables.words import theory_title
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import Prediction, status_given
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
@@ -29,6 +29,11 @@ def swept() -> SweepResult:
     return SweepResult(ASKED, D_KS, found, "attn-tui sweep")
 
 
+def rows(sweep: SweepResult) -> list[dict[str, str]]:
+    """The lines of CSV."""
+    return [*csv.DictReader(io.StringIO(written(sweep_table(sweep), "csv")))]
+
+
 def in_words(number: float | None, factor: int) -> str:
     if number == 0 and factor == 100:
         return "none"
@@ -36,7 +41,7 @@ def in_words(number: float | None, factor: int) -> str:
 
 
 def test_markdown_has_each_measured_value_beside_the_exact_one_of_its_column(swept: SweepResult) -> None:
-    lines = [line for line in sweep_markdown(swept).splitlines() if line.startswith("|")]
+    lines = [line for line in written(sweep_table(swept), "markdown").splitlines() if line.startswith("|")]
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert header[:5] == ["d_k", *(f"entropy, {title}" for title in ("unscaled", "theory", "scaled", "theory"))]
     for row, (point, prediction) in zip(rows, swept.points, strict=True):
@@ -51,7 +56,7 @@ def test_markdown_has_each_measured_value_beside_the_exact_one_of_its_column(swe
 
 
 def test_csv_has_each_exact_value_in_the_line_of_its_column(swept: SweepResult) -> None:
-    for row in csv.DictReader(io.StringIO(sweep_csv(swept))):
+    for row in rows(swept):
         if row["statistic"] == "logit_variance":
             d_k, c = float(row["d_k"]), float(row["multiplier"])
             assert c == (1 if row["scale"] == "none" else 8 / d_k)
@@ -61,34 +66,34 @@ def test_csv_has_each_exact_value_in_the_line_of_its_column(swept: SweepResult) 
 def test_rounded_formats_have_their_lost_weight_and_nan_rows() -> None:
     p = replace(ASKED, precision="float16", arithmetic="eager", std_q=100.0, std_k=90.0)
     found = SweepResult(p, D_KS, [(point, predict(point.parameters)) for point in points(p, D_KS)], "attn-tui sweep")
-    *_, last = json.loads(sweep_json(found))["points"]
+    *_, last = json.loads(written(sweep_table(found), "json"))["points"]
     for column, measured in zip(last["columns"], found.points[-1][0].measurement.columns, strict=True):
         for name in ("weight_lost", "nan_rows"):
             assert column["measured"][name]["value"] == measured.measured[name].value
         assert column["measured"]["nan_rows"]["value"] > 0
         assert column["status"] == "NaN"
-    assert {"weight_lost", "nan_rows"} <= {row["statistic"] for row in csv.DictReader(io.StringIO(sweep_csv(found)))}
+    assert {"weight_lost", "nan_rows"} <= {row["statistic"] for row in rows(found)}
     assert not {"weight_lost", "nan_rows"} & {*replace(found, parameters=ASKED).written}
     one = replace(p, against="none,precision=float32,arithmetic=fused")
     assert {"weight_lost", "nan_rows"} <= {*replace(found, parameters=one).written}
 
 
 def test_json_says_where_softmax_freezes_and_each_column_s_status(swept: SweepResult) -> None:
-    found: Any = json.loads(sweep_json(swept))
-    for written, (point, prediction) in zip(found["points"], swept.points, strict=True):
+    found: Any = json.loads(written(sweep_table(swept), "json"))
+    for shown, (point, prediction) in zip(found["points"], swept.points, strict=True):
         for column, exact, measured in zip(
-            written["columns"], prediction.columns, point.measurement.columns, strict=True
+            shown["columns"], prediction.columns, point.measurement.columns, strict=True
         ):
             assert column["status"] == status_given(exact.freezing, measured.measured)
             assert column["freezing"]["ratio"] == column["freezing"]["std"] / column["freezing"]["threshold"]
-        assert [column["freezing"]["frozen_at"] for column in written["columns"]] == [[[10, 16_384]], [[1, 6]]]
+        assert [column["freezing"]["frozen_at"] for column in shown["columns"]] == [[[10, 16_384]], [[1, 6]]]
     statuses = [[column["status"] for column in point["columns"]] for point in found["points"]]
     assert statuses == [["healthy", "frozen"], ["frozen", "healthy"]]
 
 
 def test_the_status_needs_no_requested_statistic(swept: SweepResult) -> None:
     few = SweepResult(ASKED, D_KS, swept.points, "", statistics=["entropy"])
-    [first, _] = json.loads(sweep_json(few))["points"]
+    [first, _] = json.loads(written(sweep_table(few), "json"))["points"]
     assert [column["status"] for column in first["columns"]] == ["healthy", "frozen"]
     assert list(first["columns"][0]["measured"]) == ["entropy"]
 
@@ -97,7 +102,7 @@ def test_without_a_known_law_freezing_is_absent_and_the_status_is_measured() -> 
     capped = Parameters(d_k=64, n_keys=32, n_queries=8, batch=4, softcap=50.0, components="uniform")
     found: list[tuple[Point, Prediction]] = [(point, predict(point.parameters)) for point in points(capped, (64,))]
     assert isinstance(found[0][0].measurement, Measurement)
-    [point] = json.loads(sweep_json(SweepResult(capped, (64,), found, "")))["points"]
+    [point] = json.loads(written(sweep_table(SweepResult(capped, (64,), found, "")), "json"))["points"]
     assert [column["freezing"] for column in point["columns"]] == [None, None]
     assert [column["status"] for column in point["columns"]] == ["frozen", "healthy"]
 
@@ -106,10 +111,10 @@ def test_exact_values_beside_rounded_ones_are_named_in_every_format() -> None:
     asked = Parameters(d_k=4, n_keys=8, n_queries=4, batch=2, precision="bfloat16", arithmetic="eager")
     for p, title in ((asked, "theory (exact arithmetic)"), (replace(asked, precision="float32"), "theory")):
         found = SweepResult(p, (4,), [(point, predict(p)) for point in points(p, (4,))], "attn-tui sweep")
-        assert f"| entropy, {title} |" in sweep_markdown(found)
-        assert json.loads(sweep_json(found))["theory_arithmetic"] == "exact"
-        assert {row["theory_arithmetic"] for row in csv.DictReader(io.StringIO(sweep_csv(found)))} == {"exact"}
-        assert f"| {title} |" in report_markdown(run(p), predict(p))
+        assert f"| entropy, {title} |" in written(sweep_table(found), "markdown")
+        assert json.loads(written(sweep_table(found), "json"))["theory_arithmetic"] == "exact"
+        assert {row["theory_arithmetic"] for row in rows(found)} == {"exact"}
+        assert f"| {title} |" in written(report_table(run(p), predict(p)), "markdown")
         sentences = sweep_sentences(found, [])
         assert ("Exact values are those of exact arithmetic, whatever the number format." in sentences) == (
             p == asked

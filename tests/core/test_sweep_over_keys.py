@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.export.sweep import SweepResult, place_titles, sweep_csv, sweep_json, sweep_markdown
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.tables.lab import SweepResult, place_titles, sweep_table
+from attn_tui.core.tables.table import written
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from measurements import assert_same
@@ -61,15 +62,19 @@ def swept() -> SweepResult:
 
 
 def test_json_and_csv_name_the_keys_of_each_point(swept: SweepResult) -> None:
-    found = json.loads(sweep_json(swept))
+    found = json.loads(written(sweep_table(swept), "json"))
     assert found["n_keys"] == [*N_KEYS]
     assert found["complete"] is True
     assert [point["n_keys"] for point in found["points"]] == [*N_KEYS]
     assert "n_keys" not in found["parameters"]
-    rows = [row for row in csv.DictReader(io.StringIO(sweep_csv(swept))) if row["statistic"] == "entropy"]
+    rows = [
+        row
+        for row in csv.DictReader(io.StringIO(written(sweep_table(swept), "csv")))
+        if row["statistic"] == "entropy"
+    ]
     assert [row["n_keys"] for row in rows[::2]] == [str(n) for n in N_KEYS]
     assert place_titles(swept) == ["keys", "d_k"]
-    assert "| 3 | 4 |" in sweep_markdown(swept)
+    assert "| 3 | 4 |" in written(sweep_table(swept), "markdown")
 
 
 def test_the_sentence_says_at_which_numbers_of_keys_softmax_is_frozen(swept: SweepResult) -> None:

@@ -26,8 +26,9 @@ from attn_tui.core.attention.worked_example import (
     work_out_sides,
 )
 from attn_tui.core.errors import ParameterError
-from attn_tui.core.export.softmax import softmax_csv, softmax_json, softmax_markdown
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.tables.softmax import softmax_table
+from attn_tui.core.tables.table import written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -216,10 +217,10 @@ def test_a_rule_that_normalises_has_no_multiplier_for_scores() -> None:
 def test_every_format_holds_the_same_numbers(example: Example) -> None:
     asked = Parameters()
     sides = [work_out(example, c, asked.precision) for c in (1.0, 0.125)]
-    found = json.loads(softmax_json(example, asked, sides))
+    found = json.loads(written(softmax_table(example, asked, sides), "json"))
     assert found["schema"] == "attn-tui/softmax-1"
     assert found["scores"] == list(example.scores)
-    rows = list(csv.DictReader(io.StringIO(softmax_csv(example, asked, sides))))
+    rows = list(csv.DictReader(io.StringIO(written(softmax_table(example, asked, sides), "csv"))))
     for column, side in zip(found["columns"], sides, strict=True):
         assert column["weights"] == list(side.weights)
         assert column["jacobian"] == [list(row) for row in side.jacobian]
@@ -230,7 +231,7 @@ def test_every_format_holds_the_same_numbers(example: Example) -> None:
         for name in ("entropy", "jacobian_norm", "naive_error"):
             (row,) = (row for row in mine if row["quantity"] == name)
             assert (float(row["value"]) if row["value"] else None) == column[name]
-    markdown = softmax_markdown(example, asked, sides)
+    markdown = written(softmax_table(example, asked, sides), "markdown")
     assert f"{sides[1].entropy:.4g}" in markdown
     tables = [[line.count("|") for line in part.splitlines() if line[:1] == "|"] for part in markdown.split("\n\n")]
     assert all(len(set(counts)) <= 1 for counts in tables[:-1])

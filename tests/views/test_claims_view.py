@@ -22,8 +22,9 @@ from attn_tui.core.claims.claim import (
     value,
 )
 from attn_tui.core.claims.examine import examine
-from attn_tui.core.export.claims import claims_csv, claims_json, claims_markdown
 from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.tables.learning import claims_table
+from attn_tui.core.tables.table import written
 from attn_tui.tui.panes.claims.overview import overview_lines
 from attn_tui.tui.panes.claims.view import at_sign, claim_lines, claim_list, claims_report
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -87,9 +88,9 @@ def test_ascii_says_the_same() -> None:
 
 def test_files_say_which_figures_agree() -> None:
     outcome = outcome_of(RIGHT, WRONG)
-    [claim] = json.loads(claims_json([outcome]))["claims"]
+    [claim] = json.loads(written(claims_table([outcome]), "json"))["claims"]
     assert [figure["agrees"] for figure in claim["figures"]] == [True, False]
-    rows = [*csv.DictReader(io.StringIO(claims_csv([outcome])))]
+    rows = [*csv.DictReader(io.StringIO(written(claims_table([outcome]), "csv")))]
     assert [row["agrees"] for row in rows] == ["true", "false"]
     assert [finding.agrees for finding in outcome.findings] == [True, False]
 
@@ -101,9 +102,9 @@ def test_every_format_has_the_verdict(verdict: Verdict) -> None:
     listed = texts_of(claim_list([outcome.claim], {outcome.claim.id: outcome}, 0, 60, 20, UNICODE))
     assert listed[0].rstrip().endswith(word)
     assert texts_of(claims_report([outcome], 80, UNICODE))[-1] == f"1 claims: 1 {word}"
-    assert claims_markdown([outcome]).splitlines()[2] == f"| {word} | It is so. | Because. |"
-    assert json.loads(claims_json([outcome]))["claims"][0]["verdict"] == verdict
-    [row] = csv.DictReader(io.StringIO(claims_csv([outcome])))
+    assert written(claims_table([outcome]), "markdown").splitlines()[2] == f"| {word} | It is so. | Because. |"
+    assert json.loads(written(claims_table([outcome]), "json"))["claims"][0]["verdict"] == verdict
+    [row] = csv.DictReader(io.StringIO(written(claims_table([outcome]), "csv")))
     assert row["verdict"] == verdict
 
 

@@ -4,7 +4,7 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.replay import replay
-from attn_tui.core.export.diagnosing.replay import replay_table
+from attn_tui.core.tables.heads import replay_grid
 from attn_tui.tui.panes.capture.replay import replay_lines
 from attn_tui.tui.panes.capture.requests import ReplayTable
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -15,7 +15,7 @@ from line_texts import texts_of
 @pytest.fixture(scope="module")
 def table() -> ReplayTable:
     capture = open_capture(sample_path())
-    header, lines = replay_table([replay(capture, capture.layers[0], 2)])
+    header, lines, _ = replay_grid([replay(capture, capture.layers[0], 2)])
     return ReplayTable(0, 2, tuple(header), tuple(map(tuple, lines)), ("What is said below.",), {})
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.export.sweep import SweepResult
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.curves.requests import SweptPoint
 from attn_tui.tui.panes.sweep.curves.view import Swept, contents_of, reading_lines, sweep_plot

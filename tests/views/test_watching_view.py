@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from attn_tui.core.export.watching import change_words
+from attn_tui.core.tables.runs import change_words
 from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.views.glyphs import UNICODE

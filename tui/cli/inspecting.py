@@ -14,7 +14,7 @@ from .output import Output
 
 if TYPE_CHECKING:
     from ...core.captures.head import CaptureFile
-    from ...core.export.inspect import HeadMeasurement, Inspected
+    from ...core.tables.heads import HeadMeasurement, Inspected
     from .working import HeadsRequest
 
 
@@ -36,44 +36,24 @@ def worst(
     return [*rank([head for head, _ in heads], known)[:count]]
 
 
-def print_head(capture: Capture, head: HeadMeasurement, command: str, output: Output) -> None:
-    """Print a head in full, or the program that measures it as `command` does."""
-    from ...core.export.code.captured.head import head_code
-    from ...core.export.inspect import head_markdown
+def head_text(capture: Capture, head: HeadMeasurement, output: Output) -> str:
+    """Return a head in full, for a terminal."""
     from ..views.results.table import Contents
     from .printing import whole_table
 
-    output.emit(
-        lambda: whole_table(_head_title(capture, head), Contents(head.columns), output),
-        lambda _: head_markdown(capture, head, output.glyphs.say),
-        lambda dialect: head_code(head, dialect, command),
-    )
-
-
-def print_list(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> None:
-    """Print a line for each head."""
-    from ...core.export.inspect import heads_markdown
-    from ..panes.capture.ranking.printed import SHOWN
-
-    output.emit(
-        lambda: _list_table(captures, heads, output),
-        lambda _: heads_markdown(captures, heads, SHOWN, output.glyphs.say),
-    )
-
-
-def _head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
     layer = head.subject.layer
-    return [
+    title = [
         *_file_words([capture], [layer]),
         message("layer {index}", index=layer.index),
         message("head {head}", head=head.subject.head),
     ]
+    return whole_table(title, Contents(head.columns), output)
 
 
 def _file_words(captures: Sequence[Capture], layers: Sequence[Layer]) -> list[str]:
     """Return what a title says about the files and these layers."""
-    from ...core.export.listing.files import files_words
     from ...core.plain import plain
+    from ...core.tables.heads import files_words
 
     words = files_words(captures, lambda capture: plain(capture.path.name))
     words.append(f"d_k {ranges([layer.d_k for layer in layers])}")
@@ -97,21 +77,18 @@ def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> s
     return said or message("scale: × {low:.4g} to × {high:.4g}, by layer", low=numbers[0], high=numbers[-1])
 
 
-def _list_table(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
+def list_text(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
     """Return a title and a table with one line per head; with reasons, they end the lines."""
-    from rich.text import Text
-
     from ...core.statistics.catalogue import STATISTIC
     from ..panes.capture.ranking.printed import head_list
     from ..panes.capture.ranking.ranked import RankedHead, ranked_lines
-    from ..views.lines import as_text
-    from .printing import printed, title_lines
+    from .printing import page
 
     glyphs, width = output.glyphs, output.width if output.on_screen else None
     measured, layers = [head for head, _ in heads], [head.subject.layer for head, _ in heads]
-    title = title_lines([*_file_words(captures, layers), _scale_words(measured, glyphs)], output.text_width, glyphs)
+    title = [*_file_words(captures, layers), _scale_words(measured, glyphs)]
     if heads[0][1] is None:
-        return printed([title, Text(), head_list(measured, width, glyphs)], output)
+        return page(output, title, "", head_list(measured, width, glyphs))
     ranked = [
         RankedHead(
             layer.index,
@@ -124,5 +101,4 @@ def _list_table(captures: Sequence[Capture], heads: Sequence[Inspected], output:
         for layer, (head, explained) in zip(layers, heads, strict=True)
         if explained is not None
     ]
-    lines = ranked_lines(ranked, STATISTIC["freezing_ratio"], width, glyphs)
-    return printed([title, Text(), as_text(lines)], output)
+    return page(output, title, "", ranked_lines(ranked, STATISTIC["freezing_ratio"], width, glyphs))

@@ -122,7 +122,7 @@ class _ShowVersion(argparse.Action):
     """Loads the version only if it is printed."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from ...core.export.formats import version
+        from ...core.tables.formats import version
 
         print(f"attn-tui {version()}")
         parser.exit()

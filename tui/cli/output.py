@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar
 
 from ...core.plain import plain
 from ..files import FileError, check_file, write_bytes, write_texts
@@ -20,8 +20,7 @@ from . import interrupts
 
 if TYPE_CHECKING:
     from ...core.export.code.program import Dialect
-    from ...core.export.formats import Format
-    from ...core.export.listing.listing import Listing
+    from ...core.tables.table import Table
 
 T = TypeVar("T")
 OutputFormat: TypeAlias = Literal["table", "json", "jsonl", "csv", "markdown", "python", "torch", "junit", "github"]
@@ -85,7 +84,7 @@ class Output:
         if self.path is not None:
             check_file(self.path, read)
             if self.is_parquet:
-                from ...core.export.listing.parquet import require_parquet
+                from ...core.tables.parquet import require_parquet
 
                 require_parquet(str(self.path))
         elif _stdout() is None:
@@ -93,55 +92,45 @@ class Output:
 
     def emit(
         self,
-        table: Callable[[], str] | None = None,
-        numbers: Callable[[Format], str] | None = None,
+        text: Callable[[], str] | None = None,
+        table: Callable[[], Table[T]] | None = None,
         code: Callable[[Dialect], str] | None = None,
-        lists: Sequence[str] = (),
         others: Mapping[OutputFormat, Callable[[], str]] | None = None,
     ) -> None:
-        """Render and write the result in its format; raise FileError, or BrokenPipeError if the reader is gone.
+        """Render and write a result in its format: as `text` for a terminal, or as one of the formats of a table.
 
-        JSON Lines have the first of `lists` of the JSON object, and leave out the others.
+        JSON, JSON Lines, CSV and Parquet are written as the things of the table come. Raise FileError, or
+        BrokenPipeError if the reader is gone.
         """
-        match self.format:
-            case "table" if table:
-                text = table()
-            case "python" | "torch" as dialect if code:
-                text = self.glyphs.say(code(dialect))
-            case "json" | "csv" | "markdown" as kind if numbers:
-                text = numbers(kind)
-            case "jsonl" if numbers:
-                from ...core.export.listing.listing import json_lines
+        from ...core.tables.table import pieces, written
 
-                text = json_lines(numbers("json"), lists[0], lists[1:])
+        texts: Iterable[str]
+        match self.format:
+            case "table" if text:
+                texts = [text()]
+            case "python" | "torch" as dialect if code:
+                texts = [self.glyphs.say(code(dialect))]
+            case "markdown" as kind if table:
+                texts = [written(table(), kind, self.glyphs.say)]
+            case "json" | "jsonl" | "csv" as kind if table:
+                if self.path is not None and self.is_parquet:
+                    from ...core.tables.parquet import parquet_pieces
+
+                    write_bytes(parquet_pieces(table()), self.path)
+                    return
+                texts = pieces(table(), kind)
             case other:
-                text = (others or {})[other]()
+                texts = [(others or {})[other]()]
         interrupts.raise_exception()  # so that no temporary file is left behind
-        self.write([text])
+        self.write(texts)
 
     @property
     def is_streamed(self) -> bool:
         """Whether a list is written as its things come."""
         return self.format in ("json", "jsonl", "csv")
 
-    def stream(self, listing: Listing[T], things: Iterable[T]) -> None:
-        """Write a list as its things come; raise as `write` does."""
-        if self.path is not None and self.is_parquet:
-            from ...core.export.listing.parquet import parquet_pieces
-
-            write_bytes(parquet_pieces(listing, things), self.path)
-        else:
-            from ...core.export.listing.listing import Streamed, pieces
-
-            self.write(pieces(listing, cast(Streamed, self.format), things))
-
     def write(self, texts: Iterable[str]) -> None:
         """Write the pieces of a result as they come; raise FileError or BrokenPipeError as `emit` does."""
-        if self.path is not None and self.is_parquet:
-            from ...core.export.listing.parquet import parquet
-
-            write_bytes([parquet("".join(texts))], self.path)
-            return
         if self.path is not None:
             write_texts(texts, self.path, self.ascii_only)
             return

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
+from ...core.tables.table import Command as Reproduced
 from ...core.theory.prediction import ScoreCurve
 from ..views.glyphs import Glyphs
-from ..views.lines import as_text, wrapped
+from ..views.lines import Line, as_text, wrapped
 from ..views.plots.histograms import grid_lines
 from ..views.results.sentence import sentence
 from ..views.results.table import Contents, rich_table
@@ -40,6 +42,25 @@ def whole_table(
         as_text(grid_lines(contents.columns, width, _HISTOGRAMS, glyphs, curves)),
     ]
     return printed(parts, output)
+
+
+def page(output: Output, title: Sequence[str], *parts: str | Sequence[Line] | Table) -> str:
+    """Return a title and parts as text: lines, sentences, which are wrapped, blank lines and the command, dimmed."""
+    width, glyphs = output.text_width, output.glyphs
+    found: list[RenderableType] = [title_lines(title, width, glyphs)]
+    for part in parts:
+        match part:
+            case "":
+                found.append(Text())
+            case Reproduced():
+                found.append(as_text([((part, "dim"),)]))
+            case str():
+                found.append(as_text(wrapped(glyphs.say(part), width)))
+            case Table():
+                found.append(part)
+            case _:
+                found.append(as_text(part))
+    return printed(found, output)
 
 
 def title_lines(words: Sequence[str], width: int, glyphs: Glyphs) -> Text:

@@ -21,18 +21,16 @@ _CHANGE = 4  # the column of the change of the entropy
 
 def print_replay(captures: Sequence[CaptureFile], results: Results[Replay], asked: int, output: Output) -> int:
     """Print the replays of `asked` heads; return the exit code, 2 if some heads cannot be read."""
-    from ...core.export.diagnosing.replay import replay_listing, replay_markdown
+    from ...core.tables.heads import replay_table
 
-    if output.is_streamed:
-        results.stream(replay_listing(captures, asked), output)
-    elif heads := [*results]:
-        output.emit(lambda: _tables(heads, output), lambda _: replay_markdown(heads, output.glyphs.say))
-    return results.code(output)
+    return results.emit(
+        output, lambda heads: _tables(heads, output), lambda heads: replay_table(captures, heads, asked)
+    )
 
 
 def _tables(heads: Sequence[Replay], output: Output) -> str:
     """Return a table for each file, after its name if there are several."""
-    from ...core.export.diagnosing.replay import by_file
+    from ...core.tables.heads import by_file
 
     return "\n".join(
         (f"{output.glyphs.say(name)}\n" if name else "") + _table(own, output) for name, own in by_file(heads)
@@ -41,10 +39,10 @@ def _tables(heads: Sequence[Replay], output: Output) -> str:
 
 def _table(heads: Sequence[Replay], output: Output) -> str:
     """Return a table with a line for each rule, and what is said below it."""
-    from ...core.export.diagnosing.replay import replay_table, thawing_lines
+    from ...core.tables.heads import replay_grid, thawing_lines
 
     say = output.glyphs.say
-    header, lines = replay_table(heads)
+    header, lines, _ = replay_grid(heads)
     rows = [[say(name(rules)), *(signed(say(each), output.glyphs) for each in figures)] for rules, *figures in lines]
     table = [[*map(say, header)], *rows]
     shown = aligned(_folded(table, output.width) if output.on_screen else table, to_left=(0,))

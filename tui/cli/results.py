@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
@@ -14,7 +15,8 @@ from .interrupts import INTERRUPTED
 from .output import Output, say
 
 if TYPE_CHECKING:
-    from ...core.export.listing.listing import Listing
+    from ...core.export.code.program import Dialect
+    from ...core.tables.table import Table
 
 T = TypeVar("T")
 
@@ -57,12 +59,26 @@ class Results(Generic[T]):
             raise self._ended
         return found
 
-    def stream(self, listing: Listing[T], output: Output) -> None:
-        """Write them as they come; nothing, if there are none."""
+    def emit(
+        self,
+        output: Output,
+        text: Callable[[Sequence[T]], str],
+        table: Callable[[Iterable[T]], Table[T]],
+        code: Callable[[Sequence[T], Dialect], str] | None = None,
+    ) -> int:
+        """Write them in the format of the output, some formats as they come; nothing, if there are none.
+
+        Return the exit code as `code` does.
+        """
         with closing(iter(self)) as things:
             first = next(things, None)
-            if first is not None:
-                output.stream(listing, chain([first], things))
+            if first is not None and output.is_streamed:
+                output.emit(str, lambda: table(chain([first], things)))
+            elif first is not None:
+                found = [first, *things]
+                program = None if code is None else partial(code, found)
+                output.emit(lambda: text(found), lambda: table(found), program)
+        return self.code(output)
 
     def code(self, output: Output) -> int:
         """Return the exit code, after what is missing is said; raise the first error if there are no results."""

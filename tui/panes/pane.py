@@ -29,7 +29,8 @@ from ..widgets.typing import pasted_line
 
 if TYPE_CHECKING:
     from ...core.export.code.program import Dialect
-    from ...core.export.formats import Format
+    from ...core.tables.formats import Format
+    from ...core.tables.table import Table
     from ...core.training.settings import Race
     from ..views.fields.choice_list import ChoiceList
 
@@ -263,7 +264,13 @@ class Pane(Container, can_focus=True):
     # Export and copying
 
     def numbers(self, kind: Format) -> str:
-        """Return the numbers on screen, exactly as the pane's command prints them in this format.
+        """Return the numbers on screen, exactly as the pane's command prints them in this format."""
+        from ...core.tables.table import written
+
+        return written(self.result(kind), kind, self.glyphs.say)
+
+    def result(self, kind: Format) -> Table[Any]:
+        """Return the numbers on screen as a table that will be written in this format.
 
         Raises InputError, whose message is a sentence, if there are none or they are for other parameters.
         """

@@ -13,7 +13,7 @@ from .parts.rule import VARIABLES, needed, rule_code
 from .program import WIDEST, Dialect, Piece, assembled, estimated, expected, filled, number, shown
 
 if TYPE_CHECKING:
-    from ..training import Ended
+    from ...tables.runs import Ended
 
 _REMARK = "Where steps are too large, rounding decides how a run ends: such a loss is the same within its ± only."
 _TITLES = ("final loss", "recalled", "steps to 90 %", "diverged")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
     from ....core.diagnosis.check import Figures, Limits
     from ....core.export.code.program import Dialect
-    from ....core.export.diagnosing.check import Checked
+    from ....core.tables.diagnosis import Checked
 
 _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
@@ -146,8 +146,7 @@ def run(request: CheckRequest, output: Output) -> int:
 def _check(request: CheckRequest, output: Output) -> int:
     from ....core.captures.reader import open_capture
     from ....core.diagnosis.check import Limits
-    from ....core.export.diagnosing import check as export
-    from ....core.export.formats import in_format
+    from ....core.tables.diagnosis import check_github, check_junit, check_table
     from ....core.work import heads as working
 
     given = read_configuration(request.config)
@@ -162,13 +161,11 @@ def _check(request: CheckRequest, output: Output) -> int:
         _checked(number, capture, [*islice(found, len(heads))], limits, old, request, output)
         for number, (capture, heads) in enumerate(zip(captures, chosen, strict=True))
     ]
-    numbers = export.check_json, export.check_csv, export.check_markdown
     output.emit(
         lambda: _table(checked, output.glyphs.say),
-        lambda kind: in_format(kind, output.glyphs.say, *numbers, checked),
+        lambda: check_table(checked),
         lambda dialect: _code(request, captures, checked, dialect),
-        lists=("findings", "heads"),
-        others={"junit": lambda: export.check_junit(checked), "github": lambda: export.check_github(checked)},
+        others={"junit": lambda: check_junit(checked), "github": lambda: check_github(checked)},
     )
     return _FOUND if any(each.findings for each in checked) else 0
 
@@ -204,7 +201,7 @@ def _checked(
 ) -> Checked:
     """Return what is found in one file of the request."""
     from ....core.diagnosis.check import changes, findings
-    from ....core.export.diagnosing.check import Checked
+    from ....core.tables.diagnosis import Checked
     from ....core.work.heads import source_of
 
     found = findings(heads, limits)

@@ -31,9 +31,8 @@ def _request(given: Given) -> ClaimsRequest:
 def run(request: ClaimsRequest, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ....core.claims.catalogue import CLAIMS
-    from ....core.export.claims import claims_csv, claims_json, claims_markdown
     from ....core.export.code.claimed.figures import claims_code
-    from ....core.export.formats import in_format
+    from ....core.tables.learning import claims_table
     from ....core.work.claims import claim_parts
     from ...panes.claims.view import claims_report
     from ...views.lines import as_text
@@ -47,9 +46,8 @@ def run(request: ClaimsRequest, output: Output) -> int:
     outcomes, glyphs = [replace(by_id[claim.id], claim=claim) for claim in CLAIMS], output.glyphs
     output.emit(
         lambda: printed([as_text(claims_report(outcomes, output.text_width, glyphs))], output),
-        lambda kind: in_format(kind, glyphs.say, claims_json, claims_csv, claims_markdown, outcomes),
+        lambda: claims_table(outcomes),
         lambda dialect: claims_code(outcomes, dialect, "attn-tui claims"),
-        lists=("claims",),
     )
     return 0
 

@@ -69,8 +69,7 @@ def _request(given: Given) -> CompareRequest:
 def run(request: CompareRequest, output: Output) -> int:
     """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
     from ....core.captures.reader import open_capture
-    from ....core.export.diagnosing.compare import compare_csv, compare_json, compare_markdown
-    from ....core.export.formats import in_format
+    from ....core.tables.diagnosis import compare_table
     from ....core.work.heads import source_of
 
     reference = open_capture(request.reference, request.axes, request.mask_true)
@@ -88,12 +87,10 @@ def run(request: CompareRequest, output: Output) -> int:
     found = compare_captures(reference, test, sources, request.work, output, request.layer, request.head)
     for note in found.notes:
         say(message("note: {note}", note=note), messages)
-    as_json = partial(compare_json, reference, test)
     output.emit(
         lambda: _table(reference, test, found, output),
-        lambda kind: in_format(kind, output.glyphs.say, as_json, compare_csv, compare_markdown, found),
+        lambda: compare_table(reference, test, found),
         lambda dialect: _code(reference, test, found, request, dialect),
-        lists=("heads",),
     )
     return _DIFFERENT if found.differs else 0
 
@@ -148,12 +145,9 @@ def compare_captures(
 
 
 def _table(reference: Capture, test: Capture, found: Comparison, output: Output) -> str:
-    from rich.text import Text
-
     from ....core.plain import plain
-    from ...views.lines import as_text
     from ...views.results.comparison import LEGEND, change_lines, reasons, sentences, stage_lines
-    from ..printing import printed, title_lines
+    from ..printing import page
 
     glyphs, width = output.glyphs, output.text_width
     names = [plain(each.path.name) for each in (reference, test)]
@@ -183,7 +177,7 @@ def _table(reference: Capture, test: Capture, found: Comparison, output: Output)
         lines += text(4, explanation)
     if most := change_lines(found, glyphs, screen):
         lines += [blank, *most]
-    return printed([title_lines(words, width, glyphs), Text(), as_text(lines)], output)
+    return page(output, words, "", lines)
 
 
 COMMAND = Command(

@@ -61,8 +61,7 @@ def _request(given: Given) -> CostRequest:
 def run(request: CostRequest, output: Output) -> int:
     """Count and print; return the exit code."""
     from ....core.export.code.cost import cost_code
-    from ....core.export.cost import cost_csv, cost_json, cost_markdown
-    from ....core.export.formats import in_format
+    from ....core.tables.cost import cost_table
     from ...panes.heads.view import cost_lines
     from ...views.lines import as_text
     from ..printing import printed
@@ -71,7 +70,7 @@ def run(request: CostRequest, output: Output) -> int:
     found, preset, glyphs = cost(request.layer), request.preset, output.glyphs
     output.emit(
         lambda: printed([as_text(cost_lines(found, output.text_width, glyphs, preset))], output),
-        lambda kind: in_format(kind, glyphs.say, cost_json, cost_csv, cost_markdown, found, preset),
+        lambda: cost_table(found, preset),
         lambda _: cost_code(found, cost_line(request.layer, preset)),
     )
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from ..working import USUAL, Work, add_work, on_heads, opened, work_of
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
     from ....core.diagnosis.configuration import Configuration
-    from ....core.export.diagnosing.diagnosis import Diagnosed
+    from ....core.tables.diagnosis import Diagnosed
 
 
 _LARGEST = 1 << 23  # bytes of a configuration
@@ -95,7 +95,7 @@ def read_configuration(path: Path | None) -> Configuration | None:
 def run(request: DiagnoseRequest, output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
     from ....core.export.code.captured.diagnosed import diagnosis_code
-    from ....core.export.diagnosing.diagnosis import Diagnosed, diagnosis_listing, diagnosis_markdown
+    from ....core.tables.diagnosis import Diagnosed, diagnosis_table
     from ....core.work import heads as working
 
     given = read_configuration(request.config)
@@ -111,23 +111,14 @@ def run(request: DiagnoseRequest, output: Output) -> int:
         command = _command(request)
         output.emit(code=lambda dialect: diagnosis_code(captures[0], layer, head, given, dialect, command))
         return 0
-    heads: list[Diagnosed] = []
-
-    def diagnosed() -> Generator[Diagnosed | InputError, None, None]:
-        what = message("diagnosing {number} heads", number=asked)
-        for each in on_heads(working.diagnose, captures, chosen, (given,), what, request, output):
-            if isinstance(each, InputError):
-                yield each
-            else:
-                heads.append(Diagnosed(*each))
-                yield heads[-1]
-
-    results = Results(diagnosed(), asked, "heads")
-    if output.is_streamed:
-        results.stream(diagnosis_listing(captures, asked, heads), output)
-    elif [*results]:
-        output.emit(lambda: _table(captures, heads, output), lambda _: diagnosis_markdown(heads, output.glyphs.say))
-    return results.code(output)
+    what = message("diagnosing {number} heads", number=asked)
+    found = on_heads(working.diagnose, captures, chosen, (given,), what, request, output)
+    heads = (each if isinstance(each, InputError) else Diagnosed(*each) for each in found)
+    return Results(heads, asked, "heads").emit(
+        output,
+        lambda heads: _table(captures, heads, output),
+        lambda heads: diagnosis_table(captures, heads, asked),
+    )
 
 
 def _command(request: DiagnoseRequest) -> str:
@@ -140,14 +131,11 @@ def _command(request: DiagnoseRequest) -> str:
 
 def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Output) -> str:
     """Return a line for each run of heads with the same verdict, each with its explanation."""
-    from rich.text import Text
-
-    from ....core.export.diagnosing.diagnosis import summary
-    from ....core.export.listing.files import files_words
     from ....core.plain import plain
-    from ...views.lines import as_text
+    from ....core.tables.diagnosis import summary
+    from ....core.tables.heads import files_words
     from ...views.results.diagnosis import diagnosis_lines
-    from ..printing import printed, title_lines
+    from ..printing import page
 
     words = files_words(captures, lambda capture: plain(capture.path.name))
     sources = dict.fromkeys(message("expected from {source}", source=each.verdict.expected.words) for each in heads)
@@ -171,7 +159,7 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
             "without evidence: `attn-tui inspect FILE --rules all` shows what every scale rule would do to a head"
         )
         lines += [(), *wrapped(hint, width, "dim")]
-    return printed([title_lines(words, width, glyphs), Text(), as_text(lines)], output)
+    return page(output, words, "", lines)
 
 
 COMMAND = Command(

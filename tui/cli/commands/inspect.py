@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,8 @@ from ..results import Results
 from ..working import USUAL, Work, add_work, on_heads, one_engine, opened, work_of
 
 if TYPE_CHECKING:
-    from ....core.export.inspect import HeadMeasurement, Inspected
+    from ....core.tables.heads import HeadMeasurement, Inspected
+    from ....core.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -217,9 +219,10 @@ def run(request: InspectRequest, output: Output) -> int:
 
 
 def _inspect(request: InspectRequest, output: Output) -> int:
-    from ....core.export.inspect import apart_of, inspect_listing
+    from ....core.export.code.captured.head import head_code
+    from ....core.tables.heads import apart_of, inspect_table
     from ....core.work import heads as working
-    from ..inspecting import print_head, print_list, worst
+    from ..inspecting import head_text, list_text, worst
 
     captures = opened(request, output)
     chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
@@ -247,21 +250,18 @@ def _inspect(request: InspectRequest, output: Output) -> int:
     what = message("measuring {number} heads", number=asked)
     measured = on_heads(working.measure, captures, chosen, arguments, what, request, output)
     results = Results((_without_reasons(each) for each in measured), asked, "heads")
-    listing = inspect_listing(captures, asked * len(settings), apart_of(settings))
-    heads: list[Inspected] = []
-    if request.worst is not None:
-        heads = worst(captures, results.all(), request.worst, request, output)
-        if heads and output.is_streamed:
-            output.stream(replace(listing, asked=len(heads)), heads)
-    elif output.is_streamed:
-        results.stream(listing, output)
-    else:
-        heads = [*results]
-    if heads and not output.is_streamed:
-        if one:
-            print_head(captures[0], heads[0][0], _command(request), output)
-        else:
-            print_list(captures, heads, output)
+
+    def text(heads: Sequence[Inspected]) -> str:
+        return head_text(captures[0], heads[0][0], output) if one else list_text(captures, heads, output)
+
+    def table(heads: Iterable[Inspected], asked: int = asked * len(settings)) -> Table[Inspected]:
+        return inspect_table(captures, heads, asked, apart_of(settings), whole=one)
+
+    if request.worst is None:
+        command = _command(request)
+        return results.emit(output, text, table, lambda heads, dialect: head_code(heads[0][0], dialect, command))
+    if heads := worst(captures, results.all(), request.worst, request, output):
+        output.emit(lambda: text(heads), lambda: table(heads, len(heads)))
     return results.code(output)
 
 

@@ -29,7 +29,6 @@ from ..progress import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
     from ....core.learning.card import Card
 
 _FORMATS = ("table", "json", "markdown", *CODE)
@@ -82,7 +81,7 @@ def _request(given: Given) -> LearnRequest:
 
 def run(request: LearnRequest, output: Output) -> int:
     """Print the list of steps and questions, or measure and print them; return the exit code."""
-    from ....core.export.learning import learning_json, learning_markdown
+    from ....core.tables.learning import cards_table
     from ...panes.learn.view import card_lines
     from ...views.lines import as_text
     from ..printing import printed
@@ -101,11 +100,9 @@ def run(request: LearnRequest, output: Output) -> int:
         [card] = _cards(request, output.messages)
         return printed([as_text(card_lines(card, _graded(request, card), width, glyphs))], output)
 
-    def numbers(kind: Format) -> str:
-        cards = _cards(request, output.messages)
-        return learning_json(cards) if kind == "json" else learning_markdown(cards, glyphs.say)
-
-    output.emit(text, numbers, lambda dialect: _code(request, dialect, output))
+    output.emit(
+        text, lambda: cards_table(_cards(request, output.messages)), lambda dialect: _code(request, dialect, output)
+    )
     return 0
 
 

@@ -40,10 +40,9 @@ def run(request: ReportRequest, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.export.code.report import report_code
-    from ....core.export.formats import in_format
-    from ....core.export.report import report_csv, report_json, report_markdown
-    from ....core.export.words import notable_words
     from ....core.lab.experiment import stream
+    from ....core.tables.lab import report_table
+    from ....core.tables.words import notable_words
     from ....core.theory.deviations import theory_of
     from ....core.work.cost import report_seconds
     from ...views.reproduce import command_line
@@ -63,11 +62,11 @@ def run(request: ReportRequest, output: Output) -> int:
             if step.fraction == 1:
                 measurement = step.measurement()
     assert measurement is not None, "a stream ends with a complete step"
-    found, theory, say = measurement, theory_of(measurement), output.glyphs.say
+    found, theory = measurement, theory_of(measurement)
     words = notable_words(p, FIELD, _ALWAYS)
     output.emit(
         lambda: whole_table(words, with_theory(found, theory), output, theory.curves),
-        lambda kind: in_format(kind, say, report_json, report_csv, report_markdown, found, theory.prediction),
+        lambda: report_table(found, theory.prediction),
         lambda dialect: report_code(found, dialect, command_line(p)),
     )
     return 0

@@ -19,7 +19,6 @@ from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 if TYPE_CHECKING:
-    from ....core.export.rules import MechanismsResult, RulesResult, WeightingsResult
     from ...panes.rules.exported import Result
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
@@ -103,23 +102,22 @@ def _compared(given: Given) -> RulesRequest:
 
 def run(request: RulesRequest, output: Output) -> int:
     """Measure and print; return the exit code."""
-    from ...panes.rules.exported import code, written
+    from ...panes.rules.exported import code, table
 
     output.check()
     found = _measured(request, output)
     output.emit(
         lambda: _table(found, output),
-        lambda kind: written(found, kind, output.glyphs),
+        lambda: table(found),
         lambda dialect: code(found, dialect),
-        lists=("weightings" if request.weightings else "points" if request.mechanisms else "rules",),
     )
     return 0
 
 
 def _measured(request: RulesRequest, output: Output) -> Result:
     """Measure what is compared."""
-    from ....core.export.rules import MechanismsResult, RulesResult, WeightingsResult
     from ....core.lab.rules import faults
+    from ....core.tables.rules import MechanismsResult, RulesResult, WeightingsResult
     from ....core.theory.freezing import freezing_of
     from ....core.work.rules import mechanism_parts, rule_parts, weighting_parts
 
@@ -140,78 +138,34 @@ def _measured(request: RulesRequest, output: Output) -> Result:
 
 
 def _table(found: Result, output: Output) -> str:
-    from ....core.export.rules import MechanismsResult, WeightingsResult
-
-    if isinstance(found, WeightingsResult):
-        return _weightings_table(found, output)
-    return _mechanisms_table(found, output) if isinstance(found, MechanismsResult) else _rules_table(found, output)
-
-
-def _rules_table(found: RulesResult, output: Output) -> str:
-    from rich.text import Text
-
-    from ....core.export.rules import remarks, rules_words
+    from ....core.tables import rules as tables
+    from ....core.tables.table import Command
     from ...panes.rules.families import HEAD, rows_of
-    from ...panes.rules.view import Shown, left_out, table_lines, words_of
-    from ...views.lines import as_text, wrapped
-    from ..printing import printed, title_lines
-
-    width, glyphs, order = output.width, output.glyphs, found.shown
-    names = [row.rule for row in order]
-    rows: Mapping[str, RuleRow] = {row.rule: row for row in order}
-    shown = Shown(names, rows, found.freezing, found.curves, found.order, found.parameters.scale)
-    said = remarks(found)
-    if missing := left_out(width, 0, found.order.column, found.curves):
-        columns = joined(map(words_of, missing), ", ")
-        said.append(message("Not shown at this width: {columns} (complete in JSON and CSV).", columns=columns))
-    parts = [
-        title_lines(rules_words(found.parameters, _ALWAYS), output.text_width, glyphs),
-        Text(),
-        as_text(table_lines(shown, width, 0, HEAD + len(rows_of(names, found.order, _ALL)), glyphs)),
-        Text(),
-        *(as_text(wrapped(glyphs.say(sentence), output.text_width)) for sentence in said),
-        as_text([((found.command, "dim"),)]),
-    ]
-    return printed(parts, output)
-
-
-def _mechanisms_table(found: MechanismsResult, output: Output) -> str:
-    from rich.text import Text
-
-    from ....core.export.rules import mechanisms_words
     from ...panes.rules.mechanisms import mechanism_lines
-    from ...views.lines import as_text
-    from ..printing import printed, title_lines
-
-    width = output.text_width
-    parts = [
-        title_lines(mechanisms_words(found.parameters, _ALWAYS), width, output.glyphs),
-        Text(),
-        as_text(mechanism_lines(found.rows, width, output.glyphs)),
-        as_text([((found.command, "dim"),)]),
-    ]
-    return printed(parts, output)
-
-
-def _weightings_table(found: WeightingsResult, output: Output) -> str:
-    from rich.text import Text
-
-    from ....core.export.rules import weightings_remarks, weightings_words
+    from ...panes.rules.view import Shown, left_out, table_lines, words_of
     from ...panes.rules.weightings import weighting_lines
-    from ...views.lines import as_text, wrapped
-    from ..printing import printed, title_lines
+    from ...views.grid import IN_CSV
+    from ..printing import page
 
-    width, glyphs = output.text_width, output.glyphs
-    said = weightings_remarks(found.parameters, found.rows)
-    parts = [
-        title_lines(weightings_words(found.parameters, ("scale", *_ALWAYS)), width, glyphs),
-        Text(),
-        as_text(weighting_lines(found.rows, width, glyphs)),
-        Text(),
-        *(as_text(wrapped(glyphs.say(sentence), width)) for sentence in said),
-        as_text([((found.command, "dim"),)]),
-    ]
-    return printed(parts, output)
+    p, glyphs, width, command = found.parameters, output.glyphs, output.text_width, Command(found.command)
+    match found:
+        case tables.MechanismsResult():
+            return page(
+                output, tables.mechanisms_words(p, _ALWAYS), "", mechanism_lines(found.rows, width, glyphs), command
+            )
+        case tables.WeightingsResult():
+            lines, said = weighting_lines(found.rows, width, glyphs), tables.weightings_remarks(p, found.rows)
+            return page(output, tables.weightings_words(p, ("scale", *_ALWAYS)), "", lines, "", *said, command)
+        case tables.RulesResult():
+            rows: Mapping[str, RuleRow] = {row.rule: row for row in found.shown}
+            shown = Shown([*rows], rows, found.freezing, found.curves, found.order, p.scale)
+            said = tables.remarks(found)
+            if missing := left_out(output.width, 0, found.order.column, found.curves):
+                columns = joined(map(words_of, missing), ", ")
+                said.append(message(IN_CSV, columns=columns))
+            height = HEAD + len(rows_of([*rows], found.order, _ALL))
+            lines = table_lines(shown, output.width, 0, height, glyphs)
+            return page(output, tables.rules_words(p, _ALWAYS), "", lines, "", *said, command)
 
 
 COMMAND = Command(

@@ -80,8 +80,7 @@ def run(request: SoftmaxRequest, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
     from ....core.attention.worked_example import work_out_sides
     from ....core.export.code.softmax import softmax_code
-    from ....core.export.formats import in_format
-    from ....core.export.softmax import softmax_csv, softmax_json, softmax_markdown
+    from ....core.tables.softmax import softmax_table
     from ...panes.softmax.view import Worked, softmax_lines
     from ...views.lines import as_text
     from ..printing import printed
@@ -91,9 +90,7 @@ def run(request: SoftmaxRequest, output: Output) -> int:
     worked = Worked(example, p, work_out_sides(example, p))
     output.emit(
         lambda: printed([as_text(softmax_lines(worked, output.text_width, glyphs))], output),
-        lambda kind: in_format(
-            kind, glyphs.say, softmax_json, softmax_csv, softmax_markdown, example, p, worked.sides
-        ),
+        lambda: softmax_table(example, p, worked.sides),
         lambda dialect: softmax_code(example, p, worked.sides, dialect, softmax_line(example, p)),
     )
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from ..results import Results
 from ..working import USUAL, Estimated, Work, add_work, performed, work_of
 
 if TYPE_CHECKING:
-    from ....core.export.sweep import SweepResult
+    from ....core.tables.lab import SweepResult
     from ....core.work.sweeps import Predicted, SweepPlan
 
 GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is swept
@@ -223,16 +223,16 @@ def _called(option: str, label: str) -> Generator[None, None, None]:
 def run(request: SweepRequest, output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
     from ....core.export.code.compared.sweep import sweep_code
-    from ....core.export.sweep import SweepResult, sweep_listing, sweep_markdown
+    from ....core.tables.lab import SweepResult, sweep_table
     from ....core.work import sweeps
 
     output.check()
-    question, found = request.question, list["Predicted"]()
+    question = request.question
     command = sweep_line(question, output.format, output.ascii_only)
     result = SweepResult(
         question.parameters,
         request.d_ks,
-        found,
+        (),
         command,
         request.vary,
         question.target,
@@ -242,28 +242,18 @@ def run(request: SweepRequest, output: Output) -> int:
     plan = _plan(request, result, output)
     if request.work.dry_run:
         raise Estimated(sweeps.parts(plan), output, least=plan.target is not None)
-    kept: Results[Predicted] | None = None
-    try:
+
+    def points() -> Generator[Predicted, None, None]:
         progress = ProgressLine(message("sweeping {number} points", number=result.asked), output.messages)
         with performed(lambda: sweeps.parts(plan), request.work, output) as steps, progress:
-            points = _shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output)
-            results = Results(points, result.asked, "points")
-            if output.is_streamed:
-                results.stream(sweep_listing(result), output)
-            else:
-                found += results
-            kept = results
-    except KeyboardInterrupt:  # a second one, or while the engine is closed
-        if kept is None:
-            raise
-    assert kept is not None
-    if found:
-        output.emit(
-            lambda: _table(result, output),
-            lambda _: sweep_markdown(result, output.glyphs.say),
-            lambda dialect: sweep_code(result, dialect),
-        )
-    return kept.code(output)
+            yield from _shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output)
+
+    return Results(points(), result.asked, "points").emit(
+        output,
+        lambda points: _table(replace(result, points=points), output),
+        lambda points: sweep_table(result, points),
+        lambda points, dialect: sweep_code(replace(result, points=points), dialect),
+    )
 
 
 def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPlan:
@@ -294,26 +284,16 @@ def _shown(
 
 
 def _table(found: SweepResult, output: Output) -> str:
-    from rich.console import RenderableType
-    from rich.text import Text
-
-    from ....core.export.sweep import fixed_words, remarks
+    from ....core.tables.lab import fixed_words, remarks
+    from ....core.tables.table import Command
     from ....core.theory.deviations import deviations
     from ...panes.sweep.print_table import sweep_lines, sweep_sentences
-    from ...views.lines import as_text, wrapped
-    from ..printing import printed, title_lines
+    from ..printing import page
 
-    glyphs, width = output.glyphs, output.text_width
     far = [deviations(point.measurement, prediction) for point, prediction in found.points]
-    parts: list[RenderableType] = [
-        title_lines(fixed_words(found, _ALWAYS), width, glyphs),
-        Text(),
-        as_text(sweep_lines(found, far, output.width, glyphs)),
-        Text(),
-    ]
-    said: Sequence[str] = (*sweep_sentences(found, far), *remarks(found))
-    parts += [as_text(wrapped(glyphs.say(sentence), width)) for sentence in said]
-    return printed([*parts, as_text([((found.command, "dim"),)])], output)
+    lines = sweep_lines(found, far, output.width, output.glyphs)
+    said = (*sweep_sentences(found, far), *remarks(found))
+    return page(output, fixed_words(found, _ALWAYS), "", lines, "", *said, Command(found.command))
 
 
 COMMAND = Command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ....core.errors import InputError, did_you_mean
 from ....core.formula import FormulaError
 from ....core.grid import parse_grid
-from ....core.message import counted, joined, message, name, reason_of
+from ....core.message import counted, message, name, reason_of
 from ....core.scales import SCALE_RULES, ScaleName
 from ....core.training.settings import (
     ACCEPTED,
@@ -21,7 +21,6 @@ from ....core.training.settings import (
     option_of,
     parse_rules,
 )
-from ...language.cells import aligned, cells
 from ...settings.parse import UsageError, value_of
 from ...views.reproduce import train_line
 from ..command import Command, Given
@@ -30,10 +29,10 @@ from ..parser import METAVARS, Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from ....core.export.training import Ended
+    from ....core.tables.runs import Ended
+    from ....core.tables.table import Grid
     from ....core.training.race import Curves
+    from ...views.lines import Line
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,6 @@ class TrainRequest:
 
 
 _RULES = "none,sqrt_d_k,d_k"
-_IN_CSV = message("Not shown at this width: {columns} (complete in JSON and CSV).")
-_IN_JSON = message("Not shown at this width: {columns} (complete in JSON).")
 _USUAL = {
     "optimiser": message("{help} Sgd (default) or adam.", help=RACE_FIELD["optimiser"].help),
     "rate": message("{help} Default 2 for sgd, 0.01 for adam.", help=RACE_FIELD["rate"].help),
@@ -112,8 +109,7 @@ def run(request: TrainRequest, output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.export.code.training import training_code
-    from ....core.export.formats import in_format
-    from ....core.export.training import training_csv, training_json, training_markdown
+    from ....core.tables.runs import training_table
     from ....core.training.race import results
     from ....core.training.race import run as race_run
 
@@ -135,19 +131,18 @@ def run(request: TrainRequest, output: Output) -> int:
     command = train_line(races[0], output.ascii_only, [race.d_k for race in races])
     output.emit(
         lambda: _table(found, output),
-        lambda kind: in_format(kind, output.glyphs.say, training_json, training_csv, training_markdown, found),
+        lambda: training_table(found),
         lambda dialect: training_code(found, dialect, command),
-        lists=("races",),
     )
     return 0
 
 
 def _table(found: Sequence[Ended], output: Output) -> str:
     """Return a table of the races, and what weights recall if they are used under another rule."""
-    from rich.text import Text
-
-    from ....core.export.training import HEADER, training_rows
-    from ..printing import printed, title_lines
+    from ....core.tables.runs import results_grid
+    from ....core.tables.table import Grid
+    from ...views.grid import IN_CSV, IN_JSON, table_lines
+    from ..printing import page
 
     glyphs, race = output.glyphs, found[0][0]
     words = [
@@ -156,52 +151,22 @@ def _table(found: Sequence[Ended], output: Output) -> str:
         counted("{number} step", "{number} steps", race.steps),
         counted("{number} seed", "{number} seeds", race.seeds),
     ]
-    parts = [
-        title_lines(words, output.text_width, glyphs),
-        Text(),
-        *_lines(HEADER, training_rows(found), _IN_CSV, output),
-    ]
-    if len(race.rules) > 1:
-        parts += [Text(), Text(glyphs.say("Recalled if weights trained under a rule are used under another:"))]
-        header = ["d_k", message("trained with"), *map(name, race.rules)]
-        rows: list[list[str]] = []
-        for each, _, used in found:
-            assert used is not None, "the race has ended"
-            for rule, shares in zip(each.rules, used, strict=True):
-                rows.append([str(each.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
-        parts += _lines(header, rows, _IN_JSON, output)
-    return printed(parts, output)
 
+    def lines(grid: Grid, note: str) -> list[Line]:
+        named = grid._replace(lines=[[d_k, name(rule), *figures] for d_k, rule, *figures in grid.lines])
+        return table_lines(named, glyphs, output.width if output.on_screen else None, {1}, True, note)
 
-def _lines(header: Sequence[str], rows: Sequence[Sequence[str]], note: str, output: Output) -> list[Text]:
-    """Return a table whose second column is a rule; on a screen, the last columns that have no room are in a note."""
-    from ...views.lines import as_text, wrapped
-
-    say = output.glyphs.say
-    said = [[say(name(cell) if column == 1 else cell) for column, cell in enumerate(row)] for row in rows]
-    heads = [_folded(say(title), max(map(cells, column))) for title, *column in zip(header, *said, strict=True)]
-    table = [*map(list, zip(*heads, strict=True)), *said]
-    kept = len(header)
-    lines = aligned(table, to_left=(1,))
-    while output.on_screen and kept > 1 and max(map(cells, lines)) > output.width:
-        kept -= 1
-        lines = aligned([row[:kept] for row in table], to_left=(1,))
-    found = [as_text(((line, "text"),) for line in lines if line)]
-    if kept < len(header):
-        text = message(note, columns=joined(header[kept:], ", "))
-        found.append(as_text(wrapped(say(text), output.text_width, "dim")))
-    return found
-
-
-def _folded(title: str, width: int) -> tuple[str, str]:
-    """Return a title in two lines, the first empty if one line has room for it or it has one word."""
-    words = title.split(" ")
-    if cells(title) <= width or len(words) == 1:
-        return "", title
-    return min(
-        ((" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))),
-        key=lambda cut: max(map(cells, cut)),
-    )
+    parts = lines(results_grid(found), IN_CSV)
+    if len(race.rules) == 1:
+        return page(output, words, "", parts)
+    rows: list[list[str]] = []
+    for each, _, used in found:
+        assert used is not None, "the race has ended"
+        for rule, shares in zip(each.rules, used, strict=True):
+            rows.append([str(each.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
+    used_with = Grid(["d_k", message("trained with"), *map(name, race.rules)], rows)
+    text = message("Recalled if weights trained under a rule are used under another:")
+    return page(output, words, "", parts, "", text, lines(used_with, IN_JSON))
 
 
 COMMAND = Command(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,16 +80,13 @@ def run(request: WatchRequest, output: Output) -> int:
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(run=request.run, max_logit=request.limit, lang=request.lang), output.ascii_only)
-    from ....core.export.formats import in_format
-    from ....core.export.watching import watching_csv, watching_json, watching_markdown
+    from ....core.tables.runs import watch_table
 
     shown = newest(request, output)
-    as_json = partial(watching_json, str(request.run))
     output.emit(
         lambda: _table(request, shown, output),
-        lambda kind: in_format(kind, output.glyphs.say, as_json, watching_csv, watching_markdown, shown),
+        lambda: watch_table(str(request.run), shown),
         lambda dialect: _code(request, shown, dialect),
-        lists=("heads",),
     )
     return _FOUND if shown.over else 0
 
@@ -158,11 +154,8 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
 
 def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
     """Return the step, a sentence, and the worst heads."""
-    from rich.text import Text
-
-    from ...views.lines import as_text, wrapped
     from ...views.results.watching import ranked_lines, summary
-    from ..printing import printed, title_lines
+    from ..printing import page
 
     glyphs, width = output.glyphs, output.text_width
     words = [
@@ -178,8 +171,7 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
     if left > 0:
         more = message("{number} more heads are below these.", number=left)
         lines.append(((glyphs.say(more), "dim"),))
-    sentence = as_text(wrapped(glyphs.say(summary(shown)), width))
-    return printed([title_lines(words, width, glyphs), sentence, Text(), as_text(lines)], output)
+    return page(output, words, summary(shown), "", lines)
 
 
 COMMAND = Command(

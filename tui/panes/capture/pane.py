@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from textual.binding import BindingType
 
@@ -42,7 +42,8 @@ from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
 
 
 # Requests whose answers would be about the old file.
@@ -105,14 +106,15 @@ class CapturePane(RankedHeads):
         return self.results.table.statistic
 
     def numbers(self, kind: Format) -> str:
-        from ....core.export.inspect import head_markdown, inspect_csv, inspect_json
+        return self._replayed(kind) if self.shown == "replay" else super().numbers(kind)
 
-        if self.shown == "replay":
-            return self._replayed(kind)
+    def result(self, kind: Format) -> Table[Any]:
+        from ....core.tables.heads import inspect_table
+
         capture, measurement = self._measured_head()
-        if kind == "markdown":
-            return head_markdown(capture, measurement, self.glyphs.say)
-        return inspect_json(capture, [measurement]) if kind == "json" else inspect_csv([measurement])
+        columns = measurement.columns
+        apart = [*dict.fromkeys(name for column in columns for name in column.apart)]
+        return inspect_table([capture], [(measurement, None)], len(columns), apart, whole=True)
 
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.captured.head import head_code

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ....core.captures.rules import Rule
     from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import Explained
-    from ....core.export.formats import Format
     from ....core.statistics.measurement import Estimate
+    from ....core.tables.formats import Format
     from ....core.work.heads import Source, Surveyed
 
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
@@ -305,17 +305,12 @@ class ReplayHead(Request):
 
     def work(self, cache: Cache) -> Work:
         from ....core.diagnosis.replay import replay
-        from ....core.export.diagnosing.replay import (
-            replay_csv,
-            replay_json,
-            replay_markdown,
-            replay_table,
-            thawing_lines,
-        )
+        from ....core.tables.heads import replay_grid, replay_table, thawing_lines
+        from ....core.tables.table import written
 
         capture = self.file.opened(cache)
         found = [replay(capture, capture.layers[self.layer], self.head)]
-        header, lines = replay_table(found)
+        header, lines, _ = replay_grid(found)
         below = thawing_lines(found)
         if found[0].left_out:
             below.append(
@@ -324,11 +319,8 @@ class ReplayHead(Request):
                     left_out=", ".join(found[0].left_out),
                 )
             )
-        texts: dict[Format, str] = {
-            "json": replay_json(capture, found),
-            "csv": replay_csv(found),
-            "markdown": replay_markdown(found),
-        }
+        formats: tuple[Format, ...] = ("json", "csv", "markdown")
+        texts: dict[Format, str] = {format: written(replay_table([capture], found, 1), format) for format in formats}
         yield ReplayTable(self.layer, self.head, tuple(header), tuple(map(tuple, lines)), tuple(below), texts)
 
 

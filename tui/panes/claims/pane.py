@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
@@ -22,7 +22,8 @@ from .widget import ClaimListing, ClaimText
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
 
 
 _PLAIN = ("holds", "not testable here")  # verdicts that `n` and `N` pass
@@ -65,17 +66,15 @@ class ClaimsPane(TwoParts):
     def statuses(self) -> Sequence[Line]:
         return ()
 
-    def numbers(self, kind: Format) -> str:
-        from ....core.export.claims import claims_csv, claims_json, claims_markdown
-        from ....core.export.formats import in_format
+    def result(self, kind: Format) -> Table[Any]:
+        from ....core.tables.learning import claims_table
 
         claims, found = self.claims.claims, self.claims.outcomes
         if not claims or len(found) < len(claims):
             if not claims:
                 raise InputError("No claims tested so far.")
             raise InputError("{tested} of {claims} claims tested so far.", tested=len(found), claims=len(claims))
-        outcomes = [found[claim.id] for claim in claims]
-        return in_format(kind, self.glyphs.say, claims_json, claims_csv, claims_markdown, outcomes)
+        return claims_table([found[claim.id] for claim in claims])
 
     def command(self) -> str:
         return in_shell(["attn-tui", "claims"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from textual.binding import Binding, BindingType
 
@@ -24,7 +24,8 @@ from .widget import CostText, ShapePanel
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
 
 UndoState: TypeAlias = tuple[Preset | None, str, Mapping[str, object]]
 _STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: the default layer, of no model
@@ -89,12 +90,10 @@ class HeadsPane(TwoParts):
     def topic(self) -> Field:
         return self.shape.field
 
-    def numbers(self, kind: Format) -> str:
-        from ....core.export.cost import cost_csv, cost_json, cost_markdown
-        from ....core.export.formats import in_format
+    def result(self, kind: Format) -> Table[Any]:
+        from ....core.tables.cost import cost_table
 
-        found = cost(self._layer())
-        return in_format(kind, self.glyphs.say, cost_json, cost_csv, cost_markdown, found, self.preset)
+        return cost_table(cost(self._layer()), self.preset)
 
     def command(self) -> str:
         return cost_line(self._layer(), self.preset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 
@@ -29,7 +29,8 @@ from ..two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
 
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
@@ -291,13 +292,11 @@ class LabPane(TwoParts, SteppingPane):
             raise InputError("The numbers for d_k {d_k} are still being computed.", d_k=self.parameters.d_k)
         return self.answer
 
-    def numbers(self, kind: Format) -> str:
-        from ....core.export.formats import in_format
-        from ....core.export.report import report_csv, report_json, report_markdown
+    def result(self, kind: Format) -> Table[Any]:
+        from ....core.tables.lab import report_table
 
         answer = self._shown()
-        shown = answer.measurement, answer.theory.prediction
-        return in_format(kind, self.glyphs.say, report_json, report_csv, report_markdown, *shown)
+        return report_table(answer.measurement, answer.theory.prediction)
 
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.report import report_code

@@ -31,8 +31,9 @@ from .widget import ItemList
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
     from ....core.learning.card import Card
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "item"),
@@ -175,13 +176,12 @@ class LearnPane(TwoParts):
 
     # Export and copying
 
-    def numbers(self, kind: Format) -> str:
-        from ....core.export.learning import learning_json, learning_markdown
+    def result(self, kind: Format) -> Table[Any]:
+        from ....core.tables.learning import cards_table
 
         if kind == "csv":
             raise InputError("The tour has no CSV; it has Markdown, as flash cards, and JSON.")
-        card = self._card()
-        return learning_json([card]) if kind == "json" else learning_markdown([card], self.glyphs.say)
+        return cards_table([self._card()])
 
     def command(self) -> str:
         return in_shell(["attn-tui", "learn", self.item.word])

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ....core.export import rules as export
-from ....core.export.formats import in_format
 from ....core.lab.results import Order
 from ....core.parameters import Parameters
-from ...views.glyphs import Glyphs
+from ....core.tables import rules as tables
 from ...views.reproduce import rules_line
 from .requests import of_mechanisms, of_weightings
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
 
 View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
-Result: TypeAlias = export.RulesResult | export.MechanismsResult | export.WeightingsResult
+Result: TypeAlias = tables.RulesResult | tables.MechanismsResult | tables.WeightingsResult
 
 
-def written(found: Result, kind: Format, glyphs: Glyphs) -> str:
-    """Return a result exactly as `attn-tui rules` prints it in this format."""
+def table(found: Result) -> Table[Any]:
+    """Return a result as `attn-tui rules` prints it."""
     match found:
-        case export.MechanismsResult():
-            to = export.mechanisms_json, export.mechanisms_csv, export.mechanisms_markdown
-            return in_format(kind, glyphs.say, *to, found)
-        case export.WeightingsResult():
-            to = export.weightings_json, export.weightings_csv, export.weightings_markdown
-            return in_format(kind, glyphs.say, *to, found)
-        case export.RulesResult():
-            return in_format(kind, glyphs.say, export.rules_json, export.rules_csv, export.rules_markdown, found)
+        case tables.MechanismsResult():
+            return tables.mechanisms_table(found)
+        case tables.WeightingsResult():
+            return tables.weightings_table(found)
+        case tables.RulesResult():
+            return tables.rules_table(found)
 
 
 def code(found: Result, dialect: Dialect) -> str:
@@ -40,11 +37,11 @@ def code(found: Result, dialect: Dialect) -> str:
     from ....core.export.code.compared.weightings import weightings_code
 
     match found:
-        case export.MechanismsResult():
+        case tables.MechanismsResult():
             return mechanisms_code(found.parameters, found.rows, dialect, found.command)
-        case export.WeightingsResult():
+        case tables.WeightingsResult():
             return weightings_code(found.parameters, found.rows, dialect, found.command)
-        case export.RulesResult():
+        case tables.RulesResult():
             return rules_code(found.parameters, found.sorted, dialect, found.command)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -20,7 +20,7 @@ from ...views.bars import Key
 from ..lists import choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
-from .exported import View, code, line_of, written
+from .exported import View, code, line_of, table
 from .families import by_family, words_height
 from .requests import (
     MeasureMechanisms,
@@ -40,8 +40,9 @@ from .widget import MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
     from ....core.lab.weighting.results import WeightingRow
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
     from ....core.theory.prediction import Freezing
     from .exported import Result
 
@@ -356,17 +357,18 @@ class RulesPane(TypingPane):
 
     # Export and copying
 
-    def numbers(self, kind: Format) -> str:
-        return written(self._result(kind), kind, self.glyphs)
+    def result(self, kind: Format) -> Table[Any]:
+        return table(self._result(kind))
 
     def code(self, dialect: Dialect) -> str:
         return code(self._result("table"), dialect)
 
     def _result(self, kind: Format | Literal["table"]) -> Result:
         """Return what is on screen; raises InputError if it is not complete."""
-        from ....core.export import rules as export
+        from ....core.tables import rules as tables
 
-        p, line = self.parameters, self._line(kind)
+        p = self.parameters
+        line = line_of(self.view, p, self.order, kind, self.glyphs.ascii)
         if self.view in ("mechanisms", "weightings") and not self.is_current:
             if self._objection:
                 raise InputError(self._objection)
@@ -374,9 +376,9 @@ class RulesPane(TypingPane):
                 raise InputError("Mechanisms are still being measured.")
             raise InputError("Weightings are still being measured.")
         if self.view == "mechanisms":
-            return export.MechanismsResult(of_mechanisms(p), [*self.compared.values()], line)
+            return tables.MechanismsResult(of_mechanisms(p), [*self.compared.values()], line)
         if self.view == "weightings":
-            return export.WeightingsResult(*self.weighted, line)
+            return tables.WeightingsResult(*self.weighted, line)
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
             count = len(rules_for(p.scale))
@@ -385,16 +387,12 @@ class RulesPane(TypingPane):
             )
         if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
-        return export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, line)
+        return tables.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, line)
 
     def command(self) -> str:
-        return self._line("table")
+        return line_of(self.view, self.parameters, self.order, "table", self.glyphs.ascii)
 
     @property
     def file_name(self) -> str:
         known = {"mechanisms": "mechanisms", "weightings": f"weightings-d{self.parameters.d_k}"}
         return known.get(self.view, f"rules-d{self.parameters.d_k}")
-
-    def _line(self, kind: Format | Literal["table"]) -> str:
-        """Return the command that prints the view in a format."""
-        return line_of(self.view, self.parameters, self.order, kind, self.glyphs.ascii)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ....core.export.rules import weightings_remarks
 from ....core.lab.weighting.results import WEIGHTINGS
 from ....core.message import joined
 from ....core.parameters import Parameters
+from ....core.tables.rules import weightings_remarks
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import events
 from textual.actions import SkipAction
@@ -38,7 +38,8 @@ from .widget import SoftmaxText
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
 
 _SCORE = EXAMPLE_FIELD["scores"]
 
@@ -120,13 +121,11 @@ class SoftmaxPane(SteppingPane):
     def follow(self) -> None:
         self._work_out()
 
-    def numbers(self, kind: Format) -> str:
-        from ....core.export.formats import in_format
-        from ....core.export.softmax import softmax_csv, softmax_json, softmax_markdown
+    def result(self, kind: Format) -> Table[Any]:
+        from ....core.tables.softmax import softmax_table
 
         worked = self._require_sound()
-        shown = self.example, relevant(worked.parameters), worked.sides
-        return in_format(kind, self.glyphs.say, softmax_json, softmax_csv, softmax_markdown, *shown)
+        return softmax_table(self.example, relevant(worked.parameters), worked.sides)
 
     def command(self) -> str:
         worked = self._require_sound()

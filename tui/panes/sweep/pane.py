@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -31,7 +31,8 @@ from .map.widget import PlaceChosen
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
 
 View: TypeAlias = Literal["both", "plot", "table", "map"]
 VIEWS: tuple[View, ...] = ("both", "map", "plot", "table")  # in the order of v
@@ -364,10 +365,10 @@ class SweepPane(TypingPane):
 
     # Export and copying
 
-    def numbers(self, kind: Format) -> str:
+    def result(self, kind: Format) -> Table[Any]:
         if self.view == "map":
-            return self.map.numbers(kind, self.plot.statistic)
-        return self.curves.numbers(kind)
+            return self.map.result(kind, self.plot.statistic)
+        return self.curves.result(kind)
 
     def code(self, dialect: Dialect) -> str:
         if self.view == "map":

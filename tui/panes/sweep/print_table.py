@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from rich.cells import set_cell_size
 
 from ....core.against import settings
-from ....core.export.sweep import SweepResult, place_titles, place_words
 from ....core.message import Message, joined, message
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTIC, Statistic
 from ....core.statistics.status import FROZEN
+from ....core.tables.lab import SweepResult, place_titles, place_words
 from ....core.theory.prediction import Freezing, ratio_given
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right

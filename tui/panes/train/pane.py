@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
@@ -28,8 +28,9 @@ from .widget import START, RaceCurves, RaceSettings
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
-    from ....core.export.training import Ended
+    from ....core.tables.formats import Format
+    from ....core.tables.runs import Ended
+    from ....core.tables.table import Table
 
 _CACHED = 12  # races whose curves are kept, so that undo shows them at once
 UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]
@@ -155,12 +156,10 @@ class TrainPane(TwoParts):
 
     # Export and undo
 
-    def numbers(self, kind: Format) -> str:
-        from ....core.export.formats import in_format
-        from ....core.export.training import training_csv, training_json, training_markdown
+    def result(self, kind: Format) -> Table[Any]:
+        from ....core.tables.runs import training_table
 
-        ended = [self._ended()]
-        return in_format(kind, self.glyphs.say, training_json, training_csv, training_markdown, ended)
+        return training_table([self._ended()])
 
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.training import training_code

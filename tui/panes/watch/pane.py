@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from ....core.export.code.program import Dialect
-    from ....core.export.formats import Format
+    from ....core.tables.formats import Format
+    from ....core.tables.table import Table
     from ....core.watching.snapshot import Snapshot
 
 _VERY_WIDE, _LARGEST_MAP, _BORDER = 150, 0.5, 4  # columns from which the map may have this part of them
@@ -110,14 +110,12 @@ class WatchPane(TwoParts):
     def is_current(self) -> bool:
         return self.shown is not None
 
-    def numbers(self, kind: Format) -> str:
-        from ....core.export.formats import in_format
-        from ....core.export.watching import watching_csv, watching_json, watching_markdown
+    def result(self, kind: Format) -> Table[Any]:
+        from ....core.tables.runs import watch_table
 
         if self.shown is None:
             raise InputError("No step of a run is on screen.")
-        as_json = partial(watching_json, str(self.run))
-        return in_format(kind, self.glyphs.say, as_json, watching_csv, watching_markdown, self.shown)
+        return watch_table(str(self.run), self.shown)
 
     def command(self) -> str:
         words = ["attn-tui", "watch", str(self.run), "--once"]

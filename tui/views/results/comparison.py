@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ....core.diagnosis.comparing.results import ORDER, STAGES, heads_in_words
-from ....core.export.diagnosing.compare import changed, shown, verdict
 from ....core.message import joined, message
-from ...language.cells import cells as cells_of
-from ...language.cells import to_right
+from ....core.tables.diagnosis import changed, verdict
+from ....core.tables.formats import digits
+from ....core.tables.table import Grid
 from ..glyphs import Glyphs
-from ..lines import Line, wrapped
+from ..grid import table_lines
+from ..lines import Line
 
 if TYPE_CHECKING:
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison, StageName
@@ -36,8 +37,8 @@ def stage_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> 
     for heads in _layers(found):
         cells = [_cell([each.stages[number].state for each in heads]) for number in range(len(ORDER))]
         known = sorted(each.divergence for each in heads if each.divergence is not None)
-        lines.append([str(heads[0].layer.index), *cells, shown(known[len(known) // 2] if known else None)])
-    return _table(header, lines, glyphs, width)
+        lines.append([str(heads[0].layer.index), *cells, digits(known[len(known) // 2] if known else None)])
+    return table_lines(Grid(header, lines), glyphs, width)
 
 
 LEGEND = message(
@@ -82,9 +83,10 @@ def change_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) ->
         head = str(each.head) if each.head == each.test_head else f"{each.head} / {each.test_head}"
         rows = "—" if each.changed_rows is None else message("{share:.0f} % of rows", share=100 * each.changed_rows)
         first = "—" if each.first is None else STAGES[each.first.name]
-        cells = [str(each.layer.index), head, first, shown(each.divergence), rows, *changed(each, _FIGURES)]
+        cells = [str(each.layer.index), head, first, digits(each.divergence), rows]
+        cells += [changed(each, name) for name in _FIGURES]
         lines.append(cells)
-    return _table(header, lines, glyphs, width)
+    return table_lines(Grid(header, lines), glyphs, width)
 
 
 def _layers(found: Comparison) -> list[list[HeadComparison]]:
@@ -101,20 +103,3 @@ def _cell(states: list[str]) -> str:
     if count["follows"]:
         return f"~{count['follows']}"
     return "=" if count["same"] else ""
-
-
-def _table(header: list[str], lines: list[list[str]], glyphs: Glyphs, width: int | None) -> list[Line]:
-    """Return lines with right-aligned columns; of those beyond `width`, empty ones and the last are left out."""
-    said = [[glyphs.say(cell) for cell in row] for row in (header, *lines)]
-    widths = [max(cells_of(row[i]) for row in said) for i in range(len(header))]
-    empty = [i for i in range(1, len(header)) if not any(row[i].strip() for row in said[1:])]
-    kept = [*range(len(header))]
-    while width is not None and sum(widths[i] + 2 for i in kept) - 2 > width and len(kept) > 1:
-        kept.remove(empty.pop() if empty else kept[-1])
-    padded = ["  ".join(to_right(row[i], widths[i]) for i in kept).rstrip() for row in said]
-    table: list[Line] = [((padded[0], "label"),), *(((line, "text"),) for line in padded[1:])]
-    hidden = [header[i] for i in range(len(header)) if i not in kept and any(row[i].strip() for row in said[1:])]
-    if width is None or not hidden:
-        return table
-    note = message("Not shown at this width: {columns} (complete in JSON and CSV).", columns=joined(hidden, ", "))
-    return [*table, *wrapped(glyphs.say(note), width, "dim")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ....core.export.formats import digits
 from ....core.message import Message, joined, message
+from ....core.tables.formats import digits
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
 
 if TYPE_CHECKING:
-    from ....core.export.diagnosing.diagnosis import Diagnosed
+    from ....core.tables.diagnosis import Diagnosed
 
 _WORDS = 12  # cells of the widest verdict, and a space
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rich.cells import set_cell_size
 
-from ....core.export.watching import change_words, offender_words
 from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTIC, STATISTICS
+from ....core.tables.runs import change_words, offender_words
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs

@@ -13,7 +13,7 @@ from .loops import Loop, values_code
 from .sweep import loops_of
 
 if TYPE_CHECKING:
-    from ...sweep import SweepResult
+    from ....tables.lab import SweepResult
 
 _MEASURED = "{draws} draws of {rows} queries. Where a cell's exact value is known, the map shows that."
 

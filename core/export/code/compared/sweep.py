@@ -14,7 +14,7 @@ from ..report import Group, groups_of, printed_names
 from .loops import Loop, looped
 
 if TYPE_CHECKING:
-    from ...sweep import SweepResult
+    from ....tables.lab import SweepResult
 
 _OTHERWISE = ("logit_std", "entropy", "max_weight")  # printed if no program prints what the table shows
 

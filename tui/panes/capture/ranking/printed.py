@@ -11,26 +11,15 @@ from rich.text import Text
 from .....core.statistics.catalogue import STATISTIC
 from .....core.statistics.measurement import Measurement
 from .....core.statistics.status import status
-from ....language.cells import cells
+from .....core.tables.heads import SHOWN
 from ....views.glyphs import Glyphs
+from ....views.grid import folded
 from ....views.lines import PRINTED
 from ....views.numbers import short
 
 if TYPE_CHECKING:
     from .....core.captures.capture import HeadSubject
 
-# Statistics in which real heads differ from random draws and from each other.
-SHOWN = (
-    "logit_std",
-    "logit_variance_within_row",
-    "freezing_ratio",
-    "row_mean_share",
-    "entropy_fraction",
-    "max_weight",
-    "one_hot_rows",
-    "dead_rows",
-    "first_key_weight",
-)
 _DISPENSABLE = ("logit_std", "logit_variance_within_row", "max_weight")  # left out on narrow screens
 _WIDE = 96
 
@@ -43,7 +32,8 @@ def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyp
     files = any(head.subject.layer.file for head in heads)
     if files:
         table.add_column(glyphs.say("file"), no_wrap=True, overflow="ellipsis", vertical="bottom")
-    titles = [_title(glyphs.say(s.short_label), s.unit == "share") for s in statistics]
+    labels = [f"{glyphs.say(s.short_label)}{' %' if s.unit == 'share' else ''}" for s in statistics]
+    titles = ["\n".join(folded(label, 0)) for label in labels]
     for title in (glyphs.say("layer"), glyphs.say("head"), *titles):
         table.add_column(Text(title, justify="right"), justify="right", no_wrap=True, vertical="bottom")
     table.add_column("", no_wrap=True)
@@ -64,11 +54,3 @@ def _number(value: float | None, share: bool, glyphs: Glyphs) -> str:
     if share:
         return f"{100 * value:.1f}"
     return f"{value:.2f}" if value == 0 or 0.01 <= value < 1_000 else short(value, glyphs)
-
-
-def _title(label: str, share: bool) -> str:
-    """Return a label on two lines, split where the longer one is shortest."""
-    words = f"{label} %".split() if share else label.split()
-    halves = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))]
-    upper, lower = min(halves, key=lambda half: max(map(cells, half)), default=(label, ""))
-    return f"{upper}\n{lower}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .....core.against import settings
 from .....core.errors import InputError, ParameterError
@@ -24,8 +24,9 @@ from .view import MOST_OTHERS, Other, Swept, contents_of, others
 
 if TYPE_CHECKING:
     from .....core.export.code.program import Dialect
-    from .....core.export.formats import Format
-    from .....core.export.sweep import SweepResult
+    from .....core.tables.formats import Format
+    from .....core.tables.lab import SweepResult
+    from .....core.tables.table import Table
 
 
 class CurvePart:
@@ -213,12 +214,11 @@ class CurvePart:
 
     # Export and copying
 
-    def numbers(self, kind: Format) -> str:
-        """Return all points of all curves in a format."""
-        from .....core.export.formats import in_format
-        from .....core.export.sweep import sweep_csv, sweep_json, sweep_markdown
+    def result(self, kind: Format) -> Table[Any]:
+        """Return all points of all curves, to be written in a format."""
+        from .....core.tables.lab import sweep_table
 
-        return in_format(kind, self.pane.glyphs.say, sweep_json, sweep_csv, sweep_markdown, self._result(kind))
+        return sweep_table(self._result(kind))
 
     def code(self, dialect: Dialect) -> str:
         """Return the program that prints all points of all curves."""
@@ -228,7 +228,7 @@ class CurvePart:
 
     def _result(self, kind: Format | Literal["table"]) -> SweepResult:
         """Return all points of all curves; raises InputError if some are missing."""
-        from .....core.export.sweep import SweepResult
+        from .....core.tables.lab import SweepResult
 
         wanted = self.wanted
         done, asked = sum(len(each.points) for each in wanted), sum(len(each.values) for each in wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .....core.errors import InputError
 from .....core.model_choice import usual_of
@@ -19,8 +19,9 @@ from .widget import SweepMap
 
 if TYPE_CHECKING:
     from .....core.export.code.program import Dialect
-    from .....core.export.formats import Format
-    from .....core.export.sweep import SweepResult
+    from .....core.tables.formats import Format
+    from .....core.tables.lab import SweepResult
+    from .....core.tables.table import Table
 
 
 class MapPart:
@@ -73,13 +74,11 @@ class MapPart:
 
     # Export and copying
 
-    def numbers(self, kind: Format, statistic: Statistic) -> str:
-        """Return the measurements of all places, each with its theory, in a format; request missing ones."""
-        from .....core.export.formats import in_format
-        from .....core.export.sweep import sweep_csv, sweep_json, sweep_markdown
+    def result(self, kind: Format, statistic: Statistic) -> Table[Any]:
+        """Return the measurements of all places with their theory, for a format; request missing ones."""
+        from .....core.tables.lab import sweep_table
 
-        result = self._result(statistic, kind)
-        return in_format(kind, self.pane.glyphs.say, sweep_json, sweep_csv, sweep_markdown, result)
+        return sweep_table(self._result(statistic, kind))
 
     def code(self, dialect: Dialect, statistic: Statistic) -> str:
         """Return the program that prints the map of a statistic; request missing measurements."""
@@ -89,7 +88,7 @@ class MapPart:
 
     def _result(self, statistic: Statistic, kind: Format | Literal["table"]) -> SweepResult:
         """Return the measurements of all places; request missing ones, and raise InputError."""
-        from .....core.export.sweep import SweepResult
+        from .....core.tables.lab import SweepResult
 
         request, measured = MeasureMap(self.mapped.parameters), self.mapped.measured
         d_ks = request.d_ks

@@ -1,39 +1,39 @@
-"""Export the points of a sweep, each with its theory."""
+"""Measurements of the lab with their theory: a report, and the points of a sweep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import settings
 from ..message import message
+from ..model_choice import context_note
 from ..parameters import FIELD, FIELDS, ROUNDED, Parameters, Value
 from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.column_names import column_names
-from ..statistics.measurement import Column, Estimate
-from ..theory.prediction import status_given
-from .columns import (
-    COLUMN_TYPES,
+from ..statistics.measurement import Column, Estimate, Measurement
+from .statistics import (
+    COLUMN,
     OF_ALL_COLUMNS,
+    THEORY,
     THEORY_ARITHMETIC,
-    THEORY_TYPES,
     cell,
-    column_json,
-    existing_pair,
-    freezing_json,
+    column_entry,
+    column_rows,
+    statistics_grid,
 )
-from .formats import Say, existing, markdown_page, version
-from .listing.listing import Listing, field_types, whole
-from .words import notable_words, parameter_word, theory_title
+from .table import Block, Grid, Table, page_of, parameter_types
+from .words import notable_words, parameter_word, parameter_words, theory_title
 
 if TYPE_CHECKING:
     from ..lab.results import Point, Target
-    from ..theory.prediction import Prediction
+    from ..theory.prediction import PredictedColumn, Prediction
 
 Axis: TypeAlias = tuple[str, Sequence[Value]]  # a parameter's name and its values
+Side: TypeAlias = "tuple[Parameters, Column, PredictedColumn]"  # a column's parameters, measurement and theory
 
-_SWEEP = "attn-tui/sweep-1"
+_ASKED = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
 # The statistics in a table by default: those that tell frozen attention from soft, or those that this second axis
 # changes.
 _SHOWN = ("entropy", "max_weight", "dead_rows", "logit_std", "one_hot_rows")
@@ -43,6 +43,37 @@ _SHOWN_OF = {
     "d_v": ("grad_q_median", "grad_q_rms", "grad_q_top1_share"),
 }
 _OF_ROUNDING = ("weight_lost", "nan_rows")  # of all rows in a rounded format, of a sample in others
+
+
+def _sides(measurement: Measurement[Parameters], prediction: Prediction) -> list[Side]:
+    return [*zip(settings(measurement.subject), measurement.columns, prediction.columns, strict=True)]
+
+
+def _rows(side: Side, names: Sequence[str] | None = None) -> Iterator[list[Any]]:
+    """Yield a line of CSV for each statistic, with its column's parameters, so that files can be joined."""
+    p, column, exact = side
+    return column_rows([getattr(p, name) for name in _ASKED], column_entry(column, exact, names))
+
+
+def report_table(measurement: Measurement[Parameters], prediction: Prediction) -> Table[Side]:
+    """Return a measurement with its theory."""
+    p = measurement.subject
+
+    def page() -> list[Block]:
+        title = theory_title(settings(p))
+        words = ", ".join(parameter_words(p))
+        return [f"Parameters: {words}", statistics_grid(measurement.columns, prediction.columns, title)]
+
+    head = {
+        "parameters": {field.name: getattr(p, field.name) for field in FIELDS},
+        **({"notes": [note]} if (note := context_note(p)) else {}),
+        "theory_arithmetic": THEORY_ARITHMETIC,
+    }
+    columns = {**parameter_types(_ASKED), **COLUMN, **THEORY}
+    return Table(
+        "report-1", head, "columns", _sides(measurement, prediction), lambda side: [column_entry(*side[1:])],
+        columns, _rows, page,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,100 +124,65 @@ class SweepResult:
         return {field.name: getattr(self.parameters, field.name) for field in FIELDS if field.name not in swept}
 
 
-def sweep_listing(sweep: SweepResult) -> Listing[tuple[Point, Prediction]]:
-    """Return how the points of a sweep are written as they come; those of `sweep` are ignored."""
-    names = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
-    return Listing(
-        _header(sweep),
-        "points",
-        sweep.asked,
-        lambda each: [_point_json(sweep, *each)],
-        {**field_types(names), **COLUMN_TYPES, **THEORY_TYPES, "reached": "boolean"},
-        lambda each: _point_lines(sweep, names, *each),
-    )
+def sweep_table(sweep: SweepResult, points: Iterable[tuple[Point, Prediction]] | None = None) -> Table[Any]:
+    """Return the points of a sweep, or these as they come, with everything needed to reproduce them.
 
-
-def sweep_json(sweep: SweepResult) -> str:
-    """Return all points as one JSON object, with everything needed to reproduce them."""
-    return whole(sweep_listing(sweep), "json", sweep.points)
-
-
-def sweep_csv(sweep: SweepResult) -> str:
-    """Return a line for each value, as in a report, with whether its point reaches the target.
-
-    `batch` is the number of draws of the point.
+    In CSV, `batch` is the number of draws of the point.
     """
-    return whole(sweep_listing(sweep), "csv", sweep.points)
-
-
-def _header(sweep: SweepResult) -> dict[str, Any]:
-    """Return what JSON says before the points."""
-    vary, target = sweep.vary, sweep.target
-    return {
-        "schema": _SWEEP,
-        "version": version(),
+    vary, target, measured = sweep.vary, sweep.target, sweep.points if points is None else points
+    head = {
         "command": sweep.command,
         "parameters": sweep.fixed,
-        "d_k": [*sweep.d_ks],
-        "n_keys": [*sweep.n_keys] or None,
-        "vary": None if vary is None else {"name": vary[0], "values": [*vary[1]]},
+        "d_k": sweep.d_ks,
+        "n_keys": sweep.n_keys or None,
+        "vary": None if vary is None else {"name": vary[0], "values": vary[1]},
         "target": None
         if target is None
         else {"statistic": target.statistic, "stderr": target.stderr, "most_draws": target.most_draws},
         "theory_arithmetic": THEORY_ARITHMETIC,
     }
 
+    def element(found: tuple[Point, Prediction]) -> dict[str, Any]:
+        point, prediction = found
+        p = point.parameters
+        return {
+            "d_k": p.d_k,
+            **({"n_keys": p.n_keys} if sweep.n_keys else {}),
+            **({} if vary is None else {vary[0]: getattr(p, vary[0])}),
+            "draws": point.measurement.draws,
+            "reached": None if target is None else point.reached,
+            "columns": [column_entry(*side[1:], sweep.written) for side in _sides(point.measurement, prediction)],
+        }
 
-def _point_json(sweep: SweepResult, point: Point, prediction: Prediction) -> dict[str, Any]:
-    vary, names = sweep.vary, sweep.written
-    return {
-        "d_k": point.parameters.d_k,
-        **({"n_keys": point.parameters.n_keys} if sweep.n_keys else {}),
-        **({} if vary is None else {vary[0]: getattr(point.parameters, vary[0])}),
-        "draws": point.measurement.draws,
-        "reached": None if sweep.target is None else point.reached,
-        "columns": [
-            column_json(_only(column, names))
-            | {
-                "theory": {name: existing(exact.values[name]) for name in names},
-                "freezing": freezing_json(exact.freezing),
-                "status": status_given(exact.freezing, column.measured),
-            }
-            for column, exact in zip(point.measurement.columns, prediction.columns, strict=True)
-        ],
-    }
+    def rows(found: tuple[Point, Prediction]) -> Iterator[list[Any]]:
+        point, prediction = found
+        reached = None if target is None else point.reached
+        for side in _sides(point.measurement, prediction):
+            yield from ([*row, reached] for row in _rows(side, sweep.written))
 
+    def page() -> list[Block]:
+        found = replace(sweep, points=[*measured])
+        return page_of(fixed_words(found), _grid(found), remarks(found), found.command)
 
-def _point_lines(
-    sweep: SweepResult, asked: Sequence[str], point: Point, prediction: Prediction
-) -> Iterator[list[Any]]:
-    """Yield the lines of CSV of a point; `asked` are the parameters in them."""
-    reached = None if sweep.target is None else point.reached
-    sides = settings(point.parameters)
-    for p, column, exact in zip(sides, point.measurement.columns, prediction.columns, strict=True):
-        place = [getattr(p, name) for name in asked]
-        status = status_given(exact.freezing, column.measured)
-        for name in sweep.written:
-            numbers = [*existing_pair(column.measured[name]), existing(exact.values[name])]
-            yield [*place, column.rule, column.multiplier, status, name, *numbers, THEORY_ARITHMETIC, reached]
+    return Table(
+        "sweep-1", head, "points", measured, lambda each: [element(each)],
+        {**parameter_types(_ASKED), **COLUMN, **THEORY, "reached": bool}, rows, page, asked=sweep.asked,
+    )  # fmt: skip
 
 
-def sweep_markdown(sweep: SweepResult, say: Say = str) -> str:
-    """Return a page with a line for each point."""
+def _grid(sweep: SweepResult) -> Grid:
+    """Return a table with a line for each point."""
     statistics = [STATISTIC[name] for name in sweep.shown]
     theory = theory_title(each for point, _ in sweep.points for each in settings(point.parameters))
-    names = sweep.names
-    columns = (names[0], theory, names[1], theory)
-    header = [*place_titles(sweep), *(f"{s.label}, {c}" for s in statistics for c in columns)]
+    titles = [title for name in sweep.names for title in (name, theory)]
     lines: list[list[str]] = []
     for point, prediction in sweep.points:
-        cells = place_words(sweep, point)
+        lines.append(place_words(sweep, point))
         for statistic in statistics:
-            for column, exact in zip(point.measurement.columns, prediction.columns, strict=True):
-                cells.append(cell(column.measured[statistic.name], statistic))
-                cells.append(cell(Estimate(exact.values[statistic.name], None), statistic))
-        lines.append(cells)
-    return markdown_page(fixed_words(sweep), header, lines, remarks(sweep), sweep.command, say)
+            for _, column, exact in _sides(point.measurement, prediction):
+                found = column.measured[statistic.name], Estimate(exact.values[statistic.name], None)
+                lines[-1] += [cell(each, statistic) for each in found]
+    return Grid([*place_titles(sweep), *(f"{s.label}, {title}" for s in statistics for title in titles)], lines)
 
 
 def fixed_words(sweep: SweepResult, always: Sequence[str] = tuple(FIELD)) -> list[str]:
@@ -235,8 +231,3 @@ def remarks(sweep: SweepResult) -> list[str]:
             )
         )
     return sentences
-
-
-def _only(column: Column, names: Sequence[str]) -> Column:
-    """Return the column with only these statistics."""
-    return replace(column, measured={name: column.measured[name] for name in names})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from ...errors import InputError
-from .listing import CellType, Listing
+from ..errors import InputError
+from .formats import data
+from .table import Table
 
 T = TypeVar("T")
 
@@ -24,19 +25,14 @@ def require_parquet(name: str) -> None:
         raise InputError("{name}: Parquet needs pip install 'attn-tui[table]'", name=name) from None
 
 
-def parquet_pieces(listing: Listing[T], things: Iterable[T]) -> Iterator[bytes]:
+def parquet_pieces(table: Table[T]) -> Iterator[bytes]:
     """Yield a Parquet file piece by piece as the things come; its rows are those of CSV, with text as it is."""
     arrow: Any = import_module("pyarrow")
     write: Any = import_module("pyarrow.parquet")
-    types: dict[CellType, Any] = {
-        "integer": arrow.int64(),
-        "number": arrow.float64(),
-        "boolean": arrow.bool_(),
-        "string": arrow.string(),
-    }
-    schema: Any = arrow.schema([(name, types[kind]) for name, kind in listing.columns.items()])
+    types: dict[type, Any] = {int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
+    schema: Any = arrow.schema([(name, types.get(kind, arrow.string())) for name, kind in table.columns.items()])
     sink = _Sink()
-    rows = chain.from_iterable(map(listing.rows, things))
+    rows = map(data, chain.from_iterable(map(table.rows, table.things)))
     with write.ParquetWriter(sink, schema) as writer:
         while group := [*islice(rows, _ROWS)]:
             columns: list[Sequence[Any]] = [*zip(*group, strict=True)]
@@ -44,18 +40,6 @@ def parquet_pieces(listing: Listing[T], things: Iterable[T]) -> Iterator[bytes]:
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             yield sink.taken()
     yield sink.taken()
-
-
-def parquet(csv: str) -> bytes:
-    """Return the rows of some CSV as a Parquet file; numbers and booleans are typed, and empty cells are null."""
-    arrow: Any = import_module("pyarrow")
-    read: Any = import_module("pyarrow.csv")
-    write: Any = import_module("pyarrow.parquet")
-    options = read.ConvertOptions(strings_can_be_null=True, null_values=[""])
-    table = read.read_csv(arrow.BufferReader(csv.encode()), convert_options=options)
-    sink = arrow.BufferOutputStream()
-    write.write_table(table, sink)
-    return sink.getvalue().to_pybytes()
 
 
 class _Sink(io.RawIOBase):

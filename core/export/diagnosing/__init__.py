@@ -1,1 +1,0 @@
-"""Export what is found out about captured heads: verdicts, differences, findings, replayed rules."""

@@ -1,1 +1,0 @@
-"""Results that are lists of things, written as these come."""

@@ -1,0 +1,332 @@
+"""What is found out about captured heads: verdicts, differences between captures, and the findings of checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from xml.sax.saxutils import escape, quoteattr
+
+from ..diagnosis.comparing.results import FIGURES, ORDER, STAGES, heads_in_words
+from ..message import message
+from ..plain import plain
+from .formats import NONE, digits
+from .heads import files_entry
+from .table import Block, Cell, Table, entry, grid, table_of, text_cell
+
+if TYPE_CHECKING:
+    from ..captures.capture import Capture, Layer
+    from ..diagnosis.check import Figures, Finding
+    from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, StageName, State
+    from ..diagnosis.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """The verdict on one head."""
+
+    layer: Layer
+    head: int
+    verdict: Verdict
+
+
+def diagnosis_table(captures: Sequence[Capture], heads: Iterable[Diagnosed], asked: int) -> Table[Diagnosed]:
+    """Return `asked` verdicts, as they come."""
+
+    def page() -> list[Block]:
+        found = [*heads]
+        several = any(each.layer.file for each in found)
+        return [grid(_DIAGNOSED if several else _DIAGNOSED[1:], found)]
+
+    return table_of(
+        "diagnosis-1", files_entry(captures, "notes"), "heads", heads, _DIAGNOSED, page,
+        tail=lambda found: {"summary": summary(found)}, asked=asked,
+    )  # fmt: skip
+
+
+_DIAGNOSED: Sequence[Cell[Diagnosed]] = (
+    text_cell("file", lambda each: each.layer.file),
+    Cell("file", str, "layer.path"),
+    Cell("layer", str, lambda each: str(each.layer.index), "layer"),
+    Cell("layer_name", str, "layer.name"),
+    Cell("head", int, label="head"),
+    Cell("verdict", str, "verdict.verdict", "verdict"),
+    Cell(
+        "cause", str, "verdict.cause", "cause",
+        lambda each: " = ".join(filter(None, (each.verdict.cause, *each.verdict.also))) or NONE,
+    ),
+    Cell("also", list, "verdict.also"),
+    Cell("multiplier", float, "verdict.multiplier", "multiplier"),
+    Cell("multiplier_error", float, "verdict.multiplier_error"),
+    Cell("expected", float, "verdict.expected.multiplier", "expected"),
+    Cell("expected_from", str, "verdict.expected.words"),
+    Cell("evidence", str, "verdict.evidence", "evidence"),
+    Cell("misfit", float, "verdict.misfit", "misfit"),
+    Cell("says", str, "verdict.says"),
+    Cell(
+        "consequence", object,
+        lambda each: None if each.verdict.consequence is None else asdict(each.verdict.consequence),
+    ),
+)  # fmt: skip
+
+
+def summary(heads: Sequence[Diagnosed]) -> dict[str, Any]:
+    """Return how many heads have each verdict, and each cause."""
+    words = Counter(each.verdict.verdict for each in heads)
+    causes = Counter(each.verdict.cause for each in heads if each.verdict.cause is not None)
+    names = ("healthy", "cause", "undecided", "unexplained", "no-evidence")
+    return {
+        "verdicts": {name: words[name] for name in names},
+        "causes": [{"cause": cause, "heads": count} for cause, count in causes.most_common()],
+    }
+
+
+# The comparison of two captures.
+
+# The stages whose difference is a number.
+_MEASURED: tuple[StageName, ...] = ("qk", "multiplier", "lse", "weights", "v", "o")
+_STATES: tuple[State, ...] = ("same", "differs", "follows", "not-compared")
+
+
+def compare_table(reference: Capture, test: Capture, found: Comparison) -> Table[HeadComparison]:
+    """Return every stage and figure of every head, in the order of their first difference."""
+    first = found.first
+    head = {
+        "reference": {"path": str(reference.path), "model": reference.model},
+        "test": {"path": str(test.path), "model": test.model},
+        "notes": found.notes,
+        "missing": found.missing,
+        "differs": found.differs,
+        "first": None
+        if first is None
+        else {
+            "stage": first[0].name,
+            "layer": str(first[1][0].layer.index),
+            "layer_name": first[1][0].layer.name,
+            "heads": [each.head for each in first[1]],
+            "says": first[0].says,
+        },
+        "stages": {name: counts(found, name) for name in ORDER},
+    }
+    return table_of(
+        "compare-1", head, "heads", found.ranked, _COMPARED,
+        lambda: [*verdict(found), *found.missing, *found.notes, grid(_COMPARED, found.ranked)],
+    )  # fmt: skip
+
+
+def _first(each: HeadComparison, word: Callable[[Stage], str]) -> str | None:
+    return None if each.first is None else word(each.first)
+
+
+def _stages(each: HeadComparison) -> dict[str, Any]:
+    return {
+        stage.name: {"state": stage.state, "says": stage.says}
+        | ({"change": stage.change} if stage.name in _MEASURED else {})
+        for stage in each.stages
+    }
+
+
+def _state(number: int) -> Cell[HeadComparison]:
+    return Cell(ORDER[number], str, lambda each: each.stages[number].state, in_json=False)
+
+
+def _figure(side: str, name: str) -> Cell[HeadComparison]:
+    return Cell(f"{side}_{name}", float, lambda each: getattr(getattr(each, side), name, None), in_json=False)
+
+
+_COMPARED: Sequence[Cell[HeadComparison]] = (
+    Cell("layer", str, lambda each: str(each.layer.index), "layer"),
+    Cell("layer_name", str, "layer.name"),
+    Cell("head", int, label="head"),
+    Cell("test_layer", str, lambda each: str(each.test_layer.index)),
+    Cell("test_head", int, label="other head"),
+    Cell("first", str, lambda each: _first(each, lambda stage: stage.name), "first difference",
+         lambda each: _first(each, lambda stage: STAGES[stage.name]) or NONE),
+    Cell("stages", object, _stages),
+    *map(_state, range(len(ORDER))),
+    Cell("reference", object, lambda each: each.reference and asdict(each.reference)),
+    Cell("test", object, lambda each: each.test and asdict(each.test)),
+    *(_figure(side, name) for name in FIGURES for side in ("reference", "test")),
+    Cell("divergence", float, label="KL, nats"),
+    Cell("changed_rows", float),
+    text_cell("multiplier", lambda each: changed(each, "multiplier")),
+    text_cell("entropy", lambda each: changed(each, "entropy")),
+    Cell("says", str, lambda each: _first(each, lambda stage: stage.says), "what differs", in_json=False),
+)  # fmt: skip
+
+
+def counts(found: Comparison, stage: StageName) -> dict[str, int]:
+    """Return how many heads have each state at a stage."""
+    states = Counter(each.stages[ORDER.index(stage)].state for each in found.heads)
+    return {state: states[state] for state in _STATES}
+
+
+def verdict(found: Comparison) -> list[str]:
+    """Return what a comparison found, in one or two sentences."""
+    heads = len(found.heads)
+    first = found.first
+    if first is None:
+        if found.missing:
+            return [message("{number} heads", number=heads)]
+        return [message("{number} heads, everything that can be compared is the same", number=heads)]
+    stage, where = first
+    says = (
+        stage.says
+        if len(where) == 1
+        else message("head {head}: {difference}", head=where[0].head, difference=stage.says)
+    )
+    differ = sum(each.first is not None for each in found.heads)
+    return [
+        message(
+            "first difference: {stage} in layer {layer}, {heads} ({difference})",
+            stage=STAGES[stage.name],
+            layer=where[0].layer.index,
+            heads=heads_in_words([each.head for each in where]),
+            difference=says,
+        ),
+        message("{differing} of {number} heads differ", differing=differ, number=heads),
+    ]
+
+
+def changed(each: HeadComparison, name: str) -> str:
+    """Return a figure as `0.125` or, where it differs, `0.125 to 0.1325`."""
+    before, after = (digits(getattr(side, name, None)) for side in (each.reference, each.test))
+    return before if before == after else message("{before} to {after}", before=before, after=after)
+
+
+# The findings of a check.
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The result of a check of one file."""
+
+    capture: Capture
+    heads: Sequence[Figures]
+    findings: Sequence[Finding]
+    allowed: Sequence[Finding]
+    name: str = ""  # of the file, if there are several
+
+    def place(self, each: Finding) -> str:
+        """Return where a finding is, for people."""
+        return each.place if each.layer is not None or not self.name else self.name
+
+
+Found: TypeAlias = tuple[Checked, "Finding", bool]  # where a finding is, and whether it is allowed
+
+
+def check_table(checked: Sequence[Checked]) -> Table[Found]:
+    """Return the findings, those that are allowed last, and the figures of every head."""
+    found = [(file, each, False) for file in checked for each in file.findings]
+    return table_of(
+        "check-1",
+        files_entry([each.capture for each in checked]),
+        "findings",
+        [*found, *((file, each, True) for file in checked for each in file.allowed)],
+        _FOUND,
+        lambda: [grid(_FOUND, found)],
+        tail=lambda _: {"heads": [entry(_CHECKED, each) for file in checked for each in file.heads]},
+        after={
+            "summary": {
+                name: sum(len(getattr(each, name)) for each in checked) for name in ("heads", "findings", "allowed")
+            }
+        },
+    )
+
+
+_FOUND: Sequence[Cell[Found]] = (
+    text_cell("place", lambda found: found[0].place(found[1])),
+    Cell("file", str, lambda found: str(found[0].capture.path) if found[1].layer is None else found[1].layer.path),
+    Cell("layer", str, lambda found: None if found[1].layer is None else str(found[1].layer.index)),
+    Cell("layer_name", str, lambda found: None if found[1].layer is None else found[1].layer.name),
+    Cell("head", int, lambda found: found[1].head),
+    Cell("rule", str, lambda found: found[1].rule, "rule"),
+    Cell("message", str, lambda found: found[1].message, "finding"),
+    Cell("value", float, lambda found: found[1].value, "value"),
+    Cell("limit", float, lambda found: found[1].limit, "limit"),
+    Cell("allowed", bool, lambda found: found[2]),
+)
+_CHECKED: Sequence[Cell[Figures]] = (
+    Cell("file", str, "layer.path"),
+    Cell("layer", str, lambda each: str(each.layer.index)),
+    Cell("layer_name", str, "layer.name"),
+    Cell("head", int),
+    Cell("largest_logit", float),
+    Cell("spread", float),
+    Cell("token_spread", float),
+    Cell("entropy_fraction", float),
+    Cell("one_hot_rows", float),
+    Cell("first_key_weight", float),
+    Cell("verdict", str, "verdict.verdict"),
+)
+
+
+def check_junit(checked: Sequence[Checked]) -> str:
+    """Return JUnit XML: for each file a suite with a test case for each head, and one for the file.
+
+    A case is failed if it has findings.
+    """
+    suites = [_suite(each) for each in checked]
+    cases, failed = (sum(numbers) for numbers in zip(*((c, f) for _, c, f in suites), strict=True))
+    return "\n".join(
+        [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f'<testsuites tests="{cases}" failures="{failed}" errors="0">',
+            *(text for text, _, _ in suites),
+            "</testsuites>",
+            "",
+        ]
+    )
+
+
+def _suite(checked: Checked) -> tuple[str, int, int]:
+    """Return the suite of a file, how many test cases it has, and how many of them are failed."""
+    of_head: dict[tuple[str, int], list[Finding]] = {(_class(e), e.head): [] for e in checked.heads}
+    of_file: list[Finding] = []
+    for each in checked.findings:
+        if each.layer is None or each.head is None:
+            of_file.append(each)
+        else:
+            of_head.setdefault((_class(each), each.head), []).append(each)
+    cases = [_case(name, f"head {head}", found) for (name, head), found in of_head.items()]
+    cases.append(_case("file", "all heads", of_file))
+    failed = sum(bool(found) for found in (*of_head.values(), of_file))
+    name = quoteattr(f"attn-tui check {plain(str(checked.capture.path))}")
+    start = f'  <testsuite name={name} tests="{len(cases)}" failures="{failed}" errors="0">'
+    return "\n".join([start, *cases, "  </testsuite>"]), len(cases), failed
+
+
+def _class(each: Figures | Finding) -> str:
+    assert each.layer is not None
+    return f"layer {each.layer.index} {each.layer.name}"
+
+
+def _case(name: str, head: str, found: Sequence[Finding]) -> str:
+    start = f"    <testcase classname={quoteattr(plain(name))} name={quoteattr(head)}"
+    if not found:
+        return f"{start}/>"
+    failures = [
+        f"      <failure type={quoteattr(each.rule)} message={quoteattr(plain(each.message))}>"
+        f"{escape(plain(f'{each.place}: {each.message}'))}</failure>"
+        for each in found
+    ]
+    return "\n".join([f"{start}>", *failures, "    </testcase>"])
+
+
+def check_github(checked: Sequence[Checked]) -> str:
+    """Return a workflow command of GitHub Actions for each finding."""
+    return "".join(
+        f"::error file={_property(str(file.capture.path))},title={_property(f'attn-tui {each.rule}')}::"
+        f"{_data(f'{file.place(each)}: {each.message}')}\n"
+        for file in checked
+        for each in file.findings
+    )
+
+
+def _data(text: str) -> str:
+    return plain(text).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

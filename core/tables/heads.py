@@ -1,0 +1,220 @@
+"""The heads of captures: their statistics, and what every scale rule would have done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..against import words
+from ..captures.settings import Computed
+from ..diagnosis.heads.reasons import head_word
+from ..message import message
+from ..statistics.catalogue import STATISTIC
+from ..statistics.measurement import Column, Measurement
+from .formats import NONE, digits
+from .statistics import (
+    COLUMN,
+    column_entry,
+    column_rows,
+    multiplier_cell,
+    short_cell,
+    statistic_name,
+    statistics_grid,
+)
+from .table import Block, Cell, Grid, Table, columns_of, entry, grid, parameter_types, row, text_cell
+
+if TYPE_CHECKING:
+    from ..captures.capture import Capture, HeadSubject, Layer
+    from ..diagnosis.heads.reasons import Explained
+    from ..diagnosis.replay import Replay, Replayed
+
+HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
+Inspected: TypeAlias = "tuple[HeadMeasurement, Explained | None]"  # with the reasons for its status, if asked for
+
+# Statistics in which real heads differ from random draws and from each other.
+SHOWN = (
+    "logit_std",
+    "logit_variance_within_row",
+    "freezing_ratio",
+    "row_mean_share",
+    "entropy_fraction",
+    "max_weight",
+    "one_hot_rows",
+    "dead_rows",
+    "first_key_weight",
+)
+_PLACE = {"file": str, "layer": int, "layer_name": str, "head": int}
+
+
+def files_entry(captures: Sequence[Capture], *names: str) -> dict[str, Any]:
+    """Return `file`, with its path, its model and these attributes, or `files` and those of several."""
+    files = [
+        {"path": str(capture.path), "model": capture.model, **{name: getattr(capture, name) for name in names}}
+        for capture in captures
+    ]
+    return {"file": files[0]} if len(files) == 1 else {"files": files}
+
+
+def files_words(captures: Sequence[Capture], names: Callable[[Capture], str]) -> list[str]:
+    """Return the words of a title: the file, or how many; the model and the licence, if all have the same."""
+    words = [names(captures[0]) if len(captures) == 1 else message("{count} files", count=len(captures))]
+    for said in ({capture.model for capture in captures}, {capture.licence for capture in captures}):
+        words += [text for text in said if text and len(said) == 1]
+    return words
+
+
+def _place(layer: Layer, head: int) -> list[Any]:
+    """Return the values of _PLACE. The layer's name is in it, because two layers may have the same number."""
+    return [layer.path, layer.index, layer.name, head]
+
+
+def apart_of(settings: Iterable[Computed]) -> tuple[str, ...]:
+    """Return which of precision, arithmetic and softcap are not as in the file, or exact, in one of these."""
+    return tuple(dict.fromkeys(name for each in settings for name in each.apart))
+
+
+def inspect_table(
+    captures: Sequence[Capture],
+    heads: Iterable[Inspected],
+    asked: int,
+    apart: Sequence[str] = (),
+    whole: bool = False,
+) -> Table[Inspected]:
+    """Return `asked` heads and scales of these captures, as they come, with reasons if they have some.
+
+    `apart` are parameters with a column in CSV, because a setting has its own. A page shows a `whole` head at length.
+    """
+
+    def elements(inspected: Inspected) -> Iterator[dict[str, Any]]:
+        """Yield an entry for each scale of a head."""
+        head, explained = inspected
+        layer = head.subject.layer
+        place = dict(zip(_PLACE, _place(layer, head.subject.head), strict=True))
+        because = {} if explained is None else {"because": explained.because}
+        for column in head.columns:
+            yield {**place, "d_k": layer.d_k, **column_entry(column), **because}
+
+    def rows(inspected: Inspected) -> Iterator[list[Any]]:
+        head, _ = inspected
+        layer = head.subject.layer
+        usual = {"precision": Computed().precision, "softcap": layer.softcap or 0.0}
+        for column in head.columns:
+            own = [column.apart.get(name, usual.get(name)) for name in apart]
+            yield from column_rows([*_place(layer, head.subject.head), layer.d_k, *own], column_entry(column))
+
+    def page() -> list[Block]:
+        found = [*heads]
+        title = files_words(captures, lambda capture: str(capture.path))
+        subject, columns = found[0][0].subject, found[0][0].columns
+        if whole:
+            place = f"{subject.layer.place}, head {subject.head}, d_k {subject.layer.d_k}"
+            return [f"{' · '.join(title)}: {place}", statistics_grid(columns)]
+        return [" · ".join(filter(None, [*title, words(columns[0].apart)])), _heads_grid(found)]
+
+    return Table(
+        "inspect-1", files_entry(captures, "source", "licence", "notes", "unused"), "heads", heads, elements,
+        {**_PLACE, "d_k": int, **parameter_types(apart), **COLUMN}, rows, page, asked=asked,
+    )  # fmt: skip
+
+
+Line: TypeAlias = "tuple[HeadMeasurement, Explained | None, Column]"  # of a list: a head, its reasons, a scale
+
+
+def _heads_grid(heads: Sequence[Inspected]) -> Grid:
+    """Return a line for each head and scale: its statistics, its status, and any reasons."""
+
+    def statistic(name: str) -> Cell[Line]:
+        found = STATISTIC[name]
+        return text_cell(statistic_name(found), lambda line: short_cell(line[2].measured[name], found))
+
+    def word(line: Line) -> str:
+        _, explained, column = line
+        return head_word(column.measured, None if explained is None else explained.verdict) or NONE
+
+    files = any(head.subject.layer.file for head, _ in heads)
+    cells: list[Cell[Line]] = [
+        text_cell("file" if files else "", lambda line: line[0].subject.layer.file),
+        text_cell("layer", lambda line: str(line[0].subject.layer.index)),
+        text_cell("head", lambda line: str(line[0].subject.head)),
+        text_cell("d_k", lambda line: str(line[0].subject.layer.d_k)),
+        text_cell("multiplier", lambda line: multiplier_cell(line[2])),
+        *map(statistic, SHOWN),
+        text_cell("status", word),
+        text_cell(
+            "" if heads[0][1] is None else "because", lambda line: "; ".join(line[1].because if line[1] else ())
+        ),
+    ]
+    return grid(cells, [(*each, column) for each in heads for column in each[0].columns])
+
+
+_REPLAYED: Sequence[Cell[Replayed]] = (
+    Cell("rules", list, label=message("rule"), words=lambda found: " = ".join(found.rules)),
+    Cell("multiplier", float, label=message("multiplier")),
+    Cell("divergence", float, label="KL"),
+    Cell("entropy", float, label=message("entropy")),
+    Cell("entropy_change", float, label=message("change"), words=lambda found: f"{found.entropy_change:+.3f}"),
+    Cell("one_hot_rows", float, label=message("one-hot %"), words=lambda found: f"{100 * found.one_hot_rows:.1f}"),
+    Cell("freezing_ratio", float, label=message("σ / freezing")),
+)
+
+
+def replay_table(captures: Sequence[Capture], heads: Iterable[Replay], asked: int) -> Table[Replay]:
+    """Return `asked` heads under every rule, as they come; CSV has a line for each rule of a head."""
+
+    def element(each: Replay) -> dict[str, Any]:
+        return {
+            **dict(zip(_PLACE, _place(each.layer, each.head), strict=True)),
+            "replayed": [entry(_REPLAYED, found) for found in each.replayed],
+            "left_out": each.left_out,
+            "thawed_by": None if each.thawing is None else each.thawing.rules[0],
+        }
+
+    def rows(each: Replay) -> Iterator[list[Any]]:
+        for found in each.replayed:
+            for rule in found.rules:
+                yield [*_place(each.layer, each.head), rule, *row(_REPLAYED[1:], found)]
+
+    return Table(
+        "replay-1", files_entry(captures), "heads", heads, lambda each: [element(each)],
+        {**_PLACE, "rule": str, **columns_of(_REPLAYED[1:])}, rows,
+        lambda: (block for name, own in by_file([*heads]) for block in (name, replay_grid(own)) if block),
+        asked=asked,
+    )  # fmt: skip
+
+
+def replay_grid(heads: Sequence[Replay]) -> Grid:
+    """Return a line for each rule: of one head, or the means over several."""
+    if len(heads) == 1:
+        return grid(_REPLAYED, heads[0].replayed)
+    from ..diagnosis.replay import average
+
+    return Grid(
+        [message("rule"), message("mean KL"), message("entropy change"), message("one-hot %")],
+        [
+            [name, digits(divergence), f"{change:+.3f}", f"{100 * one_hot:.1f}"]
+            for name, divergence, change, one_hot in average(heads)
+        ],
+    )
+
+
+def by_file(heads: Sequence[Replay]) -> list[tuple[str, list[Replay]]]:
+    """Return the heads of each file after its name, which is empty if there is one."""
+    names = list(dict.fromkeys(each.layer.file for each in heads))
+    return [(name if len(names) > 1 else "", [each for each in heads if each.layer.file == name]) for name in names]
+
+
+def thawing_lines(heads: Sequence[Replay]) -> list[str]:
+    """Return a line for each frozen head that some rule makes healthy."""
+    return [
+        message(
+            "{layer} head {head} is frozen; {rule} (× {multiplier}) is the nearest rule that makes it healthy, "
+            "KL {divergence} nats",
+            layer=each.layer.place,
+            head=each.head,
+            rule=found.rules[0],
+            multiplier=digits(found.multiplier),
+            divergence=digits(found.divergence),
+        )
+        for each in heads
+        if (found := each.thawing) is not None
+    ]

@@ -1,0 +1,264 @@
+"""Export the comparisons of scale rules, of mechanisms and of weightings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow, listed_rules
+from ..lab.weighting.results import MEASURES as MEASURES_OF_WEIGHTS
+from ..lab.weighting.results import NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
+from ..message import joined, message
+from ..parameters import FIELD, Parameters, choice_word
+from ..scales import scale_rule
+from ..statistics.catalogue import STATISTIC
+from ..statistics.measurement import Estimate
+from ..statistics.status import Status
+from ..theory.prediction import status_given
+from .formats import NONE, digits
+from .statistics import OF_ALL_COLUMNS, cell, estimate_cell, freezing_entry, scale_entry
+from .table import Cell, Table, grid, page_of, table_of, text_cell
+from .words import notable_words
+
+if TYPE_CHECKING:
+    from ..lab.results import MechanismRow, RuleCurves
+    from ..theory.prediction import Freezing
+
+# Of the columns of weightings: headings, and a statistic of the same unit.
+_HEADINGS = {
+    "weight_sum": ("Σp", "logit_std"),
+    "entropy": ("entropy", "entropy"),
+    "max_weight": ("max weight", "max_weight"),
+    "zero_weights": ("zero weights", "max_weight"),
+    "one_hot_rows": ("one-hot rows", "one_hot_rows"),
+    "jacobian_norm": ("‖J‖_F", "jacobian_norm"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RulesResult:
+    """A comparison of scale rules: the request and the result."""
+
+    parameters: Parameters
+    order: Order
+    rows: Sequence[RuleRow]
+    curves: RuleCurves
+    freezing: Mapping[str, Freezing | None]  # by rule, of those that have a multiplier
+    command: str  # reproduces the result
+
+    def status(self, row: RuleRow) -> Status | None:
+        """Return the status of a rule's row; None if the rule has no multiplier."""
+        return status_given(self.freezing.get(row.rule), row.measured)
+
+    @property
+    def sorted(self) -> Sequence[RuleRow]:
+        """The rows in the requested order."""
+        return self.order.of(self.rows)
+
+    @property
+    def shown(self) -> Sequence[RuleRow]:
+        """The same without a custom rule that was not set."""
+        listed = listed_rules(self.parameters)
+        return [row for row in self.sorted if row.rule in listed]
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismsResult:
+    """A comparison of mechanisms: the request and the result."""
+
+    parameters: Parameters
+    rows: Sequence[MechanismRow]
+    command: str
+
+
+def rules_table(rules: RulesResult) -> Table[RuleRow]:
+    """Return all rules in the requested order."""
+    p, curves = rules.parameters, rules.curves
+
+    def where(row: RuleRow) -> str:
+        freezing = rules.freezing.get(row.rule)
+        return freezing.words()[0] if freezing else NONE
+
+    cells: list[Cell[RuleRow]] = [
+        text_cell("rule", lambda row: scale_rule(row.rule).label),
+        Cell("rule", str, label="name"),
+        Cell("formula", object, lambda row: scale_rule(row.rule).formula),
+        Cell("multiplier", float, label="multiplier"),
+        Cell("fault", object, lambda row: row.fault or None),
+        *(estimate_cell(name, RuleRow.estimate) for name in MEASURED),
+        Cell("freezing", object, lambda row: freezing_entry(rules.freezing.get(row.rule))),
+        Cell("status", str, rules.status, "status"),
+        text_cell("freezing", where),
+        Cell("entropy_fraction_over_d_k", object, lambda row: curves.values[row.rule]),
+        *(_at(d_k, curves) for d_k in curves.d_ks),
+    ]
+    asked = {name: getattr(p, name) for name in FIELD if name not in OF_ALL_COLUMNS}
+    return table_of(
+        "rules-1",
+        {
+            "command": rules.command,
+            "parameters": {name: getattr(p, name) for name in FIELD},
+            "sort": {"column": rules.order.column, "reverse": rules.order.reverse},
+        },
+        "rules",
+        rules.sorted,
+        cells,
+        lambda: page_of(rules_words(p), grid(cells, rules.shown), remarks(rules), rules.command),
+        asked,
+        {"over_d_k": {"d_k": curves.d_ks, "draws": curves.draws, "rows_of_a_draw": curves.rows}},
+    )
+
+
+def _at(d_k: int, curves: RuleCurves) -> Cell[RuleRow]:
+    """Return the column of CSV with the curves at a d_k."""
+    at = curves.d_ks.index(d_k)
+    return Cell(f"entropy_fraction_at_d_k_{d_k}", float, lambda row: curves.values[row.rule][at], in_json=False)
+
+
+def rules_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
+    """Return `d_k 64`, …: the parameters that all rules share, if in `always` or not at their default."""
+    return notable_words(p, [name for name in FIELD if name not in (*SETTINGS, "scale", "against")], always)
+
+
+def remarks(rules: RulesResult) -> list[str]:
+    """Return sentences on the parameters that only some rules use, and on why some have no multiplier."""
+    p = rules.parameters
+    words = (
+        message("{parameter} {value}", parameter=FIELD[name].label, value=FIELD[name].format(getattr(p, name)))
+        for name in SETTINGS
+    )
+    used = message("Rules that need them use {parameters}.", parameters=joined(words, ", "))
+    return [used, *(message("{fault}.", fault=row.fault) for row in rules.sorted if row.fault)]
+
+
+def _measured(row: MechanismRow, name: str) -> Estimate:
+    return row.measured[name]
+
+
+def mechanisms_table(found: MechanismsResult) -> Table[MechanismRow]:
+    """Return each mechanism at each d_k."""
+    unit = STATISTIC["logit_std"]
+    asked = {name: getattr(found.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
+    names = [*found.rows[0].measured] if found.rows else []
+    cells: list[Cell[MechanismRow]] = [
+        text_cell("mechanism", lambda row: choice_word(row.mechanism) + (" with sink" if row.with_sink else "")),
+        text_cell("scale", lambda row: scale_rule(row.rule).label),
+        Cell("d_k", int, label="d_k"),
+        Cell("mechanism", str),
+        Cell("with_sink", bool),
+        Cell("scale", object, lambda row: scale_entry(row.rule, row.multiplier)),
+        Cell("scale", str, "rule", in_json=False),
+        Cell("multiplier", float, in_json=False),
+        *(estimate_cell(name, _measured) for name in names),
+        Cell(
+            "largest_score", float, "largest", "largest score",
+            lambda row: cell(Estimate(row.largest, None), unit),
+        ),
+        Cell("score_bound", float, "bound", "bound", lambda row: cell(Estimate(row.bound, None), unit)),
+    ]  # fmt: skip
+    return table_of(
+        "mechanisms-1",
+        {"command": found.command, "parameters": asked},
+        "points",
+        found.rows,
+        cells,
+        lambda: page_of(mechanisms_words(found.parameters), grid(cells, found.rows), (), found.command),
+        asked,
+    )
+
+
+def mechanisms_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
+    """Return `keys 128`, …: the parameters that all mechanisms share, if in `always` or not at their default."""
+    p = p.with_value("mechanism", "additive")  # the one for which all parameters of mechanisms have an effect
+    return notable_words(p, [name for name in FIELD if name not in NOT_OF_MECHANISMS], always)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightingsResult:
+    """A comparison of weightings: the request and the result."""
+
+    parameters: Parameters
+    rows: Sequence[WeightingRow]
+    command: str  # reproduces the result
+
+
+def weightings_table(found: WeightingsResult) -> Table[WeightingRow]:
+    """Return each weighting."""
+    p, sample = found.parameters, found.rows[0]
+    asked = {name: getattr(p, name) for name in FIELD if name not in NOT_OF_WEIGHTINGS}
+    cells: list[Cell[WeightingRow]] = [
+        Cell("weighting", str, "name", "weighting", lambda row: WEIGHTINGS[row.name].label),
+        Cell("formula", object, lambda row: WEIGHTINGS[row.name].formula, "formula"),
+        Cell("source", object, lambda row: WEIGHTINGS[row.name].source),
+        Cell(
+            "constant",
+            object,
+            lambda row: {"symbol": WEIGHTINGS[row.name].setting or None, "value": row.setting},
+        ),
+        Cell("constant", float, "setting", in_json=False),
+        Cell("fault", object, lambda row: row.fault or None),
+        *(estimate_cell(name, WeightingRow.estimate, *_HEADINGS[name]) for name in MEASURES_OF_WEIGHTS),
+    ]
+    return table_of(
+        "weightings-1",
+        {"command": found.command, "parameters": asked},
+        "weightings",
+        found.rows,
+        cells,
+        lambda: page_of(
+            weightings_words(p), grid(cells, found.rows), weightings_remarks(p, found.rows), found.command
+        ),
+        asked,
+        {"draws": sample.draws, "rows_of_a_draw": sample.rows},
+    )
+
+
+def weightings_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
+    """Return `d_k 64`, …: the parameters that weightings depend on, if in `always` or not at their default."""
+    return notable_words(p, [name for name in FIELD if name not in NOT_OF_WEIGHTINGS], always)
+
+
+def weightings_remarks(p: Parameters, rows: Sequence[WeightingRow]) -> list[str]:
+    """Return sentences on what is measured, on the constants and on why some weightings have no values."""
+    sample = rows[0]
+    by_name = {row.name: row for row in rows}
+
+    def constant(name: str) -> str:
+        return digits(by_name[name].setting).replace("-", "−")
+
+    words: list[str] = [
+        message(
+            "The entropy is that of p/Σp. J = ∂p/∂z is with respect to the scaled logits. Sigmoid weights are not "
+            "shares of one sum, and those of differential attention may be negative, so some columns do not apply to "
+            "them."
+        )
+    ]
+    constants = [message("b is {bias}", bias=constant("sigmoid"))]
+    if not by_name["differential"].fault:
+        constants.append(
+            message(
+                "λ is {value}, its initial value in layer {layer}, with z₁ and z₂ from the halves of d_k, each "
+                "scaled for its own width",
+                value=constant("differential"),
+                layer=p.layer,
+            )
+        )
+    if not by_name["forgetting"].fault:
+        constants.append(
+            message(
+                "f is {value} = σ(2) at every position; models compute it from the token",
+                value=constant("forgetting"),
+            )
+        )
+    gamma = constant("qk_clip")
+    constants.append(
+        message("γ is {gamma}, no logit is above 100", gamma=gamma)
+        if by_name["qk_clip"].setting == 1
+        else message("γ is {gamma}, the mean over draws, each taken as one head", gamma=gamma)
+    )
+    words.append(message("{constants}.", constants=joined(constants, "; ")))
+    words += [message("{fault}.", fault=row.fault) for row in rows if row.fault]
+    if sample.draws < p.batch or sample.rows < p.n_queries:
+        words.append(message("Measured on {rows} rows of {draws} draws each.", rows=sample.rows, draws=sample.draws))
+    return words

@@ -1,0 +1,143 @@
+"""Runs of training: how races ended, and the newest step of a run that is watched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..message import in_sense, message
+from .formats import NONE, digits
+from .table import Cell, Grid, Table, columns_of, entry, grid, row, table_of, text_cell
+
+if TYPE_CHECKING:
+    from ..training.settings import Race, Result
+    from ..watching.limits import Offender
+    from ..watching.snapshot import Snapshot
+
+_MANIFOLD = 10  # a factor with one decimal
+_LONG = 10_000  # a number that is shown with a power of ten
+
+# A race, its results, and what weights trained under one rule recall under another.
+Ended: TypeAlias = "tuple[Race, Sequence[Result], Sequence[Sequence[float]] | None]"
+
+_RESULT: Sequence[Cell[Result]] = (
+    Cell("rule", str, label="rule"),
+    Cell("multiplier", float),
+    Cell("loss", float, label="final loss", words=lambda each: NONE if math.isnan(each.loss) else each.loss_text),
+    Cell("loss_error", float),
+    Cell("recalled", float, label="recalled", words=lambda each: _share(each.recalled)),
+    Cell(
+        "steps_to_learn", float, label="steps to 90 %",
+        words=lambda each: in_sense("never", "learned")
+        if each.steps_to_learn is None
+        else f"{each.steps_to_learn:.0f}",
+    ),
+    Cell("diverged", float, label="diverged", words=lambda each: _share(each.diverged) if each.diverged else "none"),
+    Cell("entropy_before", float),
+    Cell("entropy_after", float),
+    text_cell("entropy", lambda each: f"{100 * each.entropy_before:.0f} → {_share(each.entropy_after)}"),
+    Cell(
+        "gradient_before", float, label=message("first gradient"),
+        words=lambda each: digits(float(f"{each.gradient_before:.2g}")),
+    ),
+)  # fmt: skip
+
+
+def training_table(races: Sequence[Ended]) -> Table[Ended]:
+    """Return the results at each d_k; CSV has a line for each rule there."""
+    race = races[0][0]
+
+    def element(ended: Ended) -> dict[str, Any]:
+        race, results, used = ended
+        recalled = [
+            {"trained_with": one, "used_with": other, "recalled": float(used[row][column])}
+            for row, one in enumerate(race.rules)
+            for column, other in enumerate(race.rules)
+        ] if used is not None else []  # fmt: skip
+        return {"d_k": race.d_k, "results": [entry(_RESULT, each) for each in results], "used_with": recalled}
+
+    head = {
+        "learning_rate": race.rate,
+        "optimizer": race.optimiser,
+        "warm_up": race.warm_up,
+        "steps": race.steps,
+        "seeds": race.seeds,
+        "seed": race.seed,
+        "task": asdict(race.task),
+    }
+    return Table(
+        "training-1", head, "races", races, lambda ended: [element(ended)],
+        {"d_k": int, **columns_of(_RESULT)},
+        lambda ended: ([ended[0].d_k, *row(_RESULT, each)] for each in ended[1]),
+        lambda: [results_grid(races)],
+    )  # fmt: skip
+
+
+def results_grid(races: Sequence[Ended]) -> Grid:
+    """Return a table with a line for each rule at each d_k."""
+    each = [(race.d_k, grid(_RESULT, results)) for race, results, _ in races]
+    return Grid(["d_k", *each[0][1].header], [[f"{d_k}", *line] for d_k, found in each for line in found.lines])
+
+
+def _share(share: float) -> str:
+    return NONE if math.isnan(share) else f"{100 * share:.0f} %"
+
+
+def watch_table(path: str, shown: Snapshot) -> Table[Offender]:
+    """Return all heads of a step, the worst or most changed first; a logit that is not finite is over the limit."""
+
+    def change(each: Offender) -> float | None:
+        return shown.change(each.layer, each.head)
+
+    def words(number: int) -> Callable[[Offender], str]:
+        return lambda each: offender_words(each, shown.per)[number]
+
+    cells: list[Cell[Offender]] = [
+        Cell("layer", str, lambda each: shown.layers[each.layer], "layer"),
+        Cell("head", int, label="head"),
+        Cell("largest_logit", float, "value", "largest |logit|", words(0)),
+        Cell("over", bool),
+        Cell("growth_per_1000_steps", float, lambda each: each.growth(), f"per {shown.per:,} steps", words(1)),
+        Cell("passes_limit_in", float, "passes_in", f"steps to {shown.limit:g}", words(2)),
+        Cell(
+            "change", float, change, "" if shown.changes is None else f"since {shown.baseline}",
+            lambda each: change_words(change(each)),
+        ),
+    ]  # fmt: skip
+    head = {
+        "run": path,
+        **{name: getattr(shown, name) for name in ("step", "time", "scale", "scaled")},
+        "says": shown.says_scale,
+        **{name: getattr(shown, name) for name in ("limit", "baseline", "over")},
+    }
+    return table_of(
+        "watched-1", head, "heads", shown.ranked, cells, lambda: [grid(cells, shown.ranked)], {"step": shown.step}
+    )
+
+
+def offender_words(each: Offender, per: int) -> tuple[str, str, str]:
+    """Return the largest |logit|, its growth over `per` steps, and when it passes the limit, in words."""
+    value = _fixed(each.value, 1) if math.isfinite(each.value) else message("not finite")
+    found = each.growth(per)
+    growth = NONE if found is None else f"× {_fixed(found, 3 if found < _MANIFOLD else 1)}"
+    if each.over:
+        return value, growth, message("passed")
+    if each.passes_in is None or each.passes_in > 1e9:
+        return value, growth, NONE
+    return value, growth, f"{float(f'{each.passes_in:.2g}'):,.0f}"
+
+
+def change_words(change: float | None) -> str:
+    """Return the change of a largest |logit|, with its sign."""
+    if change is None:
+        return NONE
+    if math.isinf(change):
+        return message("not finite") if change > 0 else message("finite again")
+    return f"{change:+.1f}" if abs(change) < _LONG else f"{change:+.1e}"
+
+
+def _fixed(number: float, decimals: int) -> str:
+    """Return a number with these decimals, so that a column is aligned; a large one with four digits."""
+    return f"{number:.{decimals}f}" if 0.1 <= number < _LONG else digits(number)

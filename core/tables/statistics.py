@@ -1,0 +1,147 @@
+"""Columns of statistics, shared by several results: in JSON, as lines of CSV and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..against import words
+from ..message import in_sense
+from ..scales import scale_rule
+from ..statistics.catalogue import STATISTIC, STATISTICS, Statistic
+from ..statistics.column_names import is_unscaled
+from ..statistics.measurement import Column, Estimate
+from ..theory.prediction import status_given
+from .formats import NONE, digits, existing, pair
+from .table import Bold, Cell, Grid
+
+if TYPE_CHECKING:
+    from ..theory.prediction import Freezing, PredictedColumn
+
+T = TypeVar("T")
+
+OF_ALL_COLUMNS = ("scale", "multiplier", "against")  # parameters that are not cells of a CSV line: COLUMN says them
+# The columns of CSV for one value of a column of statistics, whose status is repeated.
+COLUMN = {"scale": str, "multiplier": float, "status": str, "statistic": str, "value": float, "stderr": float}
+# Those for its exact value, and in JSON, the arithmetic of theory: exact, whatever the number format.
+THEORY = {"theory": float, "theory_arithmetic": str}
+THEORY_ARITHMETIC = "exact"
+
+
+def column_entry(
+    column: Column, exact: PredictedColumn | None = None, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return a column's scale, the parameters that others do not share, its statistics, and their exact values."""
+    scale = scale_entry(column.rule, column.multiplier)
+    measured = column.measured if names is None else {name: column.measured[name] for name in names}
+    freezing = None if exact is None else exact.freezing
+    theory = {} if exact is None else {
+        "theory": {name: exact.values[name] for name in measured},
+        "freezing": freezing_entry(freezing),
+    }  # fmt: skip
+    return {
+        **({"apart": column.apart} if column.apart else {}),
+        "scale": scale if column.multipliers is None else scale | {"range": column.multipliers},
+        "measured": measured,
+        **theory,
+        "status": status_given(freezing, column.measured),
+    }
+
+
+def column_rows(place: Sequence[Any], entry: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Yield a line of CSV for each statistic in the entry of a column, beginning with the values of `place`."""
+    scale = entry["scale"]
+    for name, estimate in entry["measured"].items():
+        exact = [entry["theory"][name], THEORY_ARITHMETIC] if "theory" in entry else []
+        yield [*place, scale["rule"], scale["multiplier"], entry["status"], name, *pair(estimate), *exact]
+
+
+def scale_entry(rule: str, multiplier: float) -> dict[str, Any]:
+    """Return a rule's name, formula and multiplier; that of a number is the number, the scale in a file has none."""
+    formulas = {"file": None, "custom": f"{multiplier:.10g}"}
+    formula = formulas[rule] if rule in formulas else scale_rule(rule).formula
+    return {"rule": rule, "formula": formula, "multiplier": multiplier}
+
+
+def freezing_entry(freezing: Freezing | None) -> dict[str, Any] | None:
+    """Return where softmax freezes: `frozen_at` holds the first and the last d_k of each interval."""
+    if freezing is None:
+        return None
+    return {name: getattr(freezing, name) for name in ("threshold", "std", "ratio", "frozen_at")}
+
+
+def statistics_grid(columns: Sequence[Column], theory: Sequence[PredictedColumn] = (), title: str = "theory") -> Grid:
+    """Return a table of each column's status and statistics, with any exact values beside them, under `title`."""
+
+    def line(label: str, words: Iterable[str | None]) -> list[str]:
+        return [label, *(cell for word in words for cell in ([word or NONE, ""] if theory else [word or NONE]))]
+
+    freezing = [column.freezing for column in theory] or [None] * len(columns)
+    lines = [line("status", map(status_given, freezing, (column.measured for column in columns)))]
+    if any(freezing):
+        places = [None if known is None else known.words()[0] for known in freezing]
+        lines.append(line(in_sense("freezing", "ratio"), places))
+    group = ""
+    for statistic in STATISTICS:
+        name = statistic.name
+        if statistic.omissible and all(column.measured[name].value is None for column in columns):
+            continue
+        if statistic.group != group:
+            group = statistic.group
+            lines.append([Bold(group), *[""] * (len(lines[0]) - 1)])
+        cells = [statistic.label]
+        for index, column in enumerate(columns):
+            cells.append(cell(column.measured[name], statistic))
+            cells += [cell(Estimate(theory[index].values[name], None), statistic)] if theory else []
+        lines.append(cells)
+    titles = [each for column in columns for each in (_title(column), *([title] if theory else []))]
+    return Grid(["", *titles], lines)
+
+
+def _title(column: Column) -> str:
+    """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k), bfloat16` or `the file's × 0.1768`."""
+    word = "the file's" if column.rule == "file" else "unscaled" if is_unscaled(column) else "scaled"
+    title = f"{word} × {multiplier_cell(column)}"
+    named = column.rule not in ("none", "file", "custom")
+    title = f"{title} ({scale_rule(column.rule).label})" if named else title
+    return f"{title}, {words(column.apart)}" if words(column.apart) else title
+
+
+def multiplier_cell(column: Column) -> str:
+    """Return the multiplier, or `0.1 to 0.25` if rows differ."""
+    return digits(column.multiplier) if column.multipliers is None else " to ".join(map(digits, column.multipliers))
+
+
+def statistic_name(statistic: Statistic) -> str:
+    """Return the header for `short_cell`s of a statistic."""
+    return f"{statistic.label}, %" if statistic.unit == "share" else statistic.label
+
+
+def cell(estimate: Estimate, statistic: Statistic) -> str:
+    """Return a value as `4.371 ± 0.002`, or `± ≥ 0.002` if its error may be larger; shares in per cent.
+
+    A share of nothing is `none`: draws without an event say nothing of the standard error.
+    """
+    value, stderr = existing(estimate.value), existing(estimate.stderr)
+    if value is None:
+        return NONE
+    if statistic.unit == "share" and value == 0 and not stderr:
+        return "none"
+    factor, unit = (100, " %") if statistic.unit == "share" else (1, "")
+    deviation = "" if stderr is None else f" ±{' ≥' if estimate.is_rough else ''} {factor * stderr:.2g}"
+    return f"{digits(factor * value)}{deviation}{unit}"
+
+
+def estimate_cell(name: str, of: Callable[[T, str], Estimate], label: str = "", unit: str = "") -> Cell[T]:
+    """Return the cell of what `of` finds under a name, written as that statistic, or the one named `unit`, is."""
+    statistic = STATISTIC[unit or name]
+    return Cell(
+        name, Estimate, lambda each: of(each, name), label or statistic.label,
+        lambda each: cell(of(each, name), statistic),
+    )  # fmt: skip
+
+
+def short_cell(estimate: Estimate, statistic: Statistic) -> str:
+    """Return the value without its standard error and its unit, which is in the header."""
+    value = existing(estimate.value)
+    return NONE if value is None else digits((100 if statistic.unit == "share" else 1) * value)
