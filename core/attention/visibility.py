@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 
+Numbers = TypeVar("Numbers", FloatArray, BoolArray)
 Rows: TypeAlias = slice | npt.NDArray[np.intp]  # some of the queries
 
 _ALL = slice(None)
 _FARTHEST = 1 << 30  # keys before or after a query, more than there are; sums with positions are in int32
 
 
-def part_of(values: FloatArray, draws: slice, rows: Rows) -> FloatArray:
+def part_of(values: Numbers, draws: slice, rows: Rows) -> Numbers:
     """Return [draws or 1, rows or 1, …] of numbers [batch or 1, queries or 1, …]."""
     own = values if len(values) == 1 else values[draws]
     return own if own.shape[1] == 1 else own[:, rows]
@@ -64,10 +65,6 @@ class Visibility:
     self_attention: bool = True  # whether each query belongs to the key at its position
     left_out: BoolArray | None = None  # queries that do not count, [batch or 1, queries]; None: none
 
-    @property
-    def queries(self) -> int:
-        return len(self.positions)
-
     def span(self, rows: slice) -> slice:
         """Return the keys outside which all these queries see none, a causal mask, a window and chunks considered."""
         first, last = int(self.positions[rows].min()), int(self.positions[rows].max())
@@ -92,8 +89,7 @@ class Visibility:
         if self.chunk is not None:
             limits.append(keys // self.chunk == places // self.chunk)
         if self.mask is not None:
-            own = self.mask if len(self.mask) == 1 else self.mask[draws]
-            limits.append((own if own.shape[1] == 1 else own[:, rows])[..., span])
+            limits.append(part_of(self.mask, draws, rows)[..., span])
         if not limits:
             return np.broadcast_to(np.True_, (1, len(places), len(keys)))
         visible = limits[0]

@@ -30,11 +30,11 @@ from .blocks import (
     fits_float32,
     logits_of,
     require_size,
+    rounded_pass,
     score_blocks,
 )
 from .capture import HeadSubject, Layer
 from .head import CaptureFile, Head, read_head
-from .rounded import rounded_pass
 from .rules import Rule, computation, file_rule, first_position, named_rule, shown_multiplier
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]

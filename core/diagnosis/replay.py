@@ -21,7 +21,7 @@ from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
 from ..plain import plain
 from ..scales import SCALE_RULES, Normalise, ScaleName
-from .heads.row_replay import Made, under_rules
+from .heads.row_replay import RowReplay, under_rules
 from .heads.rows import Rows, factors, strips_of
 from .subject import Indices
 
@@ -87,7 +87,7 @@ def replay(
             head=head,
         )
     several = counts > 1
-    known: dict[bytes, tuple[Made, ...]] = {}
+    known: dict[bytes, tuple[RowReplay, ...]] = {}
     found: dict[tuple[float, ...], Replayed] = {}
     for rule in rules:
         how, by = _with_unit_vectors(rule, layer.d_k, strips)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..attention.gradient_norms import norm_statistics
+from ..attention.row_gradients import norm_statistics
 from ..attention.softmax import RowStatistics
 from .catalogue import DEAD, ONE_HOT, STATISTICS
 from .measurement import Estimate

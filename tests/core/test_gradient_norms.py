@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.gradient_norms import norm_statistics
+from attn_tui.core.attention.row_gradients import norm_statistics
 
 
 def test_statistics_of_norms() -> None:

@@ -6,10 +6,10 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from attn_tui.core.attention import additive
-from attn_tui.core.attention.gradient_norms import norm_statistics
 from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.attention.row_gradients import (
     logit_gradients,
+    norm_statistics,
     query_gradient_norms,
     upstream,
     weight_gradients,

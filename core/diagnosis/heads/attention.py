@@ -12,10 +12,10 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray
 from ...attention.computation import Computation
 from ...attention.softmax import softmax, softmax_of, weight_statistics
+from ...captures.blocks import rounded_row
 from ...captures.capture import Layer
 from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, Head, read_head
-from ...captures.rounded import rounded_row
 from ...captures.rules import Rule, computation, file_rule, shown_multiplier
 from ...message import message
 from ...plain import plain

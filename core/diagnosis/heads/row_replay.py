@@ -28,7 +28,7 @@ _HIDDEN = -1e12  # a score so far below the largest of its row that its weight i
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class RowReplay:
     """What a rule makes of each row; arrays are [rows], of the rows that see a key."""
 
     lse: FloatArray
@@ -39,14 +39,14 @@ class Made:
 
 
 # Return what becomes of rows with q and k normalised and these multipliers, which broadcast to [texts, rows, 1].
-Under: TypeAlias = Callable[[Normalise, FloatArray], Made]
+Replays: TypeAlias = Callable[[Normalise, FloatArray], RowReplay]
 
 
-def under_rules(part: Rows, original: Rule) -> Under:
+def under_rules(part: Rows, original: Rule) -> Replays:
     """Return a function that replays a rule on these rows; divergences are from the original rule."""
     if part.layer.softcap is None and part.bias is None:
         return _multiplied(part, original)
-    return _any(part, original)
+    return _evaluated(part, original)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class _Sums:
     heat: FloatArray  # Σ p·below
 
 
-def _multiplied(part: Rows, original: Rule) -> Under:
+def _multiplied(part: Rows, original: Rule) -> Replays:
     sink, used = part.data.sink, part.used
     whole, counts = bool(used.all()), part.counts[used]
     known: dict[Normalise, _Scores] = {}
@@ -118,16 +118,16 @@ def _multiplied(part: Rows, original: Rule) -> Under:
     first = replace(first, original=base.heat)
     known[original.normalise] = first
 
-    def under(how: Normalise, by: FloatArray) -> Made:
+    def under(how: Normalise, by: FloatArray) -> RowReplay:
         if not (by > 0).all():  # the largest score is not the largest logit
-            return _any(part, original)(how, by)
+            return _evaluated(part, original)(how, by)
         if how not in known:
             known[how] = prepared(how, p)
         of = known[how]
         now = sums(of, by)
         moved = now.c * of.original - base.c * base.heat
         top = now.c * of.largest - base.c * first.largest  # how the largest logit changes
-        return Made(
+        return RowReplay(
             lse=now.c * of.largest + now.over,
             entropy=now.over * now.total - now.c * now.heat,
             largest=now.weight,
@@ -138,7 +138,7 @@ def _multiplied(part: Rows, original: Rule) -> Under:
     return under
 
 
-def _any(part: Rows, original: Rule) -> Under:
+def _evaluated(part: Rows, original: Rule) -> Replays:
     """Replay with logits that are not in proportion to the scores: soft-capped, or with a bias."""
     used, seen = part.used, part.visible
     c, first = computation(original, part.layer, part.data), factors(part, original)
@@ -154,10 +154,10 @@ def _any(part: Rows, original: Rule) -> Under:
 
     p, before, lse = replayed(original.normalise, first)
 
-    def under(how: Normalise, by: FloatArray) -> Made:
+    def under(how: Normalise, by: FloatArray) -> RowReplay:
         r, z, now = replayed(how, by)
         entropies = -dot(r, np.log(np.where(r > 0, r, 1)))
-        return Made(
+        return RowReplay(
             lse=now[used],
             entropy=entropies[used],
             largest=r.max(axis=-1)[used],
