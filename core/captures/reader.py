@@ -1,4 +1,4 @@
-"""Open a file of captured queries and keys."""
+"""Open files of captured queries and keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..plain import Plain, plain, quoted
 from .beside.roles import OF_POSITIONS
 from .beside.unknown import Unknown
 from .capture import Layer, Meaning
-from .files import NoQueriesError
+from .files import CaptureError, NoQueriesError
 from .folder import folder_groups, one_capture
 from .head import CaptureFile
 from .kinds.catalogue import contents
@@ -55,6 +55,25 @@ def open_capture(
         return replace(captures[0], notes=_few([*notes, *captures[0].notes]))
     whole = one_capture(place, captures, notes)
     return replace(whole, notes=_few(whole.notes))
+
+
+def open_captures(
+    paths: Sequence[Path], axes: str | None = None, mask_true: Meaning | None = None
+) -> list[CaptureFile]:
+    """Return the contents of files or folders in order; if there are several, layers are named after their file.
+
+    Raise CaptureError, one line, if one cannot be read or is given twice.
+    """
+    captures: list[CaptureFile] = []
+    for number, path in enumerate(paths):
+        captures.append(open_capture(path, axes, mask_true))
+        if any(os.path.samefile(path, other) for other in paths[:number]):
+            raise CaptureError("{path}: is given twice", path=plain(path))
+    if len(captures) == 1:
+        return captures
+    names = [path.name for path in paths]
+    labels = names if len({*names}) == len(names) else [*map(str, paths)]
+    return [_named(capture, plain(label)) for capture, label in zip(captures, labels, strict=True)]
 
 
 def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning | None) -> CaptureFile:
@@ -241,3 +260,13 @@ def _no_pair(path: Path, found: Contents, left_out: Sequence[str]) -> str:
         listed=listed or "an empty file",
         accepted=ACCEPTED,
     )
+
+
+def _named(capture: CaptureFile, label: str) -> CaptureFile:
+    """Return the capture with layers that say which file they are of, inside a folder too."""
+
+    def named(layer: Layer) -> Layer:
+        return replace(layer, file=f"{label}/{layer.file}" if layer.file else label)
+
+    stored = tuple(replace(each, layer=named(each.layer)) for each in capture.stored)
+    return replace(capture, layers=tuple(each.layer for each in stored), stored=stored)

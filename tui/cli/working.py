@@ -117,7 +117,7 @@ def opened(
 
     `others` are files that the output must not overwrite either, `given` is the user's configuration.
     """
-    from ...core.captures.several import open_captures
+    from ...core.captures.reader import open_captures
     from ...core.diagnosis.disagreement import with_disagreements
     from ...core.plain import plain
 
