@@ -157,13 +157,15 @@ async def test_keys_step_temperature_and_shift_and_reset_everything(stage: Stage
 @played()
 async def test_scale_width_and_format_are_shared_with_the_lab(stage: Stage) -> None:
     pane = await opened(stage)
-    await stage.press("w", "f", "f", "s")
-    assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (80, "bfloat16", "d_k")
-    assert (await worked_out(stage, pane))[1].multiplier == 1 / 80
+    await stage.press("L", "f", "f", "s")
+    assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (128, "bfloat16", "d_k")
+    assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
     stage.app.action_pane("Lab")
     await stage.press("up")
     await stage.opened(SoftmaxPane)
-    assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
+    assert (await worked_out(stage, pane))[1].multiplier == 1 / 256
+    await stage.press("H")
+    assert stage.asked.d_k == 128
 
 
 @played(Parameters(scale="cosine_10"))

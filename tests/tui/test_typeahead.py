@@ -157,7 +157,7 @@ WORDS = [
         "⇞",
         "⇟",
     ),
-    *"sSamfcxdw][viozguRrpPthjkl⌂⌁",
+    *"sSamfcxd][viozguRrpPthjkl⌂⌁",
 ]
 
 

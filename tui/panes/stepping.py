@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
@@ -25,8 +25,8 @@ _SHARED = (  # key, action, what it does, name; the same in every pane
     ("A", "step('against', -1)", "A: previous scale rule", "previous_against"),
     ("f", "step('precision', 1)", "next number format", "next_format"),
     ("F", "step('precision', -1)", "previous number format", "previous_format"),
-    ("w", "width(1)", "d_k: next width of a real model", "next_width"),
-    ("W", "width(-1)", "d_k: previous width of a real model", "previous_width"),
+    ("pageup", "width(1)", "d_k: next width of a real model", "next_width"),
+    ("pagedown", "width(-1)", "d_k: previous width of a real model", "previous_width"),
     ("c", "step('components', 1)", "next component law", "next_law"),
     ("C", "step('components', -1)", "previous component law", "previous_law"),
     ("x", "step('mask', 1)", "next mask", "next_mask"),
@@ -40,15 +40,10 @@ _SHARED = (  # key, action, what it does, name; the same in every pane
 )
 
 
-PAGES = {"next_width": ",pageup", "previous_width": ",pagedown"}  # more keys, in panes that do not scroll
-
-
-def stepping_keys(
-    place: str, names: Sequence[str] = (), also: Mapping[str, str] | None = None, without: Sequence[str] = ()
-) -> list[BindingType]:
-    """Return the bindings of a pane that step parameters: all, or those with these names, with more keys."""
+def stepping_keys(place: str, names: Sequence[str] = (), without: Sequence[str] = ()) -> list[BindingType]:
+    """Return the bindings of a pane that step parameters: all, or those with these names."""
     return [
-        Binding(key + (also or {}).get(name, ""), action, words, id=f"{place}.{name}")
+        Binding(key, action, words, id=f"{place}.{name}")
         for key, action, words, name in _SHARED
         if (not names or name in names) and name not in without
     ]

@@ -24,7 +24,7 @@ from ...widgets.parameter_panel import ParameterPanel
 from ...widgets.results import Results, View
 from ...widgets.typing import typing
 from ..pane import Host
-from ..stepping import PAGES, SteppingPane, by, stepping_keys
+from ..stepping import SteppingPane, by, stepping_keys
 from ..two_parts import TwoParts
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LabPane(TwoParts, SteppingPane):
         Binding("left,h", "d_k(-1)", "d_k − 1", id="lab.less"),
         Binding("up,k", "double(1)", "d_k to the next power of two", id="lab.double"),
         Binding("down,j", "double(-1)", "d_k to the previous power of two", id="lab.halve"),
-        *stepping_keys("lab", also=PAGES),
+        *stepping_keys("lab"),
         Binding("slash", "choose('scale')", "choose the scale rule from a list", id="lab.find"),
         Binding("v", "view", "switch between table and histograms", id="lab.view"),
         Binding("i", "theory", "show exact values instead of ± (narrow screens)", id="lab.theory"),

@@ -84,7 +84,7 @@ class RulesPane(TypingPane):
         Binding("v", "words", "switch between table and full text", id="rules.words"),
         Binding("m", "table(1)", "scale rules, mechanisms or weightings", id="rules.next_table"),
         Binding("M", "table(-1)", "weightings, mechanisms or scale rules", id="rules.previous_table"),
-        *stepping_keys("rules", without=("next_against", "previous_against")),
+        *stepping_keys("rules", without=("next_against", "previous_against", "next_width", "previous_width")),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with the rule", id="rules.to_lab"),
     ]

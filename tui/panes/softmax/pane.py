@@ -51,7 +51,6 @@ _SHIFTS = (
 )
 _STEPPED = (
     "next_against", "previous_against", "next_scale", "previous_scale", "next_format", "previous_format",
-    "next_width", "previous_width",
 )  # fmt: skip
 _EDITING_KEYS = ("backspace", "home", "end", "ctrl+a", "ctrl+e", "ctrl+u", "ctrl+k", "ctrl+w")
 
@@ -62,7 +61,7 @@ class SoftmaxPane(SteppingPane):
     NAME = "Softmax"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("t", "temperature"), ("( )", "shift"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("/", "list"), ("w", "d_k"),
+        ("q", "quit"), (">", "next pane"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("/", "list"), ("H L", "d_k ÷2 ×2"),
         ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -87,6 +86,8 @@ class SoftmaxPane(SteppingPane):
             Binding(key, f"change('shift', {step})", f"shift {words}", id=name)
             for key, step, words, name in _SHIFTS
         ),
+        Binding("L,shift+right", "double(1)", "d_k to the next power of two", id="softmax.double"),
+        Binding("H,shift+left", "double(-1)", "d_k to the previous power of two", id="softmax.halve"),
         *stepping_keys("softmax", _STEPPED),
         Binding("slash", "choose('scale')", "choose the scale rule from a list", id="softmax.find"),
         Binding("R", "reset", "reset scores, temperature and shift", id="softmax.reset"),

@@ -20,7 +20,7 @@ from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
 from ..lists import against_with, choose_rules
 from ..pane import Host
-from ..stepping import PAGES, TypingPane, stepping_keys
+from ..stepping import TypingPane, stepping_keys
 from .curves.part import CurvePart
 from .curves.view import MOST_OTHERS, contents_of
 from .curves.widget import Chosen, SweepPlot, WidthTable
@@ -77,7 +77,7 @@ class SweepPane(TypingPane):
         Binding("i", "rules", "choose scale rules to show beside A and B", id="sweep.rules"),
         Binding("z", "axis", "switch between logarithmic and linear axis", id="sweep.axis"),
         Binding("v", "view", "switch between plot and table, map of d_k × keys, plot, table", id="sweep.view"),
-        *stepping_keys("sweep", also=PAGES),
+        *stepping_keys("sweep"),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with this d_k", id="sweep.to_lab"),
     ]
