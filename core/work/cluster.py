@@ -1,6 +1,6 @@
-"""Engines on several machines: Dask's scheduler and workers, and MPI. Both libraries are loaded only here.
+"""The engine on several machines: Dask's scheduler and workers. Dask is loaded only here.
 
-Their clients are `concurrent.futures` executors, so `run` treats them as any other.
+Its client is a `concurrent.futures` executor, so `run` treats it as any other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from ..message import message
 from .engine_names import EngineError, cores
-from .engines import Engine, begin_elsewhere, checked, same_versions
+from .engines import Engine, begin_elsewhere, same_versions
 from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker, versions
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
@@ -36,7 +36,12 @@ _TRAITS = "__import__('attn_tui.core.work.worker', fromlist=['traits']).traits()
 @contextmanager
 def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
     """Connect to the scheduler at an address; if it is empty, start a scheduler and workers here."""
-    distributed = _load("distributed", name, "cluster")
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError as error:
+        raise EngineError(
+            "executor {name}: needs pip install 'attn-tui[cluster]' ({error})", name=name, error=_line(error)
+        ) from None
     for logger in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
         logging.getLogger(logger).setLevel(logging.CRITICAL)  # `run` says in one line what is lost
     cluster: Any = None
@@ -157,34 +162,6 @@ def _ask(client: Any, name: str, seconds: float, function: Callable[..., Any], *
             "executor {name}: its workers do not answer: {error}", name=name, error=_line(error)
         ) from None
     return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
-
-
-@contextmanager
-def open_mpi(name: str) -> Generator[Engine, None, None]:
-    """Open the processes that `mpiexec -n N python -m mpi4py.futures` started."""
-    mpi, futures = (_load(module, name, "mpi") for module in ("mpi4py.MPI", "mpi4py.futures"))
-    if mpi.COMM_WORLD.Get_size() < 2:
-        raise EngineError(
-            "executor {name}: no workers; start it as {command}, with N of at least 2",
-            name=name,
-            command="mpiexec -n N python -m mpi4py.futures -m attn_tui …",
-        )
-    with futures.MPIPoolExecutor() as pool:
-        yield checked(Engine(name, pool.num_workers, pool))
-
-
-def _load(module: str, name: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise EngineError(
-            "executor {name}: needs pip install 'attn-tui[{extra}]' ({error})",
-            name=name,
-            extra=extra,
-            error=_line(error),
-        ) from None
-    except RuntimeError as error:  # mpi4py finds no MPI
-        raise EngineError("executor {name}: {error}", name=name, error=_line(error)) from None
 
 
 def _line(error: BaseException) -> str:

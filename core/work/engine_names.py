@@ -9,7 +9,7 @@ import sys
 from ..errors import InputError
 from ..message import message
 
-ENGINES = message("serial, threads[:N], processes[:N], dask, dask:tcp://HOST:PORT, dask:tls://HOST:PORT or mpi")
+ENGINES = message("serial, threads[:N], processes[:N], dask, dask:tcp://HOST:PORT or dask:tls://HOST:PORT")
 DEFAULT_ENGINE = "threads"
 _MOST = 1024  # workers
 
@@ -40,7 +40,7 @@ def engine_name(text: str, what: str = "executor") -> tuple[str, str]:
     elif kind == "dask":
         if colon and not re.fullmatch(r"(tcp|tls)://\S+:[0-9]+", rest):
             raise refused
-    elif kind not in ("serial", "mpi") or colon:
+    elif kind != "serial" or colon:
         raise refused
     return kind, rest
 

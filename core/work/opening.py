@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 
-from .cluster import open_dask, open_mpi
+from .cluster import open_dask
 from .engine_names import cores, engine_name
 from .engines import SERIAL, Engine, open_processes, open_threads
 
@@ -26,8 +26,6 @@ def open_engine(text: str, background: bool = False) -> Generator[Engine, None, 
             opened = open_processes(workers, background)
         case "dask":
             opened = open_dask(text, rest)
-        case "mpi":
-            opened = open_mpi(text)
         case _:
             opened = nullcontext(SERIAL)
     with opened as engine:

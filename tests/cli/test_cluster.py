@@ -103,26 +103,6 @@ def test_a_cluster_on_this_machine_is_started_and_ended(capsys: Captured) -> Non
     assert found.stdout.decode() == printed([*words, "--executor", "serial"], capsys)
 
 
-def test_mpi_gives_the_bytes_of_this_machine(capsys: Captured) -> None:
-    try:
-        import_module("mpi4py.MPI")
-    except (ImportError, RuntimeError):
-        pytest.skip("needs pip install 'attn-tui[mpi]' and MPI")
-    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if mpiexec is None:
-        pytest.skip("needs mpiexec")
-    words = [*SMALL, "--d-k", "2,64", "--format", "json"]
-    command = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", "-m", "attn_tui", *words]
-    # Open MPI refuses to run as root, and more processes than cores, unless told otherwise.
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    env = {**os.environ, **root, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    found = subprocess.run(
-        [*command, "--executor", "mpi"], capture_output=True, timeout=PATIENCE, check=True, env=env
-    )
-    assert found.stdout.decode() == printed([*words, "--executor", "serial"], capsys)
-    assert "no workers; start it as mpiexec" in refusal([*words, "--executor", "mpi"], capsys)
-
-
 def test_a_worker_that_is_killed_changes_no_byte(own: Cluster, tmp_path: Path, expected: bytes) -> None:
     own.add_worker("--no-nanny")
     own.add_worker("--no-nanny")

@@ -197,18 +197,18 @@ def test_processes_that_do_not_answer_are_refused_within_seconds(monkeypatch: py
 def test_workers_with_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     own = worker.traits()
     with ThreadPoolExecutor(1) as pool:
-        engine = Engine("mpi", 1, pool)
+        engine = Engine("processes", 1, pool)
         assert engines.checked(engine).remark == ""
         for name in ("attn-tui", "NumPy"):
             monkeypatch.setattr(engines, "traits", lambda name=name: {**own, name: "0.0.1"})
             with pytest.raises(EngineError, match=f"a worker has {name} .* this machine 0.0.1"):
-                engines.same_versions("mpi", [own])
+                engines.same_versions("dask", [own])
 
 
 def test_workers_with_another_processor_are_used_with_a_note() -> None:
     own = worker.traits()
-    assert engines.same_versions("mpi", [own]) == ""
-    note = engines.same_versions("mpi", [own, {**own, "BLAS kernels": "Zen"}])
+    assert engines.same_versions("dask", [own]) == ""
+    note = engines.same_versions("dask", [own, {**own, "BLAS kernels": "Zen"}])
     assert note.startswith("1 of 2 workers have another kind of processor")
     assert "last digits may differ" in note
 
@@ -226,7 +226,6 @@ def test_parts_are_small() -> None:
         ("dask", ("dask", "")),
         ("dask:tcp://node-1:8786", ("dask", "tcp://node-1:8786")),
         ("dask:tls://[::1]:8786", ("dask", "tls://[::1]:8786")),
-        ("mpi", ("mpi", "")),
     ],
 )
 def test_engines_have_names(text: str, expected: tuple[str, str]) -> None:
@@ -234,7 +233,7 @@ def test_engines_have_names(text: str, expected: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "thread", "serial:2", "threads:0", "threads:-1", "processes:x", "dask:host", "mpi:2"]
+    "text", ["", "thread", "serial:2", "threads:0", "threads:-1", "processes:x", "dask:host", "mpi"]
 )
 def test_other_names_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(EngineError, match=r"^--executor: .*, not ") as refusal:

@@ -52,8 +52,6 @@ def program() -> None:
         output.flush_stdout()
     if util := sys.modules.get("multiprocessing.util"):
         util._run_finalizers(0)  # as at exit: returns semaphores to the system, whose keeper would warn otherwise
-    if "mpi4py.MPI" in sys.modules:
-        sys.exit(code)  # the other processes wait for this one to end as usual
     os._exit(code)
 
 
