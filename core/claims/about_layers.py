@@ -1,4 +1,4 @@
-"""Claims about the attention layer: other mechanisms, running time, parameter counts, results."""
+"""Claims about the attention layer: other mechanisms, operations, parameter counts, results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from .claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, value
 from .examine import lab, precise, trial, trial_part
 from .layers.several_heads import shapes
 from .layers.stack import through_layers
-from .timings import time_of_additive, time_of_dividing
 from .trials import (
     additive,
     additive_over_dot,
@@ -45,8 +44,7 @@ LAYERS: tuple[Claim, ...] = (
         "In arithmetic it is almost nothing: for each score the product takes 2·d_k operations, the division one. "
         "But a separate division reads and writes all n² scores again, and at d_k 64 that is more than the product "
         "itself moves; processors do arithmetic many times faster than they pass over memory. It is negligible if "
-        "queries are divided instead of scores, n·d_k numbers of many more, or inside a fused kernel. Times, which "
-        "change with the load of this machine, are shown for comparison.",
+        "queries are divided instead of scores, n·d_k numbers of many more, or inside a fused kernel.",
         figures=(
             *(
                 Figure(
@@ -71,16 +69,7 @@ LAYERS: tuple[Claim, ...] = (
                 UNCLAIMED,
                 trial_part("traffic", dividing, 64, 4096, "queries"),
             ),
-            *(
-                Figure(
-                    f"extra time on this machine, 1024 tokens, d_k 64, {what} divided",
-                    UNCLAIMED,
-                    trial(time_of_dividing, 1024, 64, what == "queries"),
-                )
-                for what in ("scores", "queries")
-            ),
         ),
-        timed=True,
         title="dividing by √d_k is free",
     ),
     Claim(
@@ -89,8 +78,8 @@ LAYERS: tuple[Claim, ...] = (
         "widely copied study notes; Vaswani et al. 2017, section 3.2.1",
         "In operations they are alike: both take n²·d_k of them, additive scores twice as many. But dot products "
         "are a single matrix product, which processors are built for. Additive scores need a tanh for every pair "
-        "and component, and write n²·d_k numbers to memory and read them again to sum them. The time, which changes "
-        "with the load of this machine, is shown for comparison.",
+        "and component, and write n²·d_k numbers to memory and read them again to sum them. "
+        "Memory traffic stands for time: a clock would also measure the load of this machine.",
         figures=(
             Figure(
                 "memory traffic of additive over dot product, 256 tokens, d_k 64",
@@ -98,9 +87,7 @@ LAYERS: tuple[Claim, ...] = (
                 trial_part("traffic", additive_over_dot, 64, 256),
             ),
             Figure("operations, the same way", UNCLAIMED, trial_part("operations", additive_over_dot, 64, 256)),
-            Figure("time on this machine, the same way", UNCLAIMED, trial(time_of_additive, 256, 64)),
         ),
-        timed=True,
         title="dot products are faster",
     ),
     Claim(

@@ -34,10 +34,10 @@ def check(claim: Claim) -> Outcome:
 def check_all(claims: Sequence[Claim] = CLAIMS, workers: int = 2) -> Generator[Outcome | None, None, None]:
     """Test claims, `workers` at a time; yield outcomes as they finish, and None every few milliseconds between them.
 
-    Timed claims run last, one after the other and nothing else beside them. A claim is started only when the next
-    outcome is requested, so a caller that stops waits only for the claims already running.
+    A claim is started only when the next outcome is requested, so a caller that stops waits only for the claims
+    already running.
     """
-    waiting = (claim for claim in claims if not claim.timed)
+    waiting = iter(claims)
     running: set[Future[Outcome]] = set()
     with one_blas_thread(), ThreadPoolExecutor(workers, "claims") as pool:
         while True:
@@ -49,4 +49,3 @@ def check_all(claims: Sequence[Claim] = CLAIMS, workers: int = 2) -> Generator[O
                 yield future.result()
             if not done:
                 yield None
-        yield from (examine(claim) for claim in claims if claim.timed)

@@ -153,7 +153,6 @@ class Claim:
     figures: tuple[Figure, ...] = ()  # empty if it cannot be tested
     limit: str = ""  # the limit in which it holds, if it does not always: "as d_k grows"
     untestable: str = ""  # why it cannot be tested here
-    timed: bool = False  # whether it measures times, which other work would disturb
     title: str = ""  # in a few words
     scores: tuple[float, ...] = ()  # those of the row of softmax that it is about
     race: Race | None = None  # of training that shows it

@@ -233,8 +233,8 @@ def weights_of_attention(d_model: int, d_k: int, heads: int) -> Reading:
 def dividing(d_k: int, tokens: int, what: Literal["scores", "queries"]) -> Mapping[str, Reading]:
     """Count what dividing the scores or the queries adds to the product of queries and keys, as a fraction of it.
 
-    `operations` are arithmetic, a multiply–add counting as two; `traffic` is numbers read from and written to memory,
-    each matrix once by the product and twice by a separate division.
+    `operations` are arithmetic, a multiply–add counting as two; `traffic` is numbers read from and written to memory:
+    each step reads its arrays once and writes its result.
     """
     divided = tokens * tokens if what == "scores" else tokens * d_k
     product = 2 * d_k * tokens**2, tokens**2 + 2 * tokens * d_k
@@ -247,13 +247,13 @@ def dividing(d_k: int, tokens: int, what: Literal["scores", "queries"]) -> Mappi
 def additive_over_dot(d_k: int, tokens: int) -> Mapping[str, Reading]:
     """Count the operations and memory traffic of additive scores over those of dot products, as `dividing` does.
 
-    Each pair and component takes an addition, a tanh (counted as one) and a multiply–add; the tanh of all of them are
-    written to memory and read again.
+    Each pair and component takes an addition, a tanh (counted as one) and a multiply–add. One step writes the tanh of
+    all of them to memory; another reads them and v.
     """
     pairs, inputs = tokens**2, 2 * tokens * d_k
     return {
         "operations": Reading(None, 4 * d_k * pairs / (2 * d_k * pairs)),
-        "traffic": Reading(None, (inputs + 2 * d_k * pairs + pairs) / (inputs + pairs)),
+        "traffic": Reading(None, (inputs + 2 * d_k * pairs + d_k + pairs) / (inputs + pairs)),
     }
 
 

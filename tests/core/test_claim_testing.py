@@ -63,8 +63,8 @@ def constant(number: float, stderr: float | None = None) -> Figure:
     return Figure("a number", value(number), lambda _: Reading(Estimate(number, stderr), number))
 
 
-def made_up(name: str, *figures: Figure, timed: bool = False) -> Claim:
-    return Claim(name, "It is so.", "study note 000", "It just is.", figures=figures, timed=timed)
+def made_up(name: str, *figures: Figure) -> Claim:
+    return Claim(name, "It is so.", "study note 000", "It just is.", figures=figures)
 
 
 def test_measures_that_disagree_decide_the_verdict_and_those_that_agree_do_not() -> None:
@@ -127,14 +127,14 @@ def test_work_shared_by_several_figures_is_done_once() -> None:
     assert calls == [1, 2]
 
 
-def counted(begun: list[str], name: str, timed: bool = False) -> Claim:
+def counted(begun: list[str], name: str) -> Claim:
     """A claim that notes when its test begins."""
 
     def read(_: Results) -> Reading:
         begun.append(name)
         return Reading(None, 1.0)
 
-    return made_up(name, Figure("one", value(1), read), timed=timed)
+    return made_up(name, Figure("one", value(1), read))
 
 
 def test_no_claim_is_tested_before_its_outcome_is_wanted() -> None:
@@ -165,14 +165,6 @@ def test_a_claim_depends_on_the_measure_if_one_agrees_in_full_and_another_does_n
         right, wrong = ("speed", "size") if numbers[2] > 0 else ("size", "speed")
         assert f"True by {right}: 1 for by {right}. False by {wrong}: the claim says more" in outcome.reason
         assert outcome.reason.endswith("it is −1.")
-
-
-def test_claims_about_time_come_last() -> None:
-    begun: list[str] = []
-    claims = [counted(begun, "timed", timed=True), *(counted(begun, f"claim-{number}") for number in range(5))]
-    assert [outcome.verdict for outcome in check_all(claims, workers=3) if outcome] == ["holds"] * 6
-    assert len(begun) == 6
-    assert begun[-1] == "timed"
 
 
 def test_claims_are_tested_in_parallel() -> None:

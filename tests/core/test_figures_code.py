@@ -17,7 +17,6 @@ from attn_tui.core.learning.tour.steps import STEPS
 from printed_code import INSTALLED, compared, expected_in, printed_by
 
 _TESTED = [claim for claim in CLAIMS if claim.figures]
-_TIMES = ("time_of_dividing", "time_of_additive")  # which no program reproduces
 
 
 def is_raced(text: str) -> bool:
@@ -34,10 +33,8 @@ def examined(claim: Claim) -> Outcome:
 def test_the_code_of_a_claim_prints_its_figures(claim: Claim, dialect: Dialect) -> None:
     outcome = examined(claim)
     text = claim_code(outcome, dialect, "attn-tui claims")
-    times = [isinstance(each, FromTrial) and each.trial in _TIMES for each in outcome.claim.sources]
-    wanted = [finding.label for finding, timed in zip(outcome.findings, times, strict=True) if not timed]
     if not claim.scores:
-        assert [*expected_in(text)] == wanted
+        assert [*expected_in(text)] == [finding.label for finding in outcome.findings]
     if claim in TRAINING:
         assert_near(text)
     else:

@@ -40,10 +40,9 @@ def run(request: ClaimsRequest, output: Output) -> int:
 
     output.check()
     what = message("testing {number} claims", number=len(CLAIMS))
-    found = [*complete(results_of(claim_parts(timed=False), request.work, what, output))]
-    found += complete(results_of(claim_parts(timed=True), Work("serial"), what, output))
-    by_id = {outcome.claim.id: outcome for outcome in found}
-    outcomes, glyphs = [replace(by_id[claim.id], claim=claim) for claim in CLAIMS], output.glyphs
+    found = complete(results_of(claim_parts(), request.work, what, output))
+    outcomes = [replace(outcome, claim=claim) for outcome, claim in zip(found, CLAIMS, strict=True)]
+    glyphs = output.glyphs
     output.emit(
         lambda: printed([as_text(claims_report(outcomes, output.text_width, glyphs))], output),
         lambda: claims_table(outcomes),

@@ -74,7 +74,8 @@ def dividing(d_k, tokens, what):  # what it adds to the product of queries and k
             """\
 def additive_over_dot(d_k, tokens):
     pairs, inputs = tokens**2, 2 * tokens * d_k
-    return {"operations": 4 * d_k / (2 * d_k), "traffic": (inputs + 2 * d_k * pairs + pairs) / (inputs + pairs)}"""
+    traffic = inputs + 2 * d_k * pairs + d_k + pairs
+    return {"operations": 4 * d_k / (2 * d_k), "traffic": traffic / (inputs + pairs)}"""
         ]
         * 2
     ),
