@@ -6,7 +6,6 @@ import platform
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator

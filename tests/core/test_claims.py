@@ -216,25 +216,24 @@ class Counted(np.ndarray[Any, Any]):
         return result.view(Counted)
 
 
-def step(function: Callable[..., Any], *arrays: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-    """Return a function's result, and its operations and the numbers that it reads and writes."""
+def step(compute: Callable[[], Any], *read: Any) -> tuple[Any, Any]:
+    """Return what is computed from some arrays, and its operations and the numbers that it reads and writes."""
     before = Counted.operations
-    result = function(*(each.view(Counted) for each in arrays))
-    moved = sum(each.size for each in (*arrays, result))
-    return result, np.array([Counted.operations - before, moved])
+    result = compute()
+    return result, np.array([Counted.operations - before, sum(each.size for each in (*read, result))])
 
 
 @pytest.mark.parametrize(("tokens", "d_k"), [(8, 8), (3, 50), (64, 16), (256, 64)])
 def test_operations_and_traffic_are_those_of_the_arrays(tokens: int, d_k: int) -> None:
     rng = np.random.default_rng(0)
-    q, k, v = (rng.standard_normal((count, d_k)) for count in (tokens, tokens, 1))
-    scores, product = step(lambda q, k: q @ k.T, q, k)
-    hidden, made = step(lambda q, k: np.tanh(q[:, None] + k), q, k)
-    _, summed = step(lambda hidden, v: hidden @ v[0], hidden, v)
-    readings = {
-        "scores": (dividing(d_k, tokens, "scores"), step(lambda scores: scores / 8, scores)[1]),
-        "queries": (dividing(d_k, tokens, "queries"), step(lambda q: q / 8, q)[1]),
-        "additive": (additive_over_dot(d_k, tokens), made + summed),
-    }
-    for reading, counted in readings.values():
-        assert [reading[name].exact for name in ("operations", "traffic")] == pytest.approx(counted / product)
+    q, k, v = (rng.standard_normal((count, d_k)).view(Counted) for count in (tokens, tokens, 1))
+    scores, product = step(lambda: q @ k.T, q, k)
+    hidden, made = step(lambda: np.tanh(q[:, np.newaxis] + k), q, k)
+    _, summed = step(lambda: hidden @ v[0], hidden, v)
+    for readings, counted in (
+        (dividing(d_k, tokens, "scores"), step(lambda: scores / 8, scores)[1]),
+        (dividing(d_k, tokens, "queries"), step(lambda: q / 8, q)[1]),
+        (additive_over_dot(d_k, tokens), made + summed),
+    ):
+        exact = [readings[name].exact for name in ("operations", "traffic")]
+        assert exact == pytest.approx(counted / product)

@@ -61,8 +61,8 @@ class SoftmaxPane(SteppingPane):
     NAME = "Softmax"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("t", "temperature"), ("( )", "shift"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("/", "list"), ("H L", "d_k ÷2 ×2"),
-        ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
+        ("q", "quit"), (">", "next pane"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("/", "list"),
+        ("H L", "d_k ÷2 ×2"), ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l,tab", "move(1)", "next score", id="softmax.next"),
