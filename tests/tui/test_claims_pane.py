@@ -11,7 +11,7 @@ from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.train.pane import TrainPane
-from stage import SMALL, Stage, play, played, untested_claims
+from stage import SMALL, Stage, played, untested_claims
 
 
 @pytest.fixture
@@ -148,7 +148,8 @@ async def test_claims_are_tested_once_and_again_on_r(stage: Stage) -> None:
     assert "Nothing was tested." in stage.words(pane.text)
 
 
-def test_a_claim_has_the_verdict_that_core_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+@played(hold=True)
+async def test_a_claim_has_the_verdict_that_core_computes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     claim = next(claim for claim in CLAIMS if claim.id == "softmax-unscaled-example")
     outcome, check_all = catalogue.check(claim), catalogue.check_all
     monkeypatch.setattr(catalogue, "CLAIMS", [claim])
@@ -157,16 +158,12 @@ def test_a_claim_has_the_verdict_that_core_computes(monkeypatch: pytest.MonkeyPa
         return check_all([claim])
 
     monkeypatch.setattr(catalogue, "check_all", check_one)
-
-    async def script(stage: Stage) -> None:
-        pane, engine = await stage.opened(ClaimsPane), stage.engine
-        await stage.until(lambda: engine.at_rest)
-        for reply in engine.held_for(CheckClaims):
-            engine.deliver(pickle.loads(pickle.dumps(reply)))  # as from another process
-        await stage.still()
-        found = pane.claims.outcomes[claim.id]
-        assert found.claim == without_figures(claim)
-        assert (found.verdict, found.findings) == (outcome.verdict, outcome.findings)
-        assert outcome.reason in stage.words(pane.text)
-
-    play(script, hold=True)
+    pane, engine = await stage.opened(ClaimsPane), stage.engine
+    await stage.until(lambda: engine.at_rest)
+    for reply in engine.held_for(CheckClaims):
+        engine.deliver(pickle.loads(pickle.dumps(reply)))  # as from another process
+    await stage.still()
+    found = pane.claims.outcomes[claim.id]
+    assert found.claim == without_figures(claim)
+    assert (found.verdict, found.findings) == (outcome.verdict, outcome.findings)
+    assert outcome.reason in stage.words(pane.text)

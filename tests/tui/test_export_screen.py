@@ -11,7 +11,7 @@ from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.export import KINDS, Kind
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.widgets.export_screen import ExportScreen
-from stage import SMALL, Stage, capture_file, play, some_heads
+from stage import SMALL, Stage, capture_file, play, played, some_heads
 from textual import events
 
 
@@ -49,151 +49,132 @@ async def closed(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_file_has_the_contents_of_the_pane_and_the_default_name(kind: Kind, folder: Path) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        expected = picture(stage.app.screen) if kind == "svg" else stage.lab.numbers(kind)
-        await opened(stage, *["tab"] * [*KINDS].index(kind), "enter")
-        await closed(stage)
-        (file,) = folder.iterdir()
-        assert file.name == f"attn-tui-lab-d64{KINDS[kind][1]}"
-        assert file.read_text() == expected
-        await stage.until(lambda: stage.app.notice.display, "the notice")
-        await stage.still()
-        assert str(file) in stage.words(stage.app.notice).replace(" ", "")
-        await stage.press("right")
-        assert not stage.app.notice.display
-        assert stage.asked.d_k == 65
+@played()
+async def test_each_kind_of_file_has_the_contents_of_the_pane_and_the_default_name(
+    stage: Stage, kind: Kind, folder: Path
+) -> None:
+    await stage.settled()
+    expected = picture(stage.app.screen) if kind == "svg" else stage.lab.numbers(kind)
+    await opened(stage, *["tab"] * [*KINDS].index(kind), "enter")
+    await closed(stage)
+    (file,) = folder.iterdir()
+    assert file.name == f"attn-tui-lab-d64{KINDS[kind][1]}"
+    assert file.read_text() == expected
+    await stage.until(lambda: stage.app.notice.display, "the notice")
+    await stage.still()
+    assert str(file) in stage.words(stage.app.notice).replace(" ", "")
+    await stage.press("right")
+    assert not stage.app.notice.display
+    assert stage.asked.d_k == 65
 
-    play(script)
 
-
-def test_every_pane_has_a_different_default_name(folder: Path) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.head()
-        await stage.press("right")
-        await opened(stage, "enter")
-        await closed(stage)
-        await stage.opened(HeadsPane)
-        await opened(stage, "enter")
-        await closed(stage)
-
-    play(script)
+@played()
+async def test_every_pane_has_a_different_default_name(stage: Stage, folder: Path) -> None:
+    await stage.head()
+    await stage.press("right")
+    await opened(stage, "enter")
+    await closed(stage)
+    await stage.opened(HeadsPane)
+    await opened(stage, "enter")
+    await closed(stage)
     names = {file.name for file in folder.iterdir()}
     assert names == {"attn-tui-minilm-sample-layer0-head1.svg", "attn-tui-heads-d512-h8.svg"}
 
 
-def test_up_and_down_choose_the_kind_and_other_keys_edit_the_path(folder: Path) -> None:
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage, "up")
-        assert screen.form.kind == "markdown"
-        await stage.press("down", "down", *"q", "backspace", "home", *"x1")
-        assert screen.form.path.text == "x1attn-tui-lab-d64.json"
-        await stage.press("enter")
-        await closed(stage)
-
-    play(script)
+@played()
+async def test_up_and_down_choose_the_kind_and_other_keys_edit_the_path(stage: Stage, folder: Path) -> None:
+    screen = await opened(stage, "up")
+    assert screen.form.kind == "markdown"
+    await stage.press("down", "down", *"q", "backspace", "home", *"x1")
+    assert screen.form.path.text == "x1attn-tui-lab-d64.json"
+    await stage.press("enter")
+    await closed(stage)
     assert [file.name for file in folder.iterdir()] == ["x1attn-tui-lab-d64.json"]
 
 
-def test_escape_closes_the_form_and_writes_nothing(folder: Path) -> None:
-    async def script(stage: Stage) -> None:
-        await opened(stage, "tab", "x", "escape")
-        await closed(stage)
-        assert not stage.app.notice.display
-        assert stage.asked == SMALL
-        await stage.press("right")
-        assert stage.asked.d_k == 65
-
-    play(script)
+@played()
+async def test_escape_closes_the_form_and_writes_nothing(stage: Stage, folder: Path) -> None:
+    await opened(stage, "tab", "x", "escape")
+    await closed(stage)
+    assert not stage.app.notice.display
+    assert stage.asked == SMALL
+    await stage.press("right")
+    assert stage.asked.d_k == 65
     assert not [*folder.iterdir()]
 
 
-def test_a_tilde_is_the_home_directory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_a_tilde_is_the_home_directory(stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = folder / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage)
-        await name(stage, "~/x.json")
-        await stage.still()
-        assert str(home / "x.json") in stage.words(screen.text).replace(" ", "")
-        await stage.press("enter")
-        await closed(stage)
-
-    play(script)
+    screen = await opened(stage)
+    await name(stage, "~/x.json")
+    await stage.still()
+    assert str(home / "x.json") in stage.words(screen.text).replace(" ", "")
+    await stage.press("enter")
+    await closed(stage)
     assert '"d_k": 64' in (home / "x.json").read_text()
 
 
-def test_only_the_first_line_is_pasted_without_control_characters() -> None:
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage)
-        await name(stage, "  a\x1b[31mb\tc.json \nrm -rf x\n")
-        assert screen.form.path.text == "a[31mbc.json "
-        await name(stage, "\n\n")
-        assert screen.form.path.text == ""
-
-    play(script)
+@played()
+async def test_only_the_first_line_is_pasted_without_control_characters(stage: Stage) -> None:
+    screen = await opened(stage)
+    await name(stage, "  a\x1b[31mb\tc.json \nrm -rf x\n")
+    assert screen.form.path.text == "a[31mbc.json "
+    await name(stage, "\n\n")
+    assert screen.form.path.text == ""
 
 
-def test_only_numbers_of_the_current_parameters_are_written(folder: Path) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.engine.hold = True
-        await stage.press("left", "e", "tab", "enter")
-        screen = stage.app.screen
-        assert isinstance(screen, ExportScreen)
-        assert "d_k 63" in screen.form.objection
-        assert not [*folder.iterdir()]
-        stage.engine.let_go()
-        await stage.settled()
-        await stage.press("enter")
-        await closed(stage)
-
-    play(script)
+@played()
+async def test_only_numbers_of_the_current_parameters_are_written(stage: Stage, folder: Path) -> None:
+    await stage.settled()
+    stage.engine.hold = True
+    await stage.press("left", "e", "tab", "enter")
+    screen = stage.app.screen
+    assert isinstance(screen, ExportScreen)
+    assert "d_k 63" in screen.form.objection
+    assert not [*folder.iterdir()]
+    stage.engine.let_go()
+    await stage.settled()
+    await stage.press("enter")
+    await closed(stage)
     assert '"d_k": 63' in (folder / "attn-tui-lab-d63.json").read_text()
 
 
 # Files that exist
 
 
-def test_an_existing_file_is_replaced_only_after_y(folder: Path) -> None:
+@played()
+async def test_an_existing_file_is_replaced_only_after_y(stage: Stage, folder: Path) -> None:
     file = folder / "attn-tui-lab-d64.json"
     file.write_text("precious")
     file.chmod(0o640)
-
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage, "tab", "enter")
-        for key in ("enter", "x", "space", "backspace", "tab", "ctrl+u"):
-            await stage.press(key)
-            assert screen.form.question
-            assert file.read_text() == "precious"
-        await stage.still()
-        assert screen.form.question in stage.words(screen.text)
-        await stage.press("n")
-        assert not screen.form.question
-        assert screen.form.path.text == file.name
-        await stage.press("enter", "y")
-        await closed(stage)
-        assert file.read_text() == stage.lab.numbers("json")
-        assert stat.S_IMODE(file.stat().st_mode) == 0o640
-
-    play(script)
+    screen = await opened(stage, "tab", "enter")
+    for key in ("enter", "x", "space", "backspace", "tab", "ctrl+u"):
+        await stage.press(key)
+        assert screen.form.question
+        assert file.read_text() == "precious"
+    await stage.still()
+    assert screen.form.question in stage.words(screen.text)
+    await stage.press("n")
+    assert not screen.form.question
+    assert screen.form.path.text == file.name
+    await stage.press("enter", "y")
+    await closed(stage)
+    assert file.read_text() == stage.lab.numbers("json")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert [*folder.iterdir()] == [file]
 
 
-def test_escape_from_the_question_keeps_the_file(folder: Path) -> None:
+@played()
+async def test_escape_from_the_question_keeps_the_file(stage: Stage, folder: Path) -> None:
     file = folder / "attn-tui-lab-d64.svg"
     file.write_text("precious")
-
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage, "enter")
-        assert screen.form.question
-        await stage.press("escape")
-        await closed(stage)
-
-    play(script)
+    screen = await opened(stage, "enter")
+    assert screen.form.question
+    await stage.press("escape")
+    await closed(stage)
     assert file.read_text() == "precious"
 
 
@@ -238,50 +219,45 @@ def test_the_open_capture_is_never_overwritten(folder: Path) -> None:
         ("/dev/full", "not a regular file"),
     ],
 )
-def test_a_path_that_cannot_be_written_stays_in_the_form_with_the_reason(
-    path: str, reason: str, folder: Path
+@played()
+async def test_a_path_that_cannot_be_written_stays_in_the_form_with_the_reason(
+    stage: Stage, path: str, reason: str, folder: Path
 ) -> None:
     (folder / "here").mkdir()
     (folder / "file").touch()
     os.mkfifo(folder / "pipe")
     (folder / "link").symlink_to("nowhere/at/all")
     before = {*folder.iterdir()}
-
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage)
-        await name(stage, path)
-        if path.isspace():  # a paste of spaces is dropped
-            await stage.press(*path)
-        assert screen.form.path.text == path
-        await stage.press("enter")
-        await stage.still()
-        assert reason in screen.form.objection
-        assert screen.form.objection.isprintable()
-        assert screen.form.objection in stage.words(screen.text)
-        await stage.press("a")
-        assert screen.form.path.text == path + "a"
-        assert not screen.form.objection
-
-    play(script)
+    screen = await opened(stage)
+    await name(stage, path)
+    if path.isspace():  # a paste of spaces is dropped
+        await stage.press(*path)
+    assert screen.form.path.text == path
+    await stage.press("enter")
+    await stage.still()
+    assert reason in screen.form.objection
+    assert screen.form.objection.isprintable()
+    assert screen.form.objection in stage.words(screen.text)
+    await stage.press("a")
+    assert screen.form.path.text == path + "a"
+    assert not screen.form.objection
     assert {*folder.iterdir()} == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_directory_without_write_permission_is_refused(folder: Path) -> None:
+@played()
+async def test_a_directory_without_write_permission_is_refused(stage: Stage, folder: Path) -> None:
     (folder / "theirs").mkdir(mode=0o500)
-
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage)
-        await name(stage, "theirs/x.svg")
-        await stage.press("enter")
-        assert "not writable" in screen.form.objection
-
-    play(script)
+    screen = await opened(stage)
+    await name(stage, "theirs/x.svg")
+    await stage.press("enter")
+    assert "not writable" in screen.form.objection
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EROFS])
-def test_if_writing_fails_the_reason_is_shown_and_the_old_file_stays(
-    code: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+@played()
+async def test_if_writing_fails_the_reason_is_shown_and_the_old_file_stays(
+    stage: Stage, code: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = folder / "x.json"
     file.write_text("precious")
@@ -289,80 +265,72 @@ def test_if_writing_fails_the_reason_is_shown_and_the_old_file_stays(
     def fail(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage)
-        await name(stage, "x.json")
-        with monkeypatch.context() as context:
-            context.setattr("os.replace", fail)
-            await stage.press("enter", "y")
-        assert os.strerror(code) in screen.form.objection
-        assert screen.form.path.text == "x.json"
-        assert [*folder.iterdir()] == [file]
-        assert file.read_text() == "precious"
+    screen = await opened(stage)
+    await name(stage, "x.json")
+    with monkeypatch.context() as context:
+        context.setattr("os.replace", fail)
         await stage.press("enter", "y")
-        await closed(stage)
-
-    play(script)
+    assert os.strerror(code) in screen.form.objection
+    assert screen.form.path.text == "x.json"
+    assert [*folder.iterdir()] == [file]
+    assert file.read_text() == "precious"
+    await stage.press("enter", "y")
+    await closed(stage)
     assert '"d_k": 64' in file.read_text()
 
 
-def test_a_removed_current_directory_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_a_removed_current_directory_is_reported(
+    stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gone = folder / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage, "enter")
-        assert screen.form.objection
-
-    play(script)
+    screen = await opened(stage, "enter")
+    assert screen.form.objection
 
 
 # Keys and layout
 
 
-def test_e_opens_the_form_unless_a_field_has_the_focus() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("e")
-        assert isinstance(stage.app.screen, ExportScreen)
-        await stage.press("escape")
-        await closed(stage)
-        await stage.press("tab")
-        stage.panel.cursor = "mean_q"
-        await stage.press("1", "e", "1")
-        assert not isinstance(stage.app.screen, ExportScreen)
-        assert stage.asked.mean_q == 10
-
-    play(script)
+@played()
+async def test_e_opens_the_form_unless_a_field_has_the_focus(stage: Stage) -> None:
+    await stage.settled()
+    await stage.press("e")
+    assert isinstance(stage.app.screen, ExportScreen)
+    await stage.press("escape")
+    await closed(stage)
+    await stage.press("tab")
+    stage.panel.cursor = "mean_q"
+    await stage.press("1", "e", "1")
+    assert not isinstance(stage.app.screen, ExportScreen)
+    assert stage.asked.mean_q == 10
 
 
-def test_keys_pressed_while_the_form_opens_do_not_reach_the_pane() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.send("e", "x", "q", "right")
-        await stage.until(lambda: isinstance(stage.app.screen, ExportScreen))
-        await stage.still()
-        assert stage.asked == SMALL
-
-    play(script)
+@played()
+async def test_keys_pressed_while_the_form_opens_do_not_reach_the_pane(stage: Stage) -> None:
+    await stage.settled()
+    stage.send("e", "x", "q", "right")
+    await stage.until(lambda: isinstance(stage.app.screen, ExportScreen))
+    await stage.still()
+    assert stage.asked == SMALL
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("size", [(40, 12), (80, 24)], ids=str)
-def test_the_form_shows_a_long_path_the_error_and_the_keys(size: tuple[int, int], glyphs: Glyphs) -> None:
-    async def script(stage: Stage) -> None:
-        screen = await opened(stage)
-        path = "a-long-name/" * 10 + "x.svg"
-        await name(stage, path)
-        await stage.press("enter")
-        await stage.still()
-        shown = stage.part(screen.text)
-        assert path in "".join(line.strip() for line in shown)
-        assert any(screen.form.objection in line for line in shown)
-        assert any("[SVG]" in line for line in shown)
-        assert "Enter" in shown[-1]
-        assert all(line.isascii() for line in stage.lines) or not glyphs.ascii
-
-    play(script, size=size, glyphs=glyphs)
+@played()
+async def test_the_form_shows_a_long_path_the_error_and_the_keys(
+    stage: Stage, size: tuple[int, int], glyphs: Glyphs
+) -> None:
+    screen = await opened(stage)
+    path = "a-long-name/" * 10 + "x.svg"
+    await name(stage, path)
+    await stage.press("enter")
+    await stage.still()
+    shown = stage.part(screen.text)
+    assert path in "".join(line.strip() for line in shown)
+    assert any(screen.form.objection in line for line in shown)
+    assert any("[SVG]" in line for line in shown)
+    assert "Enter" in shown[-1]
+    assert all(line.isascii() for line in stage.lines) or not glyphs.ascii

@@ -12,7 +12,7 @@ from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRuleCurves, MeasureRules, MeasureWeightings
 from attn_tui.tui.panes.sweep.curves.requests import MeasureOver
-from stage import Stage, capture_file, play, some_heads
+from stage import Stage, capture_file, play, played, some_heads
 
 
 def never(*_: object) -> Iterator[None]:
@@ -31,52 +31,47 @@ def never(*_: object) -> Iterator[None]:
     ],
     ids=["sweep", "rules", "mechanisms", "weightings"],
 )
-def test_requests_are_withdrawn_when_the_pane_is_left(
-    pane: str, keys: list[str], kinds: list[type[Request]], monkeypatch: pytest.MonkeyPatch
+@played()
+async def test_requests_are_withdrawn_when_the_pane_is_left(
+    stage: Stage, pane: str, keys: list[str], kinds: list[type[Request]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kind in kinds:
         monkeypatch.setattr(kind, "work", never)
-
-    async def script(stage: Stage) -> None:
-        stage.app.action_pane(pane)
-        await stage.press(*keys)
-        await stage.until(lambda: set(kinds) <= {asked.kind for asked in stage.engine.asked})
-        assert not stage.engine.at_rest
-        stage.app.action_pane("Lab")
-        await stage.at_rest()
-
-    play(script)
+    stage.app.action_pane(pane)
+    await stage.press(*keys)
+    await stage.until(lambda: set(kinds) <= {asked.kind for asked in stage.engine.asked})
+    assert not stage.engine.at_rest
+    stage.app.action_pane("Lab")
+    await stage.at_rest()
 
 
 @pytest.mark.parametrize("pane", ["Sweep", "Rules"])
-def test_work_continues_while_the_terminal_is_too_small(pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_work_continues_while_the_terminal_is_too_small(
+    stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for kind in (MeasureOver, MeasureRules):
         monkeypatch.setattr(kind, "work", never)
-
-    async def script(stage: Stage) -> None:
-        stage.app.action_pane(pane)
-        await stage.still()
-        await stage.resize(20, 5)
-        await stage.still()
-        await stage.resize(120, 40)
-        await stage.still()
-        assert not stage.engine.at_rest
-
-    play(script)
+    stage.app.action_pane(pane)
+    await stage.still()
+    await stage.resize(20, 5)
+    await stage.still()
+    await stage.resize(120, 40)
+    await stage.still()
+    assert not stage.engine.at_rest
 
 
-def test_testing_claims_continues_while_other_panes_are_on_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_testing_claims_continues_while_other_panes_are_on_screen(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(CheckClaims, "work", never)
-
-    async def script(stage: Stage) -> None:
-        stage.app.action_pane("Claims")
-        await stage.answered()
-        stage.app.action_pane("Lab")
-        await stage.press("right")
-        await stage.settled()
-        assert not stage.engine.at_rest
-
-    play(script)
+    stage.app.action_pane("Claims")
+    await stage.answered()
+    stage.app.action_pane("Lab")
+    await stage.press("right")
+    await stage.settled()
+    assert not stage.engine.at_rest
 
 
 def test_reloading_the_file_while_heads_are_measured_measures_all_of_them_again(
@@ -107,14 +102,11 @@ def test_reloading_the_file_while_heads_are_measured_measures_all_of_them_again(
     play(script, first_pane="Capture", given={"path": capture_file(tmp_path, some_heads(heads=3))})
 
 
-def test_claims_that_cannot_be_tested_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_claims_that_cannot_be_tested_are_reported(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def runs_out(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(CheckClaims, "work", runs_out)
-
-    async def script(stage: Stage) -> None:
-        stage.app.action_pane("Claims")
-        await stage.until(lambda: NO_MEMORY[:20] in stage.text)
-
-    play(script)
+    stage.app.action_pane("Claims")
+    await stage.until(lambda: NO_MEMORY[:20] in stage.text)

@@ -9,7 +9,7 @@ from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
 from attn_tui.tui.widgets.notice import Notice
 from clipboard import copies
-from stage import Stage, play, played, untested_claims
+from stage import Stage, played, untested_claims
 from textual import events
 from textual.geometry import Offset
 
@@ -109,22 +109,21 @@ async def test_text_of_the_help_can_be_copied(stage: Stage, monkeypatch: pytest.
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pane", PANES)
-def test_a_drag_over_everything_copies_what_the_screen_shows(pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_a_drag_over_everything_copies_what_the_screen_shows(
+    stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(CheckClaims, "work", untested_claims)
-
-    async def script(stage: Stage) -> None:
-        stage.app.action_pane(pane)
-        for _ in range(3):  # one answer leads to the next request
-            await stage.at_rest()
-        copied = copies(stage, monkeypatch)
-        shown = re.sub("[╭╮╰╯│─┃]", " ", stage.text)  # borders are not text
-        await drag(stage, (0, 0), (stage.app.size.width - 1, stage.app.size.height - 1))
-        (text,) = copied
-        assert pane in text
-        text = re.sub("[│─]", " ", text)
-        for word in text.split():
-            assert word in shown, word
-        words = len(shown.split())
-        assert len(text.split()) > 0.9 * words
-
-    play(script)
+    stage.app.action_pane(pane)
+    for _ in range(3):  # one answer leads to the next request
+        await stage.at_rest()
+    copied = copies(stage, monkeypatch)
+    shown = re.sub("[╭╮╰╯│─┃]", " ", stage.text)  # borders are not text
+    await drag(stage, (0, 0), (stage.app.size.width - 1, stage.app.size.height - 1))
+    (text,) = copied
+    assert pane in text
+    text = re.sub("[│─]", " ", text)
+    for word in text.split():
+        assert word in shown, word
+    words = len(shown.split())
+    assert len(text.split()) > 0.9 * words

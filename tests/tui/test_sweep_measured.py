@@ -58,33 +58,29 @@ async def shown(stage: Stage) -> SweepPane:
     return pane
 
 
-def test_moving_the_cursor_starts_no_other_sweep(sweeps: Sweeps) -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        await stage.press("right", "up", "m", "m", "M", "v", "v", "v", "v")
-        stage.app.action_pane("Lab")
-        await stage.press("left")
-        await shown(stage)
-        assert pane.parameters == replace(SMALL, d_k=127)
-
-    play(script)
+@played()
+async def test_moving_the_cursor_starts_no_other_sweep(stage: Stage, sweeps: Sweeps) -> None:
+    pane = await shown(stage)
+    await stage.press("right", "up", "m", "m", "M", "v", "v", "v", "v")
+    stage.app.action_pane("Lab")
+    await stage.press("left")
+    await shown(stage)
+    assert pane.parameters == replace(SMALL, d_k=127)
     assert sweeps.started == [(SMALL, 64)]
 
 
-def test_another_grid_is_swept_once(sweeps: Sweeps) -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        stage.engine.hold = True
-        await stage.press("g")
-        assert refusal(lambda: pane.numbers("csv")).startswith("0 of ")
-        stage.engine.let_go()
-        await stage.known(pane)
-        assert pane.curves.swept.values[-1] == 512
-        await stage.press("G")
-        assert succeeds(lambda: pane.numbers("csv"))
-        assert pane.curves.swept.values[-1] == 64
-
-    play(script)
+@played()
+async def test_another_grid_is_swept_once(stage: Stage, sweeps: Sweeps) -> None:
+    pane = await shown(stage)
+    stage.engine.hold = True
+    await stage.press("g")
+    assert refusal(lambda: pane.numbers("csv")).startswith("0 of ")
+    stage.engine.let_go()
+    await stage.known(pane)
+    assert pane.curves.swept.values[-1] == 512
+    await stage.press("G")
+    assert succeeds(lambda: pane.numbers("csv"))
+    assert pane.curves.swept.values[-1] == 64
     assert sweeps.started == [(SMALL, 64), (SMALL, 512)]
 
 
