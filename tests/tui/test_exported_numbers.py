@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.claims import catalogue
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
@@ -47,32 +48,55 @@ def take_head(file: Path | None, axes: str | None = None, *keys: str) -> list[Ta
     return taken
 
 
-# The Lab
+def at(field: str) -> list[str]:
+    """Return the keys that move the cursor of Heads to a field."""
+    return ["down"] * [each.name for each in SHAPE_FIELDS].index(field)
 
 
+STUDENT = replace(SMALL, components="student_t", degrees_of_freedom=7, mean_q=-0.5, std_k=2.0, mask="causal", seed=3)
+CUSTOM = replace(SMALL, scale="custom", multiplier=0.3)
+CAPPED = replace(SMALL, scale="mup", softcap=3.0)
+
+
+@pytest.mark.usefixtures("short_rule_grids")
 @pytest.mark.parametrize(
-    "parameters",
+    ("name", "keys", "parameters"),
     [
-        SMALL,
-        replace(SMALL, components="student_t", degrees_of_freedom=7, mean_q=-0.5, std_k=2.0, mask="causal", seed=3),
-        replace(SMALL, scale="custom", multiplier=0.05, correlation=-0.25),
-        replace(SMALL, multiplier=0.05),
+        ("Lab", [], SMALL),
+        ("Lab", ["right", "s"], STUDENT),
+        ("Lab", [], replace(SMALL, scale="custom", multiplier=0.05, correlation=-0.25)),
+        ("Lab", ["right", "s"], replace(SMALL, multiplier=0.05)),
+        ("Rules", [], SMALL),
+        ("Rules", ["right", "o", "o", "I", "f"], replace(CUSTOM, layer=2)),
+        pytest.param("Rules", ["m"], CAPPED, marks=pytest.mark.slow),
+        pytest.param("Rules", ["M"], CAPPED, marks=pytest.mark.slow),
+        ("Softmax", [], Parameters()),
+        ("Softmax", ["-", *"1.25", "enter", "t", "}", "["], Parameters(d_k=96, precision="float16", seed=7)),
+        ("Softmax", ["T"], replace(CUSTOM, n_keys=7)),
+        ("Heads", [], SMALL),
+        ("Heads", [*at("bias"), "right"], SMALL),
+        ("Heads", ["/", *"gpt2", "enter", *at("heads"), *["H"] * 6], SMALL),
+        ("Heads", ["/", *"llama-3-8b", "enter", *at("kv_heads"), "backspace"], SMALL),
+        ("Heads", ["/", *"gemma-7b", "enter", *at("d_k"), "backspace"], SMALL),
+        ("Heads", ["/", *"bert-base", "enter", *at("mask"), "right"], SMALL),
     ],
-    ids=["small", "causal", "custom", "unused multiplier"],
 )
-def test_the_command_of_the_lab_prints_its_numbers(parameters: Parameters, capsys: Captured) -> None:
+def test_the_command_of_a_pane_prints_its_numbers(
+    name: str, keys: list[str], parameters: Parameters, capsys: Captured
+) -> None:
     taken: list[Taken] = []
 
     async def script(stage: Stage) -> None:
-        await stage.settled()
-        taken.append(take(stage.lab))
-        await stage.press("right", "s")
-        await stage.settled()
-        taken.append(take(stage.lab))
-        assert stage.lab.file_name == "lab-d65"
+        stage.app.action_pane(name)
+        await stage.at_rest()
+        await stage.press(*keys)
+        taken.append(take(await stage.known(stage.app.pane)))
 
     play(script, parameters)
     agree(taken, capsys)
+
+
+# The Lab
 
 
 @played(hold=True)
@@ -166,18 +190,15 @@ def test_the_command_of_the_map_prints_its_numbers(scale: str, capsys: Captured)
     assert json.loads(taken[0][1]["json"])["d_k"] == d_ks
 
 
-def test_an_incomplete_sweep_is_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+@played(hold=True)
+async def test_an_incomplete_sweep_is_not_exported(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "GRIDS", (replace(sweep.GRIDS[0], text="16,32,64"),))
-
-    async def script(stage: Stage) -> None:
-        pane = await stage.opened(SweepPane)
-        assert "0 of" in refusal(lambda: pane.numbers("json"))
-        stage.engine.let_go()
-        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep")
-        pane.curves.swept.points.popitem()
-        assert "2 of 3" in refusal(lambda: pane.numbers("csv"))
-
-    play(script, hold=True)
+    pane = await stage.opened(SweepPane)
+    assert "0 of" in refusal(lambda: pane.numbers("json"))
+    stage.engine.let_go()
+    await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep")
+    pane.curves.swept.points.popitem()
+    assert "2 of 3" in refusal(lambda: pane.numbers("csv"))
 
 
 # The Capture pane

@@ -4,15 +4,12 @@ import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.parameters import FIELD
-from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.heads.shape import shape_rows
 from attn_tui.tui.panes.heads.tables import screen_lines
-from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.views.lines import Role
-from attn_tui.tui.widgets.help_screen import HelpScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
-from stage import SIZES, SMALL, Stage, Taken, agree, play, played, refusal, take
+from stage import SIZES, SMALL, Stage, played, refusal
 
 
 async def opened(stage: Stage) -> HeadsPane:
@@ -122,32 +119,6 @@ async def test_a_d_k_beyond_the_bounds_of_the_lab_is_refused(stage: Stage) -> No
     assert not pane.shape.objection
 
 
-@pytest.mark.parametrize(
-    ("preset", "field", "keys"),
-    [
-        (None, "d_model", []),
-        (None, "bias", ["right"]),
-        ("gpt2", "heads", ["H"] * 6),
-        ("llama-3-8b", "kv_heads", ["backspace"]),
-        ("gemma-7b", "d_k", ["backspace"]),
-        ("bert-base", "mask", ["right"]),
-    ],
-)
-def test_the_command_prints_the_numbers_of_the_pane(
-    preset: str | None, field: str, keys: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    taken: list[Taken] = []
-
-    async def script(stage: Stage) -> None:
-        pane = await (started_from(stage, preset) if preset else opened(stage))
-        await at(stage, pane, field)
-        await stage.press(*keys)
-        taken.append(take(pane))
-
-    play(script)
-    agree(taken, capsys)
-
-
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @played()
 async def test_no_line_is_cut_and_the_last_one_can_be_reached(stage: Stage, size: tuple[int, int]) -> None:
@@ -161,24 +132,6 @@ async def test_no_line_is_cut_and_the_last_one_can_be_reached(stage: Stage, size
     await stage.press(*["pagedown"] * 4)
     last = "".join(text for text, _ in whole[-1])
     assert last in stage.text
-
-
-@played(glyphs=ASCII)
-async def test_ascii_glyphs_leave_only_ascii_on_screen(stage: Stage) -> None:
-    await started_from(stage, "gpt2")
-    await stage.still()
-    assert stage.text.isascii()
-
-
-@played()
-async def test_the_help_explains_the_field_with_the_cursor(stage: Stage) -> None:
-    pane = await opened(stage)
-    await at(stage, pane, "kv_heads")
-    await stage.press("?")
-    assert isinstance(stage.app.screen, HelpScreen)
-    await stage.still()
-    assert f"{pane.topic.label} ({pane.topic.symbol})" in stage.text
-    assert PANES["Heads"].about[0][:30] in stage.text
 
 
 @played()

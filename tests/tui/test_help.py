@@ -20,18 +20,24 @@ def is_open(stage: Stage) -> bool:
     return isinstance(stage.app.screen, HelpScreen)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("opening", ["?", "f1"])
-@pytest.mark.parametrize("closing", ["escape", "q", "?", "f1", "enter"])
-@played(settled=True)
-async def test_help_opens_and_closes_without_changing_the_screen(stage: Stage, opening: str, closing: str) -> None:
-    before = stage.text
-    await stage.press(opening)
-    await stage.until(lambda: is_open(stage) and LAB in stage.text)
-    await stage.press(closing)
-    await stage.until(lambda: not is_open(stage))
+async def opened(stage: Stage, key: str) -> HelpText:
+    """Open the help or the overview, and return its text."""
+    await stage.press(key)
+    await stage.until(lambda: is_open(stage))
     await stage.still()
-    assert stage.text == before
+    return stage.app.screen.query_one(HelpText)
+
+
+@played(settled=True)
+async def test_help_opens_and_closes_without_changing_the_screen(stage: Stage) -> None:
+    before = stage.text
+    for opening, closing in (("?", "escape"), ("f1", "q"), ("?", "?"), ("f1", "f1"), ("?", "enter")):
+        await stage.press(opening)
+        await stage.until(lambda: is_open(stage) and LAB in stage.text)
+        await stage.press(closing)
+        await stage.until(lambda: not is_open(stage))
+        await stage.still()
+        assert stage.text == before, closing
 
 
 @played(settled=True)
@@ -54,21 +60,42 @@ async def test_help_starts_with_the_field_or_row_that_has_the_cursor(stage: Stag
     await stage.until(lambda: STATISTICS[1].name in stage.text)
 
 
+# Keys that choose what the help of a pane begins with, and its label.
+TOPICS = {
+    "Lab": ("tab tab tab", "keys"),
+    "Sweep": ("m", "entropy / ln n"),
+    "Softmax": ("t )", "shift"),
+    "Rules": ("o o", "logit std"),
+    "Heads": ("down down down", "d_k"),
+    "Train": ("down", "optimizer"),
+}
+
+
+@pytest.mark.parametrize("name", PANES)
+@played(size=(120, 60))
+async def test_the_help_explains_what_the_cursor_of_a_pane_is_on_and_the_pane(
+    stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
+    stage.app.action_pane(name)
+    keys, label = TOPICS.get(name, ("", ""))
+    await stage.press(*keys.split())
+    shown = stage.words(await opened(stage, "?"))
+    assert shown.startswith(label)
+    assert PANES[name].about[0][:22] in shown
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24)])
-@pytest.mark.parametrize("key", ["?", "K"])
+@pytest.mark.parametrize(("key", "size"), [("?", (40, 12)), ("K", (60, 20)), ("?", (80, 24)), ("K", (40, 12))])
 @played(settled=True)
 async def test_help_and_the_overview_scroll_to_their_end_and_back(
-    stage: Stage, size: tuple[int, int], key: str
+    stage: Stage, key: str, size: tuple[int, int]
 ) -> None:
-    await stage.press(key)
-    await stage.until(lambda: is_open(stage) and "more lines (down)" in stage.text)
-    await stage.still()
+    text = await opened(stage, key)
     first = stage.text
-    text = stage.app.screen.query_one(HelpText)
     assert text.region.width >= min(size[0], 40)
     pages = 0
-    while "Esc closes" not in stage.text:
+    while text.below:
         before = stage.text
         await stage.press("pagedown")
         assert stage.text != before, "every key scrolls until the end"
@@ -98,12 +125,9 @@ async def test_keys_do_not_reach_the_pane_behind_the_help_before_it_has_the_focu
 @played(size=(80, 24))
 async def test_the_overview_shows_the_keys_of_this_pane_first_and_then_all(stage: Stage) -> None:
     await stage.head()
-    await stage.press("K")
-    await stage.until(lambda: "All keys" in stage.text)
-    await stage.still()
-    text = stage.app.screen.query_one(HelpText)
+    text = await opened(stage, "K")
     seen = [row.strip() for row in stage.part(text)]
-    while "Esc closes" not in stage.text:
+    while text.below:
         await stage.press("pagedown")
         seen += [row.strip() for row in stage.part(text)]
     others = [pane for pane in PANES if pane != "Capture"]
@@ -120,10 +144,9 @@ async def test_changed_keys_work_and_are_shown_and_the_old_ones_are_unused(stage
     assert stage.asked.seed == 1
     assert stage.asked.d_k == 65
     assert not is_open(stage)
-    await stage.press("f3")
-    await stage.until(lambda: LAB in stage.text)
+    text = await opened(stage, "f3")
     while not re.search(r"\bn  redraw with a new seed", stage.text):
-        assert "Esc closes" not in stage.text
+        assert text.below
         await stage.press("pagedown")
     await stage.press("escape", "K")
     await stage.until(lambda: re.search(r" n  redraw with a new seed +lab.redraw", stage.text))
@@ -134,16 +157,13 @@ async def test_changed_keys_work_and_are_shown_and_the_old_ones_are_unused(stage
 async def test_a_border_has_the_title_and_a_scroll_bar_and_home_and_end_go_to_the_ends(
     stage: Stage, key: str, title: str
 ) -> None:
-    await stage.press(key)
-    await stage.until(lambda: is_open(stage) and "more lines (down)" in stage.text)
-    await stage.still()
-    text = stage.app.screen.query_one(HelpText)
+    text = await opened(stage, key)
     first, region = stage.text, text.region
     assert f"╭─ {title} ─" in stage.lines[region.y]
     assert stage.lines[region.y + 1][region.right - 1] == "┃"
     await stage.press("end")
     await stage.still()
-    assert "Esc closes" in stage.lines[region.bottom - 1]
+    assert not text.below
     assert stage.lines[region.bottom - 2][region.right - 1] == "┃"
     assert stage.lines[region.y + 1][region.right - 1] == "│"
     await stage.press("home")

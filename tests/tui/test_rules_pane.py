@@ -14,9 +14,7 @@ from attn_tui.core.work.run import run as run_parts
 from attn_tui.tui.panes.rules.families import by_family
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.view import COLUMNS, words_of
-from attn_tui.tui.views.glyphs import ASCII
-from attn_tui.tui.widgets.help_screen import HelpScreen
-from stage import SIZES, SMALL, Stage, Taken, agree, play, played, take
+from stage import SIZES, SMALL, Stage, played
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
@@ -188,50 +186,6 @@ async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int
         names |= {name for name in RULES if any(SCALE_RULES[name].label in line[:17] for line in lines)}
     assert names == {*LISTED}
     assert any(f"more {where}" in stage.text for where in ("above", "below"))
-
-
-@played(glyphs=ASCII)
-async def test_an_ascii_pane_shows_nothing_but_ascii(stage: Stage) -> None:
-    await stage.complete(RulesPane)
-    for key in ("o", "v", "v", "m"):
-        await stage.press(key)
-        await stage.still()
-        assert stage.text.isascii()
-
-
-@played(size=(120, 60))
-async def test_the_help_explains_the_column(stage: Stage) -> None:
-    await stage.complete(RulesPane)
-    await stage.press("o", "o", "?")
-    assert isinstance(stage.app.screen, HelpScreen)
-    await stage.still()
-    assert "Softmax over n keys freezes" in stage.text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("keys", "parameters"),
-    [
-        ([], SMALL),
-        (["right", "o", "o", "I", "f"], replace(SMALL, scale="custom", multiplier=0.3, layer=2)),
-        (["m"], replace(SMALL, scale="mup", softcap=3.0)),
-        (["M"], replace(SMALL, scale="mup", softcap=3.0)),
-    ],
-    ids=["at once", "sorted", "mechanisms", "weightings"],
-)
-def test_the_command_prints_the_numbers_of_the_pane(
-    keys: list[str], parameters: Parameters, capsys: pytest.CaptureFixture[str]
-) -> None:
-    taken: list[Taken] = []
-
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        await stage.press(*keys)
-        await stage.known(pane)
-        taken.append(take(pane))
-
-    play(script, parameters)
-    agree(taken, capsys)
 
 
 @played()

@@ -6,10 +6,8 @@ import pytest
 from attn_tui.core.attention.worked_example import MOST, START, WorkedExample
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
-from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.widgets.export_screen import ExportScreen
-from attn_tui.tui.widgets.help_screen import HelpScreen
-from stage import Stage, Taken, agree, play, played, refusal, take
+from stage import Stage, played, refusal
 
 
 async def opened(stage: Stage) -> SoftmaxPane:
@@ -182,29 +180,6 @@ async def test_a_remark_says_that_soft_cap_and_sink_are_ignored(stage: Stage) ->
     assert "soft-cap and sink are ignored" in stage.words(pane.text)
 
 
-@pytest.mark.parametrize(
-    ("keys", "parameters"),
-    [
-        ([], Parameters()),
-        (["-", "1", ".", "2", "5", "enter", "t", "}", "["], Parameters(d_k=96, precision="float16", seed=7)),
-        (["T"], Parameters(scale="custom", multiplier=0.3, n_keys=7)),
-    ],
-)
-def test_the_command_prints_the_numbers_of_the_pane(
-    keys: list[str], parameters: Parameters, capsys: pytest.CaptureFixture[str]
-) -> None:
-    taken: list[Taken] = []
-
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await stage.press(*keys)
-        await worked_out(stage, pane)
-        taken.append(take(pane))
-
-    play(script, parameters)
-    agree(taken, capsys)
-
-
 @played()
 async def test_there_are_no_numbers_while_results_are_computed(stage: Stage) -> None:
     pane = await opened(stage)
@@ -228,18 +203,6 @@ async def test_a_small_screen_scrolls_and_follows_the_cursor(stage: Stage) -> No
     await stage.press("left")
     assert "▸" in stage.text
     assert pane.text.top == 0
-
-
-@played(glyphs=ASCII)
-async def test_an_ascii_pane_and_its_help_on_the_last_key_show_nothing_but_ascii(stage: Stage) -> None:
-    await opened(stage)
-    await stage.press("t", ")")
-    assert stage.text.isascii()
-    await stage.press("?")
-    assert isinstance(stage.app.screen, HelpScreen)
-    await stage.still()
-    assert "shift (c)" in stage.text
-    assert stage.text.isascii()
 
 
 @played()

@@ -12,8 +12,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.grids import GRIDS
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.widgets.help_screen import HelpScreen
-from stage import SIZES, SMALL, Stage, play, played
+from stage import SIZES, SMALL, Stage, played
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 
@@ -132,19 +131,18 @@ async def test_z_switches_between_a_logarithmic_and_a_linear_axis(stage: Stage) 
     assert {"1", "10"} <= set(labels)
 
 
-def test_the_table_has_a_row_for_each_landmark_and_marks_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_the_table_has_a_row_for_each_landmark_and_marks_the_cursor(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("attn_tui.tui.panes.sweep.curves.part.GRIDS", GRIDS)
-
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        rows, d_ks = stage.part(pane.table)[1:], landmarks(pane.curves.swept.values)
-        assert [int(row.lstrip("▌").split()[0]) for row in rows] == [*d_ks]
-        assert [row.startswith("▌") for row in rows].index(True) == d_ks.index(64)
-        assert all(set(row) & set("▁▂▃▄▅▆▇") for row in rows)
-        await stage.press("right")
-        assert not any(row.startswith("▌") for row in stage.part(pane.table))
-
-    play(script)
+    pane = await shown(stage)
+    rows, d_ks = stage.part(pane.table)[1:], landmarks(pane.curves.swept.values)
+    assert [int(row.lstrip("▌").split()[0]) for row in rows] == [*d_ks]
+    assert [row.startswith("▌") for row in rows].index(True) == d_ks.index(64)
+    assert all(set(row) & set("▁▂▃▄▅▆▇") for row in rows)
+    await stage.press("right")
+    assert not any(row.startswith("▌") for row in stage.part(pane.table))
 
 
 @pytest.mark.slow
@@ -213,13 +211,3 @@ async def test_a_click_moves_the_cursor_there(stage: Stage) -> None:
     await stage.answered()
     assert 14 <= pane.parameters.d_k <= 18
     assert stage.asked.d_k == pane.parameters.d_k
-
-
-@played(size=(120, 40))
-async def test_help_is_about_the_statistic_and_the_pane(stage: Stage) -> None:
-    await shown(stage)
-    await stage.press("?")
-    await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
-    await stage.still()
-    assert "entropy" in stage.text
-    assert "One statistic over d_k" in stage.text
