@@ -129,15 +129,11 @@ def settings(width: int, glyphs: Glyphs) -> Sequence[Line]:
 
 @pytest.mark.parametrize("write", [claims, watch, shape, capture, settings])
 @pytest.mark.parametrize("width", [38, 60, 120])
-def test_every_line_is_as_wide_as_the_screen(write: Write, width: int) -> None:
-    for line in write(width, CHINESE):
+def test_every_line_is_as_wide_as_the_screen_and_where_it_is_in_english(write: Write, width: int) -> None:
+    lines = write(width, CHINESE)
+    assert len(lines) == len(write(width, IN_LANGUAGE["en"]))
+    for line in lines:
         assert line_width(line) == width or not line, text_of(line)
-
-
-@pytest.mark.parametrize("write", [claims, watch, shape, capture, settings])
-@pytest.mark.parametrize("width", [38, 60, 120])
-def test_nothing_stands_on_another_line_than_in_english(write: Write, width: int) -> None:
-    assert len(write(width, CHINESE)) == len(write(width, IN_LANGUAGE["en"]))
 
 
 def tables() -> list[Sequence[Line]]:
@@ -148,11 +144,6 @@ def tables() -> list[Sequence[Line]]:
         sharing_lines(cost(Layer()), CHINESE)[1:],
         result_lines(race(), 100, CHINESE)[:3],
     ]
-
-
-@pytest.mark.parametrize("table", tables())
-def test_columns_of_a_table_end_in_the_same_cells(table: Sequence[Line]) -> None:
-    assert len({line_width(line) for line in table}) == 1
 
 
 @pytest.mark.parametrize("width", [38, 78, 100])
@@ -189,5 +180,6 @@ def test_all_words_but_names_are_chinese(write: Write, width: int) -> None:
 
 
 @pytest.mark.parametrize("table", tables())
-def test_all_words_of_tables_are_chinese(table: Sequence[Line]) -> None:
+def test_a_table_is_in_chinese_with_columns_that_end_in_the_same_cells(table: Sequence[Line]) -> None:
     assert latin(table) - NAMES == set()
+    assert len({line_width(line) for line in table}) == 1
