@@ -22,6 +22,8 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
 from stage import Stage, play, played, untested_claims
 
+ANSWER = "Variances add because"  # how the answer to the first step begins
+
 
 def at(item: str) -> dict[str, Any]:
     """Return what the app is given to start at an item."""
@@ -40,11 +42,11 @@ async def learn(stage: Stage) -> LearnPane:
 async def test_a_guess_is_asked_for_before_the_answer_is_shown(stage: Stage) -> None:
     pane = await learn(stage)
     assert "what is the standard deviation of a score?" in stage.words(pane.text)
-    assert "Variances add because" not in stage.text
+    assert ANSWER not in stage.text
     await stage.press("1", "6", "enter")
     await stage.still()
     assert "Your guess, 16, is 2 times the answer." in stage.text
-    assert "Variances add because" in stage.text
+    assert ANSWER in stage.text
     await stage.press("enter")
     await stage.still()
     assert "step 2 of 12: Other laws" in stage.text
@@ -56,11 +58,11 @@ async def test_enter_without_a_guess_shows_the_answer_and_backspace_goes_back(st
     await stage.press("enter")
     await stage.still()
     assert "Your guess" not in stage.text
-    assert "Variances add because" in stage.text
+    assert ANSWER in stage.text
     await stage.press("enter", "backspace")
     await stage.still()
     assert pane.at == 0
-    assert "Variances add because" in stage.text
+    assert ANSWER in stage.text
     await stage.press("backspace")
     await stage.still()
     assert "Your guess: _" in stage.text
@@ -72,7 +74,7 @@ async def test_what_is_not_a_number_is_refused_and_can_be_mended(stage: Stage) -
     await stage.press("8", "-", "enter")
     await stage.still()
     assert "must be a number or a formula, such as 20, 1/3 or sqrt(2), not '8-'" in stage.words(pane.text)
-    assert "Variances add because" not in stage.text
+    assert ANSWER not in stage.text
     await stage.press("backspace", "enter")
     await stage.still()
     assert "Your guess, 8, is exact." in stage.text
@@ -317,7 +319,7 @@ async def test_a_tall_screen_shows_the_lab_and_before_the_answer_that_of_a_narro
     await stage.until(lambda: pane.page.shown == Parameters(d_k=64), "those of the answer")
     await stage.still()
     assert "The Lab at d_k 64, 128 keys" in stage.text
-    assert "Variances add because" in stage.words(pane.text)
+    assert ANSWER in stage.words(pane.text)
     await stage.press("escape", "M")  # a bug has none
     await stage.until(lambda: pane.is_current, "the capture")
     await stage.still()

@@ -9,7 +9,7 @@ from attn_tui.tui.terminal.themes import DARK
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from monkey import Endless
-from stage import FOREVER, SMALL, Stage, play, played
+from stage import FOREVER, SMALL, Stage, played
 from textual.command import CommandList
 from textual.worker import Worker
 
@@ -91,20 +91,17 @@ async def effect(stage: Stage, opening: Opening, *bursts: Sequence[str]) -> tupl
 
 @pytest.mark.slow
 @every_modal
-def test_a_key_after_one_that_may_close_a_modal_does_what_it_does_later(
-    opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@played(kind=Endless)
+async def test_a_key_after_one_that_may_close_a_modal_does_what_it_does_later(
+    stage: Stage, opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.0)
-
-    async def script(stage: Stage) -> None:
-        stage.engine.hold = True
-        for number, closing in enumerate(CLOSING, MODALS.index(opening)):
-            for other in (OTHERS[number % 5], OTHERS[(number + 2) % 5]):  # the modals together try all pairs
-                later = await effect(stage, opening, [closing], [other])
-                assert await effect(stage, opening, [closing, other]) == later, (closing, other)
-
-    play(script, kind=Endless)
+    stage.engine.hold = True
+    for number, closing in enumerate(CLOSING, MODALS.index(opening)):
+        other = OTHERS[number % len(OTHERS)]  # the modals together try all pairs
+        later = await effect(stage, opening, [closing], [other])
+        assert await effect(stage, opening, [closing, other]) == later, (closing, other)
 
 
 @played()
@@ -117,17 +114,14 @@ async def test_two_ctrl_c_cancel_the_form(stage: Stage) -> None:
     assert stage.asked.d_k == 65
 
 
-def test_two_enters_write_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_two_enters_write_one_file(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("e")
-        stage.send("enter", "enter")
-        await stage.still()
-        assert len(stage.app.screen_stack) == 1
-
-    play(script)
+    await stage.settled()
+    await stage.press("e")
+    stage.send("enter", "enter")
+    await stage.still()
+    assert len(stage.app.screen_stack) == 1
     assert len([*tmp_path.iterdir()]) == 1
 
 
@@ -169,18 +163,24 @@ async def test_a_key_for_the_help_does_not_close_the_palette_over_it(stage: Stag
     assert kinds.count(HelpScreen) <= 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("key", ["pageup", "pagedown", "up", "down", "ctrl+end", "enter"])
-@pytest.mark.parametrize("size", [(120, 40), (20, 3)], ids=str)
-def test_the_palette_takes_keys_before_it_is_laid_out(key: str, size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        stage.send("ctrl+p")
-        await stage.until(lambda: any(each.option_count for each in stage.app.screen.query(CommandList)), "the list")
-        stage.send(key, key)
-        await stage.still()
-        assert stage.app.is_running
-
-    play(script, size=size)
+@pytest.mark.parametrize(
+    ("key", "size"),
+    [
+        ("pageup", (20, 3)),
+        ("pagedown", (120, 40)),
+        ("up", (120, 40)),
+        ("down", (20, 3)),
+        ("ctrl+end", (120, 40)),
+        ("enter", (20, 3)),
+    ],
+)
+@played()
+async def test_the_palette_takes_keys_before_it_is_laid_out(stage: Stage, key: str, size: tuple[int, int]) -> None:
+    stage.send("ctrl+p")
+    await stage.until(lambda: any(each.option_count for each in stage.app.screen.query(CommandList)), "the list")
+    stage.send(key, key)
+    await stage.still()
+    assert stage.app.is_running
 
 
 @played()

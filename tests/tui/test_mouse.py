@@ -7,7 +7,7 @@ import pytest
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from mouse_monkey import SIZES, run
-from stage import Stage, play, untested_claims
+from stage import Stage, played, untested_claims
 from textual import events
 from textual.geometry import Offset
 
@@ -38,13 +38,11 @@ def test_no_click_drag_or_scroll_ends_the_app(
     assert {"click", "drag", "scroll", "double click", "key"} <= {*done}
 
 
-def test_a_click_that_arrives_after_the_screen_became_smaller_closes_the_palette() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.press("ctrl+p")
-        place = Offset(stage.app.size.width - 1, stage.app.size.height - 1)
-        await stage.resize(40, 12)
-        await click(stage, place)
-        await stage.still()
-        assert len(stage.app.screen_stack) == 1
-
-    play(script, size=(120, 40))
+@played(size=(120, 40))
+async def test_a_click_that_arrives_after_the_screen_became_smaller_closes_the_palette(stage: Stage) -> None:
+    await stage.press("ctrl+p")
+    place = Offset(stage.app.size.width - 1, stage.app.size.height - 1)
+    await stage.resize(40, 12)
+    await click(stage, place)
+    await stage.still()
+    assert len(stage.app.screen_stack) == 1

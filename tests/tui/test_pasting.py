@@ -3,11 +3,10 @@
 import pytest
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.train.pane import TrainPane
-from stage import SMALL, Stage, played, untested_claims
+from stage import SMALL, Stage, played
 from textual import events
 
 
@@ -64,9 +63,9 @@ async def test_a_path_is_pasted_where_capture_asks_for_one(stage: Stage) -> None
 @pytest.mark.parametrize("pane", PANES)
 @played()
 async def test_what_is_pasted_runs_no_key(stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
     stage.app.action_pane(pane)
-    await stage.at_rest()
+    await stage.answered()
     for text in ("e", "q?", "<", "", "\n", "s", "R", "零"):
         await paste(stage, text)
         assert (stage.app.active, stage.asked, len(stage.app.screen_stack)) == (pane, SMALL, 1), text

@@ -270,8 +270,18 @@ async def test_a_failure_for_earlier_parameters_is_not_reported(stage: Stage, ke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keys", [[], ["tab", "tab"], ["shift+tab", "down"], ["t"], ["v"], ["0", "escape"]], ids=str)
-@pytest.mark.parametrize("size", [(80, 24), (60, 20)], ids=str)
+@pytest.mark.parametrize(
+    ("keys", "size"),
+    [
+        ([], (60, 20)),
+        (["tab", "tab"], (80, 24)),
+        (["shift+tab", "down"], (60, 20)),
+        (["t"], (80, 24)),
+        (["v"], (80, 24)),
+        (["0", "escape"], (60, 20)),
+    ],
+    ids=str,
+)
 def test_the_screen_equals_that_of_a_fresh_start(keys: Sequence[str], size: tuple[int, int]) -> None:
     found: list[list[list[Segment]]] = []
 
