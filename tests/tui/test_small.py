@@ -67,7 +67,9 @@ def assert_whole(stage: Stage, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "glyphs"), [((40, 12), ASCII), ((80, 12), UNICODE), ((120, 40), ASCII)], ids=str)
+@pytest.mark.parametrize(
+    ("size", "glyphs"), [((40, 12), ASCII), ((80, 12), UNICODE), ((120, 40), ASCII)], ids=["40x12", "80x12", "120x40"]
+)
 @pytest.mark.parametrize("name", PANES)
 @played()
 async def test_every_pane_is_whole_with_its_keys_in_all_its_views(
