@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from .errors import ParameterError
-from .formula import accepted, function_of, names_in, parse
+from .formula import FormulaError, accepted, function_of, names_in, parse
 from .message import message
 
 Normalise: TypeAlias = Literal["none", "rms", "layer_norm", "l2"]
@@ -25,6 +25,10 @@ ScaleName: TypeAlias = str  # a key of SCALE_RULES, or a formula
 
 FORMULA_NAMES = {"d": "d_k", "n": "n_keys", "layer": "layer", "pos": "position"}  # by the names in formulas
 FORMULA_ACCEPTED = accepted([*FORMULA_NAMES])
+# What to type instead of rules that were only another rule with a number in it.
+_FORMER = {
+    "mup": "8/d", "sqrt_half_d_k": "1/sqrt(d/2)", "cosine_100": message("cosine_learned, with temperature 100"),
+}  # fmt: skip
 _LOW, _HIGH = 1e-9, 1e6  # the bounds of a multiplier
 
 
@@ -120,6 +124,8 @@ def scale_rule(name: ScaleName) -> ScaleRule:
 
 def is_formula(text: str) -> bool:
     """Return whether a text is a formula and not a misspelt name; raise ParameterError if the formula is faulty."""
+    if instead := _FORMER.get(text.replace("-", "_")):
+        raise FormulaError("scale", message("not a rule any more; type {instead}", instead=instead), text, 0)
     word = re.fullmatch(r"\W*|[A-Za-z_]\w*", text) or text.replace("-", "_") in SCALE_RULES
     if word and text not in FORMULA_NAMES:
         return False
@@ -170,6 +176,7 @@ _OF_D_K = (
         "d_k", "1/d_k", lambda s: 1 / s.d_k, ("d_k",),
         "muP, whose own rule it is; Granite 3's attention_multiplier",
         "Yang et al. 2022, arXiv 2203.03466, definition 4.1; transformers, modeling_granite.py",
+        note="muP's package recommends 8/d_k, the formula 8/d, which equals 1/√d_k at d_k 64",
     ),
     ScaleRule(
         "log_d_k", "1/ln d_k", lambda s: 1 / math.log(s.d_k), ("d_k",),
@@ -178,17 +185,6 @@ _OF_D_K = (
     ScaleRule(
         "two_sqrt_d_k", "1/(2√d_k)", lambda s: _by_root(0.5, s), ("d_k",),
         "no known model; a common interview question", "study notes",
-    ),
-    ScaleRule(
-        "mup", "8/d_k", lambda s: 8 / s.d_k, ("d_k",),
-        "muP as its package recommends it, to equal 1/√d_k at a base width of 64",
-        "microsoft/mup, README; Yang et al. 2022, arXiv 2203.03466",
-        note="8 is √64, so at d_k 64 it equals 1/√d_k",
-    ),
-    ScaleRule(
-        "sqrt_half_d_k", "1/√(d_k/2)", lambda s: 1 / math.sqrt(s.d_k / 2), ("d_k",),
-        "Zamba, whose attention input is the hidden state concatenated with the embedding",
-        "transformers, modeling_zamba.py",
     ),
     ScaleRule(
         "sqrt_three_d_k", "1/√(3d_k)", lambda s: 1 / math.sqrt(3 * s.d_k), ("d_k",),
@@ -362,13 +358,6 @@ _NORMALISED = (
         "lucidrains/x-transformers; Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py",
         normalise="l2",
         short="10·cos",
-    ),
-    ScaleRule(
-        "cosine_100", "100·cos(q, k)", lambda s: 100.0, (),
-        "Swin Transformer v2, as the upper limit of its learned temperature, e^(ln 100)",
-        "Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py",
-        normalise="l2",
-        short="100·cos",
     ),
     ScaleRule(
         "cosine_learned", "t·cos(q, k)", lambda s: s.temperature, ("temperature",),

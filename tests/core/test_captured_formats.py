@@ -275,7 +275,7 @@ def test_progress_of_a_rounded_head_rises_to_1() -> None:
     ],
 )
 def test_a_text_says_in_what_a_differs(text: str, expected: dict[str, Any]) -> None:
-    b = HeadSetting(scale="mup", precision="float32", softcap=30.0)
+    b = HeadSetting(scale="8/d", precision="float32", softcap=30.0)
     assert setting_of_a(b, text) == b.with_values(expected)
 
 

@@ -52,7 +52,7 @@ def test_a_rule_on_the_threshold_is_frozen_at_every_width(n_keys: int, mask: Any
 
 def test_a_rule_may_freeze_at_small_widths_only() -> None:
     """8/d_k leaves 8/√d_k, which is at least 3.115 up to d_k 6.6."""
-    found = known(Parameters(d_k=4), "mup")
+    found = known(Parameters(d_k=4), "8/d")
     assert found.std == 4
     assert found.frozen_at == ((1, 6),)
 
@@ -93,7 +93,7 @@ def test_the_intervals_are_all_widths_whose_logits_reach_the_threshold(rule: Sca
 @pytest.mark.parametrize(
     ("rule", "mask"),
     [
-        *((rule, mask) for rule in ("none", "mup", "log_d_k") for mask in ("none", "causal")),
+        *((rule, mask) for rule in ("none", "8/d", "log_d_k") for mask in ("none", "causal")),
         ("ssmax", "none"),  # under a causal mask, each row has its own multiplier, and theory says nothing
     ],
 )

@@ -43,7 +43,7 @@ MEASURED: list[tuple[dict[str, Any], ScaleName]] = [
     ({"mechanism": "cosine", "norm_gain": 2.0}, "cosine_10"),
     ({"mechanism": "bilinear", "gain": 2.0, "d_k": 256}, "none"),
     ({"mechanism": "bilinear", "gain": 2.0, "d_k": 256, "norm_gain": 0.5}, "rms_none"),
-    ({"mechanism": "bilinear", "d_k": 256}, "cosine_100"),
+    ({"mechanism": "bilinear", "d_k": 256, "temperature": 100}, "cosine_learned"),
     ({"mechanism": "cosine", "d_k": 4}, "layer_norm_none"),
 ]
 
@@ -59,7 +59,8 @@ def test_the_deviation_is_that_of_measured_logits(changes: dict[str, Any], rule:
 
 @pytest.mark.parametrize("gain", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize(
-    "rule", ["rms_sqrt_d_k", "rms_none", "layer_norm_none", "layer_norm_sqrt_d_k", "cosine_sqrt_d_k", "cosine_100"]
+    "rule",
+    ["rms_sqrt_d_k", "rms_none", "layer_norm_none", "layer_norm_sqrt_d_k", "cosine_sqrt_d_k", "cosine_learned"],
 )
 def test_normalised_queries_and_keys_spread_as_points_of_a_sphere(rule: ScaleName, gain: float) -> None:
     """A cosine of random directions in d dimensions has variance 1/d; a gain counts for q and for k."""
@@ -88,7 +89,7 @@ def test_bilinear_scores_of_normalised_vectors_spread_as_an_average_over_weights
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"softcap": 20.0}, "none"), ({"softcap": 5.0, "n_keys": 4}, "log_d_k"), ({"softcap": 10.0}, "mup"),
+        ({"softcap": 20.0}, "none"), ({"softcap": 5.0, "n_keys": 4}, "log_d_k"), ({"softcap": 10.0}, "8/d"),
         ({"softcap": 20.0, "mean_q": 0.7, "std_k": 0.5}, "none"),
     ],
 )  # fmt: skip

@@ -112,7 +112,7 @@ def row(rule: str, multiplier: float | None, entropy: float | None = None) -> Ru
 
 
 ROWS = [
-    row("mup", 2.0, 0.5),
+    row("two_sqrt_d_k", 2.0, 0.5),
     row("none", 1.0),
     row("d_k", 2.0, 0.75),
     row("log_d_k", None),
@@ -123,12 +123,12 @@ ROWS = [
 @pytest.mark.parametrize(
     ("order", "names"),
     [
-        (Order(), "none sqrt_d_k d_k log_d_k mup"),
-        (Order(reverse=True), "mup log_d_k d_k sqrt_d_k none"),
-        (Order("multiplier"), "sqrt_d_k d_k mup none log_d_k"),
-        (Order("multiplier", reverse=True), "none d_k mup sqrt_d_k log_d_k"),
-        (Order("entropy_fraction"), "d_k sqrt_d_k mup none log_d_k"),
-        (Order("entropy_fraction", reverse=True), "sqrt_d_k mup d_k none log_d_k"),
+        (Order(), "none sqrt_d_k d_k log_d_k two_sqrt_d_k"),
+        (Order(reverse=True), "two_sqrt_d_k log_d_k d_k sqrt_d_k none"),
+        (Order("multiplier"), "sqrt_d_k d_k two_sqrt_d_k none log_d_k"),
+        (Order("multiplier", reverse=True), "none d_k two_sqrt_d_k sqrt_d_k log_d_k"),
+        (Order("entropy_fraction"), "d_k sqrt_d_k two_sqrt_d_k none log_d_k"),
+        (Order("entropy_fraction", reverse=True), "sqrt_d_k two_sqrt_d_k d_k none log_d_k"),
     ],
     ids=str,
 )

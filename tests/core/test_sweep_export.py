@@ -19,7 +19,7 @@ from attn_tui.core.theory.prediction import Prediction, status_given
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from sweeps import points
 
-ASKED = Parameters(n_keys=128, n_queries=8, batch=4, scale="mup")
+ASKED = Parameters(n_keys=128, n_queries=8, batch=4, scale="8/d")
 D_KS = (4, 16)
 
 

@@ -69,16 +69,16 @@ async def test_enter_on_a_number_opens_no_list(stage: Stage) -> None:
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
 @played(settled=True)
 async def test_typing_filters_and_escape_cancels(stage: Stage, size: tuple[int, int]) -> None:
-    screen = await opened(stage, "/", *"cosine 100")
-    assert [row.value for row in screen.text.found.rows] == ["cosine_100"]
-    assert any("cosine_100" in line for line in stage.part(screen.text))
+    screen = await opened(stage, "/", *"cosine cyndx")
+    assert [row.value for row in screen.text.found.rows] == ["cosine_log2_n"]
+    assert any("cosine_log2_n" in line for line in stage.part(screen.text))
     await stage.press("escape")
     assert not is_open(stage)
     assert stage.asked == SMALL
     screen = await opened(stage, "/", *"xyzzyq", "enter")
     assert is_open(stage), "there is nothing to choose"
-    await stage.press("ctrl+u", *"mu", "backspace", "u", "p", "enter")
-    assert stage.asked == replace(SMALL, scale="mup")
+    await stage.press("ctrl+u", *"de", "backspace", *"eberta", "enter")
+    assert stage.asked == replace(SMALL, scale="sqrt_three_d_k")
 
 
 @played(settled=True, size=(80, 24))
@@ -178,8 +178,8 @@ async def test_lists_of_statistics_models_and_rules_in_other_panes(stage: Stage)
     assert sweep.plot.statistic.name == "one_hot_rows"
     await stage.press("u")
     assert sweep.plot.statistic.name == "entropy"
-    await stage.press("/", *"b: mup", "enter", "/", *"a: d_k", "enter")
-    assert (stage.asked.scale, stage.asked.against) == ("mup", "d_k")
+    await stage.press("/", *"b: deberta", "enter", "/", *"a: d_k", "enter")
+    assert (stage.asked.scale, stage.asked.against) == ("sqrt_three_d_k", "d_k")
     await stage.press("/", *"1/sqrt(3*d)", "enter")
     assert stage.asked == replace(SMALL, scale="1/sqrt(3*d)", against="d_k")
     await stage.press("u", "u", "u")
@@ -189,8 +189,8 @@ async def test_lists_of_statistics_models_and_rules_in_other_panes(stage: Stage)
     assert heads.preset is PRESETS["llama-2-70b"]
     assert heads.shape.as_layer() == PRESETS["llama-2-70b"].layer
     await stage.opened(SoftmaxPane)
-    await stage.press("/", *"mup", "enter")
-    assert stage.asked.scale == "mup"
+    await stage.press("/", *"deberta", "enter")
+    assert stage.asked.scale == "sqrt_three_d_k"
 
 
 @played(size=(80, 24))

@@ -40,7 +40,7 @@ def test_colours_and_theory_are_printed_where_the_terminal_has_them_and_room() -
             "--seeds",
             "2",
             "--rules",
-            "none,rms_sqrt_d_k,mup,granite_2b,gemma,0.05",
+            "none,rms_sqrt_d_k,8/d,granite_2b,gemma,0.05",
         ),
     ],
     ids=lambda words: words[0],

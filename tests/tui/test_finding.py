@@ -81,9 +81,9 @@ async def test_n_steps_to_rules_that_are_not_healthy_and_slash_finds_one(stage: 
     await stage.press("N", "n")
     assert status[pane.cursor] != "healthy"
     await stage.press("/", *"swin", "enter")
-    assert pane.cursor in ("cosine_10", "cosine_100")
+    assert pane.cursor in ("cosine_10", "cosine_learned")
     before = stage.asked
-    await stage.press("m", "/", *"mup", "enter")
+    await stage.press("m", "/", *"deberta", "enter")
     assert pane.view == "rules"
-    assert pane.cursor == "mup"
+    assert pane.cursor == "sqrt_three_d_k"
     assert stage.asked == before, "the cursor moves, and nothing is set"

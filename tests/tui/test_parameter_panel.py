@@ -109,7 +109,7 @@ async def test_digits_in_the_table_set_d_k(stage: Stage) -> None:
         ("mask", "ca", "tab", "causal"),
         ("mask", "CAU", "shift+tab", "causal"),
         ("scale", "1/d_k", "right,left", "d_k"),
-        ("scale", "mup", "down,up", "mup"),
+        ("scale", "ssm", "down,up", "ssmax"),
         ("precision", "bf", "enter", "bfloat16"),
         ("components", "lap", "tab", "laplace"),
         ("components", "Student t", "up,down", "student_t"),

@@ -115,10 +115,10 @@ async def test_curves_of_chosen_rules_have_letters_and_lines_of_their_own(stage:
 @played(size=(120, 40))
 async def test_enter_alone_adds_the_row_and_escape_changes_nothing(stage: Stage) -> None:
     pane = await shown(stage)
-    await stage.press("i", *"mup", "enter")
-    assert pane.curves.rules == ("mup",)
+    await stage.press("i", *"deberta", "enter")
+    assert pane.curves.rules == ("sqrt_three_d_k",)
     await stage.press("i", "tab", "escape")
-    assert pane.curves.rules == ("mup",)
+    assert pane.curves.rules == ("sqrt_three_d_k",)
     await stage.press("i", "enter")
     assert pane.curves.rules == ()
     await stage.press("i", *["tab", "down"] * 8, "enter")

@@ -114,7 +114,7 @@ def test_no_verdict_contradicts_the_numbers_beside_it(p: Parameters) -> None:
         {"scale": "none", "d_k": 9},
         {"scale": "d_k"},
         {"scale": "d_k", "d_k": 256},
-        {"scale": "mup", "d_k": 4},
+        {"scale": "8/d", "d_k": 4},
         {"scale": "cosine_1"},
         {"scale": "rms_none"},
         {"scale": "layer_norm_none", "d_k": 32},

@@ -92,7 +92,7 @@ def test_every_choice_is_the_first_that_its_own_name_and_value_find(title: str) 
 
 def test_all_words_must_match_and_without_any_everything_does() -> None:
     assert matching(SCALE, "  ") == [*SCALE]
-    assert {row.value for row in matching(SCALE, "cos 100")} == {"cosine_100"}
+    assert {row.value for row in matching(SCALE, "cos percentile")} == {"cosine_log2_n"}
     assert matching(SCALE, "vaswani xyzzy") == []
     assert matching([Choice("a", "hide it and ask again")], "dask") == [], "letters of two words"
     assert len(matching([Choice("a", "max weight")], "maxw")) == 1
@@ -140,9 +140,9 @@ def test_a_filter_puts_the_cursor_on_the_best_match_and_the_cursor_stays_in_the_
     found = ChoiceList.at("scale", SCALE, "custom")
     assert found.chosen is not None
     assert found.chosen.value == "custom"
-    found = found.moved(5).filtered("mup")
+    found = found.moved(5).filtered("deberta")
     assert found.chosen is not None
-    assert found.chosen.value == "mup"
+    assert found.chosen.value == "sqrt_three_d_k"
     assert found.moved(-9).cursor == 0
     empty = found.filtered("xyzzyq")
     assert empty.chosen is None

@@ -45,7 +45,7 @@ CURVES = RuleCurves((4, 8, 16), 2, 2, dict.fromkeys(RULES, (0.0, 0.5, 1.0)))
 
 
 def shown(**changes: Any) -> Shown:
-    return replace(Shown(RULES, ROWS, FREEZING, CURVES, UNTITLED, lab="mup", cursor="none"), **changes)
+    return replace(Shown(RULES, ROWS, FREEZING, CURVES, UNTITLED, lab="two_sqrt_d_k", cursor="none"), **changes)
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -149,7 +149,7 @@ def test_pending_missing_and_stale_rows_are_marked() -> None:
 def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
     lines = [text_of(line) for line in table_lines(shown(), 100, 0, PLAIN, UNICODE)[HEAD:]]
     assert [line[:2] for line in lines if line[:2] != "  "] == ["▌ ", " ◆"]
-    assert lines[RULES.index("mup")].startswith(" ◆8/d_k")
+    assert lines[RULES.index("two_sqrt_d_k")].startswith(" ◆1/(2√d_k)")
 
 
 @pytest.mark.parametrize("height", [PLAIN + 2 * len(FAMILIES) - 1, PLAIN, HEAD + 12])

@@ -45,7 +45,7 @@ def test_every_cell_has_the_exact_value_of_its_place(plain: Mapped) -> None:
     assert plain.needs_measuring(STATISTIC["dead_rows"])
 
 
-@pytest.mark.parametrize("rule", ["sqrt_d_k", "mup", "log_d_k", "ssmax", "log(n)/sqrt(d)", "custom"])
+@pytest.mark.parametrize("rule", ["sqrt_d_k", "8/d", "log_d_k", "ssmax", "log(n)/sqrt(d)", "custom"])
 def test_the_line_is_where_theory_says_that_softmax_freezes(rule: str) -> None:
     mapped = predicted(replace(P, scale=rule, multiplier=0.5))
     for n in (4, 128, 8192):
@@ -112,7 +112,7 @@ def test_measured_cells_give_the_line_where_theory_has_none(monkeypatch: pytest.
 
 
 def test_a_rule_without_a_multiplier_leaves_a_gap_and_the_frozen_start_is_marked() -> None:
-    lines = texts(predicted(replace(P, scale="mup")))
+    lines = texts(predicted(replace(P, scale="8/d")))
     row = next(line for line in lines if line.startswith("  128 "))
     assert row[76:].lstrip().startswith("F")
     gaps = texts(predicted(replace(P, scale="log_d_k")))

@@ -36,7 +36,7 @@ def test_the_plot_marks_where_softmax_freezes_and_thaws() -> None:
     """Four keys freeze at √d_k 1.665; 8/d_k thaws them after d_k 23; 1/ln d_k is frozen at 2 and from 36 up."""
     unscaled = (3, "unscaled softmax freezes")
     assert marks(SMALL, (1, 100)) == [unscaled]
-    assert marks(replace(SMALL, scale="mup"), (1, 100)) == [unscaled, (24, "scaled softmax thaws")]
+    assert marks(replace(SMALL, scale="8/d"), (1, 100)) == [unscaled, (24, "scaled softmax thaws")]
     both = [(3, "scaled softmax thaws"), (36, "scaled softmax freezes")]
     assert marks(replace(SMALL, scale="log_d_k"), (2, 100)) == [unscaled, *both]
     assert marks(replace(SMALL, scale="log_d_k"), (4, 30)) == []
@@ -44,7 +44,7 @@ def test_the_plot_marks_where_softmax_freezes_and_thaws() -> None:
 
 
 def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_known() -> None:
-    p = Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, components="uniform", scale="mup")
+    p = Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, components="uniform", scale="8/d")
     d_ks, points = (1, 4, 16), dict[int, SweptPoint]()
     for d_k in d_ks:
         at = replace(p, d_k=d_k)
@@ -84,7 +84,7 @@ def test_beside_rounded_numbers_the_reading_says_that_the_frozen_d_k_are_those_o
 
 
 def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen() -> None:
-    p = Parameters(d_k=4, n_keys=128, n_queries=8, batch=4, scale="mup")
+    p = Parameters(d_k=4, n_keys=128, n_queries=8, batch=4, scale="8/d")
     first, second = readings(p)
     assert first.endswith("healthy; frozen from d_k 10 up")
     assert second.endswith("  frozen at d_k 1–6")
@@ -101,7 +101,7 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen()
     ("change", "sentence"),
     [
         ({}, "Unscaled, softmax is frozen from d_k 3 up; scaled, it stays below freezing at every d_k."),
-        ({"scale": "mup"}, "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 1–23."),
+        ({"scale": "8/d"}, "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 1–23."),
         (
             {"scale": "log_d_k"},
             "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 2 and from 36 up.",
@@ -171,7 +171,7 @@ STAYS, ALWAYS = "stays below freezing at all these d_k", "is frozen at all these
 def test_measured_deviations_tell_where_softmax_is_frozen_if_no_exact_ones_are_known(
     change: dict[str, Any], unscaled: str, scaled: str
 ) -> None:
-    p = replace(Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, scale="mup"), **change)
+    p = replace(Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, scale="8/d"), **change)
     points = [replace(p, d_k=d_k) for d_k in (1, 4, 16)]
     found = [(Point(run(each, full=False), reached=True), predict(each)) for each in points]
     assert sweep_sentences(SweepResult(p, (1, 4, 16), found, ""), [({}, {}), ({}, {}), ({}, {})]) == [
@@ -180,7 +180,7 @@ def test_measured_deviations_tell_where_softmax_is_frozen_if_no_exact_ones_are_k
 
 
 def test_the_words_can_be_spelled_in_ascii() -> None:
-    exact = predict(replace(SMALL, d_k=4, scale="mup")).columns[1].freezing
+    exact = predict(replace(SMALL, d_k=4, scale="8/d")).columns[1].freezing
     assert exact is not None
     assert [ASCII.say(words) for words in exact.words()][:2] == ["frozen at d_k 1-23", "frozen at d_k 1-23"]
 

@@ -108,13 +108,11 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "scale log512_n": ("log n", "length extrapolation"),
     "scale cosine_log2_n": ("log n", "scalable cosine"),
     "scale d_k": ("muP", "mu-parametrisation", "maximal update"),
-    "scale mup": ("muP", "mu-parametrisation", "maximal update"),
     "scale quarter": ("whisper", "fourth root", "sqrt(scale)", "fp16 overflow"),
     "scale rms_sqrt_d_k": ("qk-norm", "query-key normalisation", "rmsnorm"),
     "scale rms_none": ("qk-norm", "query-key normalisation", "rmsnorm"),
     "scale layer_norm_sqrt_d_k": ("qk-norm", "query-key normalisation", "vit-22b"),
     "scale cosine_10": ("qk-norm", "cosine attention", "swin v2"),
-    "scale cosine_100": ("qk-norm", "cosine attention", "swin v2"),
     "scale custom": ("own number", "constant", "fixed"),
     # Panes
     "Lab": ("experiment", "histogram", "random queries and keys"),

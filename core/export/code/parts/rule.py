@@ -19,8 +19,6 @@ CODE: dict[ScaleName, str] = {
     "d_k": "1 / d_k",
     "log_d_k": "1 / log(d_k)",
     "two_sqrt_d_k": "1 / (2 * d_k**0.5)",
-    "mup": "8 / d_k",
-    "sqrt_half_d_k": "1 / (d_k / 2) ** 0.5",
     "sqrt_three_d_k": "1 / (3 * d_k) ** 0.5",
     "inverse_layer": "1 / d_k**0.5 / (layer + 1)",
     "quarter": "1 / d_k**0.5",
@@ -44,7 +42,6 @@ CODE: dict[ScaleName, str] = {
     "cosine_sqrt_d_k": "d_k**0.5",
     "cosine_1": "1.0",
     "cosine_10": "10.0",
-    "cosine_100": "100.0",
     "cosine_learned": "t",
     "cosine_log2_n": "log2(n**2 - n)",
 }
