@@ -55,7 +55,7 @@ def at(field: str) -> list[str]:
 
 STUDENT = replace(SMALL, components="student_t", degrees_of_freedom=7, mean_q=-0.5, std_k=2.0, mask="causal", seed=3)
 CUSTOM = replace(SMALL, scale="custom", multiplier=0.3)
-CAPPED = replace(SMALL, scale="mup", softcap=3.0)
+CAPPED = replace(SMALL, scale="two_sqrt_d_k", softcap=3.0)
 
 
 @pytest.mark.usefixtures("short_rule_grids")
