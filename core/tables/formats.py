@@ -8,12 +8,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from ..plain import plain
 from ..statistics.measurement import Estimate
 
-Format: TypeAlias = Literal["json", "csv", "markdown"]
 Say: TypeAlias = Callable[[str], str]  # applied to all text, for example to write it in ASCII
 
 NONE = "—"

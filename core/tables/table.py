@@ -10,9 +10,10 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..parameters import FIELD
 from ..statistics.measurement import Estimate
-from .formats import NONE, Format, Say, csv_text, data, digits, escaped, json_line, json_text, pair, version
+from .formats import NONE, Say, csv_text, data, digits, escaped, json_line, json_text, pair, version
 
 T = TypeVar("T")
+Format: TypeAlias = Literal["json", "csv", "markdown"]  # of what a pane exports
 Data: TypeAlias = Literal["json", "jsonl", "csv"]
 
 

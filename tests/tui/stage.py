@@ -15,7 +15,7 @@ from attn_tui.core.claims.claim import Outcome
 from attn_tui.core.errors import InputError
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Measurement
-from attn_tui.core.tables.formats import Format
+from attn_tui.core.tables.table import Format
 from attn_tui.core.theory.prediction import Theory
 from attn_tui.tui.app import AttnApp
 from attn_tui.tui.cli.main import main

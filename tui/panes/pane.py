@@ -29,8 +29,7 @@ from ..widgets.typing import pasted_line
 
 if TYPE_CHECKING:
     from ...core.export.code.program import Dialect
-    from ...core.tables.formats import Format
-    from ...core.tables.table import Table
+    from ...core.tables.table import Format, Table
     from ...core.training.settings import Race
     from ..views.fields.choice_list import ChoiceList
 

@@ -42,8 +42,7 @@ from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 
 # Requests whose answers would be about the old file.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import Explained
     from ....core.statistics.measurement import Estimate
-    from ....core.tables.formats import Format
+    from ....core.tables.table import Format
     from ....core.work.heads import Source, Surveyed
 
 Place: TypeAlias = tuple[int, int]  # position of the layer, head

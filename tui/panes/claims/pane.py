@@ -22,8 +22,7 @@ from .widget import ClaimListing, ClaimText
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 
 _PLAIN = ("holds", "not testable here")  # verdicts that `n` and `N` pass

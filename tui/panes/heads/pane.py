@@ -24,8 +24,7 @@ from .widget import CostText, ShapePanel
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 UndoState: TypeAlias = tuple[Preset | None, str, Mapping[str, object]]
 _STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: the default layer, of no model

@@ -29,8 +29,7 @@ from ..two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type

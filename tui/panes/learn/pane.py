@@ -32,8 +32,7 @@ from .widget import ItemList
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
     from ....core.learning.card import Card
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "item"),

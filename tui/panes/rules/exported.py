@@ -12,8 +12,7 @@ from .requests import of_mechanisms, of_weightings
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
 Result: TypeAlias = tables.RulesResult | tables.MechanismsResult | tables.WeightingsResult

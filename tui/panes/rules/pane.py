@@ -41,8 +41,7 @@ from .widget import MechanismText, RuleTable, RuleText, WeightingText
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
     from ....core.lab.weighting.results import WeightingRow
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
     from ....core.theory.prediction import Freezing
     from .exported import Result
 

@@ -38,8 +38,7 @@ from .widget import SoftmaxText
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 _SCORE = EXAMPLE_FIELD["scores"]
 

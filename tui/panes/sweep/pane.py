@@ -31,8 +31,7 @@ from .map.widget import PlaceChosen
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 View: TypeAlias = Literal["both", "plot", "table", "map"]
 VIEWS: tuple[View, ...] = ("both", "map", "plot", "table")  # in the order of v

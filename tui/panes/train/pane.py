@@ -28,9 +28,8 @@ from .widget import START, RaceCurves, RaceSettings
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
     from ....core.tables.runs import Ended
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
 
 _CACHED = 12  # races whose curves are kept, so that undo shows them at once
 UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]

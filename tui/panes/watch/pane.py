@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from ....core.export.code.program import Dialect
-    from ....core.tables.formats import Format
-    from ....core.tables.table import Table
+    from ....core.tables.table import Format, Table
     from ....core.watching.snapshot import Snapshot
 
 _VERY_WIDE, _LARGEST_MAP, _BORDER = 150, 0.5, 4  # columns from which the map may have this part of them

@@ -24,9 +24,8 @@ from .view import MOST_OTHERS, Other, Swept, contents_of, others
 
 if TYPE_CHECKING:
     from .....core.export.code.program import Dialect
-    from .....core.tables.formats import Format
     from .....core.tables.lab import SweepResult
-    from .....core.tables.table import Table
+    from .....core.tables.table import Format, Table
 
 
 class CurvePart:

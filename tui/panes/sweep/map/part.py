@@ -19,9 +19,8 @@ from .widget import SweepMap
 
 if TYPE_CHECKING:
     from .....core.export.code.program import Dialect
-    from .....core.tables.formats import Format
     from .....core.tables.lab import SweepResult
-    from .....core.tables.table import Table
+    from .....core.tables.table import Format, Table
 
 
 class MapPart:
