@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ..attention.cost import SHAPE_FIELDS, Cost, Flops
+from ..attention.cost import SHAPE_FIELDS, Cost, Flops, Matrix
 from ..attention.presets import Preset
-from .table import Block, Cell, Grid, Table, grid, table_of
+from .table import Block, Cell, Table, entry, grid, table_of
 
 Figure: TypeAlias = tuple[str, int, str]  # its name, value and unit
 
@@ -23,16 +23,7 @@ def cost_table(cost: Cost, preset: Preset | None) -> Table[Figure]:
         "preset": None if preset is None else _preset(preset, cost),
         "layer": _shape(cost) | {"kind": layer.kind, "scale_rule": rule, "scale": scale},
         "parameters": {
-            "matrices": [
-                {
-                    "name": matrix.name,
-                    "shape": [matrix.rows, matrix.columns],
-                    "weights": matrix.weights,
-                    "bias": matrix.bias,
-                    "parameters": matrix.parameters,
-                }
-                for matrix in cost.matrices
-            ],
+            "matrices": [entry(_MATRIX, matrix) for matrix in cost.matrices],
             "layer": cost.parameters,
             "all_layers": cost.all_parameters,
         },
@@ -50,6 +41,13 @@ def cost_table(cost: Cost, preset: Preset | None) -> Table[Figure]:
     return table_of("cost-1", head, "", [*_figures(cost)], _CELLS, lambda: _page(cost, preset), place)
 
 
+_MATRIX: Sequence[Cell[Matrix]] = (
+    Cell("name", str, label="matrix"),
+    Cell("shape", object, lambda m: [m.rows, m.columns], "shape", lambda m: f"{m.rows} × {m.columns}"),
+    Cell("weights", int, label="weights", words=lambda m: f"{m.weights:,}"),
+    Cell("bias", int, label="bias", words=lambda m: f"{m.bias:,}"),
+    Cell("parameters", int, label="parameters", words=lambda m: f"{m.parameters:,}"),
+)
 _CELLS: Sequence[Cell[Figure]] = (
     Cell("quantity", str, lambda figure: figure[0], "figure", lambda figure: figure[0].replace("_", " ")),
     Cell("value", int, lambda figure: figure[1], "value", lambda figure: f"{figure[1]:,}"),
@@ -61,14 +59,10 @@ def _page(cost: Cost, preset: Preset | None) -> list[Block]:
     """Return the layer's shape, a table of its matrices, and a table of the other figures."""
     shape = _shape(cost)
     words = ", ".join(f"{field.label} {shape[field.name]}" for field in SHAPE_FIELDS)
-    matrices = [
-        (m.name, f"{m.rows} × {m.columns}", f"{m.weights:,}", f"{m.bias:,}", f"{m.parameters:,}")
-        for m in cost.matrices
-    ]
     return [
         words if preset is None else f"{preset.title(cost.layer)}: {words}",
-        Grid(("matrix", "shape", "weights", "bias", "parameters"), matrices),
-        grid(_CELLS, [*_figures(cost)][len(matrices) :]),
+        grid(_MATRIX, cost.matrices),
+        grid(_CELLS, [*_figures(cost)][len(cost.matrices) :]),
     ]
 
 

@@ -252,12 +252,8 @@ _CHECKED: Sequence[Cell[Figures]] = (
     Cell("layer", str, lambda each: str(each.layer.index)),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int),
-    Cell("largest_logit", float),
-    Cell("spread", float),
-    Cell("token_spread", float),
-    Cell("entropy_fraction", float),
-    Cell("one_hot_rows", float),
-    Cell("first_key_weight", float),
+    *(Cell(name, float) for name in ("largest_logit", "spread", "token_spread")),
+    *(Cell(name, float) for name in ("entropy_fraction", "one_hot_rows", "first_key_weight")),
     Cell("verdict", str, "verdict.verdict"),
 )
 

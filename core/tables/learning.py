@@ -63,14 +63,8 @@ def cards_table(cards: Iterable[Card]) -> Table[Card]:
 
 
 def _card(card: Card) -> dict[str, Any]:
-    return {
-        "kind": card.kind,
-        "number": card.number,
-        "id": card.id,
-        "title": card.title,
-        "source": card.source,
-        "introduction": card.introduction,
-        "question": card.question,
+    said = ("kind", "number", "id", "title", "source", "introduction", "question")
+    return {name: getattr(card, name) for name in said} | {
         "asked": None if card.asked is None else _figure(card.asked),
         "answer": card.answer,
         "figures": [*map(_figure, card.figures)],

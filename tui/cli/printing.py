@@ -47,7 +47,7 @@ def whole_table(
 def page(output: Output, title: Sequence[str], *parts: str | Sequence[Line] | Table) -> str:
     """Return a title and parts as text: lines, sentences, which are wrapped, blank lines and the command, dimmed."""
     width, glyphs = output.text_width, output.glyphs
-    found: list[RenderableType] = [title_lines(title, width, glyphs)]
+    found: list[RenderableType] = [title_lines(title, width, glyphs)] if title else []
     for part in parts:
         match part:
             case "":

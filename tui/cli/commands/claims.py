@@ -35,8 +35,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     from ....core.tables.learning import claims_table
     from ....core.work.claims import claim_parts
     from ...panes.claims.view import claims_report
-    from ...views.lines import as_text
-    from ..printing import printed
+    from ..printing import page
 
     output.check()
     what = message("testing {number} claims", number=len(CLAIMS))
@@ -44,7 +43,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     outcomes = [replace(outcome, claim=claim) for outcome, claim in zip(found, CLAIMS, strict=True)]
     glyphs = output.glyphs
     output.emit(
-        lambda: printed([as_text(claims_report(outcomes, output.text_width, glyphs))], output),
+        lambda: page(output, (), claims_report(outcomes, output.text_width, glyphs)),
         lambda: claims_table(outcomes),
         lambda dialect: claims_code(outcomes, dialect, "attn-tui claims"),
     )

@@ -63,13 +63,12 @@ def run(request: CostRequest, output: Output) -> int:
     from ....core.export.code.cost import cost_code
     from ....core.tables.cost import cost_table
     from ...panes.heads.view import cost_lines
-    from ...views.lines import as_text
-    from ..printing import printed
+    from ..printing import page
 
     output.check()
     found, preset, glyphs = cost(request.layer), request.preset, output.glyphs
     output.emit(
-        lambda: printed([as_text(cost_lines(found, output.text_width, glyphs, preset))], output),
+        lambda: page(output, (), cost_lines(found, output.text_width, glyphs, preset)),
         lambda: cost_table(found, preset),
         lambda _: cost_code(found, cost_line(request.layer, preset)),
     )

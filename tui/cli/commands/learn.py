@@ -83,8 +83,7 @@ def run(request: LearnRequest, output: Output) -> int:
     """Print the list of steps and questions, or measure and print them; return the exit code."""
     from ....core.tables.learning import cards_table
     from ...panes.learn.view import card_lines
-    from ...views.lines import as_text
-    from ..printing import printed
+    from ..printing import page
 
     if output.format in CODE and (request.item is None or not request.item.sources):
         raise UsageError(
@@ -96,9 +95,9 @@ def run(request: LearnRequest, output: Output) -> int:
 
     def text() -> str:
         if request.item is None:
-            return printed([as_text(_listed(glyphs))], output)
+            return page(output, (), _listed(glyphs))
         [card] = _cards(request, output.messages)
-        return printed([as_text(card_lines(card, _graded(request, card), width, glyphs))], output)
+        return page(output, (), card_lines(card, _graded(request, card), width, glyphs))
 
     output.emit(
         text, lambda: cards_table(_cards(request, output.messages)), lambda dialect: _code(request, dialect, output)

@@ -82,14 +82,13 @@ def run(request: SoftmaxRequest, output: Output) -> int:
     from ....core.export.code.softmax import softmax_code
     from ....core.tables.softmax import softmax_table
     from ...panes.softmax.view import Worked, softmax_lines
-    from ...views.lines import as_text
-    from ..printing import printed
+    from ..printing import page
 
     output.check()
     example, p, glyphs = request.example, relevant(request.parameters), output.glyphs
     worked = Worked(example, p, work_out_sides(example, p))
     output.emit(
-        lambda: printed([as_text(softmax_lines(worked, output.text_width, glyphs))], output),
+        lambda: page(output, (), softmax_lines(worked, output.text_width, glyphs)),
         lambda: softmax_table(example, p, worked.sides),
         lambda dialect: softmax_code(example, p, worked.sides, dialect, softmax_line(example, p)),
     )
