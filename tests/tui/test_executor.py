@@ -66,6 +66,7 @@ def test_the_panes_show_what_they_show_without_workers(name: str) -> None:
     assert found[name] == found["serial"]
 
 
+@pytest.mark.soak  # a fast run ends before its rate is painted
 @played(replace(SMALL, n_keys=256, n_queries=128))
 async def test_progress_shows_the_workers_and_their_rate(stage: Stage) -> None:
     stage.engine.executor = "threads:2"
