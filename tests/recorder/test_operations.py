@@ -92,7 +92,7 @@ def in_place(q: Any, k: Any, v: Any) -> Any:
 
 def rotated(q: Any, k: Any, v: Any) -> Any:
     """With a rotary embedding whose angles are a product of matrices, applied to vectors that are already scaled."""
-    frequencies = 10000 ** (-torch.arange(0, D, 2) / D)[None, :, None]
+    frequencies: Any = torch.exp(-torch.arange(0, D, 2) / D * 9.21034)[None, :, None]  # 10000^(-i/d)
     q, k = q * 0.5, k * 0.6
     for_both: list[Any] = []
     for x in (q, k):
