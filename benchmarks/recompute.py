@@ -149,7 +149,7 @@ def _eager_column(z: FloatArray, received: FloatArray, k: FloatArray) -> Statist
         "dead_rows": jacobian < DEAD,
         "weight_times_complement": (1 - p2) / n,
         "grad_q_mean": norms[:, Shape(*z.shape).differentiated],  # of the gradients of all rows
-        "freezing_ratio": z.std(axis=-1) / math.sqrt(2 * math.log(n)),
+        "saturation": z.std(axis=-1) / math.sqrt(2 * math.log(n)),
         "logit_within_3sd": (np.abs(z) <= band).mean(axis=-1),
     }
     return {

@@ -64,7 +64,7 @@ def counted(one: str, many: str, number: int, /, **values: object) -> Message:
 
 
 def in_sense(text: str, sense: str) -> Message:
-    """Return a text that another language says differently in another sense: `freezing`, a status or a ratio."""
+    """Return a text that another language says differently in another sense: `saturation`, a status or a ratio."""
     made = Message(text)
     made.template = f"{text}{SENSE}{sense}"
     return made

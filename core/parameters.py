@@ -208,7 +208,7 @@ FIELDS: tuple[Field, ...] = (
         "n_keys", "keys", "n",
         "Number of keys; softmax runs over them.",
         "integer", 1, 8_192, step="double", group="shape",
-        instead=message("all scores are drawn; beyond, softmax freezes at σ = √(2 ln n), 4.85 for n = 131072"),
+        instead=message("all scores are drawn; beyond, softmax saturates at σ = √(2 ln n), 4.85 for n = 131072"),
     ),
     Field(
         "n_queries", "queries", "m",

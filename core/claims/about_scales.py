@@ -12,7 +12,7 @@ from .trials import cosine, most_responsive
 
 _UNIFORM = at_least(0.99, "nearly 1, at least 0.99")
 _TOO_WIDE = at_least(1.1, "clearly above 1")
-_FROZEN = at_least(3.12, "at least 3.12, where softmax over 128 keys freezes")
+_SATURATED = at_least(3.12, "at least 3.12, where softmax over 128 keys saturates")
 
 
 def _custom(d_k: int, multiplier: float) -> Parameters:
@@ -105,8 +105,8 @@ SCALES: tuple[Claim, ...] = (
         "log-underscales",
         "Dividing by log d_k scales too little: scores stay too large, and softmax saturates.",
         "widely copied study notes",
-        "The remaining standard deviation, √d_k/log d_k, grows without bound and eventually freezes softmax, but it "
-        "grows slowly. The base-2 logarithm equals the square root at d_k 4 and 16 and is larger between them; at "
+        "The remaining standard deviation, √d_k/log d_k, grows without bound and eventually saturates softmax, but "
+        "it grows slowly. The base-2 logarithm equals the square root at d_k 4 and 16 and is larger between them; at "
         "64 it leaves a standard deviation of 1.33.",
         Parameters(d_k=4096, scale="log_d_k", batch=8),
         (
@@ -121,7 +121,7 @@ SCALES: tuple[Claim, ...] = (
             *(
                 Figure(
                     f"standard deviation of logits at d_k 4096, divided by {name} d_k",
-                    _FROZEN,
+                    _SATURATED,
                     lab("logit_std", _custom(4096, 1 / divisor), scaled=True),
                     in_the_limit=True,
                 )
@@ -162,8 +162,8 @@ SCALES: tuple[Claim, ...] = (
         "widely copied study notes",
         "It does make the variance 1, but 1 is not optimal. Softmax responds most to its logits, measured by "
         "E‖J‖_F², at a larger standard deviation, which increases with the number of keys: in long rows it has "
-        "already begun to freeze there. What 1/√d_k provides is the same starting point for every width, from which "
-        "training adjusts the scores.",
+        "already begun to saturate there. What 1/√d_k provides is the same starting point for every width, from "
+        "which training adjusts the scores.",
         Parameters(n_keys=10),
         (
             *(

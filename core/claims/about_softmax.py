@@ -253,7 +253,7 @@ SOFTMAX: tuple[Claim, ...] = (
         "widely copied study notes",
         "It depends on what is measured. By the largest weight the opposite is true: with more keys the largest "
         "scores lie closer together, so at the same d_k a longer row is less saturated, and the standard deviation "
-        "that freezes softmax, √(2 ln n), grows with the length. But the entropy grows more slowly than ln n: a "
+        "that saturates softmax, √(2 ln n), grows with the length. But the entropy grows more slowly than ln n: a "
         "longer row distributes its weight over a smaller part of what it could.",
         Parameters(n_keys=1024),
         (

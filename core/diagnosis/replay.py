@@ -27,7 +27,7 @@ from .subject import Indices
 
 ROWS = 64  # of a head that are replayed
 _ONE_HOT = 0.95
-_FROZEN, _HEALTHY = 1.0, math.sqrt(0.5)  # σ of a row's logits over √(2 ln n)
+_SATURATED, _HEALTHY = 1.0, math.sqrt(0.5)  # σ of a row's logits over √(2 ln n)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Replayed:
     entropy: float  # nats
     entropy_change: float  # nats, from the original
     one_hot_rows: float  # share of the rows that see at least two keys
-    freezing_ratio: float | None  # σ of a row's logits over √(2 ln n); None if no row sees two keys
+    saturation: float | None  # σ of a row's logits over √(2 ln n); None if no row sees two keys
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Replay:
     left_out: tuple[str, ...]  # rules that need what the file does not say, or have no multiplier here
 
     @property
-    def thawing(self) -> Replayed | None:
-        """The rule of least divergence that makes a frozen head healthy; None if it is not frozen or none does."""
+    def remedy(self) -> Replayed | None:
+        """The rule of least divergence that makes a saturated head healthy; None if none does or it is not."""
         original, *others = self.replayed
-        if original.freezing_ratio is None or original.freezing_ratio < _FROZEN:
+        if original.saturation is None or original.saturation < _SATURATED:
             return None
-        able = [each for each in others if each.freezing_ratio is not None and each.freezing_ratio < _HEALTHY]
+        able = [each for each in others if each.saturation is not None and each.saturation < _HEALTHY]
         return min(able, key=lambda each: each.divergence, default=None)
 
 
@@ -110,7 +110,7 @@ def replay(
             entropy=entropy,
             entropy_change=0.0 if first is None else entropy - first.entropy,
             one_hot_rows=_mean([np.concatenate([each.largest for each in parts])[several] > _ONE_HOT]),
-            freezing_ratio=_freezing(np.concatenate([each.deviation for each in parts]), counts),
+            saturation=_saturation(np.concatenate([each.deviation for each in parts]), counts),
         )
     return Replay(layer, head, tuple(found.values()), left_out)
 
@@ -149,7 +149,7 @@ def _rules(layer: Layer, told: Told, formulas: Sequence[ScaleName]) -> tuple[lis
     return found, tuple(left_out)
 
 
-def _freezing(deviation: FloatArray, counts: Indices) -> float | None:
+def _saturation(deviation: FloatArray, counts: Indices) -> float | None:
     """Return the mean of σ/√(2 ln n) over rows that see at least two keys."""
     wide = counts > 1
     return float(np.mean(deviation[wide] / np.sqrt(2 * np.log(counts[wide])))) if wide.any() else None

@@ -12,7 +12,7 @@ from ..scales import scale_rule
 from ..statistics.measurement import Column, RoughEstimate
 from .sampling import LAWS
 
-_OF_LOGITS = frozenset({"logit_variance", "logit_std", "logit_variance_within_row", "freezing_ratio"})
+_OF_LOGITS = frozenset({"logit_variance", "logit_std", "logit_variance_within_row", "saturation"})
 _OF_SHARED = frozenset({"logit_variance", "logit_std", "row_mean_share"})  # of all logits, whose rows move together
 _FIRST_KEY = frozenset({"first_key_weight", "first_key_over_uniform"})
 _ENOUGH = 16  # draws that give the variance of a shared direction an error

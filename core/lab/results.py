@@ -17,7 +17,7 @@ from ..statistics.measurement import Column, Estimate, Measurement
 RULES = tuple(SCALE_RULES)  # in catalogue order; a formula comes after them
 # The statistics by which rules are compared.
 MEASURED = (
-    "logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "freezing_ratio", "score_overflow",
+    "logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "saturation", "score_overflow",
 )  # fmt: skip
 SORTABLE = ("rule", "multiplier", *MEASURED)
 # The parameters that only some rules depend on.

@@ -26,21 +26,21 @@ _ROWS = 64  # of a head's that are compared with those of other heads
 def all_heads() -> Mapping[str, Reading]:
     """Measure every head of the sample, unscaled and at its own scale.
 
-    `least`, `median` and `most` are of the variance of unscaled scores within rows over d_k. `sinks` and `frozen`
-    count heads, `looking` the frozen ones without a sink. `alignment` and `dimensions` are medians over heads of
+    `least`, `median` and `most` are of the variance of unscaled scores within rows over d_k. `sinks` and `saturated`
+    count heads, `looking` the saturated ones without a sink. `alignment` and `dimensions` are medians over heads of
     these traits.
     """
     capture = open_capture(sample_path())
     ratios: list[float] = []
     firsts: list[float] = []
-    freezings: list[float] = []
+    saturations: list[float] = []
     found: list[Traits] = []
     for layer in capture.layers:
         for head in range(layer.heads):
             raw, own = measure_head(capture, layer, head, [named_rule("none", layer), file_rule(layer)]).columns
             ratios.append((raw.measured["logit_variance_within_row"].value or 0.0) / layer.d_k)
             firsts.append(own.measured["first_key_weight"].value or 0.0)
-            freezings.append(own.measured["freezing_ratio"].value or 0.0)
+            saturations.append(own.measured["saturation"].value or 0.0)
             of_head = traits(capture, layer, head)
             found += [] if of_head is None else [of_head]
     values = {
@@ -49,8 +49,8 @@ def all_heads() -> Mapping[str, Reading]:
         "median": float(np.median(ratios)),
         "most": max(ratios),
         "sinks": float(sum(first > SINK for first in firsts)),
-        "frozen": float(sum(ratio >= 1 for ratio in freezings)),
-        "looking": float(sum(ratio >= 1 and first <= SINK for ratio, first in zip(freezings, firsts, strict=True))),
+        "saturated": float(sum(ratio >= 1 for ratio in saturations)),
+        "looking": float(sum(ratio >= 1 and first <= SINK for ratio, first in zip(saturations, firsts, strict=True))),
         "alignment": float(np.median([each.alignment for each in found])),
         "dimensions": float(np.median([each.dimensions for each in found])),
     }

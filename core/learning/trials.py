@@ -37,13 +37,13 @@ def weights_above(d_k: int, n_keys: int, threshold: float, multiplier: float) ->
     return Reading(mean_over_draws(counts))
 
 
-def freezing_threshold(n_keys: int) -> Reading:
-    """Return √(2 ln n), the standard deviation of logits at which softmax over n keys freezes (Derrida 1981)."""
+def saturation_threshold(n_keys: int) -> Reading:
+    """Return √(2 ln n), the standard deviation of logits at which softmax over n keys saturates (Derrida 1981)."""
     return only_exact(math.sqrt(2 * math.log(n_keys)))
 
 
-def freezing_width(n_keys: int) -> Reading:
-    """Return the d_k from which unscaled logits of standard deviation √d_k freeze softmax: 2 ln n, rounded up."""
+def saturation_width(n_keys: int) -> Reading:
+    """Return the d_k from which unscaled logits of standard deviation √d_k saturate softmax: 2 ln n, rounded up."""
     return only_exact(math.ceil(2 * math.log(n_keys)))
 
 

@@ -45,7 +45,7 @@ class Statistic(NamedTuple):
 
 
 _LOGITS = "Vaswani et al. 2017, arXiv 1706.03762, footnote 4"
-_FREEZING = "Derrida 1981, the random-energy model"
+_SATURATION = "Derrida 1981, the random-energy model"
 _SATURATION = "Zhai et al. 2023, arXiv 2303.06296 (entropy collapse)"
 _SINKS = "Xiao et al. 2023, arXiv 2309.17453 (attention sinks)"
 _SHANNON = "Shannon 1948, A Mathematical Theory of Communication"
@@ -65,8 +65,8 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "logit_std", "logit std", "logits", "number", "√Var z",
-        "Standard deviation of the logits. Softmax over n keys freezes near √(2 ln n).",
-        _FREEZING,
+        "Standard deviation of the logits. Softmax over n keys saturates near √(2 ln n).",
+        _SATURATION,
     ),
     Statistic(
         "logit_excess_kurtosis", "excess kurtosis", "logits", "number", "E(z − E z)⁴ / (Var z)² − 3",
@@ -101,11 +101,11 @@ STATISTICS: tuple[Statistic, ...] = (
         "softmax(z + a) = softmax(z)", short="ignored share",
     ),
     Statistic(
-        "freezing_ratio", "σ in row / √(2 ln n)", "logits", "number", "E σ_row/√(2 ln visible keys)",
+        "saturation", "σ in row / √(2 ln n)", "logits", "number", "E σ_row/√(2 ln visible keys)",
         "Standard deviation of a row's logits about their own mean over √(2 ln n), at which softmax over its n "
-        "visible keys freezes, averaged over the rows that see at least two keys. Short rows spread less than their "
-        "law.",
-        _FREEZING, short="freezing in row",
+        "visible keys saturates, averaged over the rows that see at least two keys. Short rows spread less than "
+        "their law.",
+        _SATURATION, short="saturation in row",
     ),
     Statistic(
         "entropy", "entropy", "attention", "nats", "H = −Σ p ln p",

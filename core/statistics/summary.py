@@ -95,12 +95,12 @@ def sums_of_scores(moments: RowMoments) -> Sums:
         "x4": _over_rows(n * (m4 + u * (4 * m3 + u * (6 * m2 + u2)))),
         "within": _over_rows(n * m2),
         "row_variance": _over_rows((n > 0) * m2),
-        "freezing": _over_rows(np.sqrt(m2) / _thresholds(n)),
+        "saturation": _over_rows(np.sqrt(m2) / _thresholds(n)),
     }
 
 
 def _thresholds(visible: FloatArray) -> FloatArray:
-    """Return √(2 ln visible), the standard deviation of logits at which softmax over that many keys freezes.
+    """Return √(2 ln visible), the standard deviation of logits at which softmax over that many keys saturates.
 
     It is infinite for rows that see fewer than two keys: their weights cannot change.
     """
@@ -233,7 +233,7 @@ def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, Float
         "logit_excess_kurtosis": fourth / spread**2 - 3,
         "logit_variance_within_row": c**2 * s["row_variance"] / rows,
         "row_mean_share": 1 - s["within"] / s["pairs"] / spread,
-        "freezing_ratio": c * s["freezing"] / s["several"],
+        "saturation": c * s["saturation"] / s["several"],
         "entropy": s["entropy"] / rows,
         "entropy_fraction": s["fraction"] / s["several"],
         "effective_keys": s["effective"] / rows,

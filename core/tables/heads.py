@@ -35,7 +35,7 @@ Inspected: TypeAlias = "tuple[HeadMeasurement, Explained | None]"  # with the re
 SHOWN = (
     "logit_std",
     "logit_variance_within_row",
-    "freezing_ratio",
+    "saturation",
     "row_mean_share",
     "entropy_fraction",
     "max_weight",
@@ -112,7 +112,7 @@ def inspect_table(
         return [" · ".join(filter(None, [*title, words(columns[0].apart)])), _heads_grid(found)]
 
     return Table(
-        "inspect-1", files_entry(captures, "source", "licence", "notes", "unused"), "heads", heads, elements,
+        "inspect-2", files_entry(captures, "source", "licence", "notes", "unused"), "heads", heads, elements,
         {**_PLACE, "d_k": int, **parameter_types(apart), **COLUMN}, rows, page, asked=asked,
     )  # fmt: skip
 
@@ -154,7 +154,7 @@ _REPLAYED: Sequence[Cell[Replayed]] = (
     Cell("entropy", float, label=message("entropy")),
     Cell("entropy_change", float, label=message("change"), words=lambda found: f"{found.entropy_change:+.3f}"),
     Cell("one_hot_rows", float, label=message("one-hot %"), words=lambda found: f"{100 * found.one_hot_rows:.1f}"),
-    Cell("freezing_ratio", float, label=message("σ / freezing")),
+    Cell("saturation", float, label=message("saturation")),
 )
 
 
@@ -166,7 +166,7 @@ def replay_table(captures: Sequence[Capture], heads: Iterable[Replay], asked: in
             **dict(zip(_PLACE, _place(each.layer, each.head), strict=True)),
             "replayed": [entry(_REPLAYED, found) for found in each.replayed],
             "left_out": each.left_out,
-            "thawed_by": None if each.thawing is None else each.thawing.rules[0],
+            "remedied_by": None if each.remedy is None else each.remedy.rules[0],
         }
 
     def rows(each: Replay) -> Iterator[list[Any]]:
@@ -175,7 +175,7 @@ def replay_table(captures: Sequence[Capture], heads: Iterable[Replay], asked: in
                 yield [*_place(each.layer, each.head), rule, *row(_REPLAYED[1:], found)]
 
     return Table(
-        "replay-1", files_entry(captures), "heads", heads, lambda each: [element(each)],
+        "replay-2", files_entry(captures), "heads", heads, lambda each: [element(each)],
         {**_PLACE, "rule": str, **columns_of(_REPLAYED[1:])}, rows,
         lambda: (block for name, own in by_file([*heads]) for block in (name, replay_grid(own)) if block),
         asked=asked,
@@ -203,11 +203,11 @@ def by_file(heads: Sequence[Replay]) -> list[tuple[str, list[Replay]]]:
     return [(name if len(names) > 1 else "", [each for each in heads if each.layer.file == name]) for name in names]
 
 
-def thawing_lines(heads: Sequence[Replay]) -> list[str]:
-    """Return a line for each frozen head that some rule makes healthy."""
+def remedy_lines(heads: Sequence[Replay]) -> list[str]:
+    """Return a line for each saturated head that some rule makes healthy."""
     return [
         message(
-            "{layer} head {head} is frozen; {rule} (× {multiplier}) is the nearest rule that makes it healthy, "
+            "{layer} head {head} is saturated; {rule} (× {multiplier}) is the nearest rule that makes it healthy, "
             "KL {divergence} nats",
             layer=each.layer.place,
             head=each.head,
@@ -216,5 +216,5 @@ def thawing_lines(heads: Sequence[Replay]) -> list[str]:
             divergence=digits(found.divergence),
         )
         for each in heads
-        if (found := each.thawing) is not None
+        if (found := each.remedy) is not None
     ]

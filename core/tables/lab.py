@@ -34,7 +34,7 @@ Axis: TypeAlias = tuple[str, Sequence[Value]]  # a parameter's name and its valu
 Side: TypeAlias = "tuple[Parameters, Column, PredictedColumn]"  # a column's parameters, measurement and theory
 
 _ASKED = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
-# The statistics in a table by default: those that tell frozen attention from soft, or those that this second axis
+# The statistics in a table by default: those that tell saturated attention from soft, or those that this second axis
 # changes.
 _SHOWN = ("entropy", "max_weight", "dead_rows", "logit_std", "one_hot_rows")
 _SHOWN_OF = {
@@ -71,7 +71,7 @@ def report_table(measurement: Measurement[Parameters], prediction: Prediction) -
     }
     columns = {**parameter_types(_ASKED), **COLUMN, **THEORY}
     return Table(
-        "report-1", head, "columns", _sides(measurement, prediction), lambda side: [column_entry(*side[1:])],
+        "report-2", head, "columns", _sides(measurement, prediction), lambda side: [column_entry(*side[1:])],
         columns, _rows, page,
     )  # fmt: skip
 
@@ -165,7 +165,7 @@ def sweep_table(sweep: SweepResult, points: Iterable[tuple[Point, Prediction]] |
         return page_of(fixed_words(found), _grid(found), remarks(found), found.command)
 
     return Table(
-        "sweep-1", head, "points", measured, lambda each: [element(each)],
+        "sweep-2", head, "points", measured, lambda each: [element(each)],
         {**parameter_types(_ASKED), **COLUMN, **THEORY, "reached": bool}, rows, page, asked=sweep.asked,
     )  # fmt: skip
 

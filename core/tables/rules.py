@@ -17,13 +17,13 @@ from ..statistics.measurement import Estimate
 from ..statistics.status import Status
 from ..theory.prediction import status_given
 from .formats import NONE, digits
-from .statistics import OF_ALL_COLUMNS, cell, estimate_cell, freezing_entry, scale_entry
+from .statistics import OF_ALL_COLUMNS, cell, estimate_cell, saturation_entry, scale_entry
 from .table import Cell, Table, grid, page_of, table_of, text_cell
 from .words import notable_words
 
 if TYPE_CHECKING:
     from ..lab.results import MechanismRow, RuleCurves
-    from ..theory.prediction import Freezing
+    from ..theory.prediction import Saturation
 
 # Of the columns of weightings: headings, and a statistic of the same unit.
 _HEADINGS = {
@@ -44,12 +44,12 @@ class RulesResult:
     order: Order
     rows: Sequence[RuleRow]
     curves: RuleCurves
-    freezing: Mapping[str, Freezing | None]  # by rule, of those that have a multiplier
+    saturation: Mapping[str, Saturation | None]  # by rule, of those that have a multiplier
     command: str  # reproduces the result
 
     def status(self, row: RuleRow) -> Status | None:
         """Return the status of a rule's row; None if the rule has no multiplier."""
-        return status_given(self.freezing.get(row.rule), row.measured)
+        return status_given(self.saturation.get(row.rule), row.measured)
 
     @property
     def sorted(self) -> Sequence[RuleRow]:
@@ -77,8 +77,8 @@ def rules_table(rules: RulesResult) -> Table[RuleRow]:
     p, curves = rules.parameters, rules.curves
 
     def where(row: RuleRow) -> str:
-        freezing = rules.freezing.get(row.rule)
-        return freezing.words()[0] if freezing else NONE
+        saturation = rules.saturation.get(row.rule)
+        return saturation.words()[0] if saturation else NONE
 
     cells: list[Cell[RuleRow]] = [
         text_cell("rule", lambda row: scale_rule(row.rule).label),
@@ -87,15 +87,15 @@ def rules_table(rules: RulesResult) -> Table[RuleRow]:
         Cell("multiplier", float, label="multiplier"),
         Cell("fault", object, lambda row: row.fault or None),
         *(estimate_cell(name, RuleRow.estimate) for name in MEASURED),
-        Cell("freezing", object, lambda row: freezing_entry(rules.freezing.get(row.rule))),
+        Cell("saturation", object, lambda row: saturation_entry(rules.saturation.get(row.rule))),
         Cell("status", str, rules.status, "status"),
-        text_cell("freezing", where),
+        text_cell("saturation", where),
         Cell("entropy_fraction_over_d_k", object, lambda row: curves.values[row.rule]),
         *(_at(d_k, curves) for d_k in curves.d_ks),
     ]
     asked = {name: getattr(p, name) for name in FIELD if name not in OF_ALL_COLUMNS}
     return table_of(
-        "rules-1",
+        "rules-2",
         {
             "command": rules.command,
             "parameters": {name: getattr(p, name) for name in FIELD},

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..against import words
-from ..message import in_sense
+from ..message import message
 from ..scales import scale_rule
 from ..statistics.catalogue import STATISTIC, STATISTICS, Statistic
 from ..statistics.column_names import is_unscaled
@@ -16,7 +16,7 @@ from .formats import NONE, digits, existing, pair
 from .table import Bold, Cell, Grid
 
 if TYPE_CHECKING:
-    from ..theory.prediction import Freezing, PredictedColumn
+    from ..theory.prediction import PredictedColumn, Saturation
 
 T = TypeVar("T")
 
@@ -34,17 +34,17 @@ def column_entry(
     """Return a column's scale, the parameters that others do not share, its statistics, and their exact values."""
     scale = scale_entry(column.rule, column.multiplier)
     measured = column.measured if names is None else {name: column.measured[name] for name in names}
-    freezing = None if exact is None else exact.freezing
+    saturation = None if exact is None else exact.saturation
     theory = {} if exact is None else {
         "theory": {name: exact.values[name] for name in measured},
-        "freezing": freezing_entry(freezing),
+        "saturation": saturation_entry(saturation),
     }  # fmt: skip
     return {
         **({"apart": column.apart} if column.apart else {}),
         "scale": scale if column.multipliers is None else scale | {"range": column.multipliers},
         "measured": measured,
         **theory,
-        "status": status_given(freezing, column.measured),
+        "status": status_given(saturation, column.measured),
     }
 
 
@@ -63,11 +63,11 @@ def scale_entry(rule: str, multiplier: float) -> dict[str, Any]:
     return {"rule": rule, "formula": formula, "multiplier": multiplier}
 
 
-def freezing_entry(freezing: Freezing | None) -> dict[str, Any] | None:
-    """Return where softmax freezes: `frozen_at` holds the first and the last d_k of each interval."""
-    if freezing is None:
+def saturation_entry(saturation: Saturation | None) -> dict[str, Any] | None:
+    """Return where softmax saturates: `saturated_at` holds the first and the last d_k of each interval."""
+    if saturation is None:
         return None
-    return {name: getattr(freezing, name) for name in ("threshold", "std", "ratio", "frozen_at")}
+    return {name: getattr(saturation, name) for name in ("threshold", "std", "ratio", "saturated_at")}
 
 
 def statistics_grid(columns: Sequence[Column], theory: Sequence[PredictedColumn] = (), title: str = "theory") -> Grid:
@@ -76,11 +76,11 @@ def statistics_grid(columns: Sequence[Column], theory: Sequence[PredictedColumn]
     def line(label: str, words: Iterable[str | None]) -> list[str]:
         return [label, *(cell for word in words for cell in ([word or NONE, ""] if theory else [word or NONE]))]
 
-    freezing = [column.freezing for column in theory] or [None] * len(columns)
-    lines = [line("status", map(status_given, freezing, (column.measured for column in columns)))]
-    if any(freezing):
-        places = [None if known is None else known.words()[0] for known in freezing]
-        lines.append(line(in_sense("freezing", "ratio"), places))
+    saturation = [column.saturation for column in theory] or [None] * len(columns)
+    lines = [line("status", map(status_given, saturation, (column.measured for column in columns)))]
+    if any(saturation):
+        places = [None if known is None else known.words()[0] for known in saturation]
+        lines.append(line(message("saturation"), places))
     group = ""
     for statistic in STATISTICS:
         name = statistic.name

@@ -25,7 +25,7 @@ from .quadrature import ONE_HOT_KEYS, expectations
 KEPT_CURVES = tuple(2**power for power in range(1, 14))  # numbers of keys whose curves are in the file
 _DEGREE = 64  # enough for 10⁴ keys
 ONE_HOT_NOISE = 1e-9  # below, a share of one-hot rows is noise: towards s = 0 it decays faster than a polynomial
-_CENTRE = 3.0  # the s in the middle of the axis: softmax freezes at s = 1.2 (two keys) to 5.3 (10⁶ keys)
+_CENTRE = 3.0  # the s in the middle of the axis: softmax saturates at s = 1.2 (two keys) to 5.3 (10⁶ keys)
 NAMES = (
     "entropy",
     "entropy_fraction",

@@ -74,7 +74,7 @@ def _comparable(name: str, predicted: PredictedColumn, p: Parameters) -> bool:
 
 
 _VARIANCES = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})
-_OF_SPREAD = _VARIANCES | {"freezing_ratio", "logit_excess_kurtosis", "row_mean_share", "logit_within_3sd"}
+_OF_SPREAD = _VARIANCES | {"saturation", "logit_excess_kurtosis", "row_mean_share", "logit_within_3sd"}
 
 
 def _smallest_stderr(name: str, exact: float, p: Parameters) -> float:

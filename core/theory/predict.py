@@ -20,10 +20,10 @@ from ..parameters import MaskName, Parameters
 from ..scales import multiplier
 from ..statistics.catalogue import DEAD, STATISTICS
 from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
-from .freezing import freezing
 from .normalised import normalised_law
 from .prediction import PredictedColumn, Prediction, ScoreCurve
 from .query_norm import norm_nodes
+from .saturation import saturation
 from .score_law import score_density, share_within
 from .score_moments import ScoreMoments, is_plain, score_moments
 
@@ -61,7 +61,7 @@ def _column(p: Parameters, laws: _Laws) -> PredictedColumn:
         values = _values(c, p, laws.moments, laws.within, laws.rows)
     else:
         values = _of_others(c, p, laws.rows)
-    return PredictedColumn(values, freezing(p, p.scale))
+    return PredictedColumn(values, saturation(p, p.scale))
 
 
 def score_curves(parameters: Parameters) -> tuple[ScoreCurve | None, ...]:
@@ -176,13 +176,13 @@ def _logit_values(
             values |= {"logit_min": c * moments.mean, "logit_max": c * moments.mean}
     if rows.lengths[-1] > 1 and (rows.equal or rows.curves):
         mean = 0.0 if rows.equal else float(rows.weights @ rows.deviations)
-        values["freezing_ratio"] = c * mean * _ratio_of_standard_normals(p.n_keys, p.n_queries, p.mask)
+        values["saturation"] = c * mean * _ratio_of_standard_normals(p.n_keys, p.n_queries, p.mask)
     return values
 
 
 @lru_cache(maxsize=64)
 def _ratio_of_standard_normals(n_keys: int, n_queries: int, mask: MaskName) -> float:
-    """Return the expectation of `freezing_ratio` for standard normal logits.
+    """Return the expectation of `saturation` for standard normal logits.
 
     That of the standard deviation of L of them about their own mean is √(2/L) Γ(L/2)/Γ((L − 1)/2).
     """

@@ -23,16 +23,16 @@ class PredictedColumn:
     """The predictions for one column."""
 
     values: Mapping[str, float | None]  # by the names of STATISTICS; None if no exact value is known
-    freezing: Freezing | None  # None if the standard deviation of the logits is not known at every d_k
+    saturation: Saturation | None  # None if the standard deviation of the logits is not known at every d_k
 
 
 @dataclass(frozen=True)
-class Freezing:
-    """Where softmax freezes, so that a few keys hold all the weight of a row."""
+class Saturation:
+    """Where softmax saturates, so that a few keys hold all the weight of a row."""
 
     threshold: float  # the logit standard deviation √(2 ln n) of the random-energy model (Derrida 1981)
     std: float  # of the logits within a row, the part that affects softmax, at the d_k of the parameters
-    frozen_at: tuple[Interval, ...]  # all d_k at which the standard deviation is at least the threshold, ascending
+    saturated_at: tuple[Interval, ...]  # all d_k at which the standard deviation is at least the threshold, ascending
     decides: bool = True  # the status; a measured ratio does if arithmetic is rounded, or weights are drawn once
 
     @property
@@ -41,41 +41,41 @@ class Freezing:
         return self.std / self.threshold
 
     def words(self) -> tuple[str, ...]:
-        """Return `frozen at d_k 1–6`, `frozen from d_k 10 up`, …, and shorter forms of it."""
-        if not self.frozen_at:
-            below = message("stays below freezing at every d_k"), message("stays below freezing")
-            return *below, message("never frozen"), message("never")
-        if self.frozen_at == ((_NARROWEST, _WIDEST),):
-            return message("frozen at every d_k"), message("at every d_k"), message("every d_k")
-        closed = [f"{a}" if a == b else f"{a}–{b}" for a, b in self.frozen_at if b != _WIDEST]
-        up = [a for a, b in self.frozen_at if b == _WIDEST]
+        """Return `saturated at d_k 1–6`, `saturated from d_k 10 up`, …, and shorter forms of it."""
+        if not self.saturated_at:
+            below = message("stays below saturation at every d_k"), message("stays below saturation")
+            return *below, message("never saturated"), message("never")
+        if self.saturated_at == ((_NARROWEST, _WIDEST),):
+            return message("saturated at every d_k"), message("at every d_k"), message("every d_k")
+        closed = [f"{a}" if a == b else f"{a}–{b}" for a, b in self.saturated_at if b != _WIDEST]
+        up = [a for a, b in self.saturated_at if b == _WIDEST]
         if not closed:
             return (
-                message("frozen from d_k {up} up", up=up[0]),
-                message("frozen from d_k {up}", up=up[0]),
+                message("saturated from d_k {up} up", up=up[0]),
+                message("saturated from d_k {up}", up=up[0]),
                 message("from d_k {up}", up=up[0]),
                 f"{up[0]}+",
             )
         open_end = message(" and from {up} up", up=up[0]) if up else ""
         short = ", ".join([*closed, *(f"{first}+" for first in up)])
         return (
-            message("frozen at d_k {closed}{open_end}", closed=", ".join(closed), open_end=open_end),
-            message("frozen at d_k {short}", short=short),
+            message("saturated at d_k {closed}{open_end}", closed=", ".join(closed), open_end=open_end),
+            message("saturated at d_k {short}", short=short),
             message("at d_k {short}", short=short),
             short,
         )
 
 
-def status_given(freezing: Freezing | None, measured: Mapping[str, Estimate]) -> Status | None:
-    """Return the status of a measured column, by its exact freezing ratio if that is known."""
-    return status(measured, freezing.ratio if freezing is not None and freezing.decides else None)
+def status_given(saturation: Saturation | None, measured: Mapping[str, Estimate]) -> Status | None:
+    """Return the status of a measured column, by its exact saturation ratio if that is known."""
+    return status(measured, saturation.ratio if saturation is not None and saturation.decides else None)
 
 
-def ratio_given(freezing: Freezing | None, measured: Mapping[str, Estimate]) -> float | None:
-    """Return the freezing ratio that decides the status of a measured column; None if there is none."""
-    if freezing is not None and freezing.decides:
-        return freezing.ratio
-    found = measured.get("freezing_ratio")
+def ratio_given(saturation: Saturation | None, measured: Mapping[str, Estimate]) -> float | None:
+    """Return the saturation ratio that decides the status of a measured column; None if there is none."""
+    if saturation is not None and saturation.decides:
+        return saturation.ratio
+    found = measured.get("saturation")
     return None if found is None or found.value is None or not math.isfinite(found.value) else found.value
 
 

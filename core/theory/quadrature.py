@@ -109,7 +109,7 @@ def _log_t(n: FloatArray, s: float) -> tuple[FloatArray, float]:
     # Above: φ(u) <= P(x < ln 45 − u) + e^(−45).
     high = math.log(45) - s * _lowest_maximum(fewest, 41)
     # φ^n falls over a width of s/√(2 ln n) for large s, and of 1 for small s.
-    step = _STEP * max(1, s / (1.5 * _freezing(most)))
+    step = _STEP * max(1, s / (1.5 * _saturation(most)))
     return np.arange(low, high + step, step), step
 
 
@@ -150,7 +150,7 @@ def _max_weight(n: FloatArray, s: float) -> FloatArray:
     if s == 0:
         return 1 / n
     fewest, most = float(n.min()), float(n.max())
-    step = 0.3 / max(1, _freezing(most))
+    step = 0.3 / max(1, _saturation(most))
     z = np.arange(max(_lowest_maximum(fewest, 39), -8.6), -_normal_quantile(1e-17 / most) + step, step)
     v = np.arange(-38 - math.log(most), 4, _STEP)
     gap, weights = _gaps(s, (float(z[-1]) + 9) * s)  # x − y of another key
@@ -204,7 +204,7 @@ def _one_hot(n: FloatArray, s: float) -> FloatArray:
     # The speed of the phase is not known in advance, so the step is halved until two interleaved grids agree to 1e-6:
     # the error of their mean is about the square of that. All steps are the path step of `_lognormal_cf` times powers
     # of two.
-    doubled = max(math.floor(math.log2(s / (1.5 * _freezing(most)))), 0)
+    doubled = max(math.floor(math.log2(s / (1.5 * _saturation(most)))), 0)
     step, apart = _PATH_STEP * 2.0 ** (doubled + 1), 8 >> doubled
     u = _Even(low, step, math.ceil((high - low) / step) + 1)
     mean = _one_hot_integrand(counts, s, u, log_tau, apart).sum(axis=-1) * step
@@ -295,8 +295,8 @@ def _grid(low: float, high: float, step: float) -> FloatArray:
     return low + step * np.arange(math.ceil((high - low) / step) + 1)
 
 
-def _freezing(n: float) -> float:
-    """Return √(2 ln n), the logit standard deviation at which softmax freezes; for n below 2, that of two keys."""
+def _saturation(n: float) -> float:
+    """Return √(2 ln n), the logit standard deviation at which softmax saturates; for n below 2, that of two keys."""
     return math.sqrt(2 * math.log(max(n, 2)))
 
 

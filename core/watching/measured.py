@@ -15,7 +15,7 @@ from ..plain import plain
 from .limits import MAX_LOGIT
 from .step import Step, grid
 
-_STATISTICS = ("entropy_fraction", "freezing_ratio", "one_hot_rows", "first_key_weight")
+_STATISTICS = ("entropy_fraction", "saturation", "one_hot_rows", "first_key_weight")
 
 
 def measured(path: Path, number: int) -> Step:

@@ -18,7 +18,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "core/training/settings.py": ("ACCEPTED",),
     "tui/cli/parser.py": ("_TITLES",),
     "tui/panes/rules/mechanisms.py": ("_WORDS",),
-    "tui/panes/rules/view.py": ("CURVE", "METER", "STATUS", "FROZEN", "_WORDS", "_FORMATS"),
+    "tui/panes/rules/view.py": ("CURVE", "METER", "STATUS", "SATURATED", "_WORDS", "_FORMATS"),
     "tui/panes/rules/weightings.py": ("_COLUMNS",),
     "tui/panes/sweep/print_table.py": ("_UNITS",),
     "tui/panes/train/view.py": ("_COLUMNS",),

@@ -255,7 +255,7 @@ def test_every_rule_is_replayed(capsys: Captured) -> None:
     assert "file = sqrt_d_k" in table
     assert "e−18" in table
     assert not re.search(r"[ e]-\d", table)
-    assert "layer 0 head 2 is frozen; layer_norm_sqrt_d_k" in table
+    assert "layer 0 head 2 is saturated; layer_norm_sqrt_d_k" in table
     assert "left out, because they need what the file does not say: yarn, deepseek_v2, longrope" in table.replace(
         "\n", " "
     )
@@ -271,7 +271,7 @@ def test_every_rule_is_replayed(capsys: Captured) -> None:
 def test_worst_ranks_heads_and_tells_why(capsys: Captured) -> None:
     words = ["inspect", SAMPLE, "--worst", "5"]
     heads = json.loads(printed([*words, "--format", "json"], capsys))["heads"]
-    ratios = [head["measured"]["freezing_ratio"]["value"] for head in heads]
+    ratios = [head["measured"]["saturation"]["value"] for head in heads]
     assert len(heads) == 5
     assert ratios == sorted(ratios, reverse=True)
     assert (heads[0]["layer"], heads[0]["head"], heads[0]["status"]) == (0, 2, "one-hot")
@@ -280,7 +280,7 @@ def test_worst_ranks_heads_and_tells_why(capsys: Captured) -> None:
     for head in heads:
         reasons = "; ".join(head["because"])
         [line] = [line for line in table.splitlines() if line.startswith(f" {head['layer']}/{head['head']} ")]
-        assert f"{head['measured']['freezing_ratio']['value']:.2f}" in line
+        assert f"{head['measured']['saturation']['value']:.2f}" in line
         assert head["status"] in line
         assert line.replace("−", "-").endswith(reasons)
         assert reasons.replace("|", "\\|") in markdown

@@ -114,7 +114,7 @@ def test_a_reader_that_has_enough_ends_it_quietly() -> None:
         os.close(writing)
         with os.fdopen(reading) as pipe:
             assert [json.loads(pipe.readline())["schema"], json.loads(pipe.readline())["d_k"]] == [
-                "attn-tui/sweep-1",
+                "attn-tui/sweep-2",
                 2,
             ]
         assert process.stderr is not None

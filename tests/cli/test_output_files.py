@@ -23,7 +23,7 @@ def test_an_existing_file_keeps_its_mode_and_its_links(tmp_path: Path, capsys: C
     link.symlink_to(file)
     printed(["report", *SMALL, "--format", "json", "-o", str(link)], capsys)
     assert link.is_symlink()
-    assert json.loads(file.read_text())["schema"] == "attn-tui/report-1"
+    assert json.loads(file.read_text())["schema"] == "attn-tui/report-2"
     assert file.stat().st_mode & 0o777 == 0o640
 
 

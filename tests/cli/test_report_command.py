@@ -146,7 +146,7 @@ def test_a_dry_run_says_how_long_a_report_takes(capsys: Captured) -> None:
     assert re.fullmatch(r"about [\d.]+ seconds of one core\n", printed(["report", *SMALL, "--dry-run"], capsys))
 
 
-def test_too_many_keys_are_refused_with_where_softmax_freezes(capsys: Captured) -> None:
+def test_too_many_keys_are_refused_with_where_softmax_saturates(capsys: Captured) -> None:
     assert main(["report", "--n-keys", "32768"]) == 2
     assert "from 1 to 8192, not '32768'; all scores are drawn; beyond, softmax" in capsys.readouterr().err
     assert main(["report", "--n-keys", "0"]) == 2

@@ -23,7 +23,7 @@ SMALL = ("rules", "--n-keys", "16", "--n-queries", "4", "--batch", "4")
 
 def test_the_json_has_every_rule_as_a_report_measures_it(capsys: Captured) -> None:
     found = json.loads(printed([*SMALL, "--d-k", "32", "--format", "json"], capsys))
-    assert (found["schema"], found["sort"]) == ("attn-tui/rules-1", {"column": "rule", "reverse": False})
+    assert (found["schema"], found["sort"]) == ("attn-tui/rules-2", {"column": "rule", "reverse": False})
     assert (found["parameters"]["d_k"], found["parameters"]["scale"]) == (32, "sqrt_d_k")
     assert [each["rule"] for each in found["rules"]] == [*RULES]
     for each in found["rules"]:

@@ -30,7 +30,7 @@ def as_json(words: list[str], capsys: Captured) -> Any:
 
 def test_the_json_has_every_point_with_its_theory(capsys: Captured) -> None:
     found = as_json(["--d-k", "64,3", "--seed", "5"], capsys)
-    assert (found["schema"], found["complete"], found["d_k"]) == ("attn-tui/sweep-1", True, [3, 64])
+    assert (found["schema"], found["complete"], found["d_k"]) == ("attn-tui/sweep-2", True, [3, 64])
     assert (found["parameters"]["seed"], "d_k" in found["parameters"]) == (5, False)
     assert [point["d_k"] for point in found["points"]] == [3, 64]
     p = Parameters(d_k=64, n_keys=16, n_queries=4, batch=4, seed=5)

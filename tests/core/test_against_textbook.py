@@ -87,7 +87,7 @@ def assert_measured(column: Column, p: Parameters) -> None:
     )
     # Rounded weights are float32: where one key has all weight, the gradient is of the order of its error.
     smallest = 0.01 if p.precision in textbook.LARGEST else 2.0**-126
-    least |= {"logit_excess_kurtosis": 3.0, "freezing_ratio": 10.0} | dict.fromkeys(GRADIENT, smallest)
+    least |= {"logit_excess_kurtosis": 3.0, "saturation": 10.0} | dict.fromkeys(GRADIENT, smallest)
     for name, (value, stderr) in expected.items():
         if name == "grad_q_top1_share" and expected["grad_q_rms"][0] < smallest:
             continue

@@ -125,7 +125,7 @@ def test_padding_far_from_the_other_keys_costs_no_digits(tmp_path: Path, common:
         )
         for dtype in (np.float16, np.float64)
     ]
-    for name in ("logit_std", "logit_excess_kurtosis", "row_mean_share", "freezing_ratio"):
+    for name in ("logit_std", "logit_excess_kurtosis", "row_mean_share", "saturation"):
         assert found[0][name] == pytest.approx(found[1][name], rel=2e-6), name
 
 
@@ -169,4 +169,4 @@ def test_a_row_of_two_keys_with_nearly_equal_logits_keeps_its_digits(tmp_path: P
     logits = 0.3 * q[0, 0].astype(float) @ k[0, 0].astype(float).T
     ratios = [logits[i, : i + 1].std() / np.sqrt(2 * np.log(i + 1)) for i in range(1, 6)]
     assert 0 < ratios[0] < 0.02
-    assert measured(capture)["freezing_ratio"] == pytest.approx(np.mean(ratios), rel=1e-9)
+    assert measured(capture)["saturation"] == pytest.approx(np.mean(ratios), rel=1e-9)

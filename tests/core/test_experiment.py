@@ -73,7 +73,7 @@ EXIST_IN_THE_SMALLEST_CASES = (
     "first_key_weight", "first_key_over_uniform", "jacobian_norm", "jacobian_norm_squared", "weight_times_complement",
     "grad_q_median", "grad_q_mean", "grad_q_rms", "score_overflow", "naive_exp_overflow", "weight_error",
 )  # fmt: skip
-OF_SEVERAL_KEYS = ("freezing_ratio", "entropy_fraction", "one_hot_rows", "dead_rows")
+OF_SEVERAL_KEYS = ("saturation", "entropy_fraction", "one_hot_rows", "dead_rows")
 
 
 @pytest.mark.parametrize("mask", ["none", "causal"])

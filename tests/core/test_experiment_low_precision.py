@@ -188,7 +188,7 @@ def test_scaling_q_and_k_is_1_over_root_d_k_where_nothing_is_rounded(precision: 
     found = run(replace(QUARTER, precision=precision, arithmetic="fused", std_q=1.0, std_k=1.0, **change))
     expected = predict(found.subject).columns
     assert found.columns[0].measured == found.columns[1].measured
-    assert (expected[0].values, expected[0].freezing) == (expected[1].values, expected[1].freezing)
+    assert (expected[0].values, expected[0].saturation) == (expected[1].values, expected[1].saturation)
 
 
 @pytest.mark.parametrize("mechanism", ["cosine", "additive"])

@@ -23,9 +23,9 @@ from attn_tui.core.tables.formats import csv_text, version
 from attn_tui.core.tables.heads import Inspected, inspect_table
 from attn_tui.core.tables.lab import report_table
 from attn_tui.core.tables.table import Table, written
-from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import PredictedColumn, Prediction, status_given
+from attn_tui.core.theory.saturation import saturation
 
 ODD = Parameters(d_k=7, n_keys=5, n_queries=3, batch=2, scale="custom", multiplier=0.1, mean_q=-0.25, seed=3)
 EXACT = predict(ODD)
@@ -52,7 +52,7 @@ def heads(capture: CaptureFile) -> list[Measurement[HeadSubject]]:
 def with_estimates(estimate: Estimate) -> tuple[Measurement[Parameters], Prediction]:
     """A measurement and a theory with the same value everywhere."""
     column = Column("none", 1.0, dict.fromkeys(NAMES, estimate), {})
-    exact = PredictedColumn(dict.fromkeys(NAMES, estimate.value), freezing(ODD, "none"))
+    exact = PredictedColumn(dict.fromkeys(NAMES, estimate.value), saturation(ODD, "none"))
     return Measurement(ODD, 2, 2, (column, column)), Prediction(ODD, (exact, exact))
 
 
@@ -84,7 +84,7 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
     report = strict(written(report_table(measurement, EXACT), "json"))
     assert list(report) == ["schema", "version", "parameters", "theory_arithmetic", "columns"]
     assert report["theory_arithmetic"] == "exact"
-    assert report["schema"] == "attn-tui/report-1"
+    assert report["schema"] == "attn-tui/report-2"
     assert report["version"] == version()
     assert report["parameters"] == {field.name: getattr(ODD, field.name) for field in FIELDS}
     scales = [
@@ -93,15 +93,15 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
     ]
     assert [column["scale"] for column in report["columns"]] == scales
     for column, found, exact in zip(report["columns"], measurement.columns, EXACT.columns, strict=True):
-        assert list(column) == ["scale", "measured", "theory", "freezing", "status"]
-        assert exact.freezing is not None
-        assert column["freezing"] == {
-            "threshold": exact.freezing.threshold,
-            "std": exact.freezing.std,
-            "ratio": exact.freezing.std / exact.freezing.threshold,
-            "frozen_at": [[*interval] for interval in exact.freezing.frozen_at],
+        assert list(column) == ["scale", "measured", "theory", "saturation", "status"]
+        assert exact.saturation is not None
+        assert column["saturation"] == {
+            "threshold": exact.saturation.threshold,
+            "std": exact.saturation.std,
+            "ratio": exact.saturation.std / exact.saturation.threshold,
+            "saturated_at": [[*interval] for interval in exact.saturation.saturated_at],
         }
-        assert column["status"] == status_given(exact.freezing, found.measured)
+        assert column["status"] == status_given(exact.saturation, found.measured)
         assert list(column["measured"]) == NAMES
         assert column["theory"] == exact.values
         for name, estimate in found.measured.items():
@@ -111,7 +111,7 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
 def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
     found = strict(written(of_heads(heads), "json"))
     assert list(found) == ["schema", "version", "file", "heads", "complete"]
-    assert found["schema"] == "attn-tui/inspect-1"
+    assert found["schema"] == "attn-tui/inspect-2"
     assert found["file"] == {
         "path": str(sample_path()),
         "model": capture.model,
@@ -137,7 +137,7 @@ def test_missing_values_are_absent_in_every_format(number: float | None) -> None
     assert column["theory"] == dict.fromkeys(NAMES)
     for row in csv.DictReader(io.StringIO(written(report_table(*result), "csv"))):
         assert (row["value"], row["stderr"], row["theory"]) == ("", "", "")
-    shown = [row for row in cells(written(report_table(*result), "markdown"))[1:] if row[0] != "freezing"]
+    shown = [row for row in cells(written(report_table(*result), "markdown"))[1:] if row[0] != "saturation"]
     assert {cell for row in shown for cell in row[1:]} <= {"", "—"}
 
 
@@ -194,8 +194,8 @@ def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Pa
     header, *rows = cells(text)
     assert header == ["", "unscaled × 1", "theory", "scaled × 0.1", "theory"]
     by_label = {row[0]: row[1:] for row in rows}
-    assert by_label["status"] == ["frozen", "", "uniform", ""]
-    assert by_label["freezing"] == ["frozen from d_k 4 up", "", "frozen from d_k 303 up", ""]
+    assert by_label["status"] == ["saturated", "", "uniform", ""]
+    assert by_label["saturation"] == ["saturated from d_k 4 up", "", "saturated from d_k 303 up", ""]
     assert "weight on sink" not in by_label
     for statistic in (statistic for statistic in STATISTICS if not statistic.conditional):
         values: list[float | None] = []

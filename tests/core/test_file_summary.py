@@ -30,10 +30,10 @@ def measured(layers: int = 2) -> dict[tuple[int, int], Mapping[str, Estimate] | 
 def test_without_evidence_it_says_that_q_and_k_cannot_tell() -> None:
     long, short = file_summary(LAYERS, measured(), {})
     assert long == (
-        "scale × 0.1768 by the file: q and k alone cannot tell which was used · 1 frozen · 1 one-hot · 3 freezing · "
-        "6 sinks"
+        "scale × 0.1768 by the file: q and k alone cannot tell which was used · 1 saturated · 1 one-hot · 3 "
+        "saturating · 6 sinks"
     )
-    assert short == "file says × 0.1768, no evidence · 1 frozen · 1 one-hot · 3 freezing · 6 sinks"
+    assert short == "file says × 0.1768, no evidence · 1 saturated · 1 one-hot · 3 saturating · 6 sinks"
     bare = [replace(layer, scale=None) for layer in LAYERS]
     assert file_summary(bare, {}, {})[1] == "no evidence of the scale"
     assert file_summary(bare, {}, {})[0] == "no scale in the file: q and k alone cannot tell which was used"

@@ -11,8 +11,8 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RULES, Order, rules_for
 from attn_tui.core.parameters import FIELD, Parameters, changes, setting_a
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier, multipliers, row_multiplier, scale_rule
-from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.saturation import saturation
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
@@ -60,10 +60,10 @@ def test_a_formula_has_the_theory_of_the_same_rule(formula: str, rule: str) -> N
     ours, theirs = (predict(SMALL.with_value("scale", name)).columns[1] for name in (formula, rule))
     for name, exact in theirs.values.items():
         assert alike(ours.values[name], exact, 1e-12), name
-    ours, theirs = freezing(SMALL, formula), freezing(SMALL, rule)
+    ours, theirs = saturation(SMALL, formula), saturation(SMALL, rule)
     assert ours is not None
     assert theirs is not None
-    assert ours.frozen_at == theirs.frozen_at
+    assert ours.saturated_at == theirs.saturated_at
     assert alike(ours.ratio, theirs.ratio, 1e-12)
 
 

@@ -116,11 +116,11 @@ def test_a_row_is_the_softmax_of_its_logits_under_each_rule(tmp_path: Path) -> N
         assert column.jacobian == pytest.approx(jacobian)
         assert column.dead == (jacobian < 0.01)
         z = 5 * np.tanh(scale * q[1, 2] @ k[1, 1].T / 5) + bias[0, 2]
-        assert column.freezing_ratio == pytest.approx(z[9, :10].std() / math.sqrt(2 * math.log(10)))
+        assert column.saturation == pytest.approx(z[9, :10].std() / math.sqrt(2 * math.log(10)))
 
 
 @pytest.mark.parametrize(("softcap", "with_bias"), [(None, False), (5.0, False), (None, True), (9.0, True)])
-def test_the_row_freezes_at_its_threshold(softcap: float | None, with_bias: bool, tmp_path: Path) -> None:
+def test_the_row_saturates_at_its_threshold(softcap: float | None, with_bias: bool, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     q, k = rng.normal(size=(1, 1, 30, 16)), rng.normal(size=(1, 1, 30, 16))
     tensors = {"layers.0.attn.q": q * 0.5, "layers.0.attn.k": k}
@@ -133,16 +133,16 @@ def test_the_row_freezes_at_its_threshold(softcap: float | None, with_bias: bool
     found = attention_row(capture, own, 0, [file_rule(own)], 0, 11)
     assert found.threshold is not None
     at = attention_row(capture, own, 0, [named_rule("custom", own, found.threshold)], 0, 11)
-    assert at.columns[0].freezing_ratio == pytest.approx(1, rel=1e-9)
+    assert at.columns[0].saturation == pytest.approx(1, rel=1e-9)
     if softcap is None and not with_bias:
         assert found.threshold == pytest.approx(math.sqrt(2 * math.log(30)) / (k[0, 0] @ q[0, 0, 11]).std())
 
 
-def test_rows_that_never_freeze_have_no_threshold(tmp_path: Path) -> None:
+def test_rows_that_never_saturate_have_no_threshold(tmp_path: Path) -> None:
     capture, *_ = capture_of(tmp_path, softcap=0.1)
     layer = capture.layers[0]
     first = attention_row(capture, layer, 0, [file_rule(layer)], 0, 0)
-    assert (first.threshold, first.columns[0].freezing_ratio, first.columns[0].dead) == (None, None, False)
+    assert (first.threshold, first.columns[0].saturation, first.columns[0].dead) == (None, None, False)
     same = opened(tmp_path, {"q": np.ones((1, 1, 8, 4)), "k": np.ones((1, 1, 8, 4))}, scale=1.0)
     assert attention_row(same, same.layers[0], 0, [file_rule(same.layers[0])], 0, 5).threshold is None
 

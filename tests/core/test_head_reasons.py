@@ -1,4 +1,4 @@
-"""Why a head is frozen, uniform or a sink: what spreads its logits, the words for it, and the order of heads."""
+"""Why a head is saturated, uniform or a sink: what spreads its logits, the words for it, and the order of heads."""
 
 import math
 from dataclasses import replace
@@ -188,7 +188,7 @@ def test_healthy_heads_have_no_reasons_and_come_last_the_others_by_their_spread(
         of_layer = [found(replace(capture, layers=(layer,)), head) for head in range(layer.heads)]
         for head in range(layer.heads):
             values = measure_head(capture, layer, head, [file_rule(layer)]).columns[0].measured
-            ratio = values["freezing_ratio"].value
+            ratio = values["saturation"].value
             assert ratio is not None
             rows.append((severity(values), status(values), ratio, reasons(values, of_layer[head], of_layer)))
     rows.sort(key=lambda row: row[0])

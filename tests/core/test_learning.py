@@ -165,10 +165,10 @@ def test_heads_are_apart_by_a_share_of_their_weight() -> None:
     assert 0 < measured.value < 1
 
 
-def test_heads_that_look_up_keys_are_those_beyond_freezing_without_a_sink() -> None:
+def test_heads_that_look_up_keys_are_those_beyond_saturation_without_a_sink() -> None:
     found = TRIALS["all_heads"]()
-    frozen, sinks, looking = (found[name].measured.value for name in ("frozen", "sinks", "looking"))
-    assert 0 < looking < frozen <= looking + sinks
+    saturated, sinks, looking = (found[name].measured.value for name in ("saturated", "sinks", "looking"))
+    assert 0 < looking < saturated <= looking + sinks
 
 
 def test_the_tour_says_what_attention_returns_and_defines_what_it_measures() -> None:

@@ -10,9 +10,9 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
-from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.normalised import normalised_law, share_of_cosine
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.saturation import saturation
 
 special = import_module("scipy.special")  # without type stubs
 
@@ -88,27 +88,27 @@ def test_the_share_of_a_cosine_is_an_incomplete_beta_function(dimensions: int, d
     assert share_of_cosine(dimensions, most) == pytest.approx(expected, rel=1e-10)
 
 
-def test_rms_norm_freezes_where_its_gain_does() -> None:
+def test_rms_norm_saturates_where_its_gain_does() -> None:
     """Under 1/√d_k the deviation within a row is g², at every width."""
     threshold = math.sqrt(2 * math.log(QUESTION.n_keys))
     for gain in (0.5, 1.0, 1.6, 1.7, 3.0):
-        found = freezing(replace(QUESTION, norm_gain=gain), "rms_sqrt_d_k")
+        found = saturation(replace(QUESTION, norm_gain=gain), "rms_sqrt_d_k")
         assert found is not None
         assert found.std == pytest.approx(gain**2, rel=1e-12)
-        assert found.frozen_at == (((1, 16_384),) if gain**2 >= threshold else ())
+        assert found.saturated_at == (((1, 16_384),) if gain**2 >= threshold else ())
 
 
-def test_a_cosine_freezes_at_small_widths_only() -> None:
-    found = freezing(replace(QUESTION, scale="cosine_10"), "cosine_10")
+def test_a_cosine_saturates_at_small_widths_only() -> None:
+    found = saturation(replace(QUESTION, scale="cosine_10"), "cosine_10")
     assert found is not None
     last = math.floor((10 / math.sqrt(2 * math.log(QUESTION.n_keys))) ** 2)  # σ is 10/√d_k
-    assert found.frozen_at == ((1, last),)
+    assert found.saturated_at == ((1, last),)
 
 
-def test_the_deviation_within_a_row_is_what_freezing_compares() -> None:
+def test_the_deviation_within_a_row_is_what_saturation_compares() -> None:
     for rule in ("layer_norm_sqrt_d_k", "cosine_sqrt_d_k", "rms_gemma3_27b"):
         p = replace(QUESTION, scale=rule, norm_gain=1.3)
-        found = freezing(p, rule)
+        found = saturation(p, rule)
         assert found is not None
         within = predict(p).columns[1].values["logit_variance_within_row"]
         assert within == pytest.approx(found.std**2 * (1 - 1 / p.n_keys), rel=1e-12)

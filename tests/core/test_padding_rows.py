@@ -21,7 +21,7 @@ def recomputed(rows: list[Any]) -> dict[str, float]:
     entropy = [-np.sum(p * np.log(np.maximum(p, 1e-300))) for p in weights]
     found: dict[str, Any] = {
         "logit_std": np.concatenate(rows).std(),
-        "freezing_ratio": np.mean([rows[at].std() / np.sqrt(2 * np.log(len(rows[at]))) for at in several]),
+        "saturation": np.mean([rows[at].std() / np.sqrt(2 * np.log(len(rows[at]))) for at in several]),
         "entropy": np.mean(entropy),
         "entropy_fraction": np.mean([entropy[at] / np.log(len(rows[at])) for at in several]),
         "max_weight": np.mean([p.max() for p in weights]),

@@ -85,14 +85,14 @@ def assert_softmax(p: Parameters, column: int) -> None:
         "jacobian_norm_squared": squares - 2 * (w**3).sum(axis=2) + squares**2,
         "weight_times_complement": (1 - squares) / visible,
         "logit_variance_within_row": variance,
-        "freezing_ratio": np.sqrt(variance[:, several] / (2 * np.log(visible[several]))),
+        "saturation": np.sqrt(variance[:, several] / (2 * np.log(visible[several]))),
     }
     for name, values in rows.items():
         expected = predicted.values[name]
         assert expected is not None, name
         # If no row was one-hot, the share may still be a few in as many rows.
         least = math.sqrt(max(expected, 1e-9) / values.size) if name == "one_hot_rows" else 1e-9
-        least = 1e-7 if name == "freezing_ratio" else least  # the root of a variance that should be 0
+        least = 1e-7 if name == "saturation" else least  # the root of a variance that should be 0
         assert abs(z_score(values.mean(axis=1), expected, least)) < 4, name
 
 
@@ -153,7 +153,7 @@ def test_query_lengths(d: int, offset: float) -> None:
 def test_softmax_of_other_components_has_no_exact_value(law: ComponentLaw) -> None:
     values = unscaled(Parameters(mask="causal", n_keys=3, n_queries=3, components=law))
     assert all(
-        values[name] is None for name in (*SOFTMAX, "freezing_ratio", "entropy_fraction", "weight_times_complement")
+        values[name] is None for name in (*SOFTMAX, "saturation", "entropy_fraction", "weight_times_complement")
     )
     assert values["first_key_weight"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
     assert values["logit_variance_within_row"] == pytest.approx(64 * (0 + 1 / 2 + 2 / 3) / 3)
@@ -176,7 +176,7 @@ def test_rows_of_equal_logits_are_uniform_whatever_the_law(change: dict[str, Any
     assert values["entropy"] == pytest.approx(math.log(n), abs=1e-12)
     assert values["effective_keys"] == n
     assert values["max_weight"] == values["first_key_weight"] == pytest.approx(1 / n)
-    assert values["freezing_ratio"] == values["one_hot_rows"] == values["dead_rows"] == (None if n == 1 else 0)
+    assert values["saturation"] == values["one_hot_rows"] == values["dead_rows"] == (None if n == 1 else 0)
     assert values["first_key_over_uniform"] == 1
     assert values["jacobian_norm"] == pytest.approx(math.sqrt((n - 1) / n**2))
     assert (values["entropy_fraction"] is None) == (n == 1)

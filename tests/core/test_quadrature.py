@@ -137,7 +137,7 @@ def test_equal_logits_and_the_first_order_around_them(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 10, 1024, 10_000])
-def test_far_beyond_freezing_only_near_ties_matter(n: int) -> None:
+def test_far_beyond_saturation_only_near_ties_matter(n: int) -> None:
     """The two largest logits are within dx of each other with probability E max · dx/s."""
     s, largest = 1e6, largest_of(n)
     e = exact(n, s)

@@ -80,13 +80,13 @@ def test_a_vector_that_all_keys_share_changes_nothing(tmp_path: Path) -> None:
     assert found[0] == pytest.approx(found[1], rel=1e-5, abs=1e-6)
 
 
-def test_a_frozen_head_is_thawed_by_the_nearest_rule() -> None:
+def test_a_saturated_head_is_remedied_by_the_nearest_rule() -> None:
     capture = open_capture(sample_path())
-    frozen, healthy = replay(capture, capture.layers[0], 2), replay(capture, capture.layers[0], 0)
-    assert healthy.thawing is None
-    assert frozen.thawing is not None
-    able = [each for each in frozen.replayed if each.freezing_ratio is not None and each.freezing_ratio < 0.5**0.5]
-    assert frozen.thawing.divergence == min(each.divergence for each in able)
+    saturated, healthy = replay(capture, capture.layers[0], 2), replay(capture, capture.layers[0], 0)
+    assert healthy.remedy is None
+    assert saturated.remedy is not None
+    able = [each for each in saturated.replayed if each.saturation is not None and each.saturation < 0.5**0.5]
+    assert saturated.remedy.divergence == min(each.divergence for each in able)
 
 
 def test_sampled_rows_are_near_all_rows() -> None:
@@ -189,7 +189,7 @@ def test_padding_far_from_the_other_keys_costs_no_digits(tmp_path: Path) -> None
     for dtype in (np.float16, np.float64):
         sides = (side.astype(np.float16).astype(dtype) for side in (q, k))
         capture = saved(tmp_path, **dict(zip("qk", sides, strict=True)), mask=shown, scale=0.01)
-        ratio = replay(capture, capture.layers[0], 0).replayed[0].freezing_ratio
+        ratio = replay(capture, capture.layers[0], 0).replayed[0].saturation
         assert ratio
         found.append(ratio)
     assert found[0] == pytest.approx(found[1], rel=1e-6)

@@ -48,16 +48,16 @@ def test_each_row_has_its_own_multiplier(name: str) -> None:
     [row] = [row for done in run_parts(row_parts(p)) for row in results_of(done) if row.rule == name]
     assert row.estimate("entropy_fraction") == measured.measured["entropy_fraction"]
     theory = predict(p).columns[1]
-    assert theory.freezing is not None
-    assert theory.freezing.frozen_at == ()
+    assert theory.saturation is not None
+    assert theory.saturation.saturated_at == ()
     assert theory.values["logit_variance"] is None
     assert theory.values["first_key_weight"] == pytest.approx((1 / SEEN).mean())
 
 
 @pytest.mark.parametrize("name", ["ssmax", "log512_n"])
-def test_the_exact_freezing_ratio_is_that_of_long_rows(name: str) -> None:
+def test_the_exact_saturation_ratio_is_that_of_long_rows(name: str) -> None:
     p = replace(P, scale=name, d_k=64, n_keys=512, n_queries=512)
-    exact, measured = predict(p).columns[1].freezing, run(p).columns[1].measured["freezing_ratio"]
+    exact, measured = predict(p).columns[1].saturation, run(p).columns[1].measured["saturation"]
     assert exact is not None
     assert measured.value == pytest.approx(exact.std / exact.threshold, rel=0.03)  # short rows spread less
 

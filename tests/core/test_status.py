@@ -19,7 +19,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import status_given
 
 HEALTHY = {
-    "freezing_ratio": 0.35, "entropy_fraction": 0.9, "max_weight": 0.3, "one_hot_rows": 0.0, "first_key_weight": 0.01,
+    "saturation": 0.35, "entropy_fraction": 0.9, "max_weight": 0.3, "one_hot_rows": 0.0, "first_key_weight": 0.01,
     "first_key_over_uniform": 1.0, "sink_weight": None, "nan_rows": 0.0,
 }  # fmt: skip
 
@@ -33,21 +33,21 @@ def said(exact_ratio: float | None = None, **changes: float | None) -> Status | 
     ("changes", "word"),
     [
         ({}, "healthy"),
-        ({"freezing_ratio": 0.7, "entropy_fraction": 0.6}, "healthy"),
-        ({"freezing_ratio": 0.71, "entropy_fraction": 0.6}, "freezing"),
-        ({"freezing_ratio": 0.999, "entropy_fraction": 0.45}, "freezing"),
-        ({"freezing_ratio": 1.0, "entropy_fraction": 0.45}, "frozen"),
-        ({"freezing_ratio": 4.0, "entropy_fraction": 0.1, "one_hot_rows": 0.5}, "frozen"),
-        ({"freezing_ratio": 4.0, "entropy_fraction": 0.1, "one_hot_rows": 0.51}, "one-hot"),
-        ({"freezing_ratio": 0.3, "entropy_fraction": 0.2, "one_hot_rows": 0.6}, "one-hot"),  # a key stands out
-        ({"freezing_ratio": 0.3, "entropy_fraction": 0.333}, "freezing"),
-        ({"freezing_ratio": 0.3, "entropy_fraction": 0.334}, "healthy"),
-        ({"freezing_ratio": 8.0, "entropy_fraction": 0.8, "max_weight": 0.2}, "healthy"),  # half of the keys share it
-        ({"freezing_ratio": 8.0, "entropy_fraction": 0.6, "max_weight": 0.21}, "frozen"),
-        ({"entropy_fraction": 0.981, "freezing_ratio": 1.2}, "uniform"),
-        ({"entropy_fraction": 0.98, "freezing_ratio": 1.2}, "frozen"),
+        ({"saturation": 0.7, "entropy_fraction": 0.6}, "healthy"),
+        ({"saturation": 0.71, "entropy_fraction": 0.6}, "saturating"),
+        ({"saturation": 0.999, "entropy_fraction": 0.45}, "saturating"),
+        ({"saturation": 1.0, "entropy_fraction": 0.45}, "saturated"),
+        ({"saturation": 4.0, "entropy_fraction": 0.1, "one_hot_rows": 0.5}, "saturated"),
+        ({"saturation": 4.0, "entropy_fraction": 0.1, "one_hot_rows": 0.51}, "one-hot"),
+        ({"saturation": 0.3, "entropy_fraction": 0.2, "one_hot_rows": 0.6}, "one-hot"),  # a key stands out
+        ({"saturation": 0.3, "entropy_fraction": 0.333}, "saturating"),
+        ({"saturation": 0.3, "entropy_fraction": 0.334}, "healthy"),
+        ({"saturation": 8.0, "entropy_fraction": 0.8, "max_weight": 0.2}, "healthy"),  # half of the keys share it
+        ({"saturation": 8.0, "entropy_fraction": 0.6, "max_weight": 0.21}, "saturated"),
+        ({"entropy_fraction": 0.981, "saturation": 1.2}, "uniform"),
+        ({"entropy_fraction": 0.98, "saturation": 1.2}, "saturated"),
         ({"entropy_fraction": 0.99, "first_key_weight": 0.5, "first_key_over_uniform": 1.0}, "uniform"),
-        ({"first_key_weight": 0.31, "first_key_over_uniform": 20.0, "freezing_ratio": 3.0}, "sink"),
+        ({"first_key_weight": 0.31, "first_key_over_uniform": 20.0, "saturation": 3.0}, "sink"),
         ({"first_key_weight": 0.9, "first_key_over_uniform": 20.0, "one_hot_rows": 0.9}, "sink"),
         ({"first_key_weight": 0.3, "first_key_over_uniform": 20.0}, "healthy"),
         ({"first_key_weight": 0.301, "first_key_over_uniform": 2.01}, "sink"),
@@ -55,9 +55,9 @@ def said(exact_ratio: float | None = None, **changes: float | None) -> Status | 
         ({"sink_weight": 0.301, "entropy_fraction": 0.2}, "sink"),
         ({"sink_weight": 0.3}, "healthy"),
         ({"nan_rows": 0.01, "entropy_fraction": 0.99}, "NaN"),
-        ({"nan_rows": 1.0, "entropy_fraction": None, "one_hot_rows": None, "freezing_ratio": None}, "NaN"),
+        ({"nan_rows": 1.0, "entropy_fraction": None, "one_hot_rows": None, "saturation": None}, "NaN"),
         ({"nan_rows": None}, "healthy"),
-        ({"entropy_fraction": None, "one_hot_rows": None, "freezing_ratio": None}, None),  # no row sees two keys
+        ({"entropy_fraction": None, "one_hot_rows": None, "saturation": None}, None),  # no row sees two keys
     ],
 )
 def test_the_first_word_that_applies_is_given(changes: dict[str, float | None], word: Status | None) -> None:
@@ -69,29 +69,29 @@ def test_every_word_has_a_meaning() -> None:
 
 
 def test_an_exact_ratio_replaces_the_measured_one() -> None:
-    assert said(1.01, freezing_ratio=0.99, entropy_fraction=0.45) == "frozen"
-    assert said(0.99, freezing_ratio=1.01, entropy_fraction=0.45) == "freezing"
+    assert said(1.01, saturation=0.99, entropy_fraction=0.45) == "saturated"
+    assert said(0.99, saturation=1.01, entropy_fraction=0.45) == "saturating"
 
 
 def test_measurements_without_numerics_have_a_status() -> None:
     measured = run(Parameters(n_keys=16, n_queries=8, batch=2), full=False).columns[0].measured
-    assert status(measured) == "frozen"
+    assert status(measured) == "saturated"
 
 
 @pytest.mark.parametrize("n_keys", [2, 3, 8, 128])
 @pytest.mark.parametrize("mask", ["none", "causal"])
-def test_normal_logits_are_frozen_at_exactly_the_widths_of_theory(n_keys: int, mask: Any) -> None:
+def test_normal_logits_are_saturated_at_exactly_the_widths_of_theory(n_keys: int, mask: Any) -> None:
     """Unless most rows are one-hot, which is worse."""
     words: set[Status | None] = set()
     for d_k in (1, 2, 3, 4, 5, 9, 10, 14, 64):
         p = Parameters(d_k=d_k, n_keys=n_keys, mask=mask, batch=64)
-        found, exact = run(p, full=False).columns[0], predict(p).columns[0].freezing
+        found, exact = run(p, full=False).columns[0], predict(p).columns[0].saturation
         assert exact is not None
         word = status_given(exact, found.measured)
-        frozen = any(first <= d_k <= last for first, last in exact.frozen_at)
-        assert (word in ("frozen", "one-hot")) == frozen, (d_k, word)
+        saturated = any(first <= d_k <= last for first, last in exact.saturated_at)
+        assert (word in ("saturated", "one-hot")) == saturated, (d_k, word)
         words.add(word)
-    assert "frozen" in words
+    assert "saturated" in words
 
 
 @pytest.mark.parametrize("n_keys", [2, 3, 4, 128])
@@ -108,11 +108,11 @@ def test_random_keys_are_never_sinks(n_keys: int, mask: Any, scale: str) -> None
     [
         ({"softcap": 1e-6}, "uniform"),
         ({"softcap": 2.0}, "healthy"),
-        ({"softcap": 50.0}, "frozen"),
+        ({"softcap": 50.0}, "saturated"),
         ({"mechanism": "cosine"}, "uniform"),
-        ({"precision": "float16"}, "frozen"),
+        ({"precision": "float16"}, "saturated"),
         ({"precision": "float16", "arithmetic": "eager", "std_q": 100.0, "std_k": 100.0}, "NaN"),
-        ({"mechanism": "bilinear", "d_k": 2, "gain": 1.7}, "freezing"),
+        ({"mechanism": "bilinear", "d_k": 2, "gain": 1.7}, "saturating"),
         ({"sink": "logit", "sink_logit": 30.0}, "sink"),
         ({"n_keys": 1}, None),
     ],
@@ -122,7 +122,7 @@ def test_there_is_a_status_for_every_mechanism_softcap_format_and_sink(
 ) -> None:
     p = replace(Parameters(n_keys=32, n_queries=16, batch=4), **change)
     column = run(p, full=False).columns[0]
-    assert status_given(predict(p).columns[0].freezing, column.measured) == word
+    assert status_given(predict(p).columns[0].saturation, column.measured) == word
 
 
 def head(scores: Any) -> Status | None:
@@ -136,12 +136,12 @@ def test_made_heads_are_named_for_what_they_do() -> None:
     rng = np.random.default_rng(0)
     look_up = 12 * np.eye(64)
     assert head(look_up) == "one-hot"
-    assert head(0.5 * look_up[:, ::-1]) == "freezing"  # 86 % on one key
+    assert head(0.5 * look_up[:, ::-1]) == "saturating"  # 86 % on one key
     assert head(0.4 * look_up[:, ::-1]) == "healthy"  # 66 %
     assert head(np.where(np.arange(64) == 0, 6.0, rng.normal(size=(64, 64)))) == "sink"
     assert head(np.where(np.arange(64) % 2, -50.0, rng.normal(size=(64, 64)))) == "healthy"  # 32 share
-    assert head(rng.normal(0, 4, (64, 64))) == "frozen"
-    assert head(rng.normal(0, 2.4, (64, 64))) == "freezing"
+    assert head(rng.normal(0, 4, (64, 64))) == "saturated"
+    assert head(rng.normal(0, 2.4, (64, 64))) == "saturating"
     assert head(rng.normal(0, 0.1, (64, 64))) == "uniform"
 
 
@@ -152,14 +152,14 @@ def test_real_heads_have_the_status_that_their_rows_say() -> None:
         for number in range(layer.heads):
             column = measure_head(capture, layer, number, [file_rule(layer)]).columns[0]
             words[layer.index, number] = status(column.measured)
-            ratio, entropy = (column.measured[name].value for name in ("freezing_ratio", "entropy_fraction"))
+            ratio, entropy = (column.measured[name].value for name in ("saturation", "entropy_fraction"))
             assert ratio is not None
             assert entropy is not None
             match words[layer.index, number]:
-                case "frozen":
+                case "saturated":
                     assert ratio >= 1
                     assert entropy < 0.5
-                case "freezing":
+                case "saturating":
                     assert 0.5 < ratio < 1
                 case "healthy":
                     assert ratio < 0.72
@@ -168,6 +168,6 @@ def test_real_heads_have_the_status_that_their_rows_say() -> None:
                     assert word in ("sink", "one-hot")
     assert words[0, 2] == "one-hot"
     assert words[1, 0] == "sink"
-    assert words[1, 8] == "frozen"
-    assert words[0, 5] == "freezing"
+    assert words[1, 8] == "saturated"
+    assert words[0, 5] == "saturating"
     assert words[0, 0] == "healthy"

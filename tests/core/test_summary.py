@@ -124,7 +124,7 @@ def test_undefined_statistics_are_missing() -> None:
         assert measured["logit_excess_kurtosis"] == MISSING
         assert measured["row_mean_share"] == MISSING
         assert measured["logit_variance"] == pytest.approx((0, 0), abs=1e-12 * equal**2)
-        assert measured["freezing_ratio"] == (0, 0)
+        assert measured["saturation"] == (0, 0)
         assert measured["entropy_fraction"] == pytest.approx((1, 0))
 
 
@@ -153,16 +153,16 @@ def test_shares_of_rows_count_only_rows_that_see_two_keys() -> None:
         assert measured[name].value == pytest.approx(1 / 40, rel=1e-12)
     assert measured["max_weight"].value == pytest.approx((2 + np.sum(1 / np.arange(3, 42))) / 41)  # of all 41 rows
     alone = estimates(scores, np.arange(41) > np.zeros((41, 1)))
-    for name in ("one_hot_rows", "dead_rows", "freezing_ratio", "entropy_fraction"):
+    for name in ("one_hot_rows", "dead_rows", "saturation", "entropy_fraction"):
         assert alone[name] == MISSING
     assert alone["max_weight"].value == 1
 
 
-def test_the_freezing_ratio_is_over_the_threshold_of_each_row() -> None:
+def test_the_saturation_ratio_is_over_the_threshold_of_each_row() -> None:
     scores = np.array([[[3.0, -50.0, 9.0], [1.0, -1.0, 50.0], [6.0, 0.0, 0.0]]]) / MULTIPLIER
     hidden = np.arange(3) > np.arange(3)[:, np.newaxis]
     of_rows = [1 / math.sqrt(2 * math.log(2)), math.sqrt(8) / math.sqrt(2 * math.log(3))]
-    assert estimates(scores, hidden)["freezing_ratio"].value == pytest.approx(sum(of_rows) / 2, rel=1e-12)
+    assert estimates(scores, hidden)["saturation"].value == pytest.approx(sum(of_rows) / 2, rel=1e-12)
 
 
 def test_the_first_key_is_compared_with_a_uniform_row() -> None:

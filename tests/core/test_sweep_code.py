@@ -45,7 +45,7 @@ def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> Sw
         {"vary": ("precision", ["float32", "bfloat16"])},
         {"vary": ("seed", [0, 3])},
         {"vary": ("mask", ["none", "causal"]), "n_keys": (4, 30)},
-        {"statistics": ("entropy_fraction", "freezing_ratio", "effective_keys")},
+        {"statistics": ("entropy_fraction", "saturation", "effective_keys")},
         {"statistics": ("grad_q_median", "grad_q_rms")},
         {"statistics": ("grad_q_median",)},
         {"statistics": ("logit_excess_kurtosis", "logit_within_3sd", "logit_min", "logit_variance_within_row")},
@@ -64,7 +64,7 @@ def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: D
     ("statistic", "changed"),
     [
         ("entropy", {}),
-        ("freezing_ratio", {"mask": "causal", "scale": "ssmax"}),
+        ("saturation", {"mask": "causal", "scale": "ssmax"}),
         ("logit_std", {"against": "precision=bfloat16"}),
         ("grad_q_median", {"mask": "causal", "scale": "ssmax"}),
         ("grad_q_median", {"against": "precision=bfloat16"}),

@@ -78,33 +78,33 @@ def test_rounded_formats_have_their_lost_weight_and_nan_rows() -> None:
     assert {"weight_lost", "nan_rows"} <= {*replace(found, parameters=one).written}
 
 
-def test_json_says_where_softmax_freezes_and_each_column_s_status(swept: SweepResult) -> None:
+def test_json_says_where_softmax_saturates_and_each_column_s_status(swept: SweepResult) -> None:
     found: Any = json.loads(written(sweep_table(swept), "json"))
     for shown, (point, prediction) in zip(found["points"], swept.points, strict=True):
         for column, exact, measured in zip(
             shown["columns"], prediction.columns, point.measurement.columns, strict=True
         ):
-            assert column["status"] == status_given(exact.freezing, measured.measured)
-            assert column["freezing"]["ratio"] == column["freezing"]["std"] / column["freezing"]["threshold"]
-        assert [column["freezing"]["frozen_at"] for column in shown["columns"]] == [[[10, 16_384]], [[1, 6]]]
+            assert column["status"] == status_given(exact.saturation, measured.measured)
+            assert column["saturation"]["ratio"] == column["saturation"]["std"] / column["saturation"]["threshold"]
+        assert [column["saturation"]["saturated_at"] for column in shown["columns"]] == [[[10, 16_384]], [[1, 6]]]
     statuses = [[column["status"] for column in point["columns"]] for point in found["points"]]
-    assert statuses == [["healthy", "frozen"], ["frozen", "healthy"]]
+    assert statuses == [["healthy", "saturated"], ["saturated", "healthy"]]
 
 
 def test_the_status_needs_no_requested_statistic(swept: SweepResult) -> None:
     few = SweepResult(ASKED, D_KS, swept.points, "", statistics=["entropy"])
     [first, _] = json.loads(written(sweep_table(few), "json"))["points"]
-    assert [column["status"] for column in first["columns"]] == ["healthy", "frozen"]
+    assert [column["status"] for column in first["columns"]] == ["healthy", "saturated"]
     assert list(first["columns"][0]["measured"]) == ["entropy"]
 
 
-def test_without_a_known_law_freezing_is_absent_and_the_status_is_measured() -> None:
+def test_without_a_known_law_saturation_is_absent_and_the_status_is_measured() -> None:
     capped = Parameters(d_k=64, n_keys=32, n_queries=8, batch=4, softcap=50.0, components="uniform")
     found: list[tuple[Point, Prediction]] = [(point, predict(point.parameters)) for point in points(capped, (64,))]
     assert isinstance(found[0][0].measurement, Measurement)
     [point] = json.loads(written(sweep_table(SweepResult(capped, (64,), found, "")), "json"))["points"]
-    assert [column["freezing"] for column in point["columns"]] == [None, None]
-    assert [column["status"] for column in point["columns"]] == ["frozen", "healthy"]
+    assert [column["saturation"] for column in point["columns"]] == [None, None]
+    assert [column["status"] for column in point["columns"]] == ["saturated", "healthy"]
 
 
 def test_exact_values_beside_rounded_ones_are_named_in_every_format() -> None:

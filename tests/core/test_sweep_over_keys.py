@@ -77,11 +77,11 @@ def test_json_and_csv_name_the_keys_of_each_point(swept: SweepResult) -> None:
     assert "| 3 | 4 |" in written(sweep_table(swept), "markdown")
 
 
-def test_the_sentence_says_at_which_numbers_of_keys_softmax_is_frozen(swept: SweepResult) -> None:
+def test_the_sentence_says_at_which_numbers_of_keys_softmax_is_saturated(swept: SweepResult) -> None:
     """σ is 2 unscaled and 1 scaled; √(2 ln n) is 1.48 for 3 keys and 2.52 for 24."""
     none: dict[str, float | None] = {}
     assert sweep_sentences(swept, [(none, none)] * 3) == [
-        "Unscaled, softmax is frozen at 3 keys; scaled, it stays below freezing at all these numbers of keys."
+        "Unscaled, softmax is saturated at 3 keys; scaled, it stays below saturation at all these numbers of keys."
     ]
     one = replace(swept, points=swept.points[:1], n_keys=N_KEYS[:1])
     assert sweep_sentences(one, [(none, none)]) == []

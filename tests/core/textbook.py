@@ -257,7 +257,7 @@ def statistics(of: Attention, band: tuple[float, float]) -> dict[str, float]:
         "logit_within_3sd": np.mean(np.abs(z - band[0]) <= 3 * band[1]),
         "logit_variance_within_row": in_rows.mean(),
         "row_mean_share": 1 - within / z.var(),
-        "freezing_ratio": np.mean(np.sqrt(in_rows[several]) / np.sqrt(2 * np.log(every[several]))),
+        "saturation": np.mean(np.sqrt(in_rows[several]) / np.sqrt(2 * np.log(every[several]))),
         "entropy": entropy.mean(),
         "entropy_fraction": np.mean(entropy[several] / np.log(every[several])),
         "effective_keys": np.exp(entropy).mean(),

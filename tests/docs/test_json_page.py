@@ -39,18 +39,18 @@ BY_ROW = f"{SMALL} --mask causal --scale ssmax"  # gives rows different multipli
 SWEEP = f"sweep --d-k 4,8 {SMALL} --statistics entropy,logit_max"
 # Commands that together print every field, and null wherever it can be.
 RUNS = {
-    "report-1": [f"report --d-k 8 {SMALL}", f"report {ONE_KEY}", f"report {SMALL} {ROUGH}", f"report {BY_ROW}"]
+    "report-2": [f"report --d-k 8 {SMALL}", f"report {ONE_KEY}", f"report {SMALL} {ROUGH}", f"report {BY_ROW}"]
     + [f"report --model deepseek-v3 {SMALL}"]
     + [f"report {SMALL} {against}" for against in AGAINST],
-    "sweep-1": [SWEEP, f"sweep --d-k 4 {ONE_KEY} --stderr 1", f"sweep --d-k 4 {SMALL} {ROUGH}"]
+    "sweep-2": [SWEEP, f"sweep --d-k 4 {ONE_KEY} --stderr 1", f"sweep --d-k 4 {SMALL} {ROUGH}"]
     + [f"{SWEEP} --vary {axis}" for axis in ("n-keys=2,3", "std-q=0.5", "mask=none,causal")]
     + [f"{SWEEP} {against}" for against in AGAINST]
     + [f"sweep --d-k 4 {SMALL} --n-keys 3,5", f"sweep --d-k 4 {BY_ROW}"],
-    "rules-1": [f"rules {SMALL}", f"rules {ONE_KEY}", f"rules {SMALL} {ROUGH}"],
+    "rules-2": [f"rules {SMALL}", f"rules {ONE_KEY}", f"rules {SMALL} {ROUGH}"],
     "mechanisms-1": [f"rules --mechanisms {ONE_KEY}", f"rules --mechanisms {SMALL} {ROUGH}"],
     "weightings-1": [f"rules --weightings {ONE_KEY}", f"rules --weightings --mask causal {SMALL}"],
     "softmax-1": ["softmax --precision float16", "softmax --scale 0.5", "softmax --against d_k"],
-    "inspect-1": [
+    "inspect-2": [
         f"inspect {SAMPLE}",
         f"inspect {SAMPLE} --layer 1 --head 2",
         f"inspect {SAMPLE} --worst 3",
@@ -60,7 +60,7 @@ RUNS = {
         "inspect {bare}",
         f"inspect {{bare}} {SAMPLE}",
     ],
-    "replay-1": [
+    "replay-2": [
         f"inspect --rules all {SAMPLE} --layer 0",
         "inspect --rules all {one}",
         f"inspect --rules all {SAMPLE} {{one}} --head 0",
@@ -225,7 +225,7 @@ def test_the_tables_say_when_a_field_is_null(schema: str) -> None:
         assert ("null" in types) == ("null" in when), path
 
 
-@pytest.mark.parametrize("schema", ["rules-1", "mechanisms-1", "weightings-1"])
+@pytest.mark.parametrize("schema", ["rules-2", "mechanisms-1", "weightings-1"])
 def test_the_sections_name_the_statistics_that_are_measured(schema: str, capsys: Captured) -> None:
     measured = re.findall(r'"(\w+)": \{\s*"value"', printed(f"{RUNS[schema][0]} --format json", capsys))
     told = SECTIONS[schema].partition("| field |")[0]

@@ -103,7 +103,7 @@ async def test_the_numbers_are_those_of_the_head_with_the_cursor(stage: Stage) -
 @played()
 async def test_m_and_shift_m_step_the_statistic_of_the_map(stage: Stage) -> None:
     pane = await whole_map(stage)
-    first = STATISTIC["freezing_ratio"]
+    first = STATISTIC["saturation"]
     for statistic in (*ALWAYS[ALWAYS.index(first) + 1 :], *ALWAYS[: ALWAYS.index(first) + 1]):
         await stage.press("m")
         await stage.until(lambda label=statistic.label: stage.lines[3].startswith(f"│ {label}"))
@@ -156,7 +156,7 @@ async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_
     await stage.until(lambda: pane.is_current)
     assert "--scale 'log(n)/sqrt(d)' --against d_k" in pane.command()
     await stage.press("u", "u", "u")
-    assert (pane.against, pane.rule, pane.map.statistic.name) == ("none", "file", "freezing_ratio")
+    assert (pane.against, pane.rule, pane.map.statistic.name) == ("none", "file", "saturation")
 
 
 @played()

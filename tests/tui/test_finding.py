@@ -70,7 +70,7 @@ async def test_slash_finds_a_claim_by_its_words(stage: Stage, size: tuple[int, i
 async def test_n_steps_to_rules_that_are_not_healthy_and_slash_finds_one(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     names = [*pane.table.shown.names]
-    status = {name: status_given(pane.freezing[name], pane.rows[name].measured) for name in names}
+    status = {name: status_given(pane.saturation[name], pane.rows[name].measured) for name in names}
     wanted = [name for name in names if status[name] != "healthy"]
     assert 1 < len(wanted) < len(names)
     seen: set[str] = set()

@@ -139,12 +139,12 @@ def test_the_stops_between_values_are_chinese_if_a_value_is() -> None:
 
 
 def test_one_text_is_said_differently_in_another_sense() -> None:
-    assert in_sense("freezing", "ratio") == "freezing"
-    assert translated(message("{label}", label="freezing"), "zh") == "趋于冻结"
-    assert translated(in_sense("freezing", "ratio"), "zh") == "σ/冻结点"
-    assert translated(message("{label}", label=in_sense("freezing", "ratio")), "zh") == "σ/冻结点"
-    assert translated(in_sense("freezing", "ratio"), "en") == "freezing"
-    assert translated(in_sense("freezing", "temperature of water"), "zh") == "freezing"
+    assert in_sense("never", "learned") == "never"
+    never = translated(message("never"), "zh"), translated(in_sense("never", "learned"), "zh")
+    assert len({*never, "never"}) == 3
+    assert translated(message("{label}", label=in_sense("never", "learned")), "zh") == never[1]
+    assert translated(in_sense("never", "learned"), "en") == "never"
+    assert translated(in_sense("never", "temperature of water"), "zh") == "never"
 
 
 def test_what_is_not_translated_is_said_in_english() -> None:

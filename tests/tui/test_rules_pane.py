@@ -169,7 +169,7 @@ async def test_v_shows_the_rule_in_full(stage: Stage) -> None:
 @played()
 async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int, int]) -> None:
     await stage.complete(RulesPane)
-    titles = {"multiplier", "status", "std", "/ ln n %", "weight %", "∂L/∂q", "rows %", "freezing", "flow %"}
+    titles = {"multiplier", "status", "std", "/ ln n %", "weight %", "∂L/∂q", "rows %", "saturation", "flow %"}
     titles |= {"at d_k", "4 to 16", "0    1    2"}
     assert len(titles) == len(COLUMNS)
     seen = {title for title in titles if title in stage.lines[3]}

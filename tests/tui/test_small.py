@@ -230,7 +230,7 @@ async def test_the_table_counts_its_hidden_rows(stage: Stage, size: tuple[int, i
     shown = stage.part(stage.table)
     rows = [s.short_label for s in STATISTICS if stage.measurement.columns[0].measured[s.name].value is not None]
     names = {line[1:LABEL].strip() for line in shown}
-    others = [] if stage.table.leading else ["freezing"]
+    others = [] if stage.table.leading else ["saturation"]
     left_out = [label for label in (*rows, *others) if label[: LABEL - 1] not in names]
     told = r"(?:^ |─ )(\d+) (?:hidden \(Tab|more rows \(Tab|more rows: v|more: v)"
     said = {int(found[1]) for line in (*shown, *stage.lines) if (found := re.search(told, line))}

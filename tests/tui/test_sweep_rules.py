@@ -71,9 +71,9 @@ async def test_over_keys_arrows_digits_and_clicks_set_the_number_of_keys(stage: 
 @pytest.mark.slow
 @played(replace(SMALL, d_k=8, n_keys=32))
 async def test_over_keys_a_mark_shows_where_softmax_thaws(stage: Stage) -> None:
-    """Logits of standard deviation √8 freeze fewer than e⁴ = 55 keys."""
+    """Logits of standard deviation √8 saturate fewer than e⁴ = 55 keys."""
     pane = await shown(stage, "g")
-    assert "unscaled softmax thaws" in "\n".join(stage.part(pane.plot))
+    assert "unscaled softmax recovers" in "\n".join(stage.part(pane.plot))
     upright = next(line.index("┊") for line in stage.part(pane.plot) if "┊" in line)
     labels = stage.part(pane.plot)[-1]
     assert labels.index("32") < upright < labels.index("64")

@@ -32,7 +32,7 @@ def test_keys_in_kitty_s_protocol_are_the_same_keys(session: Session) -> None:
         session.until(lambda words=words: words not in session.text, "Escape")
 
 
-# What once ended or froze the app.
+# What once ended or saturated the app.
 KILLERS = [
     *(b"\x1b[97:65;5u", b"\x1b[97;5:3u", b"\x1b[1114112u", b"\x1b[55296;1;55296u", b"\x1b[<0;99999;99999M"),
     *(b"\x1b]11;rgb:1010/1313/1919\x1b\\", b"\x1b[?62;1;6c", b"\x1b[1;1:3R", b"\x1b[<64;200;9M"),

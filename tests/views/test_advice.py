@@ -12,9 +12,9 @@ from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import MUCH_LOST
 from attn_tui.core.statistics.measurement import Column, Estimate
-from attn_tui.core.statistics.status import FREEZING
+from attn_tui.core.statistics.status import SATURATING
 from attn_tui.core.theory.predict import predict
-from attn_tui.core.theory.prediction import Freezing, ratio_given, status_given
+from attn_tui.core.theory.prediction import Saturation, ratio_given, status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.numbers import percent
 from attn_tui.tui.views.results.advice import advice, ratio_words
@@ -48,11 +48,11 @@ parameters = st.builds(
 )  # fmt: skip
 
 
-def columns(p: Parameters) -> list[tuple[Parameters, Column, Freezing | None]]:
-    """The parameters, measurement and freezing of A and B."""
+def columns(p: Parameters) -> list[tuple[Parameters, Column, Saturation | None]]:
+    """The parameters, measurement and saturation of A and B."""
     exact = predict(p).columns
     return [
-        (own, column, known.freezing) for own, column, known in zip(settings(p), run(p).columns, exact, strict=True)
+        (own, column, known.saturation) for own, column, known in zip(settings(p), run(p).columns, exact, strict=True)
     ]
 
 
@@ -76,29 +76,29 @@ def test_no_verdict_contradicts_the_numbers_beside_it(p: Parameters) -> None:
         both = columns(p)
     except ParameterError:  # a rule without a multiplier
         return
-    for own, column, freezing in both:
-        said = advice(own, column, freezing, UNICODE)
-        word, ratio = status_given(freezing, column.measured), ratio_given(freezing, column.measured)
+    for own, column, saturation in both:
+        said = advice(own, column, saturation, UNICODE)
+        word, ratio = status_given(saturation, column.measured), ratio_given(saturation, column.measured)
         if word is None:
             assert not said
             continue
         assert said.removeprefix("a ").startswith(word)
         assert said.endswith(".")
-        assert len(re.findall(r"\b(uniform|healthy|freezing:|NaN|one-hot)", said)) <= 1, said
+        assert len(re.findall(r"\b(uniform|healthy|saturation:|NaN|one-hot)", said)) <= 1, said
         if "σ is" in said:
             assert ratio is not None
             assert f"σ is {ratio_words(ratio, UNICODE)}" in said
-            assert ("times freezing" in said) == (ratio >= 1)
-        frozen = freezing is not None and any(a <= own.d_k <= b for a, b in freezing.frozen_at)
-        if re.search(r"frozen (from|at)", said):
-            assert freezing is not None
-            assert freezing.words()[0] in said
-            assert (word == "frozen") == frozen
+            assert ("times saturation" in said) == (ratio >= 1)
+        saturated = saturation is not None and any(a <= own.d_k <= b for a, b in saturation.saturated_at)
+        if re.search(r"saturated (from|at)", said):
+            assert saturation is not None
+            assert saturation.words()[0] in said
+            assert (word == "saturated") == saturated
         if "stays below" in said:
-            assert freezing is not None
-            assert not freezing.frozen_at
+            assert saturation is not None
+            assert not saturation.saturated_at
             assert ratio is not None
-            assert ratio < FREEZING
+            assert ratio < SATURATING
         lost = value(column, "weight_lost")
         assert ("of the weight at n" in said) == (abs(lost) > MUCH_LOST and word != "NaN")
         if "loses" in said:
@@ -129,8 +129,8 @@ def test_no_verdict_contradicts_the_numbers_beside_it(p: Parameters) -> None:
 )
 def test_what_it_suggests_makes_the_ratio_what_it_says(change: dict[str, Any]) -> None:
     p = replace(Parameters(d_k=64, n_keys=128, n_queries=16, batch=4, d_v=4), **change)
-    own, column, freezing = columns(p)[1]
-    said = advice(own, column, freezing, UNICODE)
+    own, column, saturation = columns(p)[1]
+    said = advice(own, column, saturation, UNICODE)
     suggested = re.search(r"; (× )?([^;]+) would make it (a third|[\d.]+)\.$", said)
     assert suggested is not None, said
     times, text, claimed = suggested.groups()
@@ -144,18 +144,18 @@ def test_what_it_suggests_makes_the_ratio_what_it_says(change: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({}, "healthy: σ is 0.321 of freezing, and stays below it at every d_k."),
-        ({"scale": "d_k"}, "uniform: σ is 0.0401 of freezing; 1/√d_k would make it 0.321."),
-        ({"scale": "none"}, "frozen from d_k 10 up: σ is 2.57 times freezing; 1/√d_k would make it 0.321."),
-        ({"scale": "none", "d_k": 4}, "healthy: σ is 0.642 of freezing; frozen from d_k 10 up."),
+        ({}, "healthy: σ is 0.321 of saturation, and stays below it at every d_k."),
+        ({"scale": "d_k"}, "uniform: σ is 0.0401 of saturation; 1/√d_k would make it 0.321."),
+        ({"scale": "none"}, "saturated from d_k 10 up: σ is 2.57 times saturation; 1/√d_k would make it 0.321."),
+        ({"scale": "none", "d_k": 4}, "healthy: σ is 0.642 of saturation; saturated from d_k 10 up."),
         ({"std_k": 0.0}, "uniform: all logits of a row are equal."),
         ({"n_keys": 1}, ""),
     ],
 )
 def test_the_words(change: dict[str, Any], words: str) -> None:
-    own, column, freezing = columns(replace(Parameters(**SMALL), **change))[1]
-    assert advice(own, column, freezing, UNICODE) == words
-    assert advice(own, column, freezing, ASCII).isascii()
+    own, column, saturation = columns(replace(Parameters(**SMALL), **change))[1]
+    assert advice(own, column, saturation, UNICODE) == words
+    assert advice(own, column, saturation, ASCII).isascii()
 
 
 def test_overflow_lost_weight_and_sinks_are_named() -> None:

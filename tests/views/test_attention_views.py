@@ -25,7 +25,7 @@ CAPTURE = open_capture(sample_path())
 LAYER: Layer = CAPTURE.layers[0]
 assert CAPTURE.tokens is not None
 TOKENS = CAPTURE.tokens[0]
-FREEZING = STATISTIC["freezing_ratio"]
+SATURATING = STATISTIC["saturation"]
 
 
 def attention(head: int, down: int, across: int, queries: tuple[int, int] = (0, 70)) -> Matrix:
@@ -49,8 +49,8 @@ def heads() -> list[RankedHead]:
 
 
 def test_the_list_has_numbers_a_bar_a_word_and_reasons() -> None:
-    header, *lines = map(text_of, ranked_lines(heads(), FREEZING, 120, UNICODE, chosen=2))
-    assert header.split() == ["L/H", "σ", "/", "freezing", "max", "1st", "key", "status", "because"]
+    header, *lines = map(text_of, ranked_lines(heads(), SATURATING, 120, UNICODE, chosen=2))
+    assert header.split() == ["L/H", "σ", "/", "saturation", "max", "1st", "key", "status", "because"]
     third = lines[2].split()
     assert third[:2] == ["▌0/2", "4.30"]
     assert third[2] == "█" * 7 + "▸", "longer than a full bar"
@@ -63,7 +63,7 @@ def test_the_list_has_numbers_a_bar_a_word_and_reasons() -> None:
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 @pytest.mark.parametrize("width", [30, 45, 58, 80, 140])
 def test_lines_of_the_list_have_the_width_and_a_cut_is_marked(width: int, glyphs: Glyphs) -> None:
-    lines = ranked_lines(heads(), FREEZING, width, glyphs)
+    lines = ranked_lines(heads(), SATURATING, width, glyphs)
     assert {line_width(line) for line in lines} == {width}
     for line, head in zip(lines[1:], heads(), strict=True):
         text = text_of(line)
@@ -72,10 +72,10 @@ def test_lines_of_the_list_have_the_width_and_a_cut_is_marked(width: int, glyphs
         assert text.rstrip().endswith(("another", glyphs.say("…"))) or head.measured is None
 
 
-@pytest.mark.parametrize(("glyphs", "names"), [(UNICODE, ("σ / freezing", "σ/frz")), (ASCII, ("sigma/frz",))])
+@pytest.mark.parametrize(("glyphs", "names"), [(UNICODE, ("σ / saturation", "σ/sat")), (ASCII, ("sigma/frz",))])
 def test_the_name_of_the_ratio_is_shortened_instead_of_cut(glyphs: Glyphs, names: tuple[str, ...]) -> None:
     for width in (82, 140) if glyphs is ASCII else (45, 82, 140):
-        words = text_of(ranked_lines(heads(), FREEZING, width, glyphs)[0]).replace("L/H", "").split("  ")
+        words = text_of(ranked_lines(heads(), SATURATING, width, glyphs)[0]).replace("L/H", "").split("  ")
         assert any(name in (word.strip() for word in words) for name in names), words
 
 
@@ -181,7 +181,7 @@ def test_a_row_shows_the_largest_weights_the_rest_and_figures() -> None:
     assert lines[12].split()[0] == "gradient"
     words = [word for word in lines[12].split() if word in ("dead", "flows")]
     assert words == ["dead" if column.dead else "flows" for column in row.columns]
-    assert lines[13].split()[0] == "freezing"
+    assert lines[13].split()[0] == "saturation"
 
 
 @given(query=st.integers(0, 69), key=st.integers(0, 69), width=st.integers(24, 70), height=st.integers(1, 80))
@@ -200,19 +200,19 @@ def test_a_row_fits_any_size_and_its_keys_can_be_clicked(query: int, key: int, w
             assert key in found
 
 
-def test_what_unfreezes_a_row_is_told() -> None:
+def test_what_unsaturates_a_row_is_told() -> None:
     row = one_row()
     assert row.threshold is not None
     own = row.columns[-1]
     words = {
-        0.5: "this row freezes at × 0.5",
-        1.5: "this row unfreezes at × 0.5",
+        0.5: "this row saturates at × 0.5",
+        1.5: "this row recovers at × 0.5",
     }
     for ratio, told in words.items():
-        changed = replace(row, threshold=0.5, columns=(replace(own, freezing_ratio=ratio),))
+        changed = replace(row, threshold=0.5, columns=(replace(own, saturation=ratio),))
         assert threshold_words(changed, 40, UNICODE) == told
         assert threshold_words(changed, 20, UNICODE) == told.removeprefix("this row ")
-    assert threshold_words(replace(row, threshold=None), 40, UNICODE) == "never freezes"
+    assert threshold_words(replace(row, threshold=None), 40, UNICODE) == "never saturates"
     assert threshold_words(replace(row, threshold=None, visible=1), 40, UNICODE) == "sees one key"
 
 

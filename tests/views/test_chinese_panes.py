@@ -82,7 +82,7 @@ def listed() -> list[RankedHead]:
 
 
 def head_map() -> HeadMap:
-    return HeadMap([0, 1], [4, 4], {(0, 0): 1.0, (0, 1): 2.0}, {(0, 0): "frozen", (0, 1): "sink"})
+    return HeadMap([0, 1], [4, 4], {(0, 0): 1.0, (0, 1): 2.0}, {(0, 0): "saturated", (0, 1): "sink"})
 
 
 def claims(width: int, glyphs: Glyphs) -> Sequence[Line]:
@@ -118,7 +118,7 @@ def capture(width: int, glyphs: Glyphs) -> Sequence[Line]:
     return [
         *map_lines(found, STATISTIC["entropy"], (0, 0), width, 10, glyphs),
         *mark_lines(found, width, glyphs),
-        *ranked_lines(listed(), STATISTIC["freezing_ratio"], width, glyphs, 0),
+        *ranked_lines(listed(), STATISTIC["saturation"], width, glyphs, 0),
         *row(width, glyphs),
     ]
 

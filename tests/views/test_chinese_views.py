@@ -62,7 +62,7 @@ def lab(glyphs: Glyphs) -> Iterable[Line]:
     yield from grid_lines(MEASURED.columns, 118, 40, glyphs)
     yield from panel_lines(ASKED, 30, 40, glyphs, "precision")
     column, exact = MEASURED.columns[1], THEORY.prediction.columns[1]
-    said = (sentence(CONTENTS, glyphs), advice(ASKED, column, exact.freezing, glyphs), threshold_note(2.0, glyphs))
+    said = (sentence(CONTENTS, glyphs), advice(ASKED, column, exact.saturation, glyphs), threshold_note(2.0, glyphs))
     for text in (*said, glyphs.say(GREETING)):
         yield from wrapped(text, 118)
 

@@ -1,4 +1,4 @@
-"""The freezing gauge: its bars, its marks and its words."""
+"""The saturation gauge: its bars, its marks and its words."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def test_every_line_has_the_width_and_says_the_status(width: int, glyphs: Glyphs
         texts = texts_of(gauge_lines(contents, width, 3, glyphs))
         assert "".join(texts).isascii() or not glyphs.ascii
         for index, (text, column, letter) in enumerate(zip(texts, contents.columns, "AB", strict=False)):
-            word = status_given(contents.theory[index].freezing, column.measured)
+            word = status_given(contents.theory[index].saturation, column.measured)
             assert text.startswith(f" {letter} ")
             assert word is None or word in text
 
@@ -70,14 +70,14 @@ def test_the_mark_is_at_1_and_the_zones_are_in_order() -> None:
         assert len(line) == cells
         assert line[mark_cell(cells)] == "1"
         words = [word for word in line.split() if word.isalpha()]
-        assert words == [word for word in ("uniform", "healthy", "freezing", "frozen") if word in words]
+        assert words == [word for word in ("uniform", "healthy", "saturating", "saturated") if word in words]
     for cells in (44, 48, 60, 120):  # 48 on a screen of 120 columns
-        assert zone_line(cells, UNICODE).split() == ["uniform", "healthy", "freezing", "1", "frozen", "1.5"]
+        assert zone_line(cells, UNICODE).split() == ["uniform", "healthy", "saturating", "1", "saturated", "1.5"]
 
 
 def test_a_ratio_below_1_is_never_shown_as_1() -> None:
     columns = [
-        replace(column, measured={**column.measured, "freezing_ratio": Estimate(0.9999, 0.0)})
+        replace(column, measured={**column.measured, "saturation": Estimate(0.9999, 0.0)})
         for column in CONTENTS[0].columns
     ]
     assert all("0.999 " in text for text in texts_of(gauge_lines(Contents(columns), 80, 2, UNICODE)))
@@ -86,8 +86,10 @@ def test_a_ratio_below_1_is_never_shown_as_1() -> None:
 def test_the_ratio_is_the_exact_one_where_it_is_known() -> None:
     for contents in CONTENTS[:1]:
         (a, b), exact = contents.columns, contents.theory
-        assert ratio_given(exact[0].freezing, a.measured) == exact[0].freezing.ratio if exact[0].freezing else None
-        assert ratio_given(None, b.measured) == b.measured["freezing_ratio"].value
+        assert (
+            ratio_given(exact[0].saturation, a.measured) == exact[0].saturation.ratio if exact[0].saturation else None
+        )
+        assert ratio_given(None, b.measured) == b.measured["saturation"].value
     assert ratio_given(None, {}) is None
 
 

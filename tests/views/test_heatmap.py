@@ -148,7 +148,7 @@ def test_head_numbers_are_over_their_columns(heads: int, width: int) -> None:
 def test_heads_that_are_not_healthy_are_marked() -> None:
     heads = {(0, 0): 1.0, (0, 1): 2.0, (0, 2): 3.0, (0, 3): 3.0}
     statuses: dict[tuple[int, int], Status | None] = {
-        (0, 0): "frozen",
+        (0, 0): "saturated",
         (0, 1): "healthy",
         (0, 2): "sink",
         (0, 3): None,
@@ -157,20 +157,20 @@ def test_heads_that_are_not_healthy_are_marked() -> None:
     wide = map_lines(head_map, ENTROPY, (0, 3), 40, 10, UNICODE)
     assert text_of(wide[2])[MARGIN:].rstrip() == "░0F▓5 █9s█9"
     assert text_of(wide[-1]).strip() == "░0 = 1  to  █9 = 3"
-    assert [text_of(line).rstrip() for line in mark_lines(head_map, 40, UNICODE)] == ["F frozen  s sink"]
+    assert [text_of(line).rstrip() for line in mark_lines(head_map, 40, UNICODE)] == ["S saturated  s sink"]
     cramped = map_lines(head_map, ENTROPY, (0, 3), 8, 10, UNICODE)
     assert text_of(cramped[2])[MARGIN:] == "F▓s9"
-    assert [text_of(line) for line in mark_lines(head_map, 8, UNICODE)] == ["F frozen", "s sink  "]
+    assert [text_of(line) for line in mark_lines(head_map, 8, UNICODE)] == ["S saturated", "s sink  "]
     healthy = HeadMap([0], [1], {(0, 0): 1.0}, {(0, 0): "healthy"})
     assert mark_lines(healthy, 40, UNICODE) == []
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 def test_a_map_with_one_cell_per_head_says_statuses_in_letters_and_explains_them(glyphs: Glyphs) -> None:
-    statuses: dict[tuple[int, int], Status | None] = {(0, 3): "frozen", (0, 7): "sink", (0, 9): "healthy"}
+    statuses: dict[tuple[int, int], Status | None] = {(0, 3): "saturated", (0, 7): "sink", (0, 9): "healthy"}
     head_map = HeadMap([0], [36], {(0, x): float(x) for x in range(36)}, statuses)
     lines = [text_of(line) for line in map_lines(head_map, ENTROPY, (0, 0), 40, 10, glyphs)]
     cells = lines[2][MARGIN:]
     assert (cells[3], cells[7]) == ("F", "s")
     assert cells[9] in glyphs.shades[1:]
-    assert "F frozen  s sink" in text_of(mark_lines(head_map, 40, UNICODE)[0])
+    assert "S saturated  s sink" in text_of(mark_lines(head_map, 40, UNICODE)[0])

@@ -61,7 +61,7 @@ def plots(draw_: st.DrawFn) -> Plot:
         )
         for role, thin, mark in looks
     ]
-    marks = [Mark(draw_(d_ks), "softmax freezes", "dim")] if draw_(st.booleans()) else []
+    marks = [Mark(draw_(d_ks), "softmax saturates", "dim")] if draw_(st.booleans()) else []
     return Plot(X, y, series, draw_(st.sampled_from(["", " %"])), marks)
 
 
@@ -351,15 +351,15 @@ def test_a_point_shown_only_at_the_cursor_has_its_error_bar() -> None:
 @given(x=d_ks, cursor=d_ks, width=st.integers(60, 120))
 def test_the_words_of_a_mark_are_whole(x: int, cursor: int, width: int) -> None:
     points = [Point(2.0**n, n / 12, 0.05) for n in range(13)]
-    drawing = draw(Plot(X, Axis(0, 1), [one(points)], "", [Mark(x, "softmax freezes", "dim")]), width, 12, UNICODE)
+    drawing = draw(Plot(X, Axis(0, 1), [one(points)], "", [Mark(x, "softmax saturates", "dim")]), width, 12, UNICODE)
     text = "\n".join(inside(drawing, with_cursor(drawing, cursor, (), UNICODE)))
     assert text.count("●") == len(points)
-    assert "softmax freezes" in text
+    assert "softmax saturates" in text
 
 
 def test_a_point_at_the_cursor_leaves_no_half_of_a_wide_character() -> None:
     glyphs, series = IN_LANGUAGE["zh"], one(mark="P")
-    drawing = draw(Plot(X, Axis(0, 1), [series], "", [Mark(4, "softmax 冻结处", "dim")]), 60, 12, glyphs)
+    drawing = draw(Plot(X, Axis(0, 1), [series], "", [Mark(4, "softmax 饱和处", "dim")]), 60, 12, glyphs)
     for column in range(drawing.at.columns):
         x = drawing.at.x_of(drawing.at.margin + column)
         line = with_cursor(drawing, x, [(series, Point(x, 1.0))], glyphs)[0]

@@ -9,7 +9,7 @@ from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE, Order, RuleCurv
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
-from attn_tui.core.theory.freezing import freezing_of
+from attn_tui.core.theory.saturation import saturation_of
 from attn_tui.tui.language.chosen import Language
 from attn_tui.tui.panes.rules.drawings import braille_line, meter
 from attn_tui.tui.panes.rules.families import HEAD, by_family
@@ -40,12 +40,12 @@ ROWS = {
     name: RuleRow(name, 1 / (at + 1), {s: Estimate(value / (at + 1), 0.01) for s, value in VALUES.items()})
     for at, name in enumerate(RULES)
 }
-FREEZING = freezing_of(Parameters(), RULES)
+SATURATING = saturation_of(Parameters(), RULES)
 CURVES = RuleCurves((4, 8, 16), 2, 2, dict.fromkeys(RULES, (0.0, 0.5, 1.0)))
 
 
 def shown(**changes: Any) -> Shown:
-    return replace(Shown(RULES, ROWS, FREEZING, CURVES, UNTITLED, lab="two_sqrt_d_k", cursor="none"), **changes)
+    return replace(Shown(RULES, ROWS, SATURATING, CURVES, UNTITLED, lab="two_sqrt_d_k", cursor="none"), **changes)
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -104,7 +104,7 @@ def test_rows_that_do_not_fit_are_counted(top: int) -> None:
     assert lines[HEAD].endswith(text_of(table_lines(shown(), 80, 0, PLAIN, UNICODE)[HEAD + top]).strip()[3:])
 
 
-def test_the_curve_is_a_line_with_a_mark_where_softmax_freezes() -> None:
+def test_the_curve_is_a_line_with_a_mark_where_softmax_saturates() -> None:
     falling = replace(CURVES, values=dict.fromkeys(RULES, (1.0, 0.5, 0.0)))
     unscaled, scaled = texts_of(table_lines(shown(curves=falling), 160, 0, PLAIN, UNICODE)[HEAD : HEAD + 2])
     cells = curve_cells(CURVES, 160) + 3  # with the blanks that fill the line
@@ -126,7 +126,7 @@ def test_a_line_joins_its_values() -> None:
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-def test_the_meter_is_half_full_where_softmax_freezes(glyphs: Glyphs) -> None:
+def test_the_meter_is_half_full_where_softmax_saturates(glyphs: Glyphs) -> None:
     full, mark = glyphs.lengths[-1], glyphs.uprights[0]
     assert meter(0.0, glyphs) == meter(None, glyphs) == f"     {mark}     "
     assert meter(1.0, glyphs) == f"{full * 5}{mark}     "
@@ -190,7 +190,7 @@ def test_a_reversed_order_reverses_families_too() -> None:
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("name", RULES)
 def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -> None:
-    lines = rule_text(name, ROWS[name], FREEZING.get(name), 60, glyphs)
+    lines = rule_text(name, ROWS[name], SATURATING.get(name), 60, glyphs)
     assert all(line_width(line) <= 60 for line in lines)
     lines = [rule_title(name, glyphs), *lines]
     told = " ".join(text_of(line) for line in lines)
@@ -200,7 +200,7 @@ def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -
     assert ("depends on" in told) == bool(rule.needs)
     assert ("layer 11" in told) == ("layer" in rule.needs)
     assert "entropy" in told
-    assert "Softmax stays below freezing" in told or "Softmax is frozen " in told
+    assert "Softmax stays below saturation" in told or "Softmax is saturated " in told
     assert CURVE not in told
 
 

@@ -162,11 +162,11 @@ def test_theory_beside_rounded_numbers_is_that_of_exact_arithmetic() -> None:
         assert said.endswith("Theory is that of exact arithmetic.") == rounded
 
 
-def test_a_status_that_a_ratio_past_freezing_does_not_explain_is_explained() -> None:
-    past = HEALTHY | {"freezing_ratio": 2.89, "nan_rows": 0.0}
+def test_a_status_that_a_ratio_past_saturation_does_not_explain_is_explained() -> None:
+    past = HEALTHY | {"saturation": 2.89, "nan_rows": 0.0}
     said = say(column(past | {"max_weight": 0.15, "entropy_fraction": 0.4}))
-    assert said.endswith("; σ passes freezing, but the largest weight is only 15 %.")
+    assert said.endswith("; σ passes saturation, but the largest weight is only 15 %.")
     said = say(column(past | {"max_weight": 0.3, "entropy_fraction": 0.61}))
-    assert said.endswith("; σ passes freezing, but entropy is still 61 % of ln n.")
-    assert "freezing" not in say(column(past | {"max_weight": 0.7, "entropy_fraction": 0.4}))
-    assert "freezing" not in say(column(past | {"freezing_ratio": 0.9, "max_weight": 0.1}))
+    assert said.endswith("; σ passes saturation, but entropy is still 61 % of ln n.")
+    assert "saturation" not in say(column(past | {"max_weight": 0.7, "entropy_fraction": 0.4}))
+    assert "saturation" not in say(column(past | {"saturation": 0.9, "max_weight": 0.1}))

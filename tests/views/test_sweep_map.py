@@ -1,4 +1,4 @@
-"""The map over d_k and keys: its values, its legend, and the line on which softmax freezes."""
+"""The map over d_k and keys: its values, its legend, and the line on which softmax saturates."""
 
 import math
 from dataclasses import replace
@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
-from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.saturation import saturation
 from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.panes.sweep.map.requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, PredictMap
 from attn_tui.tui.panes.sweep.map.view import Mapped, layout, map_lines
@@ -46,34 +46,34 @@ def test_every_cell_has_the_exact_value_of_its_place(plain: Mapped) -> None:
 
 
 @pytest.mark.parametrize("rule", ["sqrt_d_k", "8/d", "log_d_k", "ssmax", "log(n)/sqrt(d)", "custom"])
-def test_the_line_is_where_theory_says_that_softmax_freezes(rule: str) -> None:
+def test_the_line_is_where_theory_says_that_softmax_saturates(rule: str) -> None:
     mapped = predicted(replace(P, scale=rule, multiplier=0.5))
     for n in (4, 128, 8192):
         for index, name in enumerate(("none", rule)):
-            known = freezing(replace(mapped.parameters, n_keys=n), name)
+            known = saturation(replace(mapped.parameters, n_keys=n), name)
             assert known is not None
             for d_k in (2, 4, 16, 64, 700, 4096):
-                before = [frozen for edge, frozen in mapped.edges(n, index) if edge < d_k]
-                inside = any(first <= d_k <= last for first, last in known.frozen_at)
+                before = [saturated for edge, saturated in mapped.edges(n, index) if edge < d_k]
+                inside = any(first <= d_k <= last for first, last in known.saturated_at)
                 assert (before[-1] if before else False) == inside, (n, name, d_k)
 
 
 def test_unscaled_the_line_lies_at_two_ln_n(plain: Mapped) -> None:
     for n in N_KEYS:
-        ((edge, freezes),) = plain.edges(n, 0)
-        assert freezes
+        ((edge, saturates),) = plain.edges(n, 0)
+        assert saturates
         assert edge == pytest.approx(2 * math.log(n), abs=0.51)
     assert all(plain.edges(n, 1) == () for n in N_KEYS)
 
 
-def test_the_line_is_drawn_in_the_row_of_its_keys_with_f_on_the_frozen_side(plain: Mapped) -> None:
+def test_the_line_is_drawn_in_the_row_of_its_keys_with_f_on_the_saturated_side(plain: Mapped) -> None:
     lines = texts(plain)
     row = next(line for line in lines if line.startswith("  128 "))
     left = row[: len(row) // 2]
-    cell, at = layout(140, 16).cell, left.index("│F") - 6
+    cell, at = layout(140, 16).cell, left.index("│S") - 6
     assert (at - 0.5) / cell - 0.5 <= math.log2(9.5) <= (at + 1.5) / cell - 0.5
     assert "│" not in row[len(row) // 2 :]
-    assert "softmax is frozen on the side of F" in lines[-1]
+    assert "softmax is saturated on the side of S" in lines[-1]
 
 
 def test_shades_rise_with_the_value_and_the_legend_says_where_each_starts(plain: Mapped) -> None:
@@ -105,16 +105,16 @@ def test_measured_cells_give_the_line_where_theory_has_none(monkeypatch: pytest.
             last = answer.fraction
     assert last == 1
     assert len(mapped.measured) == 2 * len(D_KS)
-    ((edge, freezes),) = mapped.edges(256, 0)
-    assert freezes
+    ((edge, saturates),) = mapped.edges(256, 0)
+    assert saturates
     assert 8 <= edge <= 16  # 2 ln 256 is 11.1
     assert mapped.edges(256, 1) == ()
 
 
-def test_a_rule_without_a_multiplier_leaves_a_gap_and_the_frozen_start_is_marked() -> None:
+def test_a_rule_without_a_multiplier_leaves_a_gap_and_the_saturated_start_is_marked() -> None:
     lines = texts(predicted(replace(P, scale="8/d")))
     row = next(line for line in lines if line.startswith("  128 "))
-    assert row[76:].lstrip().startswith("F")
+    assert row[76:].lstrip().startswith("S")
     gaps = texts(predicted(replace(P, scale="log_d_k")))
     assert all("··" in line for line in gaps[1:14])
     assert "· undefined" in gaps[-2]

@@ -1,4 +1,4 @@
-"""Where softmax freezes, in the plot of a sweep, at its cursor and under its table."""
+"""Where softmax saturates, in the plot of a sweep, at its cursor and under its table."""
 
 import math
 from dataclasses import replace
@@ -32,12 +32,12 @@ def marks(p: Parameters, d_ks: tuple[int, ...]) -> list[tuple[float, str]]:
     return [(mark.x, mark.words) for mark in plot.marks]
 
 
-def test_the_plot_marks_where_softmax_freezes_and_thaws() -> None:
-    """Four keys freeze at √d_k 1.665; 8/d_k thaws them after d_k 23; 1/ln d_k is frozen at 2 and from 36 up."""
-    unscaled = (3, "unscaled softmax freezes")
+def test_the_plot_marks_where_softmax_saturates_and_thaws() -> None:
+    """Four keys saturate at √d_k 1.665; 8/d_k recovers them after d_k 23; 1/ln d_k is at 2 and from 36 up."""
+    unscaled = (3, "unscaled softmax saturates")
     assert marks(SMALL, (1, 100)) == [unscaled]
-    assert marks(replace(SMALL, scale="8/d"), (1, 100)) == [unscaled, (24, "scaled softmax thaws")]
-    both = [(3, "scaled softmax thaws"), (36, "scaled softmax freezes")]
+    assert marks(replace(SMALL, scale="8/d"), (1, 100)) == [unscaled, (24, "scaled softmax recovers")]
+    both = [(3, "scaled softmax recovers"), (36, "scaled softmax saturates")]
     assert marks(replace(SMALL, scale="log_d_k"), (2, 100)) == [unscaled, *both]
     assert marks(replace(SMALL, scale="log_d_k"), (4, 30)) == []
     assert marks(replace(SMALL, scale="none"), (1, 100)) == [unscaled]
@@ -53,8 +53,8 @@ def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_kno
     plot = sweep_plot(swept, STATISTIC["entropy"], False, UNICODE)
     assert plot is not None
     assert [(mark.x, mark.words) for mark in plot.marks] == [
-        (8, "unscaled softmax freezes"),
-        (8, "scaled softmax thaws"),
+        (8, "unscaled softmax saturates"),
+        (8, "scaled softmax recovers"),
     ]
 
 
@@ -75,51 +75,51 @@ def readings(p: Parameters, width: int = 160) -> list[str]:
     return [text_of(line).rstrip() for line in lines]
 
 
-def test_beside_rounded_numbers_the_reading_says_that_the_frozen_d_k_are_those_of_exact_arithmetic() -> None:
+def test_beside_rounded_numbers_the_reading_says_that_the_saturated_d_k_are_those_of_exact_arithmetic() -> None:
     p = Parameters(64, 16, 8, 4, precision="float16", arithmetic="eager", std_q=100.0, std_k=100.0, sink="logit")
     for said in readings(replace(p, scale="none"), 160):
-        assert said.endswith("NaN; frozen at every d_k in exact arithmetic")
+        assert said.endswith("NaN; saturated at every d_k in exact arithmetic")
     for said in readings(replace(p, scale="none"), 80):
         assert "every d_k" not in said or said.endswith("in exact arithmetic")
 
 
-def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen() -> None:
+def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_saturated() -> None:
     p = Parameters(d_k=4, n_keys=128, n_queries=8, batch=4, scale="8/d")
     first, second = readings(p)
-    assert first.endswith("healthy; frozen from d_k 10 up")
-    assert second.endswith("  frozen at d_k 1–6")
+    assert first.endswith("healthy; saturated from d_k 10 up")
+    assert second.endswith("  saturated at d_k 1–6")
     first, second = readings(replace(p, d_k=16))
-    assert first.endswith("  frozen from d_k 10 up")
-    assert second.endswith("healthy; frozen at d_k 1–6")
-    assert readings(replace(p, softcap=50.0, components="uniform"))[1].endswith("frozen")
-    assert readings(p, 90)[1].endswith("frozen")
-    assert readings(p, 106)[0].endswith("; frozen from d_k 10")
+    assert first.endswith("  saturated from d_k 10 up")
+    assert second.endswith("healthy; saturated at d_k 1–6")
+    assert readings(replace(p, softcap=50.0, components="uniform"))[1].endswith("saturated")
+    assert readings(p, 90)[1].endswith("saturated")
+    assert readings(p, 106)[0].endswith("; saturated from d_k 10")
     assert all(len(line) <= 70 for line in readings(p, 70))
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({}, "Unscaled, softmax is frozen from d_k 3 up; scaled, it stays below freezing at every d_k."),
-        ({"scale": "8/d"}, "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 1–23."),
+        ({}, "Unscaled, softmax is saturated from d_k 3 up; scaled, it stays below saturation at every d_k."),
+        ({"scale": "8/d"}, "Unscaled, softmax is saturated from d_k 3 up; scaled, it is saturated at d_k 1–23."),
         (
             {"scale": "log_d_k"},
-            "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 2 and from 36 up.",
+            "Unscaled, softmax is saturated from d_k 3 up; scaled, it is saturated at d_k 2 and from 36 up.",
         ),
         (
             {"scale": "cosine_10"},
-            "Unscaled, softmax stays below freezing at every d_k; scaled, it is frozen at d_k 1–36.",
+            "Unscaled, softmax stays below saturation at every d_k; scaled, it is saturated at d_k 1–36.",
         ),
         (
             {"scale": "cosine_10", "against": "none"},
-            "Unscaled, q and k as drawn, softmax is frozen from d_k 3 up; 10·cos, it is frozen at d_k 1–36.",
+            "Unscaled, q and k as drawn, softmax is saturated from d_k 3 up; 10·cos, it is saturated at d_k 1–36.",
         ),
         ({"scale": "cosine_10", "correlation": 0.5}, None),
         ({"n_keys": 1}, None),
         ({"mechanism": "additive"}, None),
         (
             {"mechanism": "cosine"},
-            "Unscaled, softmax stays below freezing at every d_k; scaled, it stays below freezing at every d_k.",
+            "Unscaled, softmax stays below saturation at every d_k; scaled, it stays below saturation at every d_k.",
         ),
     ],
 )
@@ -133,8 +133,8 @@ def test_the_sentence_says_that_it_is_of_exact_arithmetic_if_measured_numbers_ar
     p = replace(SMALL, d_k=8, precision="bfloat16")
     found = [(Point(run(p, full=False), reached=True), predict(p))]
     assert sweep_sentences(SweepResult(p, (8,), found, ""), [({}, {})]) == [
-        "Unscaled, softmax is frozen from d_k 3 up in exact arithmetic; scaled, it stays below freezing at every d_k "
-        "in exact arithmetic.",
+        "Unscaled, softmax is saturated from d_k 3 up in exact arithmetic; scaled, it stays below saturation at "
+        "every d_k in exact arithmetic.",
         "Exact values are those of exact arithmetic, whatever the number format.",
     ]
 
@@ -157,18 +157,18 @@ def test_the_sentences_tell_of_nan_rows_and_lost_weight() -> None:
     assert said[-1] == "Rounding loses up to 4.0 % of the weight."
 
 
-STAYS, ALWAYS = "stays below freezing at all these d_k", "is frozen at all these d_k"
+STAYS, ALWAYS = "stays below saturation at all these d_k", "is saturated at all these d_k"
 
 
 @pytest.mark.parametrize(
     ("change", "unscaled", "scaled"),
     [
-        ({"components": "uniform"}, "is frozen at 16 of these d_k", "is frozen at 1–4 of these d_k"),
+        ({"components": "uniform"}, "is saturated at 16 of these d_k", "is saturated at 1–4 of these d_k"),
         ({"mean_k": 20.0}, STAYS, STAYS),
         ({"mean_k": 0.1, "std_k": 9.0}, ALWAYS, ALWAYS),
     ],
 )
-def test_measured_deviations_tell_where_softmax_is_frozen_if_no_exact_ones_are_known(
+def test_measured_deviations_tell_where_softmax_is_saturated_if_no_exact_ones_are_known(
     change: dict[str, Any], unscaled: str, scaled: str
 ) -> None:
     p = replace(Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, scale="8/d"), **change)
@@ -180,9 +180,9 @@ def test_measured_deviations_tell_where_softmax_is_frozen_if_no_exact_ones_are_k
 
 
 def test_the_words_can_be_spelled_in_ascii() -> None:
-    exact = predict(replace(SMALL, d_k=4, scale="8/d")).columns[1].freezing
+    exact = predict(replace(SMALL, d_k=4, scale="8/d")).columns[1].saturation
     assert exact is not None
-    assert [ASCII.say(words) for words in exact.words()][:2] == ["frozen at d_k 1-23", "frozen at d_k 1-23"]
+    assert [ASCII.say(words) for words in exact.words()][:2] == ["saturated at d_k 1-23", "saturated at d_k 1-23"]
 
 
 @pytest.mark.parametrize("width", [36, 60, 160])

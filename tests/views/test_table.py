@@ -115,9 +115,9 @@ def test_the_gauge_is_in_words_at_every_width() -> None:
         Contents(MEASURED.columns, predict(replace(ASKED, scale="none")).columns, FULL.deviations),
     ):
         for width in range(40, 130):
-            (row,) = (row for row in table_rows(contents) if row.freezing)
+            (row,) = (row for row in table_rows(contents) if row.saturation)
             words = text_of(row_line(row, contents, layout(contents, width), UNICODE))
-            assert len(re.findall(r"from d_k \d+|never|below freezing", words)) == 2, (width, words)
+            assert len(re.findall(r"from d_k \d+|never|below saturation", words)) == 2, (width, words)
 
 
 def index_of(statistic: Statistic) -> int:
@@ -322,15 +322,15 @@ def test_titles_fit_beside_theory_instead_of_standard_errors(width: int) -> None
     )
 
 
-def test_the_gauge_says_in_words_where_softmax_freezes() -> None:
-    row = next(row for row in table_rows(FULL) if row.freezing)
+def test_the_gauge_says_in_words_where_softmax_saturates() -> None:
+    row = next(row for row in table_rows(FULL) if row.saturation)
     for width in (58, 80, 118, 200):
         line = text_of(row_line(row, FULL, layout(FULL, width), UNICODE))
-        assert "frozen from d_k 6" in line
-        assert ("never frozen" if width < 80 else "stays below freezing") in line
-        ratios = [aligned(column.freezing.ratio, UNICODE).strip() for column in FULL.theory if column.freezing]
+        assert "saturated from d_k 6" in line
+        assert ("never saturated" if width < 80 else "stays below saturation") in line
+        ratios = [aligned(column.saturation.ratio, UNICODE).strip() for column in FULL.theory if column.saturation]
         assert all(ratio in line for ratio in ratios) == layout(FULL, width).beside
-    assert not any(row.freezing for row in table_rows(BARE))
+    assert not any(row.saturation for row in table_rows(BARE))
 
 
 @pytest.mark.parametrize("width", [40, 58, 80, 118, 200])
@@ -338,18 +338,18 @@ def test_the_status_of_each_column_is_beside_its_numbers(width: int) -> None:
     for contents in (BARE, FULL):
         (row,) = (row for row in table_rows(contents) if row.words)
         assert text_of(row_line(row, contents, layout(contents, width), UNICODE)).split() == [
-            "status", "frozen", "healthy",
+            "status", "saturated", "healthy",
         ]  # fmt: skip
 
 
 def test_the_status_is_that_of_the_law_where_theory_knows_it() -> None:
-    """At d_k 10 the law of 128 keys is frozen, although rows measure a little less than their law's deviation."""
+    """At d_k 10 the law of 128 keys is saturated, although rows measure a little less than their law's deviation."""
     edge = Parameters(d_k=10, n_keys=128, n_queries=32, batch=16)
     measured, exact = run(edge), predict(edge)
-    ratio = measured.columns[0].measured["freezing_ratio"].value
+    ratio = measured.columns[0].measured["saturation"].value
     assert ratio is not None
     assert ratio < 1
-    for theory, word in (((), "freezing"), (exact.columns, "frozen")):
+    for theory, word in (((), "saturating"), (exact.columns, "saturated")):
         (row,) = (row for row in table_rows(Contents(measured.columns, theory)) if row.words)
         assert row.words[0] == word
 
@@ -371,9 +371,9 @@ def test_the_printed_table_equals_the_one_in_the_app(contents: Contents, glyphs:
     printed = capture.get().splitlines()
     shown = texts_of(drawn(contents, BESIDE if contents is FULL else 80, False, glyphs))
     for on_paper, on_screen in zip(printed[1:], shown[1:], strict=True):
-        if on_screen.startswith(" freezing  "):  # the app has a bar before the words, and more space for them
-            assert "frozen from d_k 6" in on_paper
-            assert "frozen from d_k 6" in on_screen
+        if on_screen.startswith(" saturation  "):  # the app has a bar before the words, and more space for them
+            assert "saturated from d_k 6" in on_paper
+            assert "saturated from d_k 6" in on_screen
         else:
             assert on_paper.split() == on_screen.split()
     assert printed[0].split()[0] == "logits"

@@ -101,4 +101,4 @@ def list_text(captures: Sequence[Capture], heads: Sequence[Inspected], output: O
         for layer, (head, explained) in zip(layers, heads, strict=True)
         if explained is not None
     ]
-    return page(output, title, "", ranked_lines(ranked, STATISTIC["freezing_ratio"], width, glyphs))
+    return page(output, title, "", ranked_lines(ranked, STATISTIC["saturation"], width, glyphs))

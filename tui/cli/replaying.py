@@ -39,7 +39,7 @@ def _tables(heads: Sequence[Replay], output: Output) -> str:
 
 def _table(heads: Sequence[Replay], output: Output) -> str:
     """Return a table with a line for each rule, and what is said below it."""
-    from ...core.tables.heads import replay_grid, thawing_lines
+    from ...core.tables.heads import remedy_lines, replay_grid
 
     say = output.glyphs.say
     header, lines, _ = replay_grid(heads)
@@ -47,7 +47,7 @@ def _table(heads: Sequence[Replay], output: Output) -> str:
     table = [[*map(say, header)], *rows]
     shown = aligned(_folded(table, output.width) if output.on_screen else table, to_left=(0,))
     left_out = dict.fromkeys(name for each in heads for name in each.left_out)
-    below = thawing_lines(heads)
+    below = remedy_lines(heads)
     if left_out:
         below.append(
             message("left out, because they need what the file does not say: {rules}", rules=", ".join(left_out))

@@ -1,4 +1,4 @@
-"""The freezing gauge: how far the logits of A and B spread, over the spread at which softmax freezes."""
+"""The saturation gauge: how far the logits of A and B spread, over the spread at which softmax saturates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..views.results.table import Contents
 from .lines import LinesWidget
 
 
-class FreezingGauge(LinesWidget):
+class SaturationGauge(LinesWidget):
     """Shows a bar for each column of a measurement."""
 
     TITLE = TITLE
@@ -24,7 +24,7 @@ class FreezingGauge(LinesWidget):
         self.redraw()
 
     def note(self) -> Line:
-        known = [column.freezing.threshold for column in self.contents.theory if column.freezing]
+        known = [column.saturation.threshold for column in self.contents.theory if column.saturation]
         return ((threshold_note(known[0] if len({*known}) == 1 else None, self.glyphs), "dim"),)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:

@@ -19,7 +19,7 @@ from ..views.results.leading import LEADING, SPACED
 from ..views.results.sentence import row_words, sentence
 from ..views.results.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
-from .gauge import FreezingGauge
+from .gauge import SaturationGauge
 from .histograms import Histograms
 from .placed import Stack
 from .statistics_table import StatisticsTable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 View: TypeAlias = Literal["both", "table", "histograms"]
 
-_SHORT = len(ESSENTIAL) + 3  # lines of the essential rows, the status, the freezing gauge and the head line
+_SHORT = len(ESSENTIAL) + 3  # lines of the essential rows, the status, the saturation gauge and the head line
 _WHOLE = len(STATISTICS) + len({statistic.group for statistic in STATISTICS}) + 1
 _LEAST_LEADING = 8 + 1  # lines of the fewest leading rows beside histograms, and the head line
 _SPACED = SPACED + 1  # lines of all leading rows with blank ones between groups, and the head line
@@ -46,11 +46,11 @@ class Results(Stack):
     """Shows the columns of a measurement; part of the Lab and of the Capture pane."""
 
     def __init__(self, glyphs: Glyphs, leading: bool = False) -> None:
-        """Show a measurement; `leading` puts the freezing gauge, the leading rows and advice before all others."""
+        """Show a measurement; `leading` puts the saturation gauge, the leading rows and advice before all others."""
         super().__init__()
         self.glyphs = glyphs
         self.leading = leading
-        self.gauge = FreezingGauge()
+        self.gauge = SaturationGauge()
         self.table = StatisticsTable()
         self.words = Paragraph()
         self.advice = Paragraph()

@@ -43,7 +43,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
             self.statistic = statistic
 
     contents = Contents(())
-    leading = False  # whether only the leading rows are shown, as under the freezing gauge
+    leading = False  # whether only the leading rows are shown, as under the saturation gauge
     turn = 0  # selects among values, ± and exact values if not all fit
     _cursor = 0  # index among the rows that are statistics
     _top = 0

@@ -186,7 +186,7 @@ def _column(rule: Rule, row: Rows, z: FloatArray, p: FloatArray, sink: FloatArra
         entropy=float(found.entropy[0]),
         jacobian=jacobian,
         dead=jacobian < DEAD,
-        freezing_ratio=deviation / math.sqrt(2 * math.log(count)) if count > 1 else None,
+        saturation=deviation / math.sqrt(2 * math.log(count)) if count > 1 else None,
         apart=rule.computed.apart,
         is_nan=is_nan,
     )
@@ -201,17 +201,17 @@ def _threshold(row: Rows, c: Computation) -> float | None:
     if count < 2:
         return None
     products = scores(row, "none") / layer.own_factor
-    frozen, spread = math.sqrt(2 * math.log(count)), math.sqrt(float(variance(products, row)[0, 0]))
+    saturated, spread = math.sqrt(2 * math.log(count)), math.sqrt(float(variance(products, row)[0, 0]))
     if spread == 0:
         return None
-    simple = frozen / spread
+    simple = saturated / spread
     if c.softcap is None and row.bias is None:
         return simple
     exact = replace(c, precision="float64")
 
     def beyond(exponent: float) -> float:
         z = exact.logits(products, terms(row, simple * math.exp(exponent)))
-        return math.sqrt(float(variance(z, row)[0, 0])) - frozen
+        return math.sqrt(float(variance(z, row)[0, 0])) - saturated
 
     stored = shown_multiplier(file_rule(layer), layer, row.data)
     root = _root(beyond, math.log(stored / simple))

@@ -1,4 +1,4 @@
-"""Why a head is frozen, uniform or a sink, in a few words, and which heads to look at first.
+"""Why a head is saturated, uniform or a sink, in a few words, and which heads to look at first.
 
 This module does not need NumPy.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...message import Message, counted, message
 from ...statistics.catalogue import SINK
 from ...statistics.measurement import Estimate
-from ...statistics.status import FREEZING, Status, status
+from ...statistics.status import SATURATING, Status, status
 
 if TYPE_CHECKING:
     from ...captures.capture import Layer
@@ -119,10 +119,10 @@ def judged(verdict: Verdict) -> Judged:
 def severity(measured: Mapping[str, Estimate] | None, verdict: Judged | None = None) -> tuple[int, float]:
     """Return a key that sorts heads worst first: unreadable, wrong by the evidence, not healthy, healthy.
 
-    Among alike ones, those with the larger spread of logits over the freezing point come first.
+    Among alike ones, those with the larger spread of logits over the saturation point come first.
     """
     word = None if measured is None else status(measured)
-    ratio = None if measured is None else measured["freezing_ratio"].value
+    ratio = None if measured is None else measured["saturation"].value
     by_ratio = -(ratio if ratio is not None and math.isfinite(ratio) else -1.0)
     if measured is None or word == "NaN" or (verdict is not None and verdict.cause == "not-finite"):
         return 0, by_ratio
@@ -154,7 +154,7 @@ def reasons(
         return (*found, "some rows are NaN")
     if word == "sink":
         found += _of_sink(measured, traits)
-        if not found or (measured["freezing_ratio"].value or 0) >= FREEZING:
+        if not found or (measured["saturation"].value or 0) >= SATURATING:
             found += _of_spread(traits, layer, word)
     else:
         found += _of_spread(traits, layer, word)

@@ -34,7 +34,7 @@ class RowColumn:
     entropy: float  # nats
     jacobian: float  # ‖diag(p) − p pᵀ‖_F
     dead: bool  # whether that is so small that no gradient passes
-    freezing_ratio: float | None  # σ of the row's logits over √(2 ln n); None with fewer than two finite ones
+    saturation: float | None  # σ of the row's logits over √(2 ln n); None with fewer than two finite ones
     apart: Mapping[str, Value]  # its number format and soft-cap, where they are not as in the file
     is_nan: bool = False  # whether softmax has no value: a logit is +∞ or NaN, or all are −∞
 
@@ -50,4 +50,4 @@ class AttentionRow:
     visible: int  # keys that the query sees
     keys: tuple[int, ...]  # those listed, in order: the ones with the largest weights under any of the rules
     columns: tuple[RowColumn, ...]
-    threshold: float | None  # the multiplier at which the row freezes and thaws; None if there is none
+    threshold: float | None  # the multiplier at which the row saturates and recovers; None if there is none

@@ -11,11 +11,11 @@ from ...message import counted, joined, message
 from ...statistics.measurement import Estimate
 from .reasons import Judged, has_evidence, head_word
 
-_NAMED = ("NaN", "frozen", "one-hot", "freezing", "sink", "uniform")
+_NAMED = ("NaN", "saturated", "one-hot", "saturating", "sink", "uniform")
 
 
 def count_words(word: str, count: int) -> str:
-    """Return a number of heads of a status: `1 frozen`, `2 sinks`."""
+    """Return a number of heads of a status: `1 saturated`, `2 sinks`."""
     if word == "sink":
         return counted("{number} sink", "{number} sinks", count)
     return counted("{number} {status}", "{number} {status}", count, status=word)

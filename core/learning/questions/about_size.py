@@ -24,14 +24,14 @@ SIZE: tuple[Question, ...] = (
         "paper suspects, large d_k push softmax “into regions where it has extremely small gradients”.",
         (
             "Without the scale the standard deviation is √d_k, {spread} at d_k = {d_k}. Softmax over {n} keys "
-            "freezes at a spread of √(2 ln n) = {threshold}: the largest weight of a row is {largest} on average, "
+            "saturates at a spread of √(2 ln n) = {threshold}: the largest weight of a row is {largest} on average, "
             "and {scaled} with the scale.",
             "Question 4 (q4) tells which gradients are small there, and which are not. All of this is "
             "about initialisation: afterwards training sets the spread of each head.",
         ),
         {
             "spread": lab("standard deviation, unscaled", "logit_std", enough(64)),
-            "threshold": trial("where softmax freezes, √(2 ln n)", "freezing_threshold", 128),
+            "threshold": trial("where softmax saturates, √(2 ln n)", "saturation_threshold", 128),
             "largest": lab("largest weight, unscaled", "max_weight", enough(64), unit="share"),
             "scaled": lab("largest weight, scaled", "max_weight", enough(64), True, "share"),
         },

@@ -104,7 +104,7 @@ USE: tuple[Question, ...] = (
         (
             "Measured by ‖J‖², J the derivative of softmax, the best spread is {ten} for {n_ten} keys, {hundred} "
             "for {n_hundred} and {thousand} for {n_thousand}.",
-            "There long rows have begun to freeze. What matters more than the constant is that it is the same at "
+            "There long rows have begun to saturate. What matters more than the constant is that it is the same at "
             "every width, so that one setting of the optimiser fits all.",
         ),
         {
@@ -120,7 +120,7 @@ USE: tuple[Question, ...] = (
     Question(
         "number-of-keys",
         "Should the scale depend on the number of keys?",
-        "Softmax freezes near a spread of √(2 ln n), so at a fixed spread longer rows are flatter. Rules for long "
+        "Softmax saturates near a spread of √(2 ln n), so at a fixed spread longer rows are flatter. Rules for long "
         "contexts grow with n: SSMax multiplies by ln n, Llama 4 multiplies queries by more at later positions.",
         (
             "The threshold is {short} for {n_short} keys and {long} for {n_long}. At a spread of 1 the largest "
@@ -129,8 +129,8 @@ USE: tuple[Question, ...] = (
             "more.",
         ),
         {
-            "short": trial("√(2 ln n), {n_short} keys", "freezing_threshold", 128),
-            "long": trial("√(2 ln n), {n_long} keys", "freezing_threshold", 2048),
+            "short": trial("√(2 ln n), {n_short} keys", "saturation_threshold", 128),
+            "long": trial("√(2 ln n), {n_long} keys", "saturation_threshold", 2048),
             "weight_short": lab("largest weight, {n_short} keys", "max_weight", enough(64), True, "share"),
             "weight_long": lab("largest weight, {n_long} keys", "max_weight", enough(64, 2048), True, "share"),
         },

@@ -242,7 +242,8 @@ MODELS = (
             "keys differ most: in the median head this alone multiplies the variance by {alignment}. Longer q and k "
             "do the rest.",
             "{sinks} heads put over {sink} of their weight on the first token, an attention sink: mostly a way of "
-            "doing nothing. {frozen} heads spread beyond freezing, most of them onto a sink; the other {looking} "
+            "doing nothing. {saturated} heads spread beyond saturation, most of them onto a sink; the other "
+            "{looking} "
             "look up a few keys, as training made them.",
         ),
         {
@@ -251,10 +252,10 @@ MODELS = (
             "most": trial("variance in rows / d_k, most", "all_heads", part="most"),
             "alignment": trial("factor of alignment, median (1 if random)", "all_heads", part="alignment"),
             "sinks": trial("heads with a sink", "all_heads", part="sinks", unit="count"),
-            "frozen": trial("heads spread beyond freezing", "all_heads", part="frozen", unit="count"),
+            "saturated": trial("heads spread beyond saturation", "all_heads", part="saturated", unit="count"),
             "looking": trial("these without a sink", "all_heads", part="looking", unit="count"),
         },
-        ("least", "median", "most", "alignment", "sinks", "frozen", "looking"),
+        ("least", "median", "most", "alignment", "sinks", "saturated", "looking"),
         Shown("Capture", "The head with the largest spread. n goes to the next head of note.", head=(0, 2)),
         {"heads": 72, "d_k": 32, "sink": f"{100 * SINK:.0f} %"},
     ),

@@ -117,8 +117,9 @@ SCORES = (
         ),
         Guess("Unscaled, with d_k = {d_k}: of {n} weights, how many exceed {limit}?", "above", "difference"),
         (
-            "Above a spread of √(2 ln n) = {threshold} softmax freezes: a handful of keys holds the weight, however "
-            "many there are. Unscaled, the spread is √d_k, so {n} keys freeze from d_k = {width} up. Divided by "
+            "Above a spread of √(2 ln n) = {threshold} softmax saturates: a handful of keys holds the weight, "
+            "however "
+            "many there are. Unscaled, the spread is √d_k, so {n} keys saturate from d_k = {width} up. Divided by "
             "√d_k it is 1, whatever d_k is.",
             "Entropy is −Σ p ln p over the weights p of a row: ln n = {most} if they are uniform, 0 for a single "
             "key.",
@@ -130,11 +131,11 @@ SCORES = (
             "largest_scaled": lab("largest weight, scaled", "max_weight", _WIDE, True, "share"),
             "entropy": lab("entropy in nats, unscaled", "entropy", _WIDE),
             "entropy_scaled": lab("entropy in nats, scaled", "entropy", _WIDE, True),
-            "threshold": trial("√(2 ln n)", "freezing_threshold", 128),
-            "width": trial("d_k at which it freezes", "freezing_width", 128, unit="count"),
+            "threshold": trial("√(2 ln n)", "saturation_threshold", 128),
+            "width": trial("d_k at which it saturates", "saturation_width", 128, unit="count"),
         },
         ("above", "above_scaled", "largest", "largest_scaled", "entropy", "entropy_scaled"),
-        Shown("Lab", "The gauge at the top: A is far beyond freezing, B is not.", _WIDE),
+        Shown("Lab", "The gauge at the top: A is far beyond saturation, B is not.", _WIDE),
         {"d_k": 256, "n": 128, "limit": f"{100 * _ABOVE:g} %", "most": math.log(128)},
     ),
     Step(
@@ -193,7 +194,8 @@ SCORES = (
             "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2; sampling has one in "
             "another softmax. ln d_k is too small a divisor, and ever more so as d_k grows.",
             "√d_k is not an optimum. The Jacobian J of softmax over {n} keys is largest at a spread of {peak}, "
-            "beyond {threshold}: rows have begun to freeze, and those undecided between two keys respond most. With "
+            "beyond {threshold}: rows have begun to saturate, and those undecided between two keys respond most. "
+            "With "
             "more keys the peak is at a larger spread; rules for long contexts, as SSMax, grow with ln n. But √d_k "
             "makes every width start alike, which no constant does.",
         ),
@@ -204,7 +206,7 @@ SCORES = (
             "two": lab("entropy / ln n, 1/(2√d_k)", "entropy_fraction", _HALVED, True, "share"),
             "log_spread": lab("spread of logits, 1/ln d_k", "logit_std", enough(64, scale="log_d_k"), True),
             "peak": trial("spread at which ‖J‖² is largest", "most_responsive", 64, 128),
-            "threshold": trial("√(2 ln n)", "freezing_threshold", 128),
+            "threshold": trial("√(2 ln n)", "saturation_threshold", 128),
         },
         ("root", "by_d_k", "log", "two", "log_spread", "peak"),
         Shown("Rules", "Every rule at this d_k, with its spread, entropy and status; o orders them.", Parameters(64)),

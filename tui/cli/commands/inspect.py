@@ -99,7 +99,7 @@ def _add_options(parser: Parser) -> None:
         metavar="all",
         choices=("all",),
         help="replay every scale rule on 64 rows of each head: how far attention would be from the original, and "
-        "which rule makes a frozen head healthy",
+        "which rule makes a saturated head healthy",
     )
     parser.add(
         title,

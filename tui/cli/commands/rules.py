@@ -118,7 +118,7 @@ def _measured(request: RulesRequest, output: Output) -> Result:
     """Measure what is compared."""
     from ....core.lab.rules import faults
     from ....core.tables.rules import MechanismsResult, RulesResult, WeightingsResult
-    from ....core.theory.freezing import freezing_of
+    from ....core.theory.saturation import saturation_of
     from ....core.work.rules import mechanism_parts, rule_parts, weighting_parts
 
     p, order = request.parameters, request.order
@@ -134,7 +134,7 @@ def _measured(request: RulesRequest, output: Output) -> Result:
     found = complete(results_of(rule_parts(p), request.work, message("measuring scale rules"), output))
     rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
     [curves] = [each for each in found if not isinstance(each, RuleRow)]
-    return RulesResult(p, order, rows, curves, freezing_of(p, [row.rule for row in rows]), command)
+    return RulesResult(p, order, rows, curves, saturation_of(p, [row.rule for row in rows]), command)
 
 
 def _table(found: Result, output: Output) -> str:
@@ -158,7 +158,7 @@ def _table(found: Result, output: Output) -> str:
             return page(output, tables.weightings_words(p, ("scale", *_ALWAYS)), "", lines, "", *said, command)
         case tables.RulesResult():
             rows: Mapping[str, RuleRow] = {row.rule: row for row in found.shown}
-            shown = Shown([*rows], rows, found.freezing, found.curves, found.order, p.scale)
+            shown = Shown([*rows], rows, found.saturation, found.curves, found.order, p.scale)
             said = tables.remarks(found)
             if missing := left_out(output.width, 0, found.order.column, found.curves):
                 columns = joined(map(words_of, missing), ", ")
@@ -177,7 +177,7 @@ COMMAND = Command(
 Apply every scale rule to the same queries and keys and print one line per rule:
 its multiplier, its status in a word, the standard deviation of its logits,
 entropy, largest weight, the typical gradient of a query, dead rows, the
-deviation over √(2 ln n), at which softmax freezes, scores that the number
+deviation over √(2 ln n), at which softmax saturates, scores that the number
 format cannot hold, and entropy over d_k. A row holds what
 attn-tui report --scale RULE measures; entropy over d_k is measured on a sample
 of the rows, with nested draws.

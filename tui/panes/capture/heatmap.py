@@ -16,7 +16,7 @@ MARGIN = 4  # cells for the number of a layer
 _WIDEST = 3  # cells of one head
 MARKS: dict[str, str] = {  # of the words that a head may have
     "wrong": "w", "unusual": "?",
-    "frozen": "F", "sink": "s", "one-hot": "o", "freezing": "f", "uniform": "u", "NaN": "N",
+    "saturated": "S", "sink": "s", "one-hot": "o", "saturating": "t", "uniform": "u", "NaN": "N",
 }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ class HeadList(LinesWidget, can_focus=True):
         super().__init__()
         self.heads: Sequence[RankedHead] = ()
         self.order = "worst first"
-        self.statistic: Statistic = STATISTIC["freezing_ratio"]
+        self.statistic: Statistic = STATISTIC["saturation"]
         self.cursor: int | None = None
         self._top, self._full = 0, 0.0
         self._chosen: str | None = None  # the place of the head with the cursor

@@ -305,13 +305,13 @@ class ReplayHead(Request):
 
     def work(self, cache: Cache) -> Work:
         from ....core.diagnosis.replay import replay
-        from ....core.tables.heads import replay_grid, replay_table, thawing_lines
+        from ....core.tables.heads import remedy_lines, replay_grid, replay_table
         from ....core.tables.table import written
 
         capture = self.file.opened(cache)
         found = [replay(capture, capture.layers[self.layer], self.head)]
         header, lines, _ = replay_grid(found)
-        below = thawing_lines(found)
+        below = remedy_lines(found)
         if found[0].left_out:
             below.append(
                 message(

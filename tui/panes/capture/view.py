@@ -82,7 +82,7 @@ def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, g
 
 
 def head_counts(heads: Heads, verdicts: Mapping[tuple[int, int], Judged] = NO_VERDICTS) -> str:
-    """Return `72 heads: 38 healthy, 22 sinks, 8 freezing, 1 one-hot.`"""
+    """Return `72 heads: 38 healthy, 22 sinks, 8 saturating, 1 one-hot.`"""
     words = Counter(
         head_word(measured, verdicts.get(place)) for place, measured in heads.items() if measured is not None
     )

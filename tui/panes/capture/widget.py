@@ -51,7 +51,7 @@ class HeadMapWidget(LinesWidget):
         """Another head is selected."""
 
     capture: Capture | None = None
-    statistic: Statistic = STATISTIC["freezing_ratio"]
+    statistic: Statistic = STATISTIC["saturation"]
     cursor: tuple[int, int] = (0, 0)
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class HeadMapWidget(LinesWidget):
             known.clear()
         self.select(*self.cursor)
         if self.statistic not in self.choices:
-            self.statistic = STATISTIC["freezing_ratio"]
+            self.statistic = STATISTIC["saturation"]
         self.redraw()
 
     def learn(

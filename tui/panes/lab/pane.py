@@ -134,7 +134,7 @@ class LabPane(TwoParts, SteppingPane):
     def _advice(self, answer: Answer) -> str:
         """Return the advice on B, the column that keys change."""
         column, exact = answer.measurement.columns[1], answer.theory.prediction.columns[1]
-        said = advice(answer.parameters, column, exact.freezing, self.glyphs)
+        said = advice(answer.parameters, column, exact.saturation, self.glyphs)
         said = said and message("B is {said}", said=said)
         note = context_note(answer.parameters)
         if note:

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from ....core.message import message
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
-from ...widgets.gauge import FreezingGauge
+from ...widgets.gauge import SaturationGauge
 from ...widgets.histograms import Histograms
 from ...widgets.placed import Stack
 from .widget import ItemText
@@ -45,7 +45,7 @@ class ItemPage(Stack):
     def __init__(self, typed: Callable[[str], None]) -> None:
         super().__init__()
         self.text = ItemText(typed)
-        self.words, self.gauge, self.histograms = Paragraph(), FreezingGauge(), Histograms()
+        self.words, self.gauge, self.histograms = Paragraph(), SaturationGauge(), Histograms()
         self.histograms.paged = False
         self.wanted: Parameters | None = None  # what the picture is to show
         self.shown: Parameters | None = None  # what it shows

@@ -1,4 +1,4 @@
-"""What the table of scale rules draws in a line: a meter of freezing, and entropy over d_k."""
+"""What the table of scale rules draws in a line: a meter of saturation, and entropy over d_k."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from ...views.glyphs import Glyphs
 
 if TYPE_CHECKING:
-    from ....core.theory.prediction import Freezing
+    from ....core.theory.prediction import Saturation
 
 METER_CELLS = 11
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # of a braille cell's columns, from below
 
 
 def meter(ratio: float | None, glyphs: Glyphs) -> str:
-    """Return a bar from 0 to 2 with a mark at 1, where softmax freezes, and an arrow if the value is larger."""
+    """Return a bar from 0 to 2 with a mark at 1, where softmax saturates, and an arrow if the value is larger."""
     cells, steps = METER_CELLS - 1, len(glyphs.lengths) - 1
     full, part = divmod(round(min(ratio or 0.0, 2.0) / 2 * cells * steps), steps)
     bar = (glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")).ljust(cells)
@@ -45,9 +45,9 @@ def braille_line(values: Sequence[float | None], cells: int) -> str:
     return text
 
 
-def with_freezing(line: str, d_ks: Sequence[int], freezing: Freezing | None, glyphs: Glyphs) -> str:
-    """Return the line with a mark at the first d_k at which softmax freezes, if that is after the first one shown."""
-    first = freezing.frozen_at[0][0] if freezing and freezing.frozen_at else 0
+def with_saturation(line: str, d_ks: Sequence[int], saturation: Saturation | None, glyphs: Glyphs) -> str:
+    """Return the line with a mark at the first d_k at which softmax saturates, if after the first one shown."""
+    first = saturation.saturated_at[0][0] if saturation and saturation.saturated_at else 0
     if not line or not d_ks[0] < first <= d_ks[-1]:
         return line
     at = min(int(len(line) * log(first / d_ks[0]) / log(d_ks[-1] / d_ks[0])), len(line) - 1)

@@ -3,7 +3,7 @@
 ABOUT = (
     "Every scale rule on the same queries and keys: the multiplier, its status in a word, the standard deviation of "
     "the logits, entropy, the largest weight, the gradient of a typical query, dead rows, the deviation over "
-    "√(2 ln n), at which softmax freezes, and scores that overflow the number format. A row shows what the Lab "
+    "√(2 ln n), at which softmax saturates, and scores that overflow the number format. A row shows what the Lab "
     "measures in its scaled column under that rule. The small curve is entropy over d_k, from 0 to ln n, on a sample "
     "of rows.",
     "The selected rule is explained below the table; Enter opens the Lab with it. m compares mechanisms over d_k "

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
     from ....core.lab.weighting.results import WeightingRow
     from ....core.tables.table import Format, Table
-    from ....core.theory.prediction import Freezing
+    from ....core.theory.prediction import Saturation
     from .exported import Result
 
 _TABLES: tuple[View, ...] = ("rules", "mechanisms", "weightings")  # what `m` turns to
@@ -98,7 +98,7 @@ class RulesPane(TypingPane):
         self.cursor: str = host.parameters.scale
         self.view: View = "rules"
         self.rows: dict[str, RuleRow] = {}  # the latest row of each rule, possibly for earlier parameters
-        self.freezing: dict[str, Freezing | None] = {}  # of the same parameters as the row of each rule
+        self.saturation: dict[str, Saturation | None] = {}  # of the same parameters as the row of each rule
         self.curves: RuleCurves | None = None
         self.compared: dict[object, MechanismRow] = {}  # by place, possibly for earlier parameters
         self.weighted: tuple[Parameters, Sequence[WeightingRow]] = (host.parameters, ())  # possibly earlier ones
@@ -171,10 +171,10 @@ class RulesPane(TypingPane):
         wanted = request in self._wanted()
         complete = self._is_answered(MeasureRules(of_rules(self.parameters)))
         match answer:
-            case RuleRows(rows, freezing, fraction) if wanted or not complete:
+            case RuleRows(rows, saturation, fraction) if wanted or not complete:
                 # Under a held key, also for earlier parameters; not of another formula.
                 self.rows |= {row.rule: row for row in rows if row.rule in (*self._names, *RULES)}
-                self.freezing |= freezing
+                self.saturation |= saturation
                 if request != self._fresh_for:
                     self._fresh, self._fresh_for = set(), request
                 self._fresh |= {row.rule for row in rows}
@@ -221,7 +221,7 @@ class RulesPane(TypingPane):
         self.table.shown = Shown(
             self._names,
             self.rows,
-            self.freezing,
+            self.saturation,
             self.curves,
             self.order,
             self.parameters.scale,
@@ -232,7 +232,7 @@ class RulesPane(TypingPane):
         )
         self.table.redraw()
         self.words.show(
-            self.cursor, self.rows.get(self.cursor), self.freezing.get(self.cursor), objection, self.parameters
+            self.cursor, self.rows.get(self.cursor), self.saturation.get(self.cursor), objection, self.parameters
         )
         self.mechanisms.show([*self.compared.values()], self._objection)
         self.mechanisms.dim(self._stale and self.view == "mechanisms")
@@ -386,7 +386,7 @@ class RulesPane(TypingPane):
             )
         if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
-        return tables.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, line)
+        return tables.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.saturation, line)
 
     def command(self) -> str:
         return line_of(self.view, self.parameters, self.order, "table", self.glyphs.ascii)

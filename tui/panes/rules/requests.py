@@ -17,7 +17,7 @@ from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progres
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow, RuleRow
     from ....core.lab.weighting.results import WeightingRow
-    from ....core.theory.prediction import Freezing
+    from ....core.theory.prediction import Saturation
 
 _SLOW = 0.5  # seconds after which progress is reported
 
@@ -31,31 +31,31 @@ class MeasureRules(Request):
 
     def work(self, cache: Cache) -> Work:
         from ....core.lab.rules import faults
-        from ....core.theory.freezing import freezing_of
+        from ....core.theory.saturation import saturation_of
         from ....core.work.rules import row_parts
 
         start = last_sent = time.monotonic()
         found: list[RuleRow] = faults(self.parameters)
-        freezing: dict[str, Freezing | None] = {**freezing_of(self.parameters, [row.rule for row in found])}
+        saturation: dict[str, Saturation | None] = {**saturation_of(self.parameters, [row.rule for row in found])}
         running = cache.workers.begin(row_parts(self.parameters, self.first))
         for done in running.steps():
             for row in results_of(done):
                 found.append(row)
-                freezing |= freezing_of(self.parameters, [row.rule])
+                saturation |= saturation_of(self.parameters, [row.rule])
                 yield None  # a few milliseconds each, the first time
             now, fraction = time.monotonic(), min(done.seconds / running.total, 0.999)
             if found and now - last_sent > BATCH_INTERVAL:
                 last_sent = now
                 if now - start > _SLOW:
                     yield Progress(fraction, running.pace)
-                yield RuleRows(found, freezing, fraction)
-                found, freezing = [], {}
+                yield RuleRows(found, saturation, fraction)
+                found, saturation = [], {}
             elif now - last_sent > PROGRESS_INTERVAL and now - start > _SLOW:
                 last_sent = now
                 yield Progress(fraction, running.pace)
             else:
                 yield None
-        yield RuleRows(found, freezing, 1.0)
+        yield RuleRows(found, saturation, 1.0)
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ def _without(p: Parameters, names: Sequence[str]) -> Parameters:
 
 @dataclass(frozen=True, eq=False)
 class RuleRows:
-    """Rows of more rules, where softmax freezes under them, and the part of the work that is done, 0 to 1."""
+    """Rows of more rules, where softmax saturates under them, and the part of the work that is done, 0 to 1."""
 
     rows: Sequence[RuleRow]
-    freezing: Mapping[str, Freezing | None]  # by rule, of those that have a multiplier
+    saturation: Mapping[str, Saturation | None]  # by rule, of those that have a multiplier
     fraction: float
 
 

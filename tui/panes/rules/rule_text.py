@@ -15,7 +15,7 @@ from ...views.numbers import error, short
 from .view import words_of
 
 if TYPE_CHECKING:
-    from ....core.theory.prediction import Freezing
+    from ....core.theory.prediction import Saturation
 
 _USUAL = Parameters()
 
@@ -23,13 +23,13 @@ _USUAL = Parameters()
 def rule_text(
     name: str,
     row: RuleRow | None,
-    freezing: Freezing | None,
+    saturation: Saturation | None,
     width: int,
     glyphs: Glyphs,
     objection: str = "",
     figures: bool = True,
 ) -> list[Line]:
-    """Return a rule's users, note and source, and with `figures` where it freezes and what was measured.
+    """Return a rule's users, note and source, and with `figures` where it saturates and what was measured.
 
     `objection` is an error to show; by default, why the rule has no multiplier.
     """
@@ -43,17 +43,17 @@ def rule_text(
         lines += wrapped(glyphs.say("{note}.", note=rule.note), width)
     lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
     if figures and row is not None and row.measured:
-        where = [_freezes(freezing)] if freezing else []
+        where = [_saturates(saturation)] if saturation else []
         lines += wrapped(glyphs.say(joined([*where, _measured(row, glyphs)])), width, "dim")
     return lines
 
 
-def _freezes(freezing: Freezing) -> str:
-    """Return the sentence on where softmax freezes."""
-    where = freezing.words()[0]
+def _saturates(saturation: Saturation) -> str:
+    """Return the sentence on where softmax saturates."""
+    where = saturation.words()[0]
     return (
         message("Softmax is {where}.", where=where)
-        if freezing.frozen_at
+        if saturation.saturated_at
         else message("Softmax {where}.", where=where)
     )
 

@@ -20,21 +20,23 @@ from ...views.bars import span_at
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, middle_cut
 from ...views.numbers import on_the_point
-from .drawings import METER_CELLS, braille_line, meter, with_freezing
+from .drawings import METER_CELLS, braille_line, meter, with_saturation
 from .families import HEAD, Row, rows_of
 
 if TYPE_CHECKING:
     from ....core.lab.results import RuleCurves
-    from ....core.theory.prediction import Freezing
+    from ....core.theory.prediction import Saturation
 
 NAME = 16  # cells of the cursor, the mark of the Lab's rule, and the name
 CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by
-STATUS, FROZEN = "status", "frozen at d_k"  # in words, so rows cannot be sorted by them either
-METER = "meter of freezing"  # of the deviation of a row's logits over that at which softmax freezes, up to twice it
+STATUS, SATURATED = "status", "saturated at d_k"  # in words, so rows cannot be sorted by them either
+METER = (
+    "meter of saturation"  # of the deviation of a row's logits over that at which softmax saturates, up to twice it
+)
 _WORDS = {  # titles, and cells
     STATUS: (("", "status"), 8),
     METER: (("", "0    1    2"), METER_CELLS),
-    FROZEN: (("frozen", in_sense("at d_k", "frozen")), 9),
+    SATURATED: (("saturated", in_sense("at d_k", "saturated")), 9),
 }
 _MOST_CELLS = 8  # of a d_k in a sparkline
 _PENDING = "…"
@@ -61,10 +63,10 @@ _FORMATS = {
     "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
     "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
     "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
-    "freezing_ratio": _ColumnFormat(("σ /", in_sense("freezing", "point")), 3, 3, "freezing in row"),
+    "saturation": _ColumnFormat(("", "saturation"), 3, 3, "saturation in row"),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
 }
-_AFTER = {"multiplier": (STATUS,), "freezing_ratio": (METER,), "score_overflow": (FROZEN, CURVE)}
+_AFTER = {"multiplier": (STATUS,), "saturation": (METER,), "score_overflow": (SATURATED, CURVE)}
 COLUMNS = tuple(each for column in _FORMATS for each in (column, *_AFTER.get(column, ())))
 assert ("rule", *_FORMATS) == SORTABLE
 
@@ -75,7 +77,7 @@ class Shown:
 
     names: Sequence[str]  # of rules, in order
     rows: Mapping[str, RuleRow]  # those measured so far
-    freezing: Mapping[str, Freezing | None]  # of these rows
+    saturation: Mapping[str, Saturation | None]  # of these rows
     curves: RuleCurves | None
     order: Order
     lab: str  # the Lab's rule
@@ -126,7 +128,7 @@ def _ends(curves: RuleCurves | None) -> str:
 def of_note(shown: Shown) -> list[bool]:
     """Return for each rule, in the order shown, whether it is known not to be healthy."""
     rows = (shown.rows.get(name) for name in shown.names)
-    words = [row and status_given(shown.freezing.get(row.rule), row.measured) for row in rows]
+    words = [row and status_given(shown.saturation.get(row.rule), row.measured) for row in rows]
     return [word not in (None, "healthy") for word in words]
 
 
@@ -243,29 +245,31 @@ def _row(shown: Shown, name: str, columns: Sequence[str], cells: int, glyphs: Gl
                 [(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if shown.stale_curves else named)]
             )
         elif column == METER:
-            spans.append((f" {meter(row.value('freezing_ratio'), glyphs)}", "dim" if stale else named))
+            spans.append((f" {meter(row.value('saturation'), glyphs)}", "dim" if stale else named))
         elif column in _WORDS:
             _, room = _WORDS[column]
-            spans.append((" " + set_cell_size(glyphs.say(_word(column, shown.freezing.get(name), row)), room), value))
+            spans.append(
+                (" " + set_cell_size(glyphs.say(_word(column, shown.saturation.get(name), row)), room), value)
+            )
         else:
             spans.append((" " + _text(row.value(column), column, glyphs), value))
     return (*head, *spans)
 
 
-def _word(column: str, freezing: Freezing | None, row: RuleRow) -> str:
-    """Return a rule's status, or where softmax is frozen under it."""
-    word = status_given(freezing, row.measured) if column == STATUS else freezing and freezing.words()[-1]
+def _word(column: str, saturation: Saturation | None, row: RuleRow) -> str:
+    """Return a rule's status, or where softmax is saturated under it."""
+    word = status_given(saturation, row.measured) if column == STATUS else saturation and saturation.words()[-1]
     return word or "—"
 
 
 def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
-    """Return values from 0 to 1 over d_k as a line with a mark where softmax freezes; in ASCII as bars."""
+    """Return values from 0 to 1 over d_k as a line with a mark where softmax saturates; in ASCII as bars."""
     if shown.curves is None or name not in shown.curves.values:  # those of another formula
         return to_left(glyphs.say(_PENDING), cells)
     values = shown.curves.values[name]
     if not glyphs.ascii:
         line = braille_line(values, cells // len(values) * len(values))
-        return to_left(with_freezing(line, shown.curves.d_ks, shown.freezing.get(name), glyphs), cells)
+        return to_left(with_saturation(line, shown.curves.d_ks, shown.saturation.get(name), glyphs), cells)
     steps = len(glyphs.bars) - 2  # so that a bar does not touch the line above
     bars = ["?" if value is None else glyphs.bars[max(round(value * steps), value > 0)] for value in values]
     return to_left("".join(bar * (cells // len(values)) for bar in bars), cells)

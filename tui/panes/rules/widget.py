@@ -23,7 +23,7 @@ from .weightings import weighting_text
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
     from ....core.lab.weighting.results import WeightingRow
-    from ....core.theory.prediction import Freezing
+    from ....core.theory.prediction import Saturation
 
 
 class RuleTable(LinesWidget):
@@ -81,15 +81,15 @@ class RuleText(LinesWidget):
 
     rule = RULES[0]
     row: RuleRow | None = None
-    freezing: Freezing | None = None
+    saturation: Saturation | None = None
     objection = ""  # an error
     parameters = Parameters()
 
     def show(
-        self, rule: str, row: RuleRow | None, freezing: Freezing | None, objection: str, parameters: Parameters
+        self, rule: str, row: RuleRow | None, saturation: Saturation | None, objection: str, parameters: Parameters
     ) -> None:
-        """Show a rule, with its measured row and where softmax freezes."""
-        self.rule, self.row, self.freezing, self.objection = rule, row, freezing, objection
+        """Show a rule, with its measured row and where softmax saturates."""
+        self.rule, self.row, self.saturation, self.objection = rule, row, saturation, objection
         self.parameters = parameters
         self.redraw()
 
@@ -97,7 +97,7 @@ class RuleText(LinesWidget):
         return rule_title(self.rule, self.glyphs, self.parameters)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        contents = self.rule, self.row, self.freezing, width - 2, self.glyphs, self.objection
+        contents = self.rule, self.row, self.saturation, width - 2, self.glyphs, self.objection
         lines = rule_text(*contents)
         if len(lines) > height:
             lines = rule_text(*contents, figures=False)

@@ -1,6 +1,6 @@
 """The Jacobian of a few weights as a map: each entry has a sign and a shade, and its value if there is room.
 
-The shades mean the same sizes everywhere, so that the map of a frozen softmax is empty.
+The shades mean the same sizes everywhere, so that the map of a saturated softmax is empty.
 """
 
 from __future__ import annotations

@@ -12,5 +12,5 @@ ABOUT = (
     "each width that real models use, or for each number of keys; its histograms share one axis.",
     "v leads to a map of the statistic over d_k (across) and the number of keys (up), A beside B, on which the "
     "arrows walk. Exact values are shown where they are known; others are measured on a few draws. The line is "
-    "where the standard deviation of a row's logits reaches √(2 ln n); softmax is frozen on the side of the F.",
+    "where the standard deviation of a row's logits reaches √(2 ln n); softmax is saturated on the side of the S.",
 )

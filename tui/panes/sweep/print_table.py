@@ -13,9 +13,9 @@ from ....core.against import settings
 from ....core.message import Message, joined, message
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTIC, Statistic
-from ....core.statistics.status import FROZEN
+from ....core.statistics.status import SATURATED
 from ....core.tables.lab import SweepResult, place_titles, place_words
-from ....core.theory.prediction import Freezing, ratio_given
+from ....core.theory.prediction import Saturation, ratio_given
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
@@ -183,9 +183,9 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
 
 
 def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> list[str]:
-    """Return sentences on where softmax freezes, if d_k or the keys alone are swept, and on what the table shows."""
+    """Return sentences on where softmax saturates, if d_k or keys alone are swept, and on what the table shows."""
     sentences: list[str] = []
-    places = _frozen_keys(sweep) if sweep.n_keys else _frozen_widths(sweep)
+    places = _saturated_keys(sweep) if sweep.n_keys else _saturated_widths(sweep)
     known: list[str] = []
     for number, (who, place) in enumerate(zip(sweep.names, places, strict=False)):
         if place is not None:
@@ -222,61 +222,61 @@ def _most(sweep: SweepResult, name: str) -> float:
     return max((column.measured[name].value or 0 for column in columns), default=0)
 
 
-def _frozen_widths(sweep: SweepResult) -> list[str | None]:
-    """Return at which d_k softmax is frozen under each column, in words, if only d_k is swept; None if not known."""
+def _saturated_widths(sweep: SweepResult) -> list[str | None]:
+    """Return in words at which d_k each column is saturated, if only d_k is swept; None if not known."""
     columns = sweep.points[0][1].columns if sweep.points and not sweep.vary else ()
     places: list[str | None] = []
     for index, column in enumerate(columns):
-        known = column.freezing
+        known = column.saturation
         if known is not None:
             words = known.words()[0]
-            words = message("is {where}", where=words) if known.frozen_at else words
+            words = message("is {where}", where=words) if known.saturated_at else words
             rounded = settings(sweep.points[0][0].parameters)[index].precision in ROUNDED
             places.append(message("{where} in exact arithmetic", where=words) if rounded else words)
         else:
-            flags = [(point.parameters.d_k, _frozen(point, None, index)) for point, _ in sweep.points]
+            flags = [(point.parameters.d_k, _saturated(point, None, index)) for point, _ in sweep.points]
             places.append(_runs(flags, "d_k"))
     return places
 
 
-def _frozen_keys(sweep: SweepResult) -> list[str | None]:
-    """Return at which numbers of keys softmax is frozen under each column, if only these are swept."""
+def _saturated_keys(sweep: SweepResult) -> list[str | None]:
+    """Return at which numbers of keys softmax is saturated under each column, if only these are swept."""
     if sweep.vary or len(sweep.d_ks) > 1 or len(sweep.points) < 2:
         return []
     places: list[str | None] = []
     for index in range(len(COLUMN_ROLES)):
         flags = [
-            (point.parameters.n_keys, _frozen(point, exact.columns[index].freezing, index))
+            (point.parameters.n_keys, _saturated(point, exact.columns[index].saturation, index))
             for point, exact in sweep.points
         ]
         places.append(_runs(flags, "keys"))
     return places
 
 
-def _frozen(point: Point, known: Freezing | None, index: int) -> bool | None:
-    """Return whether softmax is frozen at a point, by its measured deviation if the exact one is not known."""
+def _saturated(point: Point, known: Saturation | None, index: int) -> bool | None:
+    """Return whether softmax is saturated at a point, by its measured deviation if the exact one is not known."""
     ratio = known.ratio if known else ratio_given(None, point.measurement.columns[index].measured)
-    return None if ratio is None else ratio >= FROZEN
+    return None if ratio is None else ratio >= SATURATED
 
 
 def _runs(flags: Sequence[tuple[int, bool | None]], over: Literal["d_k", "keys"]) -> str | None:
-    """Return at which of several points softmax is frozen, `is frozen at 2–16 keys`; None if that is not known."""
-    known = [(place, frozen) for place, frozen in flags if frozen is not None] if len(flags) > 1 else []
-    runs = [[place for place, _ in run] for frozen, run in groupby(known, key=lambda each: each[1]) if frozen]
+    """Return at which of several points softmax `is saturated at 2–16 keys`; None if that is not known."""
+    known = [(place, saturated) for place, saturated in flags if saturated is not None] if len(flags) > 1 else []
+    runs = [[place for place, _ in run] for saturated, run in groupby(known, key=lambda each: each[1]) if saturated]
     words = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
     if not known:
         return None
     if not runs:
         if over == "keys":
-            return message("stays below freezing at all these numbers of keys")
-        return message("stays below freezing at all these d_k")
+            return message("stays below saturation at all these numbers of keys")
+        return message("stays below saturation at all these d_k")
     if len(runs) == 1 and len(runs[0]) == len(known):
         if over == "keys":
-            return message("is frozen at all these numbers of keys")
-        return message("is frozen at all these d_k")
+            return message("is saturated at all these numbers of keys")
+        return message("is saturated at all these d_k")
     if over == "keys":
-        return message("is frozen at {places} keys", places=words)
-    return message("is frozen at {places} of these d_k", places=words)
+        return message("is saturated at {places} keys", places=words)
+    return message("is saturated at {places} of these d_k", places=words)
 
 
 def _capital(text: str) -> str:

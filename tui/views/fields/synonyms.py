@@ -62,7 +62,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "logit_within_3sd": ("three sigma", "outliers", "99.7"),
     "logit_variance_within_row": ("within row", "softmax sees"),
     "row_mean_share": ("shift invariance", "invisible", "between rows"),
-    "freezing_ratio": ("freezing", "phase transition", "random energy model", "temperature"),
+    "saturation": ("saturation", "phase transition", "random energy model", "temperature"),
     "entropy": ("attention entropy", "entropy collapse", "nats", "uncertainty"),
     "entropy_fraction": ("normalised entropy", "relative entropy", "uniform"),
     "effective_keys": ("perplexity", "participation", "exp entropy"),

@@ -1,1 +1,1 @@
-"""Plots in characters: histograms, curves, the freezing gauge."""
+"""Plots in characters: histograms, curves, the saturation gauge."""

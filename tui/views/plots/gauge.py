@@ -1,10 +1,10 @@
-"""The freezing gauge: how far each column's logits spread, over the spread at which softmax freezes."""
+"""The saturation gauge: how far each column's logits spread, over the spread at which softmax saturates."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
-from ....core.statistics.status import FREEZING, FROZEN
+from ....core.statistics.status import SATURATED, SATURATING
 from ....core.theory.prediction import ratio_given, status_given
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
@@ -13,11 +13,11 @@ from ..numbers import short
 from ..results.advice import ratio_text
 from ..results.table import COLUMN_ROLES, Contents, column_title
 
-TITLE = "does softmax freeze?"
+TITLE = "does softmax saturate?"
 END = 1.5  # the ratio at the right end
 UNIFORM_BELOW = 0.14  # H = ln n − σ²/2 to first order, so below √0.02 more than 98 % of the entropy is left
-_ZONES = ((0.0, UNIFORM_BELOW, "uniform"), (UNIFORM_BELOW, FREEZING, "healthy"), (FREEZING, FROZEN, "freezing"),
-          (FROZEN, END, "frozen"))  # fmt: skip
+_ZONES = ((0.0, UNIFORM_BELOW, "uniform"), (UNIFORM_BELOW, SATURATING, "healthy"),
+          (SATURATING, SATURATED, "saturating"), (SATURATED, END, "saturated"))  # fmt: skip
 _LETTERS = ("A", "B")
 _RATIO, _WORD = 8, 9  # cells
 _NAMES = (23, 15, 11, 4)  # cells of a name with its letter, the longest first
@@ -34,9 +34,9 @@ def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> 
     cells = max(width - room - _RATIO - _WORD, 0)
     lines: list[Line] = []
     for index, column in enumerate(columns):
-        freezing = contents.theory[index].freezing if contents.theory else None
-        role, ratio = COLUMN_ROLES[index], ratio_given(freezing, column.measured)
-        word = status_given(freezing, column.measured) or "—"
+        saturation = contents.theory[index].saturation if contents.theory else None
+        role, ratio = COLUMN_ROLES[index], ratio_given(saturation, column.measured)
+        word = status_given(saturation, column.measured) or "—"
         lines.append(
             fitted(
                 (
@@ -45,7 +45,7 @@ def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> 
                     (to_right(ratio_text(ratio, glyphs), _RATIO - 1) + " ", role),
                     (
                         to_left(f" {glyphs.say(word)}", _WORD),
-                        "alert" if word in ("frozen", "NaN", "one-hot") else "text",
+                        "alert" if word in ("saturated", "NaN", "one-hot") else "text",
                     ),
                 ),
                 width,
@@ -76,7 +76,7 @@ def bar(ratio: float | None, cells: int, role: Role, glyphs: Glyphs) -> list[Spa
 
 def mark_cell(cells: int) -> int:
     """Return the cell of the ratio 1."""
-    return min(int(cells * FROZEN / END), cells - 1)
+    return min(int(cells * SATURATED / END), cells - 1)
 
 
 def zone_line(cells: int, glyphs: Glyphs) -> str:

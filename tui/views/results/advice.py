@@ -11,8 +11,8 @@ from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word, rows_di
 from ....core.scales import SCALE_RULES, Normalise, ScaleName, multiplier, scale_rule
 from ....core.statistics.catalogue import MUCH_LOST
 from ....core.statistics.measurement import Column, Estimate
-from ....core.statistics.status import FREEZING, FROZEN
-from ....core.theory.prediction import Freezing, ratio_given, status_given
+from ....core.statistics.status import SATURATED, SATURATING
+from ....core.theory.prediction import Saturation, ratio_given, status_given
 from ..glyphs import Glyphs
 from ..numbers import percent, short
 
@@ -21,21 +21,21 @@ _USUAL: Mapping[Normalise, ScaleName] = {
     "none": "sqrt_d_k", "rms": "rms_sqrt_d_k", "layer_norm": "layer_norm_sqrt_d_k", "l2": "cosine_sqrt_d_k",
 }  # fmt: skip
 _AIM = 1 / 3  # the ratio to aim at; that of 1/√d_k for standard normal components and 128 keys is 0.32
-_GOOD = (0.2, 0.6)  # ratios that are far from uniform and from freezing
+_GOOD = (0.2, 0.6)  # ratios that are far from uniform and from saturation
 
 
-def advice(p: Parameters, column: Column, freezing: Freezing | None, glyphs: Glyphs) -> str:
-    """Return `healthy: σ is 0.321 of freezing, and stays below it at every d_k`, …; empty if no row sees two keys.
+def advice(p: Parameters, column: Column, saturation: Saturation | None, glyphs: Glyphs) -> str:
+    """Return `healthy: σ is 0.321 of saturation, and stays below it at every d_k`, …; empty if no row sees two keys.
 
     `p` are the parameters of the column.
     """
-    word, ratio = status_given(freezing, column.measured), ratio_given(freezing, column.measured)
+    word, ratio = status_given(saturation, column.measured), ratio_given(saturation, column.measured)
     if word is None:
         return ""
-    reason = _reason(word, p, column, freezing, ratio, glyphs)
+    reason = _reason(word, p, column, saturation, ratio, glyphs)
     said: list[str] = [message("a sink: {reason}", reason=reason) if word == "sink" else joined([word, reason], ": ")]
-    if word == "frozen" and freezing is not None and _covers(freezing, p.d_k):
-        said = [joined([freezing.words()[0], _spread(ratio or 0.0, glyphs)], ": ")]
+    if word == "saturated" and saturation is not None and _covers(saturation, p.d_k):
+        said = [joined([saturation.words()[0], _spread(ratio or 0.0, glyphs)], ": ")]
     lost = _value(column, "weight_lost")
     if word != "NaN" and abs(lost) > MUCH_LOST:
         values = {"precision": choice_word(p.precision), "share": percent(abs(lost)), "n": p.n_keys}
@@ -49,10 +49,10 @@ def advice(p: Parameters, column: Column, freezing: Freezing | None, glyphs: Gly
 
 
 def ratio_words(ratio: float, glyphs: Glyphs) -> str:
-    """Return `0.321 of freezing` or `2.57 times freezing`; a ratio below 1 is never rounded to 1."""
-    if ratio < FROZEN:
-        return message("{ratio} of freezing", ratio=ratio_text(ratio, glyphs))
-    return message("{ratio} times freezing", ratio=ratio_text(ratio, glyphs))
+    """Return `0.321 of saturation` or `2.57 times saturation`; a ratio below 1 is never rounded to 1."""
+    if ratio < SATURATED:
+        return message("{ratio} of saturation", ratio=ratio_text(ratio, glyphs))
+    return message("{ratio} times saturation", ratio=ratio_text(ratio, glyphs))
 
 
 def _spread(ratio: float, glyphs: Glyphs) -> str:
@@ -61,11 +61,11 @@ def _spread(ratio: float, glyphs: Glyphs) -> str:
 
 def ratio_text(ratio: float | None, glyphs: Glyphs) -> str:
     """Return a ratio in three digits; one below 1 is never rounded to 1."""
-    return short(min(ratio, 0.999) if ratio is not None and ratio < FROZEN else ratio, glyphs)
+    return short(min(ratio, 0.999) if ratio is not None and ratio < SATURATED else ratio, glyphs)
 
 
 def _reason(
-    word: str, p: Parameters, column: Column, freezing: Freezing | None, ratio: float | None, glyphs: Glyphs
+    word: str, p: Parameters, column: Column, saturation: Saturation | None, ratio: float | None, glyphs: Glyphs
 ) -> str:
     """Return why the status is this one."""
     spread = "" if ratio is None else _spread(ratio, glyphs)
@@ -88,30 +88,35 @@ def _reason(
             )
         case "uniform" if not ratio:
             return message("all logits of a row are equal")
-        case "freezing" if ratio is not None and ratio < FREEZING:
+        case "saturating" if ratio is not None and ratio < SATURATING:
             return message(
                 "entropy is {share} of ln n, although {spread}",
                 share=percent(_value(column, "entropy_fraction")),
                 spread=spread,
             )
-        case "healthy" if ratio is not None and ratio >= FREEZING:
+        case "healthy" if ratio is not None and ratio >= SATURATING:
             return message(
                 "{spread}, but the largest weight is only {share}",
                 spread=spread,
                 share=percent(_value(column, "max_weight")),
             )
-        case "healthy" if freezing is not None and not _covers(freezing, p.d_k):
-            if not freezing.frozen_at:
+        case "healthy" if saturation is not None and not _covers(saturation, p.d_k):
+            if not saturation.saturated_at:
                 return message("{spread}, and stays below it at every d_k", spread=spread)
-            return joined([spread, freezing.words()[0]], "; ")
+            return joined([spread, saturation.words()[0]], "; ")
         case _:
             return spread
 
 
 def _suggestion(word: str, p: Parameters, column: Column, ratio: float | None, glyphs: Glyphs) -> str:
-    """Return what multiplier would bring the ratio between uniform and freezing, if logits are multiples of it."""
+    """Return what multiplier would bring the ratio between uniform and saturation, if logits are multiples of it."""
     capped = p.softcap > 0 or (p.precision in ROUNDED and p.arithmetic == "eager")
-    if word not in ("uniform", "freezing", "frozen", "one-hot") or capped or rows_differ(p, p.scale) or not ratio:
+    if (
+        word not in ("uniform", "saturating", "saturated", "one-hot")
+        or capped
+        or rows_differ(p, p.scale)
+        or not ratio
+    ):
         return ""
     if _GOOD[0] <= ratio <= _GOOD[1]:
         return ""
@@ -131,9 +136,9 @@ def _suggestion(word: str, p: Parameters, column: Column, ratio: float | None, g
     )
 
 
-def _covers(freezing: Freezing, d_k: int) -> bool:
-    """Return whether softmax is frozen at this d_k."""
-    return any(first <= d_k <= last for first, last in freezing.frozen_at)
+def _covers(saturation: Saturation, d_k: int) -> bool:
+    """Return whether softmax is saturated at this d_k."""
+    return any(first <= d_k <= last for first, last in saturation.saturated_at)
 
 
 def _value(column: Column, name: str) -> float:

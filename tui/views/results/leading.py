@@ -1,10 +1,10 @@
-"""The rows of the table that stand under the freezing gauge."""
+"""The rows of the table that stand under the saturation gauge."""
 
 from __future__ import annotations
 
 from .table import Contents, TableRow, failures, table_rows
 
-# The rows under the freezing gauge, which says the status. Rows of failures take the places of the expendable ones.
+# The rows under the saturation gauge, which says the status. Rows of failures take the places of the expendable ones.
 LEADING = (
     "logit_std", "logit_max", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight",
     "dead_rows", "grad_q_median", "grad_q_rms",

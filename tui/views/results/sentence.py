@@ -7,7 +7,7 @@ from ....core.message import joined, message
 from ....core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
 from ....core.statistics.column_names import column_names
 from ....core.statistics.measurement import Column
-from ....core.statistics.status import FROZEN, GATHERED, is_sink, status
+from ....core.statistics.status import GATHERED, SATURATED, is_sink, status
 from ..glyphs import Glyphs
 from ..numbers import percent, short
 from .table import Contents, is_far, measured_text, multiplier_text, theory_text
@@ -113,18 +113,18 @@ def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) ->
 
 
 def _despite(column: Column) -> str:
-    """Return why the numbers are not all those of a frozen softmax although σ passes freezing; empty if they are."""
+    """Return why not all numbers are those of a saturated softmax although σ says so; empty if they are."""
     value = {name: estimate.value or 0.0 for name, estimate in column.measured.items()}
-    if value.get("freezing_ratio", 0.0) < FROZEN:
+    if value.get("saturation", 0.0) < SATURATED:
         return ""
     word = status(column.measured)
-    if word == "healthy" or (word == "freezing" and value["max_weight"] <= GATHERED):
+    if word == "healthy" or (word == "saturating" and value["max_weight"] <= GATHERED):
         return message(
-            "; σ passes freezing, but the largest weight is only {share}", share=percent(value["max_weight"])
+            "; σ passes saturation, but the largest weight is only {share}", share=percent(value["max_weight"])
         )
-    if word == "frozen" and value["entropy_fraction"] > 0.5:
+    if word == "saturated" and value["entropy_fraction"] > 0.5:
         return message(
-            "; σ passes freezing, but entropy is still {share} of ln n", share=percent(value["entropy_fraction"])
+            "; σ passes saturation, but entropy is still {share} of ln n", share=percent(value["entropy_fraction"])
         )
     return ""
 

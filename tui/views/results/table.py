@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ....core.against import settings, words
-from ....core.message import in_sense, joined, message
+from ....core.message import joined, message
 from ....core.parameters import ROUNDED
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
@@ -24,7 +24,7 @@ from ..numbers import STDERR, VALUE, aligned, aligned_share, short, spread
 from .meaning import meaning
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
-    from ....core.theory.prediction import Freezing, PredictedColumn, Theory
+    from ....core.theory.prediction import PredictedColumn, Saturation, Theory
 
 LABEL = 16  # cells of a row's name
 _GAP = 2  # cells after a column; the last one may do without
@@ -36,7 +36,7 @@ WIDEST = 34  # the widest cell: wider ones make rows hard to follow
 ESSENTIAL = ("logit_std", "entropy", "effective_keys", "max_weight", "one_hot_rows", "jacobian_norm", "dead_rows")
 # Shown next, in this order, if there is more room; then the rest in the order of the catalogue.
 _NEXT = (
-    "freezing_ratio",
+    "saturation",
     "first_key_weight",
     "logit_variance_within_row",
     "grad_q_median",
@@ -73,17 +73,17 @@ def with_theory(measurement: Measurement[Any], theory: Theory) -> Contents:
 
 
 class TableRow(NamedTuple):
-    """One line of the table: a group's heading, the status, the freezing gauge, or a statistic."""
+    """One line of the table: a group's heading, the status, the saturation gauge, or a statistic."""
 
     label: str
     statistic: Statistic | None = None
-    freezing: Sequence[Freezing | None] = ()
+    saturation: Sequence[Saturation | None] = ()
     words: Sequence[str] = ()  # of each column
 
     @property
     def is_heading(self) -> bool:
         """Whether it is a group's heading."""
-        return self.statistic is None and not self.freezing and not self.words
+        return self.statistic is None and not self.saturation and not self.words
 
 
 Alone: TypeAlias = Literal["", "value", "±", "exact"]
@@ -138,13 +138,13 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[T
 
 
 def _status_rows(contents: Contents) -> list[TableRow]:
-    """Return the rows of each column's status and of where softmax freezes, if they are known."""
-    freezing = [column.freezing for column in contents.theory] or [None] * len(contents.columns)
+    """Return the rows of each column's status and of where softmax saturates, if they are known."""
+    saturation = [column.saturation for column in contents.theory] or [None] * len(contents.columns)
     words = [
-        status_given(known, column.measured) or "" for known, column in zip(freezing, contents.columns, strict=True)
+        status_given(known, column.measured) or "" for known, column in zip(saturation, contents.columns, strict=True)
     ]
     rows = [TableRow(message("status"), words=words)] if any(words) else []
-    return [*rows, TableRow(in_sense("freezing", "ratio"), None, freezing)] if any(freezing) else rows
+    return [*rows, TableRow(message("saturation"), None, saturation)] if any(saturation) else rows
 
 
 def rows_for(contents: Contents, room: int) -> list[TableRow]:
@@ -239,7 +239,7 @@ def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, m
         if row.words:
             line.append(_word(row.words[index], shape.cell, role, glyphs))
         elif row.statistic is None:
-            known, exact = row.freezing[index], THEORY if shape.beside else 0
+            known, exact = row.saturation[index], THEORY if shape.beside else 0
             line += _gauge(known, shape.cell - exact, role, glyphs)
             if exact:
                 line.extend([(" ", "text"), (_ratio(known, glyphs), "theory")])
@@ -323,21 +323,21 @@ def _word(word: str, width: int, role: Role, glyphs: Glyphs) -> Span:
     return (set_cell_size(f"  {glyphs.say(word or '—')}", width), role)
 
 
-def _ratio(freezing: Freezing | None, glyphs: Glyphs) -> str:
-    """Return the exact ratio of the logits' deviation to the one at which softmax freezes."""
-    return aligned(None if freezing is None else freezing.ratio, glyphs)
+def _ratio(saturation: Saturation | None, glyphs: Glyphs) -> str:
+    """Return the exact ratio of the logits' deviation to the one at which softmax saturates."""
+    return aligned(None if saturation is None else saturation.ratio, glyphs)
 
 
-def _gauge(freezing: Freezing | None, width: int, role: Role, glyphs: Glyphs) -> list[Span]:
-    """Return how close logits are to freezing softmax, a bar up to twice the threshold, and where it is frozen."""
-    if freezing is None:
+def _gauge(saturation: Saturation | None, width: int, role: Role, glyphs: Glyphs) -> list[Span]:
+    """Return how close softmax is to saturation, a bar up to twice the threshold, and where it is saturated."""
+    if saturation is None:
         return [_word("", width, role, glyphs)]
-    forms = [glyphs.say(words) for words in freezing.words()]
+    forms = [glyphs.say(words) for words in saturation.words()]
     length = min(width - 24, 12)
     if length < 6:
         return [("  " + to_left(_longest(forms, width - 2), width - 2), role)]
     half, room = length // 2, width - 3 - length
-    filled = min(round(freezing.ratio * half), length)
+    filled = min(round(saturation.ratio * half), length)
     bar = "".join(glyphs.bars[-1] if at < filled else glyphs.rule for at in range(length))
     return [("  " + bar[:filled], role), (bar[filled:], "dim"), (" " + to_left(_longest(forms, room), room), role)]
 
@@ -379,11 +379,11 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
                 spans = (
                     [_word(row.words[index], CELL, role, glyphs)]
                     if row.words
-                    else _gauge(row.freezing[index], CELL, role, glyphs)
+                    else _gauge(row.saturation[index], CELL, role, glyphs)
                 )
                 texts.append(Text.assemble(*((text, printed_style(each)) for text, each in spans)))
                 if contents.theory:
-                    exact = f" {_ratio(row.freezing[index], glyphs).rstrip()}" if row.freezing else ""
+                    exact = f" {_ratio(row.saturation[index], glyphs).rstrip()}" if row.saturation else ""
                     texts.append(Text(exact, PRINTED["theory"]))
             table.add_row(Text(" " + glyphs.say(row.label)), *texts)
             continue

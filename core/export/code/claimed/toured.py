@@ -7,8 +7,8 @@ from ....statistics.catalogue import SINK
 from .counted import Functions
 
 TOURED: dict[str, Functions] = {
-    "freezing_threshold": Functions(*["def freezing_threshold(n):\n    return (2 * log(n)) ** 0.5"] * 2),
-    "freezing_width": Functions(*["def freezing_width(n):\n    return ceil(2 * log(n))"] * 2),
+    "saturation_threshold": Functions(*["def saturation_threshold(n):\n    return (2 * log(n)) ** 0.5"] * 2),
+    "saturation_width": Functions(*["def saturation_width(n):\n    return ceil(2 * log(n))"] * 2),
     "weights_above": Functions(
         """\
 def weights_above(d_k, n, threshold, scale):  # of a row
@@ -98,12 +98,12 @@ def all_heads():  # of the sample, all-MiniLM-L6-v2
         q, k = (sample[f"layers.{{layer}}.attn.{{name}}"][0].astype(np.float32) for name in "qk")
         d_k, s = q.shape[-1], q @ k.mT  # a matrix of scores for each head
         z = s / d_k**0.5
-        spread = z.std(-1) / (2 * log(z.shape[-1])) ** 0.5  # softmax freezes at 1
+        spread = z.std(-1) / (2 * log(z.shape[-1])) ** 0.5  # softmax saturates at 1
         found.append((s.var(-1).mean(-1) / d_k, softmax(z)[..., 0].mean(-1), spread.mean(-1)))
     variance, first, spread = np.concatenate(found, axis=1)
-    sink, frozen = first > {SINK}, spread >= 1
+    sink, saturated = first > {SINK}, spread >= 1
     return {{"least": variance.min(), "median": np.median(variance), "most": variance.max(), "heads": sink.size,
-            "sinks": sink.sum(), "frozen": frozen.sum(), "looking": (frozen & ~sink).sum()}}""",
+            "sinks": sink.sum(), "saturated": saturated.sum(), "looking": (saturated & ~sink).sum()}}""",
         f"""\
 @cache
 def all_heads():  # of the sample, all-MiniLM-L6-v2
@@ -112,12 +112,12 @@ def all_heads():  # of the sample, all-MiniLM-L6-v2
         q, k = (sample[f"layers.{{layer}}.attn.{{name}}"][0].float() for name in "qk")
         d_k, s = q.shape[-1], q @ k.mT  # a matrix of scores for each head
         z = s / d_k**0.5
-        spread = z.std(-1, correction=0) / (2 * log(z.shape[-1])) ** 0.5  # softmax freezes at 1
+        spread = z.std(-1, correction=0) / (2 * log(z.shape[-1])) ** 0.5  # softmax saturates at 1
         variance = s.var(-1, correction=0).mean(-1) / d_k
         found.append(torch.stack((variance, softmax(z)[..., 0].mean(-1), spread.mean(-1))))
     variance, first, spread = torch.cat(found, dim=1)
-    sink, frozen = first > {SINK}, spread >= 1
+    sink, saturated = first > {SINK}, spread >= 1
     return {{"least": variance.min(), "median": variance.quantile(0.5), "most": variance.max(), "heads": len(sink),
-            "sinks": sink.sum(), "frozen": frozen.sum(), "looking": (frozen & ~sink).sum()}}""",
+            "sinks": sink.sum(), "saturated": saturated.sum(), "looking": (saturated & ~sink).sum()}}""",
     ),
 }

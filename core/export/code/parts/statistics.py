@@ -46,7 +46,7 @@ CODE: dict[str, Code] = {
         "(abs(z) <= 3 * scale * d_k**0.5).mean()", "(abs(z) <= 3 * scale * d_k**0.5).double().mean()"
     ),
     "logit_variance_within_row": Code("{row_variance}.mean()", "{row_variance}.mean()"),
-    "freezing_ratio": Code("({row_std} / {limit}).mean()", "({row_std} / {limit}).mean()"),
+    "saturation": Code("({row_std} / {limit}).mean()", "({row_std} / {limit}).mean()"),
     "entropy": Code("entropy.mean()", "entropy.mean()"),
     "entropy_fraction": Code("({entropy} / {log}).mean()", "({entropy} / {log}).mean()"),
     "effective_keys": Code("np.exp(entropy).mean()", "entropy.exp().mean()"),
@@ -62,7 +62,7 @@ CODE: dict[str, Code] = {
     "weight_lost": Code("(1 - p.sum(-1){share}).mean()", "(1 - p.double().sum(-1){share}).mean()"),
 }
 # Those of logits: weights are not needed.
-OF_LOGITS = frozenset(name for name in CODE if name.startswith("logit_") or name == "freezing_ratio")
+OF_LOGITS = frozenset(name for name in CODE if name.startswith("logit_") or name == "saturation")
 # What the program of a report or a head prints, if it exists: the rows that the screen leads with, and of a sink or a
 # rounded format their own. Sweeps and rules print what their tables show.
 OF_REPORTS = (
@@ -86,7 +86,7 @@ def chosen(p: Parameters, columns: Sequence[Column], wanted: Sequence[str], dial
     if not is_rounded(p):
         left_out.add("weight_lost")
     elif p.arithmetic == "eager" and any(_may_overflow(column) for column in columns):
-        left_out |= {"logit_std", "logit_min", "logit_max", "logit_variance_within_row", "freezing_ratio"}
+        left_out |= {"logit_std", "logit_min", "logit_max", "logit_variance_within_row", "saturation"}
     if draws_of(p) < p.batch:
         left_out |= {*_EXTREMES}
     if not _is_plain(p):
@@ -162,14 +162,14 @@ def _is_biased(p: Parameters, columns: Sequence[Column]) -> bool:
 
 def seen_line(p: Parameters, names: Sequence[str]) -> str:
     """Return the line with the number of keys that rows see, if it is needed; the first row sees only one."""
-    if p.mask == "none" or not {"freezing_ratio", "entropy_fraction"} & {*names}:
+    if p.mask == "none" or not {"saturation", "entropy_fraction"} & {*names}:
         return ""
     return "seen = (~hidden).sum(-1)[1:]  # keys that rows see; the first sees only one"
 
 
 _FIRST = "z.isfinite().int().argmax(-1, keepdim=True)"
-_SEVERAL = frozenset({"one_hot_rows", "dead_rows", "freezing_ratio", "entropy_fraction"})  # of rows that see two keys
-_WITHIN = frozenset({"freezing_ratio", "logit_variance_within_row", "spread"})
+_SEVERAL = frozenset({"one_hot_rows", "dead_rows", "saturation", "entropy_fraction"})  # of rows that see two keys
+_WITHIN = frozenset({"saturation", "logit_variance_within_row", "spread"})
 
 
 @dataclass(frozen=True)

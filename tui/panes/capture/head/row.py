@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import set_cell_size
 
 from .....core.against import words
-from .....core.message import in_sense, joined, message
+from .....core.message import joined, message
 from .....core.scales import scale_rule
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
@@ -81,20 +81,20 @@ def nan_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
 
 
 def threshold_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
-    """Return the multiplier at which the row freezes, in words that fit in `width` cells."""
+    """Return the multiplier at which the row saturates, in words that fit in `width` cells."""
     own = row.columns[-1]
-    if row.threshold is None or own.freezing_ratio is None:
-        return glyphs.say("never freezes") if row.visible > 1 else glyphs.say("sees one key")
+    if row.threshold is None or own.saturation is None:
+        return glyphs.say("never saturates") if row.visible > 1 else glyphs.say("sees one key")
     number = short(row.threshold, glyphs)
     forms = (
         [
-            message("this row unfreezes at × {number}", number=number),
-            message("unfreezes at × {number}", number=number),
+            message("this row recovers at × {number}", number=number),
+            message("recovers at × {number}", number=number),
         ]
-        if own.freezing_ratio >= 1
+        if own.saturation >= 1
         else [
-            message("this row freezes at × {number}", number=number),
-            message("freezes at × {number}", number=number),
+            message("this row saturates at × {number}", number=number),
+            message("saturates at × {number}", number=number),
         ]
     )
     return _fitting(forms, width, glyphs)
@@ -211,7 +211,7 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     lines = [
         line(message("entropy"), [entropy(column) for column in columns]),
         line(message("gradient"), [gradient(column) + jacobian(column) for column in columns]),
-        line(in_sense("freezing", "ratio"), [short(column.freezing_ratio, glyphs) for column in columns]),
+        line(message("saturation"), [short(column.saturation, glyphs) for column in columns]),
     ]
     if any(column.sink is not None for column in columns):
         lines.append(line(message("sink"), [_sink_text(column) for column in columns]))

@@ -21,7 +21,7 @@ _PLACE, _VALUE, _STATUS = 7, 7, 9  # cells
 _SHARES = {"max_weight": 6, "first_key_weight": 8}
 _BAR = 8
 _ROOM = 20  # cells that reasons need before bars and shares are shown
-_FULL = 3.0  # the freezing ratio of a full bar, if one is larger
+_FULL = 3.0  # the saturation ratio of a full bar, if one is larger
 
 
 @dataclass(frozen=True)
@@ -85,17 +85,17 @@ def ranked_lines(
 
 
 def full_bar(heads: Sequence[RankedHead], statistic: Statistic) -> float:
-    """Return the value of a full bar: the largest one, but no freezing ratio above _FULL."""
+    """Return the value of a full bar: the largest one, but no saturation ratio above _FULL."""
     values = [_value(each.measured, statistic.name) for each in heads]
     most = max((value for value in values if value is not None), default=0.0)
-    return min(most, _FULL) if statistic.name == "freezing_ratio" else most
+    return min(most, _FULL) if statistic.name == "saturation" else most
 
 
 def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> Line:
     room = _VALUE + bars * (_BAR + 1) - 1
     forms: list[str] = [statistic.short_label]
-    if statistic.name == "freezing_ratio":
-        forms = [message("σ / freezing"), message("σ/frz")]
+    if statistic.name == "saturation":
+        forms = [message("saturation"), message("satur.")]
     said = [glyphs.say(form) for form in forms]
     shown = next((text for text in said if cells(text) <= room), set_cell_size(said[-1], room))
     most, first, status_title, because = map(

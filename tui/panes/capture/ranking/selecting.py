@@ -96,7 +96,7 @@ class RankedHeads(ShownParts):
         places = ranked(self.map, ORDERS[self.order])
         heads = [self.map.ranked_head(place) for place in places]
         worst = ORDERS[self.order] in ("worst", "layer")
-        shown = STATISTIC["freezing_ratio"] if worst else statistic
+        shown = STATISTIC["saturation"] if worst else statistic
         self.places = places
         at = places.index(self.map.cursor) if self.map.cursor in places else None
         self.list.show(heads, titles[self.order], shown, at)
@@ -192,7 +192,7 @@ class RankedHeads(ShownParts):
         self.baseline = baseline
         self.map.compared.clear()
         if self.map.statistic is CHANGE:
-            self.map.statistic, self.order = STATISTIC["freezing_ratio"], 0
+            self.map.statistic, self.order = STATISTIC["saturation"], 0
 
     def go(self, place: tuple[int, int]) -> None:
         self.map.move(place[0] - self.map.cursor[0], place[1] - self.map.cursor[1])

@@ -16,7 +16,7 @@ from .....core.parameters import FIELD, ROUNDED, Parameters, choice_word
 from .....core.scales import scale_rule
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
-from .....core.statistics.status import FROZEN
+from .....core.statistics.status import SATURATED
 from .....core.theory.prediction import ratio_given, status_given
 from ....language.cells import cells, joining, to_left
 from ....views.glyphs import Glyphs
@@ -136,7 +136,7 @@ def _axis(values: Sequence[float], logarithmic: bool) -> Axis:
 
 
 def _marks(swept: Swept) -> Iterator[Mark]:
-    """Yield marks where softmax freezes and where it thaws within the grid."""
+    """Yield marks where softmax saturates and where it recovers within the grid."""
     names = setting_names(swept.parameters)
     seen: list[Sequence[tuple[float, str]]] = []
     for index, word in enumerate(names):
@@ -152,36 +152,38 @@ def _marks(swept: Swept) -> Iterator[Mark]:
 
 
 def _changes(swept: Swept, index: int) -> Iterator[tuple[float, str]]:
-    """Yield where a column's softmax freezes or thaws within the grid.
+    """Yield where a column's softmax saturates or recovers within the grid.
 
     Over keys, and over d_k where only measured deviations are known, that is between two of the grid's values.
     """
     first, last = swept.values[0], swept.values[-1]
     columns = next(iter(swept.exact.values()), ())
-    freezing = columns[index].freezing if columns else None
-    if swept.over == "d_k" and freezing is not None:
-        for start, end in freezing.frozen_at:
-            for d_k, change in ((start, message("freezes")), (end + 1, message("thaws"))):
+    saturation = columns[index].saturation if columns else None
+    if swept.over == "d_k" and saturation is not None:
+        for start, end in saturation.saturated_at:
+            for d_k, change in ((start, message("saturates")), (end + 1, message("recovers"))):
                 if first < d_k <= last:
                     yield d_k, change
         return
-    frozen = [(n, _is_frozen(columns[index], swept.parameters.d_k)) for n, columns in sorted(swept.exact.items())]
-    if freezing is None:
-        frozen = [(at, _is_measured_frozen(each, index)) for at, each in sorted(swept.points.items())]
-    for (at, before), (more, after) in pairwise([(at, known) for at, known in frozen if known is not None]):
+    saturated = [
+        (n, _is_saturated(columns[index], swept.parameters.d_k)) for n, columns in sorted(swept.exact.items())
+    ]
+    if saturation is None:
+        saturated = [(at, _is_measured_saturated(each, index)) for at, each in sorted(swept.points.items())]
+    for (at, before), (more, after) in pairwise([(at, known) for at, known in saturated if known is not None]):
         if before != after:
-            yield math.sqrt(at * more), message("freezes") if after else message("thaws")
+            yield math.sqrt(at * more), message("saturates") if after else message("recovers")
 
 
-def _is_measured_frozen(point: SweptPoint, index: int) -> bool | None:
-    """Return whether softmax is frozen at a point by its measured deviation; None if no row sees two keys."""
+def _is_measured_saturated(point: SweptPoint, index: int) -> bool | None:
+    """Return whether softmax is saturated at a point by its measured deviation; None if no row sees two keys."""
     ratio = ratio_given(None, point.point.measurement.columns[index].measured)
-    return None if ratio is None else ratio >= FROZEN
+    return None if ratio is None else ratio >= SATURATED
 
 
-def _is_frozen(column: PredictedColumn, d_k: int) -> bool | None:
-    """Return whether softmax is frozen at a d_k; None if that is not known."""
-    return column.freezing and any(start <= d_k <= end for start, end in column.freezing.frozen_at)
+def _is_saturated(column: PredictedColumn, d_k: int) -> bool | None:
+    """Return whether softmax is saturated at a d_k; None if that is not known."""
+    return column.saturation and any(start <= d_k <= end for start, end in column.saturation.saturated_at)
 
 
 def title_line(statistic: Statistic, logarithmic: bool, glyphs: Glyphs, over: str = "d_k") -> Line:
@@ -286,10 +288,10 @@ def _named(name: str, room: int, glyphs: Glyphs) -> str:
 
 
 def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
-    """Return a column's status and where softmax is frozen, as far as they fit."""
-    freezing = here.theory[index].freezing if here.theory else None
-    word = status_given(freezing, here.columns[index].measured) or ""
-    places = freezing.words()[:2] if freezing else ()
+    """Return a column's status and where softmax is saturated, as far as they fit."""
+    saturation = here.theory[index].saturation if here.theory else None
+    word = status_given(saturation, here.columns[index].measured) or ""
+    places = saturation.words()[:2] if saturation else ()
     if here.rounded:
         places = [message("{where} in exact arithmetic", where=place) for place in places]
     forms = [place if place.startswith(word) else joined([word, place], "; ") for place in places]

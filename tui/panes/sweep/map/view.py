@@ -1,4 +1,4 @@
-"""A map of one statistic over d_k and the number of keys, with the line on which softmax freezes."""
+"""A map of one statistic over d_k and the number of keys, with the line on which softmax saturates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GAP = 2  # cells between them
 _BESIDE_NAME, _LEAST_NAME = 5, 12  # cells of a panel's title beside the name of its column, and for that at least
 _NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
-Edge: TypeAlias = tuple[float, bool]  # a d_k, and whether softmax is frozen above it, and not below
+Edge: TypeAlias = tuple[float, bool]  # a d_k, and whether softmax is saturated above it, and not below
 
 
 @dataclass(eq=False)
@@ -65,28 +65,28 @@ class Mapped:
         return not all(self.has_theory(index, statistic) for index in range(len(COLUMN_ROLES)))
 
     def edges(self, n: int, index: int) -> tuple[Edge, ...]:
-        """Return the d_k at which softmax over n keys freezes or thaws, σ being √(2 ln n) there.
+        """Return the d_k at which softmax over n keys saturates or recovers, σ being √(2 ln n) there.
 
         They are exact where the standard deviation is known at every d_k; else they lie between measured places.
         """
-        freezing = next((self.exact[d_k, n][index].freezing for d_k in D_KS if self.exact.get((d_k, n))), None)
-        if freezing is not None:
-            return tuple(_edges(freezing.frozen_at))
+        saturation = next((self.exact[d_k, n][index].saturation for d_k in D_KS if self.exact.get((d_k, n))), None)
+        if saturation is not None:
+            return tuple(_edges(saturation.saturated_at))
         ratios = [(d_k, self._ratio((d_k, n), index)) for d_k in D_KS]
         known = [(d_k, ratio >= 1) for d_k, ratio in ratios if ratio is not None]
-        runs = [[d_k for d_k, _ in run] for frozen, run in groupby(known, key=lambda each: each[1]) if frozen]
+        runs = [[d_k for d_k, _ in run] for saturated, run in groupby(known, key=lambda each: each[1]) if saturated]
         between = [(run[0], run[-1]) for run in runs]
         return tuple(_edges_between(between, [d_k for d_k, _ in known]))
 
     def _ratio(self, place: Place, index: int) -> float | None:
-        return self._column(place, index).measured["freezing_ratio"].value if place in self.measured else None
+        return self._column(place, index).measured["saturation"].value if place in self.measured else None
 
     def _column(self, place: Place, index: int) -> Column:
         return self.measured[place][0].measurement.columns[index]
 
 
 def _edges(intervals: Sequence[tuple[int, int]]) -> Iterator[Edge]:
-    """Yield the edges of intervals of d_k; the ends of the range of d_k are none, but frozen from the start is."""
+    """Yield the edges of intervals of d_k; the ends of the range of d_k are none, but saturated from the start is."""
     for first, last in intervals:
         yield (first - 0.5 if first > _NARROWEST else 0.0), True
         if last < _WIDEST:
@@ -239,18 +239,18 @@ def _missing(glyphs: Glyphs) -> str:
 
 
 def _line(edges: Sequence[Edge], cell: int, glyphs: Glyphs) -> Iterator[tuple[int, str]]:
-    """Yield the columns of the freezing line and of the F beside it, on the frozen side, that are inside the map."""
+    """Yield the columns of the saturation line and of the S on its saturated side that are inside the map."""
     end = cell * len(D_KS)
-    for d_k, freezes in edges:
-        if d_k == 0:  # frozen from the start
-            yield 0, "F"
+    for d_k, saturates in edges:
+        if d_k == 0:  # saturated from the start
+            yield 0, "S"
             continue
         column = math.floor((math.log2(d_k) + 0.5) * cell)
         if 0 <= column < end:
             yield column, glyphs.uprights[1]
-            beside = column + (1 if freezes else -1)
+            beside = column + (1 if saturates else -1)
             if 0 <= beside < end:
-                yield beside, "F"
+                yield beside, "S"
 
 
 def _d_k_labels(at: Layout, here: int) -> Line:
@@ -281,9 +281,10 @@ def _legend(mapped: Mapped, statistic: Statistic, levels: _Levels | None, glyphs
         shades.append((f"  {_missing(glyphs)} {glyphs.say(missing)}", "dim"))
     known = any(mapped.edges(n, index) for n in N_KEYS for index in range(len(COLUMN_ROLES)))
     words = message(
-        " {line}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F", line=glyphs.uprights[1]
+        " {line}S: σ of a row's logits reaches √(2 ln n); softmax is saturated on the side of S",
+        line=glyphs.uprights[1],
     )
-    none = message(" Softmax stays below freezing everywhere on this map")
+    none = message(" Softmax stays below saturation everywhere on this map")
     return [tuple(shades), ((glyphs.say(words if known else none), "dim"),)]
 
 

@@ -1,4 +1,4 @@
-"""Where softmax freezes beyond scaled dot products: soft-caps, other mechanisms, rows with multipliers, few bits."""
+"""Where softmax saturates beyond scaled dot products: soft-caps, mechanisms, rows with multipliers, few bits."""
 
 import math
 from dataclasses import replace
@@ -12,15 +12,15 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, ScaleName
 from attn_tui.core.scales import SCALE_RULES, multiplier, row_multiplier
 from attn_tui.core.theory.capped import capped_deviation
-from attn_tui.core.theory.freezing import freezing
-from attn_tui.core.theory.prediction import Freezing, ratio_given, status_given
+from attn_tui.core.theory.prediction import Saturation, ratio_given, status_given
+from attn_tui.core.theory.saturation import saturation
 
 stats = import_module("scipy.stats")  # without type stubs
 WIDEST = 16_384
 
 
-def known(p: Parameters, rule: ScaleName) -> Freezing:
-    found = freezing(p, rule)
+def known(p: Parameters, rule: ScaleName) -> Saturation:
+    found = saturation(p, rule)
     assert found is not None
     return found
 
@@ -70,7 +70,7 @@ def test_normalised_queries_and_keys_spread_as_points_of_a_sphere(rule: ScaleNam
         found = known(p, rule)
         own = gain**2 * multiplier(rule, p.setting) * spread[SCALE_RULES[rule].normalise]
         assert found.std == pytest.approx(own, rel=1e-12)
-        inside = any(first <= d <= last for first, last in found.frozen_at)
+        inside = any(first <= d <= last for first, last in found.saturated_at)
         assert inside == (own >= math.sqrt(2 * math.log(10)))
 
 
@@ -98,24 +98,24 @@ def test_intervals_with_a_soft_cap_end_where_the_deviation_crosses_the_threshold
 ) -> None:
     p = replace(Parameters(), **changes)
     found = known(p, rule)
-    assert found.frozen_at
+    assert found.saturated_at
 
     def reaches(d_k: int) -> bool:
         return capped_deviation(p, d_k, multiplier(rule, replace(p.setting, d_k=d_k))) >= found.threshold
 
-    for first, last in found.frozen_at:
+    for first, last in found.saturated_at:
         assert reaches(first)
         assert reaches(last)
         assert first == 1 or (rule == "log_d_k" and first == 2) or not reaches(first - 1)
         assert last == WIDEST or not reaches(last + 1)
     for d_k in (2, 3, 5, 8, 13, 40, 100, 1000, 5000):
-        assert any(first <= d_k <= last for first, last in found.frozen_at) == reaches(d_k)
+        assert any(first <= d_k <= last for first, last in found.saturated_at) == reaches(d_k)
 
 
-def test_a_soft_cap_below_the_threshold_never_freezes() -> None:
+def test_a_soft_cap_below_the_threshold_never_saturates() -> None:
     p = Parameters(softcap=3.0, std_q=100.0)
-    assert known(p, "none").frozen_at == ()
-    assert known(replace(p, softcap=4.0), "none").frozen_at == ((1, WIDEST),)
+    assert known(p, "none").saturated_at == ()
+    assert known(replace(p, softcap=4.0), "none").saturated_at == ((1, WIDEST),)
 
 
 @pytest.mark.parametrize("rule", ["ssmax", "log512_n", "log(n)/sqrt(d)"])
@@ -126,7 +126,7 @@ def test_each_row_of_a_causal_mask_has_its_own_multiplier(rule: ScaleName) -> No
     found = known(p, rule)
     assert found.ratio == pytest.approx(np.mean(ratios), rel=1e-12)
     assert found.threshold == known(p, "none").threshold
-    assert freezing(p, "1/d**(1/n)") is None  # no product of a factor of the row and one of d_k
+    assert saturation(p, "1/d**(1/n)") is None  # no product of a factor of the row and one of d_k
 
 
 @pytest.mark.parametrize("changes", [{"precision": "float16", "arithmetic": "eager"}, {"mechanism": "bilinear"}])
@@ -135,7 +135,7 @@ def test_measured_rows_decide_the_status_where_theory_is_of_another_arithmetic_o
 ) -> None:
     p = replace(Parameters(d_k=9, batch=4), **changes)
     found = known(p, "none")
-    assert (found.frozen_at, found.decides) == (((10, WIDEST),), False)
+    assert (found.saturated_at, found.decides) == (((10, WIDEST),), False)
     measured = run(p, full=False).columns[0].measured
     larger = replace(found, std=10.0)
     assert (
@@ -143,4 +143,4 @@ def test_measured_rows_decide_the_status_where_theory_is_of_another_arithmetic_o
         == status_given(None, measured)
         != status_given(replace(larger, decides=True), measured)
     )
-    assert ratio_given(found, measured) == measured["freezing_ratio"].value
+    assert ratio_given(found, measured) == measured["saturation"].value

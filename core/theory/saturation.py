@@ -1,4 +1,4 @@
-"""Find where softmax freezes: the widths at which a few keys hold all the weight of a row."""
+"""Find where softmax saturates: the widths at which a few keys hold all the weight of a row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..scales import Setting, multiplier, multipliers, row_multiplier, scale_rul
 from .capped import capped_deviation, is_capped_normal
 from .curves import causal_lengths
 from .normalised import is_normalised, score_variance
-from .prediction import Freezing, Interval
+from .prediction import Interval, Saturation
 from .score_moments import score_moments
 
 _WIDTHS = np.arange(int(FIELD["d_k"].low), int(FIELD["d_k"].high) + 1)
@@ -27,8 +27,8 @@ _ROUNDING = 1e-12  # relative: a deviation this near the threshold is on it, as 
 _LADDER: list[int] = sorted({*range(1, 25), *map(round, np.geomspace(24, float(_WIDTHS[-1]), 86).tolist())})
 
 
-def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
-    """Return where softmax freezes under a rule, the other parameters as given; None if it is not known.
+def saturation(parameters: Parameters, rule: ScaleName) -> Saturation | None:
+    """Return where softmax saturates under a rule, the other parameters as given; None if it is not known.
 
     It is known if the standard deviation of the logits within a row is, at every d_k: for dot products, cosines and,
     averaged over their weights, bilinear scores of q and k as drawn or, without correlation, normalised; and for
@@ -48,7 +48,7 @@ def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
         return None
     spreads = _spreads(rule, _alike(rule, p.setting)) * component * rows
     spreads = np.where(np.abs(spreads - threshold) <= _ROUNDING * threshold, threshold, spreads)
-    return Freezing(threshold, float(spreads[p.d_k - _WIDTHS[0]]), _intervals(spreads >= threshold), decides)
+    return Saturation(threshold, float(spreads[p.d_k - _WIDTHS[0]]), _intervals(spreads >= threshold), decides)
 
 
 def _component(p: Parameters, rule: ScaleName) -> FloatArray | float | None:
@@ -72,7 +72,7 @@ def _component(p: Parameters, rule: ScaleName) -> FloatArray | float | None:
 
 
 def _rows(p: Parameters, rule: ScaleName, threshold: float) -> float | None:
-    """Return the mean over rows of their ratios to freezing, over that of a row with the rule's multiplier.
+    """Return the mean over rows of their ratios to saturation, over that of a row with the rule's multiplier.
 
     It is 1 unless rows have multipliers of their own; None if these do not depend on the row and on d_k separately.
     """
@@ -93,47 +93,47 @@ def _rows(p: Parameters, rule: ScaleName, threshold: float) -> float | None:
     return threshold * float(np.average(factors, weights=counts[several]))
 
 
-def _capped(p: Parameters, rule: ScaleName, threshold: float, decides: bool) -> Freezing | None:
-    """Return where softmax freezes with a soft-cap."""
+def _capped(p: Parameters, rule: ScaleName, threshold: float, decides: bool) -> Saturation | None:
+    """Return where softmax saturates with a soft-cap."""
     plain = scale_rule(rule).normalise == "none" and not rows_differ(p, rule)
     if not (plain and is_capped_normal(p)):
         return None
     alike = replace(Parameters(), **{name: getattr(p, name) for name in ("softcap", "mean_q", "std_q", "std_k")})
     setting = _alike(rule, p.setting)
     own = capped_deviation(p, p.d_k, multiplier(rule, p.setting))
-    return Freezing(threshold, own, _capped_at(alike, rule, setting, threshold), decides)
+    return Saturation(threshold, own, _capped_at(alike, rule, setting, threshold), decides)
 
 
 @lru_cache(maxsize=64)
 def _capped_at(p: Parameters, rule: ScaleName, setting: Setting, threshold: float) -> tuple[Interval, ...]:
-    """Return the intervals of d_k at which soft-capped logits are frozen.
+    """Return the intervals of d_k at which soft-capped logits are saturated.
 
-    Between widths 8 % apart that are both frozen, or both not, all are; between others, there is one edge.
+    Between widths 8 % apart that are both saturated, or both not, all are; between others, there is one edge.
     """
     values = multipliers(rule, setting, _WIDTHS.tolist())
 
     @cache
-    def is_frozen(width: int) -> bool:
+    def is_saturated(width: int) -> bool:
         value = values[width - int(_WIDTHS[0])]
         return not math.isnan(value) and capped_deviation(p, width, value) >= threshold
 
-    frozen = np.zeros(len(_WIDTHS), np.bool_)
+    saturated = np.zeros(len(_WIDTHS), np.bool_)
     if p.softcap < threshold:  # no capped logit has a larger deviation than the cap
         return ()
     for first, last in pairwise(_LADDER):
-        before, edge = is_frozen(first), last
-        if is_frozen(last) != before:
-            edge = first + bisect_right(range(first, last), False, key=lambda d_k, at=before: is_frozen(d_k) != at)
-        frozen[first - 1 : edge - 1], frozen[edge - 1 : last] = before, is_frozen(last)
-    return _intervals(frozen)
+        before, edge = is_saturated(first), last
+        if is_saturated(last) != before:
+            edge = first + bisect_right(range(first, last), False, key=lambda d_k, at=before: is_saturated(d_k) != at)
+        saturated[first - 1 : edge - 1], saturated[edge - 1 : last] = before, is_saturated(last)
+    return _intervals(saturated)
 
 
-def freezing_of(parameters: Parameters, rules: Iterable[ScaleName]) -> dict[ScaleName, Freezing | None]:
-    """Return where softmax freezes under each rule that has a multiplier at this d_k."""
-    found: dict[ScaleName, Freezing | None] = {}
+def saturation_of(parameters: Parameters, rules: Iterable[ScaleName]) -> dict[ScaleName, Saturation | None]:
+    """Return where softmax saturates under each rule that has a multiplier at this d_k."""
+    found: dict[ScaleName, Saturation | None] = {}
     for rule in rules:
         with suppress(ParameterError):
-            found[rule] = freezing(parameters, rule)
+            found[rule] = saturation(parameters, rule)
     return found
 
 
@@ -165,7 +165,7 @@ def _normalised(rule: ScaleName) -> FloatArray:
     return np.sqrt([score_variance(d_k, 1.0, rule) / d_k for d_k in _WIDTHS.tolist()])
 
 
-def _intervals(frozen: BoolArray) -> tuple[Interval, ...]:
-    """Return the first and the last of each run of _WIDTHS at which softmax is frozen."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], frozen, [False]))))
+def _intervals(saturated: BoolArray) -> tuple[Interval, ...]:
+    """Return the first and the last of each run of _WIDTHS at which softmax is saturated."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], saturated, [False]))))
     return tuple((int(_WIDTHS[first]), int(_WIDTHS[last - 1])) for first, last in edges.reshape(-1, 2))

@@ -1,4 +1,4 @@
-"""Where softmax freezes under each rule: sets of intervals of d_k."""
+"""Where softmax saturates under each rule: sets of intervals of d_k."""
 
 import math
 from dataclasses import replace
@@ -10,57 +10,57 @@ from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, ScaleName
 from attn_tui.core.scales import SCALE_RULES, multiplier, multipliers
-from attn_tui.core.theory.freezing import freezing, freezing_of
 from attn_tui.core.theory.predict import predict
-from attn_tui.core.theory.prediction import Freezing, Interval
+from attn_tui.core.theory.prediction import Interval, Saturation
+from attn_tui.core.theory.saturation import saturation, saturation_of
 
 WIDEST = 16_384
 PLAIN = [rule.name for rule in SCALE_RULES.values() if rule.normalise == "none"]
 
 
-def known(p: Parameters, rule: ScaleName) -> Freezing:
-    found = freezing(p, rule)
+def known(p: Parameters, rule: ScaleName) -> Saturation:
+    found = saturation(p, rule)
     assert found is not None
     return found
 
 
-def test_unscaled_logits_freeze_and_scaled_ones_do_not() -> None:
+def test_unscaled_logits_saturate_and_scaled_ones_do_not() -> None:
     p = Parameters(d_k=64, n_keys=1024)
     unscaled = known(p, "none")
     assert unscaled.threshold == pytest.approx(math.sqrt(2 * math.log(1024)))
     assert unscaled.std == 8
     assert unscaled.ratio == pytest.approx(8 / math.sqrt(2 * math.log(1024)))
-    assert unscaled.frozen_at == ((14, WIDEST),)  # from the first above 2 ln n = 13.86
-    assert predict(p).columns[1].freezing == known(p, "sqrt_d_k")
-    assert known(p, "sqrt_d_k").frozen_at == ()
-    assert known(p, "d_k").frozen_at == ()
-    # The scale does not depend on the components' size, so they may be large enough to freeze everywhere.
-    assert known(replace(p, std_q=10.0), "sqrt_d_k").frozen_at == ((1, WIDEST),)
-    assert known(replace(p, correlation=1.0), "none").frozen_at == ()
+    assert unscaled.saturated_at == ((14, WIDEST),)  # from the first above 2 ln n = 13.86
+    assert predict(p).columns[1].saturation == known(p, "sqrt_d_k")
+    assert known(p, "sqrt_d_k").saturated_at == ()
+    assert known(p, "d_k").saturated_at == ()
+    # The scale does not depend on the components' size, so they may be large enough to saturate everywhere.
+    assert known(replace(p, std_q=10.0), "sqrt_d_k").saturated_at == ((1, WIDEST),)
+    assert known(replace(p, correlation=1.0), "none").saturated_at == ()
 
 
 @pytest.mark.parametrize("mask", ["none", "causal"])
 @pytest.mark.parametrize("n_keys", [3, 128, 1000])
-def test_a_rule_on_the_threshold_is_frozen_at_every_width(n_keys: int, mask: Any) -> None:
+def test_a_rule_on_the_threshold_is_saturated_at_every_width(n_keys: int, mask: Any) -> None:
     """√(2 ln n)/√d_k puts σ on the threshold at every d_k, where rounding alone would decide."""
     p = Parameters(n_keys=n_keys, n_queries=min(n_keys, 128), mask=mask)
     found = known(p, "sqrt(2*log(n))/sqrt(d)")
-    assert found.frozen_at == ((1, WIDEST),)
+    assert found.saturated_at == ((1, WIDEST),)
     assert found.ratio == 1
-    assert known(p, "0.999999*sqrt(2*log(n))/sqrt(d)").frozen_at == ()
+    assert known(p, "0.999999*sqrt(2*log(n))/sqrt(d)").saturated_at == ()
 
 
-def test_a_rule_may_freeze_at_small_widths_only() -> None:
+def test_a_rule_may_saturate_at_small_widths_only() -> None:
     """8/d_k leaves 8/√d_k, which is at least 3.115 up to d_k 6.6."""
     found = known(Parameters(d_k=4), "8/d")
     assert found.std == 4
-    assert found.frozen_at == ((1, 6),)
+    assert found.saturated_at == ((1, 6),)
 
 
 @pytest.mark.parametrize("n_keys", range(3, 9))
-def test_a_rule_may_freeze_thaw_and_freeze_again(n_keys: int) -> None:
+def test_a_rule_may_saturate_thaw_and_saturate_again(n_keys: int) -> None:
     """√d/ln d is 2.04 at d_k 2, where it exists first, and smallest at e²."""
-    first, second = known(Parameters(n_keys=n_keys), "log_d_k").frozen_at
+    first, second = known(Parameters(n_keys=n_keys), "log_d_k").saturated_at
     assert first[0] == 2
     assert first[1] < math.e**2 < second[0]
     assert second[1] == WIDEST
@@ -81,10 +81,10 @@ def test_the_intervals_are_all_widths_whose_logits_reach_the_threshold(rule: Sca
     for n_keys, factor in ((2, 0.4), (5, 0.01), (8192, 0.01)):
         p = Parameters(n_keys=n_keys, scale="custom", multiplier=factor, std_k=1.3, mean_q=0.4, correlation=-0.2)
         found = known(p, rule)
-        widths = {d for first, last in found.frozen_at for d in range(first, last + 1)}
+        widths = {d for first, last in found.saturated_at for d in range(first, last + 1)}
         threshold = math.sqrt(2 * math.log(n_keys))
         assert widths == {d for d in range(1, WIDEST + 1) if deviation(p, rule, d) >= threshold}, (n_keys, factor)
-        gaps = zip(found.frozen_at, found.frozen_at[1:], strict=False)
+        gaps = zip(found.saturated_at, found.saturated_at[1:], strict=False)
         assert all(last + 1 < first for (_, last), (first, _) in gaps)
         assert found.std == pytest.approx(deviation(p, rule, p.d_k))
         assert (found.ratio >= 1) == (p.d_k in widths)
@@ -100,12 +100,12 @@ def test_the_intervals_are_all_widths_whose_logits_reach_the_threshold(rule: Sca
 def test_measured_rows_cross_their_thresholds_where_theory_says(rule: ScaleName, mask: Any) -> None:
     """A measured row is as its query and its keys happen to be; in the mean of squares, rows follow the law."""
     p = Parameters(n_keys=64, n_queries=64, batch=64, scale=rule, mask=mask)
-    for first, last in known(p, rule).frozen_at:
-        for d_k, frozen in ((first - 2, False), (first + 2, True), (last - 2, True), (last + 2, False)):
+    for first, last in known(p, rule).saturated_at:
+        for d_k, saturated in ((first - 2, False), (first + 2, True), (last - 2, True), (last + 2, False)):
             if not 2 < d_k <= 200:
                 continue
             column = run(replace(p, d_k=d_k), full=False).columns[1]
-            assert (known(replace(p, d_k=d_k), rule).ratio >= 1) == frozen
+            assert (known(replace(p, d_k=d_k), rule).ratio >= 1) == saturated
             visible = np.arange(1, 65) if mask == "causal" else np.full(64, 64)
             variance = column.measured["logit_variance_within_row"]
             assert variance.value is not None
@@ -120,21 +120,21 @@ def test_under_a_causal_mask_each_row_has_its_own_threshold() -> None:
     assert known(p, "none").ratio == pytest.approx(np.mean([math.sqrt(7) / t for t in thresholds]), rel=1e-14)
 
 
-def test_freezing_needs_two_keys_and_a_known_deviation() -> None:
+def test_saturation_needs_two_keys_and_a_known_deviation() -> None:
     p = Parameters()
-    assert freezing(replace(p, n_keys=1), "none") is None
-    assert freezing(replace(p, mask="causal", n_queries=1), "none") is None
+    assert saturation(replace(p, n_keys=1), "none") is None
+    assert saturation(replace(p, mask="causal", n_queries=1), "none") is None
     unknown: tuple[dict[str, Any], ...] = (
         {"softcap": 50.0, "components": "uniform"}, {"softcap": 50.0, "mean_k": 1.0}, {"mechanism": "additive"},
         {"mechanism": "cosine", "correlation": 0.5},
     )  # fmt: skip
     for change in unknown:
-        assert freezing(replace(p, **change), "none") is None, change
-    assert freezing(replace(p, correlation=0.5), "cosine_10") is None
-    assert freezing(replace(p, sink="logit", components="laplace"), "none") is not None
+        assert saturation(replace(p, **change), "none") is None, change
+    assert saturation(replace(p, correlation=0.5), "cosine_10") is None
+    assert saturation(replace(p, sink="logit", components="laplace"), "none") is not None
     with pytest.raises(ParameterError, match="ln d_k"):
-        freezing(replace(p, d_k=1), "log_d_k")
-    assert freezing_of(replace(p, d_k=1), ["log_d_k", "cosine_10", "d_k"]).keys() == {"cosine_10", "d_k"}
+        saturation(replace(p, d_k=1), "log_d_k")
+    assert saturation_of(replace(p, d_k=1), ["log_d_k", "cosine_10", "d_k"]).keys() == {"cosine_10", "d_k"}
 
 
 @pytest.mark.parametrize("rule", SCALE_RULES)
@@ -149,23 +149,23 @@ def test_multipliers_at_many_widths_are_those_at_each(rule: ScaleName) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frozen_at", "words"),
+    ("saturated_at", "words"),
     [
-        ([], "stays below freezing at every d_k"),
-        ([(1, WIDEST)], "frozen at every d_k"),
-        ([(10, WIDEST)], "frozen from d_k 10 up"),
-        ([(1, 6)], "frozen at d_k 1–6"),
-        ([(2, 2)], "frozen at d_k 2"),
-        ([(1, 1), (7120, WIDEST)], "frozen at d_k 1 and from 7120 up"),
-        ([(1, 2), (5, 7), (9, WIDEST)], "frozen at d_k 1–2, 5–7 and from 9 up"),
-        ([(1, 2), (5, 7)], "frozen at d_k 1–2, 5–7"),
+        ([], "stays below saturation at every d_k"),
+        ([(1, WIDEST)], "saturated at every d_k"),
+        ([(10, WIDEST)], "saturated from d_k 10 up"),
+        ([(1, 6)], "saturated at d_k 1–6"),
+        ([(2, 2)], "saturated at d_k 2"),
+        ([(1, 1), (7120, WIDEST)], "saturated at d_k 1 and from 7120 up"),
+        ([(1, 2), (5, 7), (9, WIDEST)], "saturated at d_k 1–2, 5–7 and from 9 up"),
+        ([(1, 2), (5, 7)], "saturated at d_k 1–2, 5–7"),
     ],
 )
-def test_intervals_are_said_in_words_long_and_short(frozen_at: list[Interval], words: str) -> None:
-    forms = Freezing(3.0, 1.0, tuple(frozen_at)).words()
+def test_intervals_are_said_in_words_long_and_short(saturated_at: list[Interval], words: str) -> None:
+    forms = Saturation(3.0, 1.0, tuple(saturated_at)).words()
     assert forms[0] == words
     assert [len(form) for form in forms] == sorted((len(form) for form in forms), reverse=True)
     assert len(forms[-1]) <= 14
-    edges = {str(d) for interval in frozen_at for d in interval if d != WIDEST}
-    if words != "frozen at every d_k":
+    edges = {str(d) for interval in saturated_at for d in interval if d != WIDEST}
+    if words != "saturated at every d_k":
         assert all(edge in form for form in forms for edge in edges)
