@@ -105,7 +105,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "Standard deviation of a row's logits about their own mean over √(2 ln n), at which softmax over its n "
         "visible keys saturates, averaged over the rows that see at least two keys. Short rows spread less than "
         "their law.",
-        _SATURATION, short="saturation in row",
+        _SATURATION, short="row saturation",
     ),
     Statistic(
         "entropy", "entropy", "attention", "nats", "H = −Σ p ln p",

@@ -55,7 +55,7 @@ async def test_a_narrow_row_has_the_format_in_its_title_and_whole_numbers_below(
     row = pane.bars.row
     assert row is not None
     assert row.threshold is not None
-    assert f"saturates at × {short(row.threshold, UNICODE)}" in stage.text
+    assert f"recovers at × {short(row.threshold, UNICODE)}" in stage.text
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ CONTENTS = [contents_of(p) for p in SETTINGS]
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [20, 40, 58, 88, 164])
+@pytest.mark.parametrize("width", [24, 40, 58, 88, 164])
 def test_every_line_has_the_width_and_says_the_status(width: int, glyphs: Glyphs) -> None:
     for contents in CONTENTS:
         for height in (0, 1, 2, 3):

@@ -155,12 +155,12 @@ def test_heads_that_are_not_healthy_are_marked() -> None:
     }
     head_map = HeadMap([0], [4], heads, statuses)
     wide = map_lines(head_map, ENTROPY, (0, 3), 40, 10, UNICODE)
-    assert text_of(wide[2])[MARGIN:].rstrip() == "░0F▓5 █9s█9"
+    assert text_of(wide[2])[MARGIN:].rstrip() == "░0S▓5 █9s█9"
     assert text_of(wide[-1]).strip() == "░0 = 1  to  █9 = 3"
     assert [text_of(line).rstrip() for line in mark_lines(head_map, 40, UNICODE)] == ["S saturated  s sink"]
     cramped = map_lines(head_map, ENTROPY, (0, 3), 8, 10, UNICODE)
-    assert text_of(cramped[2])[MARGIN:] == "F▓s9"
-    assert [text_of(line) for line in mark_lines(head_map, 8, UNICODE)] == ["S saturated", "s sink  "]
+    assert text_of(cramped[2])[MARGIN:] == "S▓s9"
+    assert [text_of(line) for line in mark_lines(head_map, 11, UNICODE)] == ["S saturated", "s sink     "]
     healthy = HeadMap([0], [1], {(0, 0): 1.0}, {(0, 0): "healthy"})
     assert mark_lines(healthy, 40, UNICODE) == []
 
@@ -171,6 +171,6 @@ def test_a_map_with_one_cell_per_head_says_statuses_in_letters_and_explains_them
     head_map = HeadMap([0], [36], {(0, x): float(x) for x in range(36)}, statuses)
     lines = [text_of(line) for line in map_lines(head_map, ENTROPY, (0, 0), 40, 10, glyphs)]
     cells = lines[2][MARGIN:]
-    assert (cells[3], cells[7]) == ("F", "s")
+    assert (cells[3], cells[7]) == ("S", "s")
     assert cells[9] in glyphs.shades[1:]
     assert "S saturated  s sink" in text_of(mark_lines(head_map, 40, UNICODE)[0])

@@ -22,7 +22,7 @@ def table() -> ReplayTable:
 def test_rules_have_their_labels_and_numbers_their_points_in_one_line(table: ReplayTable) -> None:
     header, *rows = texts_of(replay_lines(table, 82, UNICODE))
     rows = rows[: len(table.lines)]
-    assert header.split() == ["rule", "×", "KL", "entropy", "Δ", "1-hot", "%", "σ/sat"]
+    assert header.split() == ["rule", "×", "KL", "entropy", "Δ", "1-hot", "%", "satur"]
     assert rows[0].startswith(" file = 1/√d_k")
     assert not any("sqrt" in row or "-" in row for row in rows)
     points = [[at for at, sign in enumerate(row[24:]) if sign == "."] for row in rows]

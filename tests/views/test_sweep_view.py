@@ -93,7 +93,7 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_saturate
     assert second.endswith("healthy; saturated at d_k 1–6")
     assert readings(replace(p, softcap=50.0, components="uniform"))[1].endswith("saturated")
     assert readings(p, 90)[1].endswith("saturated")
-    assert readings(p, 106)[0].endswith("; saturated from d_k 10")
+    assert readings(p, 109)[0].endswith("; saturated from d_k 10")
     assert all(len(line) <= 70 for line in readings(p, 70))
 
 

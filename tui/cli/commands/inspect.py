@@ -289,7 +289,7 @@ cannot be read, the others are still printed and the exit status is 2. A head's
 status is the first of these words that applies:
 """
     + "\n".join(
-        textwrap.fill(meaning, 78, initial_indent=f"  {word.ljust(9)} ", subsequent_indent=" " * 12)
+        textwrap.fill(meaning, 78, initial_indent=f"  {word.ljust(10)} ", subsequent_indent=" " * 13)
         for word, meaning in MEANINGS.items()
     ),
     examples="""\

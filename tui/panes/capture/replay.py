@@ -24,7 +24,7 @@ _RULES = 20  # cells of rules below which columns are left out
 _SHORT: dict[str, str] = {
     "multiplier": "×",
     "one-hot %": message("1-hot %"),
-    "saturation": message("satur."),
+    "saturation": message("satur"),
     "change": "Δ",
 }
 

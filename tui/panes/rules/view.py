@@ -63,7 +63,7 @@ _FORMATS = {
     "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
     "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
     "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
-    "saturation": _ColumnFormat(("", "saturation"), 3, 3, "saturation in row"),
+    "saturation": _ColumnFormat(("", "saturation"), 3, 3, "row saturation"),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
 }
 _AFTER = {"multiplier": (STATUS,), "saturation": (METER,), "score_overflow": (SATURATED, CURVE)}

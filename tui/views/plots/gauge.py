@@ -19,7 +19,7 @@ UNIFORM_BELOW = 0.14  # H = ln n − σ²/2 to first order, so below √0.02 mor
 _ZONES = ((0.0, UNIFORM_BELOW, "uniform"), (UNIFORM_BELOW, SATURATING, "healthy"),
           (SATURATING, SATURATED, "saturating"), (SATURATED, END, "saturated"))  # fmt: skip
 _LETTERS = ("A", "B")
-_RATIO, _WORD = 8, 9  # cells
+_RATIO, _WORD = 8, 11  # cells
 _NAMES = (23, 15, 11, 4)  # cells of a name with its letter, the longest first
 _BAR = 20  # the shortest bar beside a name that is not only a letter
 

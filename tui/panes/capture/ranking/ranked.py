@@ -95,7 +95,7 @@ def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> L
     room = _VALUE + bars * (_BAR + 1) - 1
     forms: list[str] = [statistic.short_label]
     if statistic.name == "saturation":
-        forms = [message("saturation"), message("satur.")]
+        forms = [message("saturation"), message("satur")]
     said = [glyphs.say(form) for form in forms]
     shown = next((text for text in said if cells(text) <= room), set_cell_size(said[-1], room))
     most, first, status_title, because = map(
