@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attn_tui.core.errors import InputError
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.app import AttnApp
+from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.terminal.picture import picture

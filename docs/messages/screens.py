@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from attn_tui.tui.keymap import EVERYWHERE, all_commands, commands
+from attn_tui.tui.app.keys import EVERYWHERE, all_commands, commands
 from attn_tui.tui.panes.capture import parts
 from attn_tui.tui.panes.capture.replay import ReplayList
 from attn_tui.tui.panes.catalogue import PANES
@@ -54,9 +54,9 @@ def bindings() -> Iterator[Message]:
     """Yield what each key does, in the words of its binding."""
     folders = {title: f"tui/panes/{row.folder}/pane.py" for title, row in PANES.items()}
     for command in all_commands():
-        path = folders.get(command.place, "tui/keymap.py")
+        path = folders.get(command.place, "tui/app/keys.py")
         yield from messages(path, [(f"{command.place}: what a key does", command.words)])
-    yield from messages("tui/keymap.py", [("a place in the list of keys", EVERYWHERE)])
+    yield from messages("tui/app/keys.py", [("a place in the list of keys", EVERYWHERE)])
     for path, widgets in _WIDGETS.items():
         for widget in widgets:
             found: Sequence[Any] = vars(widget).get("BINDINGS", ())

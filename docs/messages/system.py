@@ -25,4 +25,4 @@ _REASONS = (
 
 def from_system() -> Iterator[Message]:
     """Yield the usual reasons."""
-    yield from messages("tui/files.py", (("reason of the operating system", text) for text in _REASONS))
+    yield from messages("core/files.py", (("reason of the operating system", text) for text in _REASONS))

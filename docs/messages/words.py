@@ -29,7 +29,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 # A key to press, or several, before what it does: `("PgUp PgDn", "scroll")`.
 _ONE = r"(?:\S\S?|[←→↑↓]{2,4}|a-z|0-9|Enter|Esc|Tab|Backspace|Space|Home|End|PgUp|PgDn|Ctrl\+\w|Shift\+\S+)"
 _KEY = re.compile(rf"{_ONE}(?: {_ONE})*")
-_WITH_KEYS = ("tui/keymap.py", "tui/panes/", "tui/views/export.py", "tui/views/fields/", "tui/widgets/")
+_WITH_KEYS = ("tui/app/keys.py", "tui/panes/", "tui/views/export.py", "tui/views/fields/", "tui/widgets/")
 
 
 def from_words() -> Iterator[Message]:

@@ -30,15 +30,12 @@ LAYERS = (
     ("core.learning", "core.work"),
     ("core.tables",),
     ("core.export",),
-    ("tui.files", "tui.history", "tui.language", "tui.tuning"),
+    ("tui.language",),
     ("tui.views", "tui.compute"),
     ("tui.terminal",),
     ("tui.settings", "tui.widgets"),
     ("tui.panes",),
     tuple(f"tui.panes.{path.parent.name}" for path in sorted((ROOT / "tui/panes").glob("*/pane.py"))),
-    ("tui.app_protocol",),
-    ("tui.keymap", "tui.choosing", "tui.copying", "tui.offers"),
-    ("tui.help", "tui.palette", "tui.undo"),
     ("tui.app",),
     ("tui.cli",),
 )
@@ -47,7 +44,7 @@ LAYER = {package: layer for layer, packages in enumerate(LAYERS) for package in 
 # What a package must not import, although it is in a lower layer or a library.
 NEVER = {
     "core": ("rich", "textual", "subprocess", "multiprocessing", "pickle", "signal"),
-    "tui.views": ("textual", "tui.files"),
+    "tui.views": ("textual", "core.files"),
     "tui.terminal": ("core", "tui.compute"),
     "tui.compute": ("rich", "textual"),
     "tui.widgets": ("tui.compute",),

@@ -33,7 +33,7 @@ def run_with(*words: str) -> str:
         ("attn_tui.core.lab.experiment", {"numpy"}),
         ("attn_tui.core.theory.predict", {"numpy"}),
         ("attn_tui.tui.compute.process", set[str]()),
-        ("attn_tui.tui.app", {"textual", "rich"}),
+        ("attn_tui.tui.app.app", {"textual", "rich"}),
     ],
 )
 def test_what_a_module_needs(module: str, needs: set[str]) -> None:
@@ -62,7 +62,7 @@ def test_a_command_loads_no_other_command() -> None:
 EVERY_PANE = """
 import asyncio, sys
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.app import AttnApp
+from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.pane import Pane

@@ -40,7 +40,7 @@ import os, signal
 class Gone:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
-from attn_tui.tui import tuning
+from attn_tui.tui.terminal import tuning
 tuning.set_environment = lambda: Gone() and None
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from attn_tui.tui.cli.main import program

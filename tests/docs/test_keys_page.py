@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from attn_tui.tui.keymap import EVERYWHERE, all_commands
+from attn_tui.tui.app.keys import EVERYWHERE, all_commands
 from attn_tui.tui.panes.catalogue import PANES
 
 PAGE = (Path(__file__).parents[2] / "docs/keys.md").read_text()

@@ -17,7 +17,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Measurement
 from attn_tui.core.tables.table import Format
 from attn_tui.core.theory.prediction import Theory
-from attn_tui.tui.app import AttnApp
+from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute.engine import Engine, Notification, Reply, Submission
 from attn_tui.tui.compute.request import Request, Work

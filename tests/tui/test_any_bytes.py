@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from attn_tui.tui.app import AttnApp
+from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.terminal.driver import TerminalDriver
@@ -99,7 +99,7 @@ def terminal(stage: Stage, blocking: bool = True) -> Generator[Callable[[bytes],
 
 def send_random(strings: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send the app random strings; fail if one ends it, or keeps it from the next key."""
-    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.0)  # no claims come
+    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.0)  # no claims come
     chance = random.Random(0)
 
     async def script(stage: Stage) -> None:

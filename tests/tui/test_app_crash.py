@@ -17,13 +17,13 @@ BOOM = "def boom(*_): raise RuntimeError('boom')\n"
 IN_APP = {
     "a binding": "from attn_tui.tui.panes.lab.pane import LabPane; LabPane.action_d_k = boom",
     "a frame": "from attn_tui.tui.terminal import cell_diff; cell_diff._runs = boom",
-    "composing": "from attn_tui.tui.app import AttnApp; AttnApp.compose = boom",
-    "making the app": "from attn_tui.tui.app import AttnApp; AttnApp.register_theme = boom",
+    "composing": "from attn_tui.tui.app.app import AttnApp; AttnApp.compose = boom",
+    "making the app": "from attn_tui.tui.app.app import AttnApp; AttnApp.register_theme = boom",
     "an import": "import sys; sys.modules['textual.app'] = None",
     "a thread of the driver": "from textual.drivers import linux_driver as m\nwas = m.Thread\n"
     "class Boom(was):\n start = lambda self: boom() if self.name == 'textual-input' else was.start(self)\n"
     "m.Thread = Boom",
-    "leaving": "from attn_tui.tui.app import AttnApp; AttnApp.on_unmount = boom",
+    "leaving": "from attn_tui.tui.app.app import AttnApp; AttnApp.on_unmount = boom",
 }
 IN_ENGINE = {
     "measuring": "from attn_tui.core.lab import experiment; experiment.stream = boom",
@@ -97,7 +97,7 @@ def test_parameters_are_saved_and_the_next_crash_says_how_to_start_without(where
 
 
 def test_a_report_has_no_lines_as_short_as_the_terminal(tmp_path: Path) -> None:
-    fault = "from attn_tui.tui.app import AttnApp; AttnApp.on_ready = lambda app: app.panic('word ' * 15 + 'end')"
+    fault = "from attn_tui.tui.app.app import AttnApp; AttnApp.on_ready = lambda app: app.panic('word ' * 15 + 'end')"
     with running(first=fault, size=(5, 12), XDG_STATE_HOME=str(tmp_path)) as session:
         assert session.ended() == 1
         session.assert_restored()

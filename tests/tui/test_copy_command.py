@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from attn_tui.tui.keymap import OUTPUT_KEYS
+from attn_tui.tui.app.keys import OUTPUT_KEYS
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from clipboard import copies

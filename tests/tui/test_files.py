@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from attn_tui.tui.files import FileError, write_file, write_text
+from attn_tui.core.files import FileError, write_file, write_text
 
 
 def test_a_file_that_exists_is_replaced_only_on_request(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.tui import app as app_module
-from attn_tui.tui.app import AttnApp
+from attn_tui.tui.app import app as app_module
+from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.terminal.diff_screen import DiffApp, strips_of
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short

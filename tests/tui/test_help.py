@@ -5,7 +5,7 @@ import re
 import pytest
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.tui.keymap import APP_BINDINGS, all_commands
+from attn_tui.tui.app.keys import APP_BINDINGS, all_commands
 from attn_tui.tui.panes.capture.help import ABOUT as ABOUT_CAPTURE
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.lab.help import ABOUT as ABOUT_LAB

@@ -1,7 +1,7 @@
 """Actions have names, by which the settings can change their keys."""
 
 import pytest
-from attn_tui.tui.keymap import EVERYWHERE, accepted_keys, all_commands
+from attn_tui.tui.app.keys import EVERYWHERE, accepted_keys, all_commands
 from attn_tui.tui.panes.catalogue import PANES
 from textual.binding import Binding
 

@@ -1,9 +1,9 @@
 """In every pane with numbers, a refused text leaves what stood before, and whatever leaves the field says why."""
 
 import pytest
+from attn_tui.tui.app.undo import state_of
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.undo import state_of
 from attn_tui.tui.widgets.field_list import FieldList
 from attn_tui.tui.widgets.parameter_panel import ParameterPanel
 from stage import SMALL, Stage, played

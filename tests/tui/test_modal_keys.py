@@ -96,7 +96,7 @@ async def test_a_key_after_one_that_may_close_a_modal_does_what_it_does_later(
     stage: Stage, opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.0)
+    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.0)
     stage.engine.hold = True
     for number, closing in enumerate(CLOSING, MODALS.index(opening)):
         other = OTHERS[number % len(OTHERS)]  # the modals together try all pairs
@@ -139,7 +139,7 @@ async def test_two_enters_in_the_palette_run_the_command_once(stage: Stage) -> N
 
 @played()
 async def test_closing_the_palette_ends_its_search(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", FOREVER)
+    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", FOREVER)
     stage.engine.hold = True  # a search waits for the claims
     await palette_opened(stage)
     palette = stage.app.screen

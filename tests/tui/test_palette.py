@@ -12,8 +12,8 @@ from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
 from attn_tui.core.training.settings import RACE_FIELDS
-from attn_tui.tui.keymap import EVERYWHERE, all_commands
-from attn_tui.tui.palette import Actions
+from attn_tui.tui.app.keys import EVERYWHERE, all_commands
+from attn_tui.tui.app.palette import Actions
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.pane import ClaimsPane
@@ -74,7 +74,7 @@ async def choose(stage: Stage, words: str) -> None:
 @pytest.fixture(autouse=True)
 def no_claims_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CheckClaims, "work", untested_claims)
-    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", FOREVER)
+    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", FOREVER)
 
 
 # What is found
@@ -166,7 +166,7 @@ async def test_words_of_the_field_find_what_they_mean(stage: Stage) -> None:
 
 @played()
 async def test_claims_are_found_once_they_are_known(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.01)
+    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.01)
     stage.engine.hold = True
     actions = await opened(stage)
     claim = f"claim: {CLAIMS[3].statement}"

@@ -8,9 +8,9 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from attn_tui.tui.app.undo import state_of
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.settings.declared import Settings
-from attn_tui.tui.undo import state_of
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from monkey import Endless
@@ -25,7 +25,7 @@ def no_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Make the engine answer nothing: results come later than keys that arrive together."""
     monkeypatch.chdir(tmp_path)  # exports are written here
     monkeypatch.setattr(LocalEngine, "send", Mock())
-    monkeypatch.setattr("attn_tui.tui.palette._PATIENCE", 0.0)
+    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.0)
 
 
 NAMED = {

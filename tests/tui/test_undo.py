@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.choosing import use_executor
-from attn_tui.tui.history import LONGEST, TOGETHER, History
-from attn_tui.tui.keymap import all_commands
+from attn_tui.tui.app.keys import all_commands
+from attn_tui.tui.app.undo import LONGEST, TOGETHER, History
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
@@ -64,7 +63,7 @@ def test_the_history_is_bounded() -> None:
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take repetitions for one run, however slow the machine is."""
-    monkeypatch.setattr("attn_tui.tui.history.TOGETHER", FOREVER)
+    monkeypatch.setattr("attn_tui.tui.app.undo.TOGETHER", FOREVER)
 
 
 @played()
@@ -155,7 +154,7 @@ async def test_changes_of_pane_theme_and_executor_are_steps(stage: Stage) -> Non
     await stage.press("8", ">")
     app.theme = LIGHT.name
     await stage.press("<")
-    use_executor(app, "serial")
+    app.use_executor("serial")
     await stage.press("s", "u", "u")
     assert (app.executor, app.active) == ("threads", "Lab")
     await stage.press("u")

@@ -12,7 +12,7 @@ from attn_tui.core.scales import FORMULA_NAMES
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.deviations import theory_of
 from attn_tui.core.training.settings import RACE_FIELDS
-from attn_tui.tui.keymap import all_commands, help_keys
+from attn_tui.tui.app.keys import all_commands, help_keys
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.sweep.curves.view import reading_lines, title_line
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line

@@ -7,7 +7,7 @@ import pytest
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.tui.keymap import all_commands
+from attn_tui.tui.app.keys import all_commands
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs, ascii_cells, glyphs_for
 from attn_tui.tui.views.help.page import WORDS as HELP_WORDS

@@ -5,7 +5,7 @@ from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELD, FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTICS, Statistic
-from attn_tui.tui.keymap import all_commands, commands, help_keys
+from attn_tui.tui.app.keys import all_commands, commands, help_keys
 from attn_tui.tui.language.chosen import Language
 from attn_tui.tui.panes.catalogue import PANES, PaneRow
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs

@@ -14,8 +14,8 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+from ...core.files import write_file
 from ...core.message import message
-from ..files import write_file
 
 _MOST = 10  # reports, including the new one
 _LONGEST = 200  # characters of an error's message in the line; the report has the whole message

@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(words: list[str], ascii_only: bool, language: Language) -> int:
-    from .. import tuning
+    from ..terminal import tuning
     from . import output
     from .commands.catalogue import COMMANDS
 

@@ -15,8 +15,8 @@ from ...core.errors import InputError, did_you_mean
 from ...core.message import message
 from ...core.model_choice import parameters_from
 from ...core.parameters import Parameters, Value
-from .. import tuning
 from ..language.chosen import Language, chosen
+from ..terminal import tuning
 from ..views.glyphs import Glyphs
 from . import output
 from .commands.catalogue import COMMANDS
@@ -204,8 +204,8 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         engine.ask(Measure(parameters))
     from rich.console import Console
 
-    from ..app import AttnApp
-    from ..keymap import with_accepted_keys
+    from ..app.app import AttnApp
+    from ..app.keys import with_accepted_keys
     from ..terminal import signals
     from ..terminal.themes import app_themes, names
 

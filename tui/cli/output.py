@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar
 
+from ...core.files import FileError, check_file, write_bytes, write_texts
 from ...core.plain import plain
-from ..files import FileError, check_file, write_bytes, write_texts
 from ..language.chosen import Language
 from ..views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs, glyphs_for
 from . import interrupts

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import InputError, ParameterError, did_you_mean
+from ...core.files import write_file
 from ...core.message import message, reason_of
 from ...core.models import SET_BY_MODEL
 from ...core.parameters import FIELD, FIELDS, Value
-from ..files import write_file
 from .declared import KEYS_VARIABLE, PREFIX, SETTINGS, SettingError, Settings, variable_of
 from .parse import parameter_values
 

@@ -14,9 +14,9 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from ...core.errors import InputError
+from ...core.files import FileError, check_file, write_text
 from ...core.message import Message as Said
 from ...core.message import message
-from ..files import FileError, check_file, write_text
 from ..terminal.picture import picture
 from ..views.export import KINDS, Form, clicked, form_lines
 from ..views.fields.draft import LONGEST_PATH, Draft, edited

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ....core.files import FileError, check_file
 from ....core.message import message
 from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
 from ....core.tables.formats import version
-from ...files import FileError, check_file
 from ...settings.parse import UsageError, no_effect, whole_number
 from ..command import Command, Given
 from ..output import Output

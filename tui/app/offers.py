@@ -6,26 +6,26 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
-from ..core.attention.cost import SHAPE_FIELDS
-from ..core.errors import ParameterError
-from ..core.field import Field
-from ..core.message import joined, message
-from ..core.parameters import FIELDS, Parameters, Value
-from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
-from ..core.training.settings import RACE_FIELDS
-from .app_protocol import App
-from .panes.catalogue import PANES
-from .panes.lists import choose_value
-from .views.fields.choices import Choice, choices_of, model_choices
-from .views.fields.synonyms import SYNONYMS
+from ...core.attention.cost import SHAPE_FIELDS
+from ...core.errors import ParameterError
+from ...core.field import Field
+from ...core.message import joined, message
+from ...core.parameters import FIELDS, Parameters, Value
+from ...core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
+from ...core.training.settings import RACE_FIELDS
+from ..panes.catalogue import PANES
+from ..panes.lists import choose_value
+from ..views.fields.choices import Choice, choices_of, model_choices
+from ..views.fields.synonyms import SYNONYMS
+from .protocol import App
 
 if TYPE_CHECKING:
-    from ..core.claims.claim import Claim
-    from .panes.claims.pane import ClaimsPane
-    from .panes.heads.pane import HeadsPane
-    from .panes.lab.pane import LabPane
-    from .panes.sweep.pane import SweepPane
-    from .panes.train.pane import TrainPane
+    from ...core.claims.claim import Claim
+    from ..panes.claims.pane import ClaimsPane
+    from ..panes.heads.pane import HeadsPane
+    from ..panes.lab.pane import LabPane
+    from ..panes.sweep.pane import SweepPane
+    from ..panes.train.pane import TrainPane
 
 _OF_PARAMETERS = ("Lab", "Sweep", "Softmax", "Rules")  # panes that show what the parameters give
 

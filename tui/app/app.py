@@ -19,34 +19,31 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.widget import Widget
 
-from ..core.field import next_of
-from ..core.message import message
-from ..core.parameters import Parameters
-from . import tuning
-from .app_protocol import AppState
-from .compute.engine import Engine, EngineError, Notification
-from .history import History
-from .keymap import APP_BINDINGS, EVERYWHERE, QUIT, bar_keys
-from .panes.catalogue import PANES
-from .panes.pane import Pane
-from .settings.declared import Settings, non_default
-from .terminal import signals
-from .terminal.sizes import HEIGHTS, LEAST, WIDTHS, set_size_classes, size_classes
-from .terminal.themes import DARK, LIGHT
-from .terminal.typeahead import Input, TypeAheadApp
-from .undo import restore, state_of
-from .views.glyphs import UNICODE, Glyphs
-from .views.help.keys import key_word
-from .views.lines import Line, wrapped
-from .widgets.bars import KeyBar, Paragraph, TopBar
-from .widgets.lines import LinesWidget
-from .widgets.notice import Notice
+from ...core.field import next_of
+from ...core.message import message
+from ...core.parameters import Parameters
+from ..compute.engine import Engine, EngineError, Notification
+from ..panes.catalogue import PANES
+from ..panes.pane import Pane
+from ..settings.declared import Settings, non_default
+from ..terminal import signals, tuning
+from ..terminal.sizes import HEIGHTS, LEAST, WIDTHS, set_size_classes, size_classes
+from ..terminal.themes import DARK, LIGHT
+from ..terminal.typeahead import Input, TypeAheadApp
+from ..views.glyphs import UNICODE, Glyphs
+from ..views.help.keys import key_word
+from ..views.lines import Line, wrapped
+from ..widgets.bars import KeyBar, Paragraph, TopBar
+from ..widgets.lines import LinesWidget
+from ..widgets.notice import Notice
+from .keys import APP_BINDINGS, EVERYWHERE, QUIT, bar_keys
+from .undo import AppState, History, restore, state_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..core.training.settings import Race
-    from .views.fields.choice_list import ChoiceList
+    from ...core.training.settings import Race
+    from ..views.fields.choice_list import ChoiceList
 
 _SETTLED = 2.0  # seconds after which start-up is complete
 
@@ -145,7 +142,7 @@ class AttnApp(TypeAheadApp[int]):
         self.pane.focus()
         self.show_status()
         if self.active == "Lab" and self.settings.hint and self.settings.path is not None:  # where it can be hidden
-            from .views.notice import GREETING
+            from ..views.notice import GREETING
 
             self.greeting = True
             self.say(GREETING)
@@ -219,12 +216,20 @@ class AttnApp(TypeAheadApp[int]):
     def action_undo(self) -> None:
         """Restore what stood before the last change."""
         self._note_typing()
-        restore(self, self.history.undone(), message("Nothing to undo."))
+        self._restore(self.history.undone(), message("Nothing to undo."))
 
     def action_redo(self) -> None:
         """Restore what was undone last."""
         self._note_typing()
-        restore(self, self.history.redone(), message("Nothing to redo."))
+        self._restore(self.history.redone(), message("Nothing to redo."))
+
+    def _restore(self, history: History[AppState], otherwise: str) -> None:
+        """Restore the present of a history; if it is the app's own, say `otherwise`."""
+        if history is self.history:
+            self.say(otherwise)
+        else:
+            restore(self, history.present)
+            self.history = history.showing(state_of(self))
 
     def _note_typing(self) -> None:
         """Commit what is being typed, and note it; the guess of a question is kept as it is."""
@@ -233,13 +238,13 @@ class AttnApp(TypeAheadApp[int]):
 
     def action_help(self) -> None:
         """Explain what has the focus, and show all keys that work there."""
-        from .help import pane_help
+        from .screens import pane_help
 
         self.push_screen(pane_help(self.pane, self.BINDINGS, self.settings.keys))
 
     def action_all_keys(self) -> None:
         """Show every key of every pane, those of this pane first."""
-        from .help import all_keys
+        from .screens import all_keys
 
         self.push_screen(all_keys(self.pane, self.settings.keys))
 
@@ -272,9 +277,15 @@ class AttnApp(TypeAheadApp[int]):
 
     def action_executor(self) -> None:
         """Choose where long work is done."""
-        from .choosing import choose_executor
+        from .screens import choose_executor
 
         choose_executor(self)
+
+    def use_executor(self, name: str) -> None:
+        """Do long work there from now on, also what the pane on screen waits for."""
+        self.executor = self.engine.executor = name
+        self.pane.leave()
+        self.pane.follow()
 
     def _open(self, screen: Screen[Any]) -> None:
         set_size_classes(screen, self.size)
@@ -282,19 +293,19 @@ class AttnApp(TypeAheadApp[int]):
 
     def action_export(self) -> None:
         """Ask for a file and write the pane to it."""
-        from .widgets.export_screen import ExportScreen
+        from ..widgets.export_screen import ExportScreen
 
         self.push_screen(ExportScreen(self.pane), lambda written: self.say(written) if written else None)
 
     def action_copy(self, what: Literal["command", "code"] = "command") -> None:
         """Copy the command or the code that prints what is on screen."""
-        from .copying import copy_command, show_code
+        from .screens import copy_command, show_code
 
         (copy_command if what == "command" else show_code)(self)
 
     def on_text_selected(self) -> None:
         """Copy the text that was selected with the mouse."""
-        from .copying import copy_selection
+        from .screens import copy_selection
 
         copy_selection(self)
 
@@ -320,7 +331,7 @@ class AttnApp(TypeAheadApp[int]):
 
     def choose(self, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
         """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled."""
-        from .choosing import choose
+        from .screens import choose
 
         choose(self, found, take)
 

@@ -1,40 +1,25 @@
-"""What the modules beside the app need of it: those for lists, undo, copying and the command palette."""
+"""What the other modules in this folder need of the app."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from textual.screen import Screen
 
-from ..core.parameters import Parameters
-from .history import History
-from .panes.pane import Host, Pane
-from .settings.declared import Settings
-from .views.lines import Line
-
-
-@dataclass(frozen=True)
-class AppState:
-    """What undo restores: the parameters, the pane on screen, the theme, the executor, and what each pane keeps."""
-
-    parameters: Parameters
-    active: str
-    theme: str
-    executor: str
-    panes: Mapping[str, object]  # of those opened so far
+from ..panes.pane import Host, Pane
+from ..settings.declared import Settings
+from ..views.lines import Line
 
 
 class App(Host, Protocol):
-    """The app, as the modules beside it use it; they do not import it, because it imports them."""
+    """The app, as the modules that it imports use it."""
 
     active: str  # the name of the pane on screen
     panes: dict[str, Pane]  # those opened so far
     settings: Settings
     executor: str  # where long work is done
     theme: str
-    history: History[AppState]
 
     @property
     def pane(self) -> Pane:
@@ -68,6 +53,10 @@ class App(Host, Protocol):
 
     def push_screen(self, screen: Screen[Any], callback: Callable[[Any], None] | None = None) -> object:
         """Show a screen over the pane, and call a function with its result."""
+        ...
+
+    def use_executor(self, name: str) -> None:
+        """Do long work there from now on."""
         ...
 
     def copy_to_clipboard(self, text: str) -> None:

@@ -23,22 +23,22 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 from textual.worker import WorkerCancelled
 
-from ..core.message import joined, message
-from .app_protocol import App
-from .compute.request import Request
-from .keymap import EVERYWHERE, Command, all_commands, with_keys
+from ...core.message import joined, message
+from ..compute.request import Request
+from ..panes.catalogue import PANES
+from ..panes.claims.requests import ClaimList, ListClaims
+from ..views.fields.choices import Choice
+from ..views.fields.matching import in_both, matching
+from ..views.fields.synonyms import SYNONYMS
+from ..views.glyphs import Glyphs
+from ..views.help.keys import key_word
+from ..widgets.modal import Modal
+from .keys import EVERYWHERE, Command, all_commands, with_keys
 from .offers import Offer, in_order, offers, pane_offers
-from .panes.catalogue import PANES
-from .panes.claims.requests import ClaimList, ListClaims
-from .views.fields.choices import Choice
-from .views.fields.matching import in_both, matching
-from .views.fields.synonyms import SYNONYMS
-from .views.glyphs import Glyphs
-from .views.help.keys import key_word
-from .widgets.modal import Modal
+from .protocol import App
 
 if TYPE_CHECKING:
-    from ..core.claims.claim import Claim
+    from ...core.claims.claim import Claim
 
 _PATIENCE = 1.0  # seconds after opening that searches wait for the claims
 _OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane

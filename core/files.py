@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ..core.errors import InputError
+from .errors import InputError
 
 
 class FileError(InputError):

@@ -1,10 +1,14 @@
-"""What was set, back and forward in time."""
+"""What was set, back and forward in time, and how undo restores it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from ...core.parameters import Parameters
+from .protocol import App
 
 LONGEST = 500  # steps that are remembered
 TOGETHER = 1.0  # seconds within which repetitions of one key are one step
@@ -45,3 +49,35 @@ class History(Generic[S]):
         if not self.future:
             return self
         return History(self.future[0], (*self.past, self.present), self.future[1:])
+
+
+@dataclass(frozen=True)
+class AppState:
+    """What undo restores: the parameters, the pane on screen, the theme, the executor, and what each pane keeps."""
+
+    parameters: Parameters
+    active: str
+    theme: str
+    executor: str
+    panes: Mapping[str, object]  # of those opened so far
+
+
+def state_of(app: App) -> AppState:
+    """Return what is set now."""
+    states = {name: pane.undo_state for name, pane in app.panes.items()}
+    return AppState(app.parameters, app.active, app.theme, app.executor, states)
+
+
+def restore(app: App, past: AppState) -> None:
+    """Set what was set, and show the pane that was on screen."""
+    for name, state in past.panes.items():
+        if state != app.panes[name].undo_state:
+            app.panes[name].restore_state(state)
+    app.parameters, app.theme = past.parameters, past.theme
+    if past.executor != app.executor:
+        app.use_executor(past.executor)
+    moved = past.active != app.active
+    app.show_pane(past.active)
+    focused = app.screen.focused
+    if moved or focused is None or not focused.focusable:
+        app.screen.set_focus(app.pane)  # the pane itself, not a field, where the next `u` would be typed

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding, BindingType
 from textual.keys import Keys, key_to_character
 
-from ..core.errors import did_you_mean
-from ..core.message import message
-from .panes.catalogue import PANES
-from .settings.declared import KEYS_VARIABLE, Settings
-from .settings.store import config_file, key_setting
-from .views.bars import Key
-from .views.help.keys import ALT, key_name, key_word, rekeyed
+from ...core.errors import did_you_mean
+from ...core.message import message
+from ..panes.catalogue import PANES
+from ..settings.declared import KEYS_VARIABLE, Settings
+from ..settings.store import config_file, key_setting
+from ..views.bars import Key
+from ..views.help.keys import ALT, key_name, key_word, rekeyed
 
 if TYPE_CHECKING:
-    from .views.help.page import KeyHelp
+    from ..views.help.page import KeyHelp
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 

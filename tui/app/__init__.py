@@ -1,0 +1,1 @@
+"""The app: keys, the command palette, lists, undo."""

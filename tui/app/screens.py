@@ -1,0 +1,147 @@
+"""What opens over the pane: lists to choose from, the code and the command that are copied, and the help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.binding import BindingType
+
+from ...core.errors import InputError
+from ...core.message import message
+from ...core.work.engine_names import EngineError, engine_name
+from ..panes.catalogue import PANES
+from ..panes.pane import Pane
+from ..settings.store import config_file
+from ..views.fields.choice_list import ChoiceList
+from ..views.fields.choices import Choice
+from ..views.fields.matching import in_both
+from ..views.help.page import help_lines, key_overview
+from ..views.notice import copied_lines, selected_line
+from ..widgets.code_screen import CodeScreen
+from ..widgets.help_screen import HelpScreen
+from ..widgets.picker import ChoiceScreen
+from .keys import EVERYWHERE, all_commands, commands, help_keys
+from .protocol import App
+
+if TYPE_CHECKING:
+    from ...core.export.code.program import Dialect
+
+
+def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
+    """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled."""
+
+    def chosen(values: tuple[str, ...] | None) -> None:
+        if values is not None:
+            app.note_mouse()
+            take(values)
+            app.note(message("choose {title}", title=found.title))
+
+    if app.glyphs.language != "en":
+        found = replace(found, choices=[in_both(row, app.glyphs.say) for row in found.choices])
+    app.push_screen(ChoiceScreen(found), chosen)
+
+
+_EXECUTORS = (
+    Choice(
+        "serial",
+        "serial",
+        message("one after the other"),
+        message("In the process that computes; keys interrupt it."),
+    ),
+    Choice(
+        "threads",
+        "threads",
+        message("threads of that process"),
+        message("As many as there are cores; threads:4 are four."),
+    ),
+    Choice(
+        "processes",
+        "processes",
+        message("on this machine"),
+        message("As many as there are cores; they take a second to start."),
+    ),
+    Choice(
+        "dask",
+        "dask",
+        message("a cluster on this machine"),
+        message("Started and ended by the app; needs attn-tui[cluster]."),
+    ),
+)
+
+
+def choose_executor(app: App) -> None:
+    """Choose where long work is done from a list, to which typing adds such as `dask:tcp://HOST:8786`."""
+    own = () if app.executor in [row.value for row in _EXECUTORS] else _typed_executor(app.executor)
+    found = ChoiceList.at(message("executor: where long work is done"), (*_EXECUTORS, *own), app.executor)
+
+    hints = (message("or threads:N, processes:N, dask:tcp://HOST:PORT, dask:tls://…"), message("or threads:N"))
+    listed = replace(found, beyond=_typed_executor, hints=hints)
+    choose(app, listed, lambda values: app.use_executor(values[0]))
+
+
+def _typed_executor(text: str) -> tuple[Choice, ...]:
+    """Return the row of an executor with a number or an address, if the text names one."""
+    try:
+        kind, rest = engine_name(text)
+    except EngineError:
+        return ()
+    if not rest:
+        return ()
+    here = message("{number} {kind} on this machine.", number=rest, kind=kind)
+    help = here if rest.isdigit() else message("The workers of a scheduler.")
+    return (Choice(text.strip(), text.strip(), help=help),)
+
+
+def copy_command(app: App) -> None:
+    """Copy the command for what is on screen, and show it, because a terminal may not permit the copy."""
+    try:
+        command = app.pane.command()
+    except InputError as error:
+        app.say(str(error))
+    else:
+        app.copy_to_clipboard(command)
+        app.show_notice(lambda width: copied_lines(command, width, app.glyphs))
+
+
+def show_code(app: App) -> None:
+    """Copy the code for what is on screen, and show it; its screen turns from NumPy to PyTorch and back."""
+
+    def copied(dialect: Dialect) -> str:
+        code = app.pane.code(dialect)
+        app.copy_to_clipboard(code)
+        return code
+
+    try:
+        first = copied("python")
+    except InputError as error:
+        app.say(str(error))
+    else:
+        app.push_screen(CodeScreen(first, copied))
+
+
+def copy_selection(app: App) -> None:
+    """Copy the text that is selected with the mouse, if any."""
+    text = app.screen.get_selected_text() or ""
+    if text.strip():
+        app.copy_to_clipboard(text)
+        app.show_notice(lambda width: [selected_line(text, width, app.glyphs)])
+
+
+def pane_help(pane: Pane, everywhere: Sequence[BindingType], replaced: Mapping[str, str]) -> HelpScreen:
+    """Return the help on what has the focus in a pane, with all keys that work there."""
+    topic, about = pane.topic, PANES[pane.NAME].about
+    found = commands({pane.NAME: pane.BINDINGS, EVERYWHERE: everywhere})
+    keys = [key for group in help_keys(found, replaced).values() for key in group]
+    return HelpScreen(
+        message("help: {name}", name=pane.NAME), lambda width: help_lines(topic, about, keys, width, pane.glyphs)
+    )
+
+
+def all_keys(pane: Pane, replaced: Mapping[str, str]) -> HelpScreen:
+    """Return the overview of every key of every pane, those of this pane first."""
+    groups = help_keys(all_commands(), replaced)
+    first = {pane.NAME: groups.pop(pane.NAME)}
+    path = str(config_file())
+    return HelpScreen("all keys", lambda width: key_overview(first | groups, path, width, pane.glyphs))
