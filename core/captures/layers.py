@@ -117,6 +117,7 @@ def build_layer(
         mask=plain(masks[0].array.name) if masks else None,
         head_scales=metadata.head_scales,
         prescaled=metadata.prescaled,
+        unknown_factor=metadata.unknown_factor,
         window=metadata.window,
         chunk=metadata.chunk,
         cross=cross,
@@ -141,6 +142,8 @@ def build_layer(
 def _notes_on_vectors(pair: Pair, metadata: LayerMetadata, kv_heads: int) -> list[str]:
     """Return notes on other numbers of heads than the metadata's, and on projections."""
     notes: list[str] = []
+    if metadata.unknown_factor:
+        notes.append("q or k has an unknown factor inside, such as a learned gain, which is measured as a part of it")
     if metadata.kv_heads not in (None, kv_heads):
         notes.append(
             message(

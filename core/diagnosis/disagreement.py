@@ -49,7 +49,7 @@ def scale_disagreement(layers: Sequence[Layer], config: Configuration | None = N
 
     They may differ as the configuration says, or as 1/√d_k does.
     """
-    known = [layer for layer in layers if layer.scale is not None]
+    known = [layer for layer in layers if layer.scale is not None and not layer.unknown_factor]
     if config is not None and len({_ratio(layer, configured_scale(config, layer.index, layer.d_k).multiplier)
                                    for layer in known}) == 1:  # fmt: skip
         return ""

@@ -49,6 +49,7 @@ def read_subject(
         scale=scale,
         observed=layer.observed and layer.scale is not None,
         prescaled=layer.own_factor,
+        unknown_factor=layer.unknown_factor,
         softcap=layer.softcap,
         sink=found.sink,
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,

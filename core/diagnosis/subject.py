@@ -35,6 +35,7 @@ class Facts:
     scale: float | None = None  # of q·k as stored
     observed: bool = False  # whether the scale is what a recorder saw, which is not an expectation
     prescaled: float = 1.0  # the product of the factors that are already inside q and k
+    unknown_factor: bool = False  # whether q or k contains a factor that nobody knows
     softcap: float | None = None
     sink: float | None = None  # a logit of no key
     window: int | None = None  # keys that a query sees, its own included

@@ -139,6 +139,12 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         return verdict("cause", hypothesis.cause, also, _times(multiplier, hypothesis.words))
     if best.misfit > TOLERATED and not _is_noise(observed, best):
         return verdict("unexplained", None, (), "no hypothesis explains the evidence")
+    if subject.facts.unknown_factor:
+        says = message(
+            "× {multiplier:.4g} as recorded; q or k contains a factor that is unknown, so the whole scale is, too",
+            multiplier=multiplier,
+        )
+        return verdict("undecided", None, (), says)
     tolerance = max(min(5 * relative, 0.5), _floor(observed))
     sure = relative <= _UNSURE
 

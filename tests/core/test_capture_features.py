@@ -164,6 +164,12 @@ def test_a_factor_inside_the_stored_queries_counts_as_scale(tmp_path: Path) -> N
     assert_measured(capture, 0, Expected(10 * SCORES[:, 0] / lengths), named_rule("cosine_10", layer))
 
 
+def test_a_factor_that_is_unknown_is_said(tmp_path: Path) -> None:
+    layer = captured(tmp_path, scale=1.0, prescaled=[None, 0.5]).layers[0]
+    assert (layer.unknown_factor, layer.own_factor) == (True, 0.5)
+    assert not captured(tmp_path, scale=1.0, prescaled=[0.25, 0.5]).layers[0].unknown_factor
+
+
 def test_the_halves_of_latent_attention_are_joined(tmp_path: Path) -> None:
     rotary_q, rotary_k = rng.normal(size=(BATCH, HEADS, TOKENS, 4)), rng.normal(size=(BATCH, 1, TOKENS, 4))
     halves = {"q_nope": Q, "k_nope": K, "q_pe": rotary_q, "k_pe": rotary_k}

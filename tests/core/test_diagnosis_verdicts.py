@@ -235,6 +235,16 @@ def test_legitimate_designs_are_healthy(design: object, number_format: str, kind
     assert verdict_of(case, number_format, kind).verdict == "healthy"
 
 
+@pytest.mark.parametrize("multiplier", [1.0, 1 / 8])
+def test_a_factor_that_is_unknown_leaves_the_scale_undecided(multiplier: float) -> None:
+    case = case_of(HEAD, "float32")
+    case.say(unknown_factor=True, scale=multiplier, observed=True)
+    case.multiplier = multiplier
+    found = verdict_of(case)
+    assert (found.verdict, found.cause) == ("undecided", None)
+    assert found.multiplier == pytest.approx(multiplier)
+
+
 def test_prescaled_queries_that_are_scaled_again_are_scaled_twice() -> None:
     case = case_of(HEAD, "float32")
     _prescaled(case)

@@ -180,6 +180,62 @@ def test_what_is_not_one_multiplier_is_kept_as_a_bias(tmp_path: Path) -> None:
     assert_explained(layer, held)
 
 
+LEARNED = torch.linspace(0.2, 1.5, D)
+TURN = torch.arange(N)[:, None] * torch.exp(-torch.arange(0, D, 2) / D * 9.21034).repeat(2)
+
+
+def half_turned(x: Any) -> Any:
+    return torch.cat((-x[..., D // 2 :], x[..., : D // 2]), -1)
+
+
+def rotary(x: Any, amplitude: float = 1.0) -> Any:
+    return x * (TURN.cos() * amplitude) + half_turned(x) * (TURN.sin() * amplitude)
+
+
+def rms_normed(x: Any) -> Any:
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+
+
+def angles_lost(x: Any) -> Any:
+    """A rotation by angles that look like scores: a product of stacked matrices."""
+    places = torch.stack((torch.arange(N), torch.zeros(N)), -1).expand(B, N, 2)
+    turn = (places @ torch.stack((TURN[1], TURN[1])).expand(B, 2, D))[:, None]
+    return x * turn.cos() + half_turned(x) * turn.sin()
+
+
+FACTORS: list[tuple[Callable[[Any], Any], float | None]] = [
+    (lambda q: q * (F.softplus(LEARNED) * 0.36), None),  # TimesFM
+    (lambda q: q * LEARNED[:H].view(1, H, 1, 1), None),
+    (lambda q: q * torch.arange(2, N + 2).log()[:, None], None),  # SSMax
+    (lambda q: rms_normed(q) * LEARNED * F.softplus(LEARNED), None),
+    (lambda q: q * 0.5 + LEARNED, None),
+    (lambda q: q * torch.sigmoid(q.roll(1, 0)), None),
+    (lambda q: q * torch.full((D,), 0.5), 0.5),
+    (lambda q: q * (torch.arange(N) < 9)[:, None], 1.0),
+    (lambda q: (q + LEARNED) * 0.5, 0.5),
+    (lambda q: rms_normed(q) * LEARNED, 1.0),
+    (lambda q: F.rms_norm(q * 7, (D,)) * LEARNED, 1.0),
+    (lambda q: F.normalize(q * 7, dim=-1) * 3, 3.0),
+    (lambda q: rotary(rms_normed(q) * LEARNED, 1.3) * 0.5, 0.65),
+    (lambda q: rotary(rms_normed(q)), 1.0),
+    (lambda q: torch.addcmul(q * TURN.cos(), half_turned(q), TURN.sin()) * 0.5, 0.5),
+    (lambda q: angles_lost(q * 0.5), 0.5),
+]
+
+
+@pytest.mark.parametrize(("change", "factor"), FACTORS)
+def test_the_factor_inside_q_is_one_known_number_or_unknown(
+    change: Callable[[Any], Any], factor: float | None, tmp_path: Path
+) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(change(q) @ k.transpose(-1, -2), -1) @ v
+
+    _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    found = layer.get("prescaled", [1.0, 1.0])
+    assert found == [None if factor is None else pytest.approx(factor), 1.0]
+    assert_explained(layer, held)
+
+
 def test_a_norm_over_the_width_takes_no_factor_with_it(tmp_path: Path) -> None:
     def function(q: Any, k: Any, v: Any) -> Any:
         q = q * 7.0

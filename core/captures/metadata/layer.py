@@ -15,7 +15,7 @@ from ..beside.unknown import denied_changes_attention, metadata_changes_attentio
 from ..capture import Corner, Meaning
 from ..files import CaptureError
 from .keys import KNOWN, MEANT, NOTHING, OF_ENTRIES, OTHERS, by_name
-from .values import Values, sequence
+from .values import Values, number, sequence
 
 Causal = Literal["yes", "no", "top_left", "bottom_right"]  # "yes": corner not specified
 
@@ -38,7 +38,8 @@ class LayerMetadata:
     name: Plain | None
     scale: float | None
     head_scales: tuple[float, ...] | None
-    prescaled: tuple[float, float]  # the factors in the stored queries and keys
+    prescaled: tuple[float, float]  # the factors in the stored queries and keys; 1 if unknown
+    unknown_factor: bool  # whether one of them is not one known number
     causal: Causal | None
     alignment: Corner | None  # of a window, and of a causal mask
     flash: bool  # whether the alignment is flash-attention's, since the window has its name and form
@@ -83,11 +84,13 @@ def layer_metadata(
     flash = alignment is None and "window_size" in (entry if "window" in own else given)
     flash = flash and not str(values.get("window")).strip().isdigit()
     scale, head_scales = _scales(values)
+    prescaled = _factors(values)
     return LayerMetadata(
         name=None if name is None else plain(name),
         scale=scale,
         head_scales=head_scales,
-        prescaled=_factors(values),
+        prescaled=(prescaled[0] or 1.0, prescaled[1] or 1.0),
+        unknown_factor=None in prescaled,
         causal=causal,
         alignment="bottom_right" if flash else alignment,
         flash=flash,
@@ -138,14 +141,17 @@ def _rows(values: Values) -> tuple[int, ...] | None:
     return tuple(cast("Sequence[int]", listed))
 
 
-def _factors(values: Values) -> tuple[float, float]:
-    """Return the factors that the stored queries and keys contain."""
-    factors = values.numbers("prescaled")
-    if factors is None:
+def _factors(values: Values) -> tuple[float | None, float | None]:
+    """Return the factors that the stored queries and keys contain; None for one that is unknown."""
+    value = values.get("prescaled")
+    if value is None:
         return 1.0, 1.0
-    if len(factors) != 2:
-        raise values.error("prescaled", list(factors), "two numbers: the factors in the stored q and k")
-    return factors[0], factors[1]
+    listed = sequence(values.json("prescaled", value) if isinstance(value, str) else value)
+    found = [None if each is None else number(each) for each in listed]
+    if len(found) != 2 or not all(each is None or 0 < each < math.inf for each in found):
+        accepted = message("two positive numbers: the factors in the stored q and k; null if one is unknown")
+        raise values.error("prescaled", value, accepted)
+    return found[0], found[1]
 
 
 def _window(values: Values, causal: Causal | None) -> tuple[int | None, int | None] | None:

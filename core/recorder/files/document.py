@@ -89,7 +89,7 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
         entry["scale"] = layer.scale
     else:
         entry["head_scales"] = [layer.scale * own for own in layer.head_scales.tolist()]
-    if layer.prescaled != (1.0, 1.0) and None not in layer.prescaled:
+    if layer.prescaled != (1.0, 1.0):
         entry["prescaled"] = list(layer.prescaled)
     entry["causal"] = part.visible.offset is not None
     if part.visible.offset is not None:

@@ -41,6 +41,17 @@ class Scores:
     sinks: int = 0  # columns of no key at the end
     lost: str = ""  # the operation that is not understood
 
+    @property
+    def factor(self) -> float | None:
+        """The factor multiplied onto the product, where it is used as vectors; None if it is not one known number."""
+        factor = None if self.lost or None in self.product.factors else 1.0
+        for step in self.steps:
+            if factor is None or (step.kind, step.operand) == ("mul", None):
+                factor = None if factor is None else factor * step.number
+            elif step.kind != "add" or factor != 1:
+                factor = None
+        return factor
+
     def then(self, step: Step) -> Scores:
         """Return the scores after one more step."""
         return replace(self, steps=(*self.steps, step))

@@ -13,6 +13,7 @@ import torch
 
 from ..layers.geometry import canonical_order, geometry_of
 from ..layers.scores import Scores, Step
+from .factors import describe, elements, factor_of_sum, scale_vectors
 from .notes import Notebook, Vectors, Weights
 
 Arguments = dict[str, Any]
@@ -26,7 +27,7 @@ def copied(notes: Notebook, given: Arguments, out: Any) -> None:
     if note is None or not isinstance(out, torch.Tensor):
         return
     if isinstance(note, Vectors):
-        notes.put(out, replace(note, factor=notes.factor(source), parts=()))
+        notes.put(out, notes.vectors(source))
     else:
         pass_on(notes, source, out, note)
 
@@ -64,6 +65,13 @@ def _set_factor(notes: Notebook, out: Any, factor: float | None, width: int | No
         notes.put(out, Vectors(factor, width=width))
 
 
+def normed(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Note vectors that a norm without a gain returned: the gain may follow."""
+    result = cast(Any, out[0] if isinstance(out, tuple) else out)
+    if given.get("weight") is None:
+        notes.put(result, Vectors(normed=True))
+
+
 def negated(notes: Notebook, given: Arguments, out: Any) -> None:
     """Change the sign of scores; of vectors, it does not matter."""
     note = notes.find(given["self"])
@@ -77,7 +85,7 @@ def written(notes: Notebook, given: Arguments, out: Any) -> None:
     """Pass a factor on to the tensor that others are written into, such as a cache."""
     target, source = given["self"], given.get("source", given.get("values", given.get("src")))
     note = notes.find(source)
-    whole = isinstance(source, torch.Tensor) and source.shape == target.shape and target.numel() == _elements(target)
+    whole = isinstance(source, torch.Tensor) and source.shape == target.shape and target.numel() == elements(target)
     if isinstance(note, (Scores, Weights)) and isinstance(source, torch.Tensor) and whole:
         pass_on(notes, source, target, note)
         return
@@ -136,11 +144,15 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
     """Multiply or divide scores, weights or vectors."""
     a, b = given["self"], given["other"]
     if not divide and isinstance(b, torch.Tensor) and out is not a:
-        known = isinstance(notes.find(b), (Scores, Weights))
-        if known or (a.numel() == 1 and b.numel() > 1):
+        known = isinstance(notes.find(b), (Scores, Weights)) and not isinstance(notes.find(a), (Scores, Weights))
+        if known or (a.numel() < b.numel() and not isinstance(notes.find(a), (Scores, Weights))):
             a, b = b, a
     note, number = notes.find(a), number_of(b)
-    if isinstance(note, Scores):
+    if isinstance(note, Scores) and note.lost and number is None:  # such as cosines of angles that are a product
+        if not divide and out is not a:
+            a, b = b, a
+        scale_vectors(notes, a, b, number, divide, out)
+    elif isinstance(note, Scores):
         if number is not None:
             step = Step("mul", 1 / number if divide else number)
         elif isinstance(b, torch.Tensor) and not isinstance(notes.find(b), Scores):
@@ -156,7 +168,7 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
             note = replace(note, changed=(*note.changed, "div" if divide else "mul"))
         pass_on(notes, a, out, note)
     else:
-        _scaled(notes, a, b, number, divide, out)
+        scale_vectors(notes, a, b, number, divide, out)
 
 
 def _normalised(note: Weights, raw: torch.Tensor, sums: torch.Tensor) -> Weights:
@@ -166,27 +178,6 @@ def _normalised(note: Weights, raw: torch.Tensor, sums: torch.Tensor) -> Weights
         return replace(note, changed=(*note.changed, "div"))
     note.layer.normalise(sums.expand(*raw.shape).permute(order)[..., :1])
     return replace(note, raw=False)
-
-
-def _scaled(notes: Notebook, a: torch.Tensor, b: Any, number: float | None, divide: bool, out: torch.Tensor) -> None:
-    """Multiply the factor of possible queries or keys; what is normalised over the last dimension loses it."""
-    factor: float | None = notes.factor(a)
-    if number is not None:
-        factor = None if factor is None or number == 0 else factor / number if divide else factor * number
-    elif isinstance(b, torch.Tensor) and b.dim() and a.dim() and a.shape[-1] == b.shape[-1] != 1 and not divide:
-        other = notes.factor(b)
-        factor = None if factor is None or other is None else factor * other
-    else:
-        factor = 1.0
-    if out is a and out.numel() < _elements(out):
-        note = notes.vectors(out)
-        parts = dict(note.parts)
-        parts[out.storage_offset()] = factor if factor is not None else 1.0
-        notes.put(out, replace(note, parts=tuple(parts.items())))
-    elif out is a and factor == 1.0:
-        notes.drop(out)
-    else:
-        _set_factor(notes, out, factor, notes.vectors(a).width)
 
 
 def divided(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -212,12 +203,22 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
     elif isinstance(note, Weights):
         pass_on(notes, a, out, replace(note, changed=(*note.changed, "add")))
     elif isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        factors = (notes.factor(a), notes.factor(b))
-        same = factors[0] == factors[1] and a.shape[-1:] == b.shape[-1:]
-        if out is a and not same:
-            notes.drop(out)
-        elif same:
-            _set_factor(notes, out, factors[0])
+        factor = factor_of_sum(notes.vectors(a), notes.vectors(b))
+        describe(notes, out, Vectors(factor, width=notes.vectors(a).width))
+    elif isinstance(a, torch.Tensor):
+        describe(notes, out, Vectors(1.0 if notes.factor(a) == 1 else None))
+
+
+def products_added(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Join the halves of a rotation, of which one is a product yet to be taken."""
+    a, b, c = given["self"], given["tensor1"], given["tensor2"]
+    if isinstance(notes.find(a), (Scores, Weights)):
+        lose(notes, "addcmul", (a,), out)
+        return
+    b, c = (b, c) if b.numel() >= c.numel() else (c, b)
+    product = Vectors(notes.factor(b), times=c, amplitude=notes.factor(c))
+    known = abs(float(given.get("value", 1))) == 1
+    describe(notes, out, Vectors(factor_of_sum(notes.vectors(a), product) if known else None))
 
 
 def _added_to_scores(
@@ -321,11 +322,6 @@ def _size_along(tensor: torch.Tensor, axis: int) -> int:
     return tensor.shape[axis] if -axis <= tensor.dim() else 1
 
 
-def _elements(tensor: torch.Tensor) -> int:
-    """Return how many elements the tensor's storage has room for."""
-    return tensor.untyped_storage().nbytes() // max(1, tensor.element_size())
-
-
 def _same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.untyped_storage()._cdata == b.untyped_storage()._cdata
 
@@ -340,6 +336,8 @@ _NAMES: tuple[tuple[Rule, str], ...] = (
     (multiplied, "mul mul_"),
     (divided, "div div_"),
     (added, "add add_"),
+    (products_added, "addcmul addcmul_"),
+    (normed, "native_layer_norm _fused_rms_norm"),
     (subtracted, "sub sub_"),
     (filled, "masked_fill masked_fill_"),
     (chosen, "where"),

@@ -6,7 +6,7 @@ A note is found through the storage's address. The weak reference beside it keep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -20,10 +20,19 @@ from ..layers.scores import Scores
 class Vectors:
     """Tensors that may become queries or keys."""
 
-    factor: float | None = 1.0  # multiplied onto them; None if parts differ
-    parts: tuple[tuple[int, float], ...] = ()  # (storage offset, factor) of views multiplied in place
+    factor: float | None = 1.0  # multiplied onto them; None if it is not one known number
+    parts: tuple[tuple[int, float | None], ...] = ()  # (storage offset, factor) of views multiplied in place
     width: int | None = None  # before the last dimension was padded with zeros
     parameter: bool = False
+    normed: bool = False  # divided by their own lengths: the first vector multiplied onto them is the norm's gain
+    times: torch.Tensor | None = None  # multiplied onto them, component by component
+    amplitude: float | None = 1.0  # the factor inside `times`
+
+    @property
+    def known(self) -> float | None:
+        """The factor; None if it is not one known positive number."""
+        positive = self.factor is not None and self.factor > 0
+        return self.factor if positive and (self.times is None or self.normed) else None
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Notebook:
         except (RuntimeError, NotImplementedError):
             return
         key = storage._cdata
-        if isinstance(note, (Scores, Weights)):  # these keep other tensors alive
+        if isinstance(note, (Scores, Weights)) or note.times is not None:  # these keep other tensors alive
             self._drop_expired(self._heavy)
             self._heavy = [*filter(self._entries.__contains__, self._heavy), key]
         elif len(self._entries) % 1024 == 1023:
@@ -90,14 +99,17 @@ class Notebook:
     def vectors(self, tensor: object) -> Vectors:
         """Return what is known of possible queries or keys."""
         note = self.find(tensor)
-        return note if isinstance(note, Vectors) else _PLAIN
+        if isinstance(note, Scores):
+            return Vectors(note.factor)
+        if not isinstance(note, Vectors):
+            return _PLAIN
+        if note.parts and isinstance(tensor, torch.Tensor):
+            return replace(note, factor=dict(note.parts).get(tensor.storage_offset(), note.factor), parts=())
+        return note
 
     def factor(self, tensor: object) -> float | None:
-        """Return the factor multiplied onto a tensor."""
-        note = self.vectors(tensor)
-        if note.parts and isinstance(tensor, torch.Tensor):
-            return dict(note.parts).get(tensor.storage_offset(), note.factor)
-        return note.factor
+        """Return the factor multiplied onto a tensor; None if it is not one known number."""
+        return self.vectors(tensor).known
 
 
 _PLAIN = Vectors()
