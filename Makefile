@@ -44,6 +44,8 @@ bench: .venv/installed  ## measure recomputes, sweeps and captures against the l
 	@echo
 	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
 	@echo
+	@$(BIN)/python benchmarks/growth.py
+	@echo
 	@$(if $(wildcard .venv-torch/installed),.venv-torch/bin,$(BIN))/python benchmarks/recorder.py
 
 bench-terminal: .venv/installed-for-benchmarks  ## measure the app in a terminal against a bare Textual app

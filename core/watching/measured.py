@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 from ..captures.capture import Layer
@@ -11,6 +12,7 @@ from ..captures.head import CaptureFile
 from ..captures.heads import measure_head
 from ..captures.reader import open_capture
 from ..captures.rules import file_rule
+from ..captures.settings import Computed
 from ..plain import plain
 from .limits import MAX_LOGIT
 from .step import Step, grid
@@ -22,7 +24,8 @@ def measured(path: Path, number: int) -> Step:
     """Measure all heads of a capture under the scale it tells, else 1/√d_k; raise CaptureError if it is none.
 
     The step is that of the capture's metadata, else `number`. A head that cannot be measured has NaN, and a note; one
-    whose queries or keys are not finite has infinite logits.
+    whose queries or keys are not finite has infinite logits. The largest |logit| is that before a soft-cap, which no
+    limit above the cap would ever see passed.
     """
     capture = open_capture(path)
     rows: dict[str, list[list[float]]] = {name: [] for name in (MAX_LOGIT, *_STATISTICS)}
@@ -46,17 +49,19 @@ def measured(path: Path, number: int) -> Step:
 
 
 def _head(capture: CaptureFile, layer: Layer, head: int, notes: list[str]) -> dict[str, float]:
+    rule = file_rule(layer)
+    raw = replace(rule, computed=Computed(softcap=0))
     try:
-        [column] = measure_head(capture, layer, head, [file_rule(layer)]).columns
+        columns = measure_head(capture, layer, head, [rule, raw] if layer.softcap else [rule]).columns
     except NotFiniteError:
         return {MAX_LOGIT: math.inf, **dict.fromkeys(_STATISTICS, math.nan)}
     except CaptureError as error:
         notes.append(str(error))
         return dict.fromkeys((MAX_LOGIT, *_STATISTICS), math.nan)
-    value = {name: _value(estimate.value) for name, estimate in column.measured.items()}
+    first, last = ({name: _value(each.value) for name, each in columns[at].measured.items()} for at in (0, -1))
     return {
-        MAX_LOGIT: max(-value["logit_min"], value["logit_max"]),
-        **{name: value[name] for name in _STATISTICS},
+        MAX_LOGIT: max(-last["logit_min"], last["logit_max"]),
+        **{name: first[name] for name in _STATISTICS},
     }
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
 from ..arrays import FloatArray
+from .growth import slopes
 from .limits import LIMIT, RECENT, Offender
 from .step import Step, logits
 
-_FEWEST = 4  # steps that have a growth rate
-_SURE = 2.0  # standard errors from none that a growth rate must be
-_LEAST = 5e-4  # of ln(value) over the steps fitted to: less shows as × 1.000, and foretells nothing
+_FORESIGHT = 10  # times the steps that growth was seen over; beyond, nothing is foretold
 
 
 def offenders(history: Sequence[Step], limit: float = LIMIT) -> list[Offender]:
     """Return the heads of the last step, worst first: over the limit, those that pass it soon, the rest by size.
 
-    A growth rate is the least-squares slope of ln(largest |logit|) over the last RECENT steps of the history.
+    A growth rate is the slope of ln(largest |logit|) over the last RECENT steps that have these heads.
     """
     if not history:
         return []
@@ -27,43 +27,38 @@ def offenders(history: Sequence[Step], limit: float = LIMIT) -> list[Offender]:
     now = logits(last)
     if now is None:
         return []
-    growth = _growth(history[-RECENT:], now.shape)
+    recent = [*islice(_tables(reversed(history), last.heads), RECENT)][::-1]
+    with np.errstate(divide="ignore"):
+        flat = np.log([table.ravel() for _, table in recent])
+    growth, span = (each.reshape(now.shape) for each in slopes(np.array([step for step, _ in recent], float), flat))
     found: list[Offender] = []
     for layer, count in enumerate(last.heads):
         for head in range(count):
             value, rate = float(now[layer, head]), float(growth[layer, head])
             if not math.isnan(value):
-                passes = _steps_until(value, rate, limit)
+                passes = _steps_until(value, rate, limit, _FORESIGHT * float(span[layer, head]))
                 found.append(Offender(layer, head, value, None if math.isnan(rate) else rate, passes, limit))
     return sorted(found, key=_badness)
 
 
-def _steps_until(value: float, rate: float, limit: float) -> float | None:
+def _tables(steps: Iterable[Step], heads: tuple[int, ...]) -> Iterator[tuple[int, FloatArray]]:
+    for step in steps:
+        table = logits(step) if step.heads == heads else None
+        if table is not None:
+            yield step.step, table
+
+
+def _steps_until(value: float, rate: float, limit: float, most: float) -> float | None:
+    """Return the steps until a head passes the limit at its rate; None if it does not within `most` steps."""
     if value > limit:
         return 0.0
     if not rate > 0 or value <= 0:
         return None
-    return math.log(limit / value) / rate
+    steps = math.log(limit / value) / rate
+    return steps if steps <= most else None
 
 
 def _badness(each: Offender) -> tuple[int, float]:
     if each.over:
         return 0, -each.value
     return (2, -each.value) if each.passes_in is None else (1, each.passes_in)
-
-
-def _growth(steps: Sequence[Step], shape: tuple[int, ...]) -> FloatArray:
-    """Return the slope of ln(largest |logit|) per step, [layer, head]; NaN where it is not known or is noise."""
-    pairs = [(step.step, found) for step in steps if (found := logits(step)) is not None and found.shape == shape]
-    if len(pairs) < _FEWEST:
-        return np.full(shape, math.nan)
-    x = np.array([step for step, _ in pairs], np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        y = np.log(np.stack([found for _, found in pairs]))
-        x -= x.mean()
-        spread = float(x @ x)
-        slope = np.tensordot(x, y, 1) / spread
-        misfit = y - y.mean(axis=0) - x[:, np.newaxis, np.newaxis] * slope
-        error = np.sqrt((misfit**2).sum(axis=0) / (len(x) - 2) / spread)
-        least = np.maximum(_SURE * error, _LEAST / (x[-1] - x[0]))
-        return np.where(np.isfinite(slope) & (np.abs(slope) > least), slope, math.nan)

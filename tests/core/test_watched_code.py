@@ -60,6 +60,18 @@ def test_the_code_of_a_captured_step_prints_its_numbers(
     assert compared(text) == ""
 
 
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", [*BESIDE])
+def test_the_code_of_a_capped_head_prints_its_largest_logit_before_the_cap(
+    name: str, causal: bool, dialect: Dialect, tmp_path: Path
+) -> None:
+    capture_of(tmp_path / "step-000010.safetensors", BESIDE[name], causal=causal, softcap=0.25)
+    text = watched_code(tmp_path, shown_of(tmp_path), 0, 2, dialect, "attn-tui watch")
+    assert expected_in(text)["largest |logit|"][0].value > 0.25
+    assert compared(text) == ""
+
+
 def test_the_code_of_a_run_of_numbers_reads_them(tmp_path: Path) -> None:
     run = tmp_path / "run.jsonl"
     lines = [

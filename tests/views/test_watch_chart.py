@@ -60,8 +60,8 @@ def test_the_curve_rises_to_the_limit_with_the_logits_and_ends_at_the_step_shown
 
 
 def test_numbers_that_are_missing_are_left_out_and_too_few_have_no_chart() -> None:
-    assert chart_lines(run_of([1, None, 3]), (0, 0), 80, 14, UNICODE)
-    assert chart_lines(run_of([1, None, None]), (0, 0), 80, 14, UNICODE) == []
+    assert chart_lines(run_of([1, None, 3, 4]), (0, 0), 80, 14, UNICODE)
+    assert chart_lines(run_of([1, None, 2]), (0, 0), 80, 14, UNICODE) == []
     assert chart_lines(run_of([1, 2, 3]), (0, 0), 80, LEAST - 1, UNICODE) == []
     assert chart_lines(run_of([1, 2, 3]), (0, 7), 80, 14, UNICODE) == []
 

@@ -94,7 +94,7 @@ def test_a_higher_chart_has_finer_steps() -> None:
     assert rows == ["  ▁█! ", "▁████ "]
 
 
-@pytest.mark.parametrize("steps", [2, 7, 25, 300])
+@pytest.mark.parametrize("steps", [3, 7, 25, 300])
 @pytest.mark.parametrize("width", [60, 90, 160])
 def test_trends_fill_the_line_at_any_number_of_steps(steps: int, width: int) -> None:
     found = shown(*[[[50.0, 60.0]]] * steps)
@@ -104,9 +104,9 @@ def test_trends_fill_the_line_at_any_number_of_steps(steps: int, width: int) -> 
 
 @pytest.mark.parametrize(("height", "rows"), [(5, 1), (8, 4), (40, 8)])
 def test_the_trend_of_the_selected_head_fills_the_height(height: int, rows: int) -> None:
-    lines = [text_of(line) for line in head_lines(shown([[1.0]], [[2.0]]), (0, 0), (40, height), UNICODE)]
+    lines = [text_of(line) for line in head_lines(shown([[1.0]], [[1.0]], [[2.0]]), (0, 0), (40, height), UNICODE)]
     assert len(lines) == 4 + rows
-    assert lines[-1].strip() == "steps 0 to 10: 1 to 2"
+    assert lines[-1].strip() == "steps 0 to 20: 1 to 2"
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,7 @@ def test_growths_have_their_decimal_points_in_one_line() -> None:
 
 
 def test_a_head_has_no_trend_without_lines_for_it() -> None:
-    found = shown([[1.0]], [[2.0]])
-    assert any("▁▇" in text_of(line) for line in head_lines(found, (0, 0), (30, 5), UNICODE))
+    assert not any("▁▇" in text_of(line) for line in head_lines(shown([[1.0]], [[2.0]]), (0, 0), (30, 5), UNICODE))
+    found = shown([[1.0]], [[1.0]], [[2.0]])
+    assert any("▁▁▇" in text_of(line) for line in head_lines(found, (0, 0), (30, 5), UNICODE))
     assert not any("▁▇" in text_of(line) for line in head_lines(found, (0, 0), (30, 0), UNICODE))

@@ -3,8 +3,8 @@
 ABOUT = (
     "A training run in progress. Each cell of the map is one head at the step named above: a darker shade means "
     "a larger value (of logits by their logarithm), and `!` a largest logit over the limit. At the "
-    "right are the heads over the limit, then those that pass it soonest at the rate of the last 32 steps, "
-    "each with its trend.",
+    "right are the heads over the limit, then those that pass it soonest at their growth, "
+    "each with its trend. Growth needs 8 steps, and is shown only where noise does not explain it.",
     "Enter opens the selected head in the Capture pane, if the run is a folder of captures; Esc comes back. `b` "
     "makes the step on screen the baseline: map and list then show what changed since it, the largest change first, "
     "and Enter opens a head beside that of the baseline. `b` on the baseline ends this.",

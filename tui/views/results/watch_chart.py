@@ -18,7 +18,7 @@ LEAST = 8  # lines of a chart, with its title and its axis
 
 
 def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return exactly `height` lines; empty for a head with fewer than two finite values.
+    """Return exactly `height` lines; empty for a head with fewer than three finite values.
 
     Where its title does not fit, the limit and the largest value stand alone.
     """
@@ -27,7 +27,7 @@ def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: in
     picked = [until[number * (len(until) - 1) // max(len(values) - 1, 1)] for number in range(len(values))]
     points = [(float(step), value) for step, value in zip(picked, values, strict=True) if math.isfinite(value)]
     steps = sorted({step for step, _ in points})
-    if len(steps) < 2 or height < LEAST:
+    if len(steps) < 3 or height < LEAST:
         return []
     layer, head = chosen
     largest = max(value for _, value in points)

@@ -141,7 +141,7 @@ def ranked_lines(
     rows = [[place, *(signed(glyphs.say(cell), glyphs) for cell in others)] for place, *others in rows]
     wide = [max(cells_of(glyphs.say(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
     cells = width - sum(wide) - 2 * len(wide)
-    cells = cells if cells >= _LEAST_TREND and len(shown.steps) > 1 else 0
+    cells = cells if cells >= _LEAST_TREND and len(shown.steps) > 2 else 0
     title = _joined(header, wide, glyphs) + (glyphs.say("  trend") if cells else "")
     lines = [fitted(((title, "heading"),), width)]
     for row, each in zip(rows, ranked, strict=True):
@@ -203,7 +203,7 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
             line = (*line, (words, "unscaled"))
         lines.append(line)
     known = [value for value in shown.trends.get(chosen, ()) if math.isfinite(value) and value > 0]
-    if len(known) > 1 and height:
+    if len(known) > 2 and height:
         low, high = min(known), max(known)
         rows = min(max(height - len(lines) - 2, 1), _HIGHEST)
         bars = chart(shown.trends[chosen], (width - 1, rows), low, high, glyphs)

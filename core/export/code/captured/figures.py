@@ -17,10 +17,11 @@ from .loading import loaded, without_unused
 
 _CODE = CODE | {
     "largest_logit": Code("abs({z}).max()", "{z}.abs().max()"),
+    "largest_raw_logit": Code("abs(raw).max()", "raw.abs().max()"),
     "spread": Code("np.sqrt({row_variance}.mean())", "{row_variance}.mean().sqrt()"),
     "token_spread": Code("min(variety(q), variety(k))", "min(variety(q), variety(k))"),
 }
-_OF_LOGITS = OF_LOGITS | {"largest_logit", "spread", "token_spread"}
+_OF_LOGITS = OF_LOGITS | {"largest_logit", "largest_raw_logit", "spread", "token_spread"}
 _VARIETY: dict[Dialect, str] = {
     "python": """\
 def variety(x):  # what differs between tokens, over all
@@ -62,11 +63,18 @@ def figures_code(
     rows = Rows(hides.some_rows, hides.hides)
     needs, expressions = statistics_code(p, [*some], [], dialect, rows, _CODE)
     wide = max(len(each.label) for each in some.values()) + 2
+    logits = logit_lines([p], dialect, "q", bias="bias" * hides.biased)
+    if "largest_raw_logit" in some:
+        raw = "z + bias" if hides.biased else "z"
+        if p.mask != "none":
+            raw = f"np.where(hidden, 0, {raw})" if dialect == "python" else f"({raw}).masked_fill(hidden, 0)"
+        cap = next(at for at, line in enumerate(logits) if line.endswith("# soft-cap"))
+        logits.insert(cap, f"raw = {raw}  # the limit is of logits before the soft-cap")
     lines = [
         *found.lines,
         *values_of(subject),
         f"scale = {scale_of(subject, rule.name, shown_multiplier(rule, layer, data), found)}",
-        *logit_lines([p], dialect, "q", bias="bias" * hides.biased),
+        *logits,
         *rows.lines([*some], dialect),
         *(weight_lines(p, dialect) if {*some} - _OF_LOGITS else []),
         *needs,

@@ -14,7 +14,6 @@ from ..program import Dialect, NoCodeError, Piece, assembled, expected, literal,
 from .figures import Figure, figures_code
 
 _LABELS = {name: each.label for name, each in STATISTIC.items()} | {MAX_LOGIT: "largest |logit|"}
-_NAMES = {MAX_LOGIT: "largest_logit"}  # where the code of a statistic has another name
 
 
 def watched_code(run: Path, step: Snapshot, layer: int, head: int, dialect: Dialect, command: str) -> str:
@@ -35,7 +34,8 @@ def watched_code(run: Path, step: Snapshot, layer: int, head: int, dialect: Dial
     capture = open_capture(Path(step.file))
     if layer >= len(capture.layers) or head >= capture.layers[layer].heads:
         raise NoCodeError("No code: {file} has other heads now.", file=plain(Path(step.file).name))
-    by_code = {_NAMES.get(name, name): figure for name, figure in figures.items()}
+    largest = "largest_raw_logit" if capture.layers[layer].softcap else "largest_logit"
+    by_code = {largest if name == MAX_LOGIT else name: figure for name, figure in figures.items()}
     return figures_code(capture, capture.layers[layer], head, by_code, dialect, comments)
 
 
