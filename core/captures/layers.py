@@ -118,6 +118,7 @@ def build_layer(
         head_scales=metadata.head_scales,
         prescaled=metadata.prescaled,
         unknown_factor=metadata.unknown_factor,
+        over_queries=metadata.over_queries,
         window=metadata.window,
         chunk=metadata.chunk,
         cross=cross,
@@ -144,6 +145,8 @@ def _notes_on_vectors(pair: Pair, metadata: LayerMetadata, kv_heads: int) -> lis
     notes: list[str] = []
     if metadata.unknown_factor:
         notes.append("q or k has an unknown factor inside, such as a learned gain, which is measured as a part of it")
+    if metadata.over_queries:
+        notes.append("softmax ran over the queries: statistics are those of a softmax over the keys")
     if metadata.kv_heads not in (None, kv_heads):
         notes.append(
             message(

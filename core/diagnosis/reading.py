@@ -50,6 +50,7 @@ def read_subject(
         observed=layer.observed and layer.scale is not None,
         prescaled=layer.own_factor,
         unknown_factor=layer.unknown_factor,
+        over_queries=layer.over_queries,
         softcap=layer.softcap,
         sink=found.sink,
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,

@@ -36,6 +36,7 @@ class Facts:
     observed: bool = False  # whether the scale is what a recorder saw, which is not an expectation
     prescaled: float = 1.0  # the product of the factors that are already inside q and k
     unknown_factor: bool = False  # whether q or k contains a factor that nobody knows
+    over_queries: bool = False  # whether a recorder saw that softmax ran over the queries
     softcap: float | None = None
     sink: float | None = None  # a logit of no key
     window: int | None = None  # keys that a query sees, its own included

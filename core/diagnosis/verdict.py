@@ -62,6 +62,9 @@ def examine(subject: Subject, given: Configuration | None = None) -> Examined:
     Every kind of evidence is used; the first one that shows a cause decides.
     """
     expected = expected_multiplier(subject.facts, given)
+    if subject.facts.over_queries:
+        says = "softmax ran over the queries instead of the keys, as the file says"
+        return Examined(Verdict("cause", "softmax-axis", says, expected), None)
     if not subject.evidence:
         says = "q and k alone cannot tell which scale was used"
         return Examined(Verdict("no-evidence", None, says, expected), None)

@@ -63,7 +63,7 @@ def test_a_result_of_attention_is_named_only(tmp_path: Path, name: str, shape: t
         ("forgetting", True), ("layout", "bshd"), ("qkv_format", "sbhd"), ("head_first", False), ("swap_qk", True),
         ("left_context", 3), ("att_context_size", [3, 0]), ("right_context", 0), ("span", 3), ("swa", 3), ("band", 3),
         ("look_ahead", False), ("attend_future", False), ("sink_logit", 0), ("zero_attn", True), ("softmax", False),
-        ("rotated", False), ("positional", "alibi"), ("pe", "alibi"), ("gqa", "tiled"), ("softmax_axis", "queries"),
+        ("rotated", False), ("positional", "alibi"), ("pe", "alibi"), ("gqa", "tiled"),
         ("softmax_dim", -2), ("mup", True), ("clamp_logits", 30), ("positions", [0, 3]), ("counts", [6, 5]),
         ("num_real_tokens", [6, 5]), ("doc_boundaries", [3]), ("packing", True), ("k_zero_point", 1), ("kv_start", 2),
     ],

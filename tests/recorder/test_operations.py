@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attn_tui
 import pytest
+from attn_tui.tui.cli.main import main
 from pytorch import torch
 from replay import replay
-from written import B, D, H, M, N, assert_explained, causal_of, recorded, vectors
+from written import B, D, H, M, N, Written, assert_explained, causal_of, recorded, vectors
 
 F: Any = torch.nn.functional
 pytestmark = pytest.mark.filterwarnings("default")
@@ -332,12 +334,71 @@ def test_grouped_queries_without_repeated_keys(rows: str, tmp_path: Path) -> Non
     assert_explained(layer, held)
 
 
-def test_softmax_over_the_wrong_axis_is_said(tmp_path: Path) -> None:
+def test_softmax_over_the_queries_is_said_and_nothing_is_exchanged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def function(q: Any, k: Any, v: Any) -> Any:
         return torch.softmax(q @ k.transpose(-1, -2) * 0.3, dim=-2) @ v
 
-    _, layer, _, _ = recorded(tmp_path, function, *vectors())
-    assert "not multiplied by values along the keys" in layer["notes"]
+    q, k, v = vectors()
+    o, layer, held, _ = recorded(tmp_path, function, q, k, v)
+    assert layer["softmax_axis"] == "queries"
+    assert torch.equal(held["layers.0.attn.q"], q)
+    assert torch.equal(held["layers.0.attn.o"], o)
+    assert "layers.0.attn.lse" not in held
+    main(["diagnose", str(tmp_path / "a.safetensors"), "--format", "json"])
+    assert {head["cause"] for head in json.loads(capsys.readouterr().out)["heads"]} == {"softmax-axis"}
+
+
+def test_softmax_over_the_rows_of_a_product_is_over_the_keys_if_values_meet_them(tmp_path: Path) -> None:
+    q, k, v = vectors()
+    _, layer, held, _ = recorded(tmp_path, keys_first, q, k, v)
+    assert "softmax_axis" not in layer
+    assert "over the rows of the product" in layer["notes"]
+    assert torch.equal(held["layers.0.attn.q"], q)
+
+
+def test_multiples_of_a_product_add_up(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.transpose(-1, -2) * 0.25
+        return torch.softmax(scores + scores / 2, -1) @ v
+
+    _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    assert layer["scale"] == pytest.approx(0.375)
+    assert "layers.0.attn.bias" not in held
+    assert_explained(layer, held)
+
+
+def convolved(scores: Any) -> Any:
+    return F.conv2d(scores, torch.ones(H, H, 1, 1))
+
+
+@pytest.mark.parametrize("mix", [torch.sin, torch.abs, convolved])
+def test_a_function_of_scores_is_no_bias_of_theirs(mix: Callable[[Any], Any], tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.transpose(-1, -2) * 0.25
+        return torch.softmax(scores + mix(scores), -1) @ v
+
+    module = Written(function)
+    with pytest.warns(RuntimeWarning, match="not understood"), attn_tui.record(module, tmp_path / "a.safetensors"):
+        module(*vectors())
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_talking_heads_are_named_as_missed(residual: bool, tmp_path: Path) -> None:
+    class Talking(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mix = torch.nn.Parameter(torch.linspace(-1, 1, H * H).reshape(H, H))
+
+        def forward(self, q: Any, k: Any, v: Any) -> Any:
+            scores = q @ k.transpose(-1, -2) * 0.25
+            mixed = torch.einsum("bhij,hg->bgij", scores, self.mix)
+            return torch.softmax(scores + mixed if residual else mixed, -1) @ v
+
+    module = Talking()
+    with pytest.warns(RuntimeWarning, match="not understood"), attn_tui.record(module, tmp_path / "a.safetensors"):
+        module(*vectors())
 
 
 def test_a_router_and_a_classifier_are_no_attention(tmp_path: Path) -> None:

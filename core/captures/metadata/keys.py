@@ -14,7 +14,7 @@ SCHEMAS = ("attn-tui/qk-2", "attn-tui/qk-1")
 # The keys that may differ between layers: those of the file, and of an entry of `layers`.
 OF_LAYERS = (
     "heads", "kv_heads", "d_k", "scale", "head_scales", "prescaled", "causal", "alignment", "window", "chunk",
-    "softcap", "sinks", "alibi_slopes", "rows", "attention", "mask_true", "scores", "observed",
+    "softcap", "sinks", "alibi_slopes", "rows", "attention", "mask_true", "scores", "observed", "softmax_axis",
 )  # fmt: skip
 OF_ENTRIES = ("index", "name", *OF_LAYERS, "mask", "backend", "notes", "layer_type")
 KEYS = (

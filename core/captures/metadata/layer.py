@@ -57,6 +57,7 @@ class LayerMetadata:
     unmasked: bool  # whether the mask is explicitly null
     mask_true: Meaning | None
     scores: str | None  # the number format of what entered softmax
+    over_queries: bool  # whether softmax ran over the queries
     left_padded: bool  # whether padding precedes the tokens of texts
     observed: bool = False  # whether the values are what a program did, and not what it was meant to do
     index: int | None = None  # the layer's number, in its entry
@@ -108,6 +109,7 @@ def layer_metadata(
         unmasked="mask" in own and mask is None,
         mask_true=values.word("mask_true", {"visible": "visible", "hidden": "hidden"}),
         scores=None if scores is None else plain(scores),
+        over_queries=values.word("softmax_axis", {"keys": False, "queries": True}) or False,
         left_padded=str(values.get("padding_side")).strip().lower() == "left",
         observed=values.word("observed", {"true": True, "false": False}) or False,
         index=values.count("index", least=0),

@@ -98,6 +98,8 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
         entry["window"] = part.visible.window
     if layer.softcap is not None:
         entry["softcap"] = layer.softcap
+    if layer.over_queries:
+        entry["softmax_axis"] = "queries"
     entry["scores"] = layer.scores
     entry["notes"] = "; ".join([*layer.notes, *_self_check(layer)])
     if len(part.rows) < part.queries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -33,6 +34,7 @@ class Pending:
     rows: torch.Tensor | None = None
     batch: int = 0
     shift: torch.Tensor | None = None  # added to whole rows before softmax
+    over_queries: Callable[[], Layer] | None = None  # gives the layer if the values meet the other axis
 
     def normalise(self, sums: torch.Tensor) -> None:
         """Take the log-sum-exp from what exponentials were divided by, with canonical dimensions."""

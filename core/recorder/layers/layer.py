@@ -55,6 +55,7 @@ class Layer:
     softcap: float | None
     sinks: torch.Tensor | None
     scores: str  # number format
+    over_queries: bool = False  # whether softmax ran over the queries instead of the keys
     notes: list[str] = field(default_factory=list[str])
     residual: float = 0.0  # of logits, or of lse if the kernel is fused
     tolerance: float = 0.0  # of rounding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import torch
 
@@ -40,6 +41,12 @@ class Scores:
     steps: tuple[Step, ...] = ()
     sinks: int = 0  # columns of no key at the end
     lost: str = ""  # the operation that is not understood
+
+    @property
+    def multiple(self) -> float | None:
+        """What the product is multiplied by; None if anything else was done to it."""
+        plain = not self.lost and all((step.kind, step.operand) == ("mul", None) for step in self.steps)
+        return prod(step.number for step in self.steps) if plain else None
 
     @property
     def factor(self) -> float | None:

@@ -149,7 +149,7 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
             a, b = b, a
     note, number = notes.find(a), number_of(b)
     if isinstance(note, Scores) and note.lost and number is None:  # such as cosines of angles that are a product
-        if not divide and out is not a:
+        if not divide and out is not a and b.numel() >= a.numel():
             a, b = b, a
         scale_vectors(notes, a, b, number, divide, out)
     elif isinstance(note, Scores):
@@ -197,8 +197,12 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
             lose(notes, "sub", given.values(), out)
             return
         a, b = b, a
-    note = notes.find(a)
-    if isinstance(note, Scores):
+    note, other = notes.find(a), notes.find(b)
+    if isinstance(note, Scores) and isinstance(other, Scores) and note.lost and not other.lost and number == 1:
+        a, b, note, other = b, a, other, note
+    if isinstance(note, Scores) and isinstance(other, Scores) and other.product is note.product:
+        _sum_of_scores(notes, a, out, number, note, other)
+    elif isinstance(note, Scores):
         _added_to_scores(notes, a, b, number, note, out)
     elif isinstance(note, Weights):
         pass_on(notes, a, out, replace(note, changed=(*note.changed, "add")))
@@ -219,6 +223,17 @@ def products_added(notes: Notebook, given: Arguments, out: Any) -> None:
     product = Vectors(notes.factor(b), times=c, amplitude=notes.factor(c))
     known = abs(float(given.get("value", 1))) == 1
     describe(notes, out, Vectors(factor_of_sum(notes.vectors(a), product) if known else None))
+
+
+def _sum_of_scores(
+    notes: Notebook, a: torch.Tensor, out: torch.Tensor, number: float, note: Scores, other: Scores
+) -> None:
+    """Add scores and a function of the same scores: multiples of a product add up."""
+    own, more = note.multiple, other.multiple
+    if own and more is not None and own + number * more and note.geometry == other.geometry:
+        pass_on(notes, a, out, note, Step("mul", 1 + number * more / own))
+    else:
+        notes.put(out, replace(note, lost=note.lost or other.lost or "a sum of scores and a function of them"))
 
 
 def _added_to_scores(

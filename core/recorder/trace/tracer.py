@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -97,6 +98,10 @@ class Tracer:
         single = a.dim() == 2 or a.shape[0] == 1
         linear = any(note.parameter for note in notes) and (single or (notes[1].parameter and b.stride(0) == 0))
         outer = a.shape[-1] == 1  # frequencies times positions of a rotary embedding
+        if linear:
+            for operand in (a, b):  # as talking heads mix scores
+                if isinstance(note := self.notes.find(operand), Scores) and not note.lost:
+                    self.notes.put(out, replace(note, lost="a product with a matrix of parameters"))
         if linear or outer or not a.is_floating_point() or 0 in (*a.shape, *out.shape):
             return
         q, k = (a, b.transpose(-1, -2)) if a.dim() == 3 else (a[None], b.t()[None])
@@ -111,10 +116,18 @@ class Tracer:
         if pending.done:
             return
         pending.done = True
+        order = canonical_order(weights, note.geometry, note.sinks)
+        over_queries = order is not None and order[-1] != weights.dim() - 1 and pending.over_queries is not None
+        if over_queries and pending.over_queries is not None:
+            pending.layer = pending.over_queries()
         layer = pending.layer
         if layer is None:
             return
-        order = canonical_order(weights, note.geometry, note.sinks)
+        if over_queries:
+            if self.recipe.values and order == (*range(weights.dim() - 2), weights.dim() - 1, weights.dim() - 2):
+                pending.add_values(values, out)
+            self.listener.take(layer)
+            return
         if order is None or order[-1] != weights.dim() - 1:
             layer.notes.append("the weights were not multiplied by values along the keys")
         else:
@@ -143,17 +156,29 @@ class Tracer:
         if note.lost or order is None:
             self.listener.miss(site, f"scores went through {note.lost or 'a view'} that is not understood")
             return
+        over_queries: Callable[[Pending, Site], Layer] | None = None
         dim = order[-1] if raw else given["dim"] % x.dim()
         if dim != order[-1]:
             if dim != order[-2] or x.shape[dim] != note.product.q.shape[1]:
                 self.listener.miss(site, "softmax runs over neither keys nor queries")
                 return
+            over_queries = partial(self._over_queries, note, x.permute(order))
             order, note = (*order[:-2], order[-1], dim), note.turned()
         pending = Pending()
         self._pending.append(pending)
         self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw))
         if self.listener.wanted(site):
             pending.layer = capture(pending, note, x.permute(order), site, self.recipe)
+            if over_queries is not None:
+                pending.layer.notes.append("softmax runs over the rows of the product: they are taken for the keys")
+                pending.over_queries = partial(over_queries, pending, site)
+
+    def _over_queries(self, note: Scores, x: torch.Tensor, pending: Pending, site: Site) -> Layer:
+        """Return the layer whose softmax ran over its queries: the values are multiplied along the other axis."""
+        layer = capture(pending, note, x, site, self.recipe)
+        layer.over_queries = True
+        layer.parts[0] = replace(layer.parts[0], lse=None)
+        return layer
 
     def _fused_call(self, func: Any, given: Arguments, out: Any) -> None:
         if lacks_lse(given):  # ask the same kernel again, on the same numbers
