@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import attn_tui
 import pytest
 from pytorch import torch
-from written import B, H, M, N, assert_explained, causal_of, recorded, vectors
+from written import B, D, H, M, N, Written, assert_explained, causal_of, recorded, vectors
 
 F: Any = torch.nn.functional
 pytestmark = pytest.mark.filterwarnings("default")
@@ -85,3 +86,139 @@ def test_flex_attention(score_mod: Any, tmp_path: Path) -> None:
     assert layer["scale"] == 0.25
     assert layer.get("softcap") == (3.0 if score_mod is capped else None)
     assert_explained(layer, held, 5e-6)
+
+
+def missed(module: Any, path: Path, *tensors: Any) -> str:
+    """Return the summary of a recording in which something was missed."""
+    with pytest.warns(RuntimeWarning), attn_tui.record(module, path / "a.safetensors") as recorder:
+        module(*tensors)
+    assert not recorder.complete
+    return recorder.summary
+
+
+def heads_first(q: Any, k: Any, v: Any) -> Any:
+    return F.scaled_dot_product_attention(q, k, v, scale=0.3)
+
+
+@torch.library.custom_op("somebody::my_attention", mutates_args=())
+def my_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return heads_first(q, k, v)
+
+
+@torch.library.custom_op("somebody::attention_with_lse", mutates_args=())
+def attention_with_lse(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return heads_first(q, k, v), torch.logsumexp(q @ k.mT * 0.3, -1)
+
+
+def test_an_unknown_operator_without_a_log_sum_exp_is_not_recorded(tmp_path: Path) -> None:
+    summary = missed(Written(torch.ops.somebody.my_attention), tmp_path, *vectors(m=N))
+    assert "somebody::my_attention: unknown operator" in summary
+    assert not (tmp_path / "a.safetensors").exists()
+
+
+def test_an_unknown_operator_proves_the_order_of_its_axes_by_its_log_sum_exp(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.ops.somebody.attention_with_lse(q, k, v, 0.3)[0]
+
+    q, k, v = vectors()
+    _, layer, held, _ = recorded(tmp_path, function, q, k, v)
+    assert (layer["heads"], layer["scale"]) == (H, 0.3)
+    assert torch.equal(held["layers.0.attn.q"], q)
+    assert_explained(layer, held)
+
+
+def test_an_unknown_operator_whose_log_sum_exp_is_another_one_is_not_recorded(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.ops.somebody.attention_with_lse(q, k, v, 0.7)[0]
+
+    assert "unknown operator" in missed(Written(function), tmp_path, *vectors())
+
+
+ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"cu_seq_q": torch.tensor([0, 5, N])}, "packs texts"),
+    ({"seqused_k": torch.tensor([3])}, "a part of the keys"),
+    ({"block_table": torch.tensor([[3]])}, "paged cache"),
+    ({"q_descale": torch.tensor([3.0])}, "q_descale"),
+]
+
+
+@torch.library.custom_op("flash_attn::_for_tests", mutates_args=())
+def for_tests(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_seq_q: torch.Tensor | None = None,
+    seqused_k: torch.Tensor | None = None, block_table: torch.Tensor | None = None,
+    q_descale: torch.Tensor | None = None, window_size: list[int] | None = None, dropout_p: float = 0.0,
+    compute_log_sumexp: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    z = q @ k.mT / D**0.5
+    if window_size is not None:
+        distance = (torch.arange(z.shape[-2]) + z.shape[-1] - z.shape[-2])[:, None] - torch.arange(z.shape[-1])
+        z = z.masked_fill((distance > window_size[0]) | (-distance > window_size[1]), -torch.inf)
+    weights = torch.dropout(torch.softmax(z, -1), dropout_p, train=dropout_p > 0)
+    lse = torch.logsumexp(z, -1) if compute_log_sumexp else z.new_zeros(0)
+    return (weights @ v).transpose(1, 2).contiguous(), lse
+
+
+@pytest.mark.parametrize(("given", "why"), ARGUMENTS)
+def test_an_argument_that_changes_attention_is_named(given: dict[str, Any], why: str, tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.ops.flash_attn._for_tests(q, k, v, **given)[0]
+
+    assert why in missed(Written(function), tmp_path, *(x.transpose(1, 2) for x in vectors()))
+
+
+def test_a_window_that_is_one_argument(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.ops.flash_attn._for_tests(q, k, v, window_size=[4, 0])[0]
+
+    _, layer, held, _ = recorded(tmp_path, function, *(x.transpose(1, 2) for x in vectors(m=N)))
+    assert (layer["causal"], layer["window"]) == (True, 5)
+    assert "verified to rounding" in layer["notes"]
+    assert "layers.0.attn.lse" in held
+
+
+def test_dropout_in_a_kernel_does_not_hide_its_log_sum_exp(tmp_path: Path) -> None:
+    """The generator of random numbers is where it would have been, and outputs are the program's."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        torch.manual_seed(0)
+        out = torch.ops.flash_attn._for_tests(q, k, v, dropout_p=0.5)[0]
+        return out + torch.rand(1)
+
+    _, layer, held, _ = recorded(tmp_path, function, *(x.transpose(1, 2) for x in vectors()))
+    assert "verified to rounding" in layer["notes"]
+    assert torch.isfinite(held["layers.0.attn.lse"]).all()
+
+
+def test_a_product_of_8_bits_is_named(tmp_path: Path) -> None:
+    one = torch.tensor(1.0)
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        q, k = (x[0, 0].to(torch.float8_e4m3fn) for x in (q, k))
+        z = torch._scaled_mm(q, k.t(), one, one, out_dtype=torch.bfloat16)
+        return torch.softmax(z.float() * 0.25, -1) @ v[0, 0]
+
+    assert "8-bit" in missed(Written(function), tmp_path, *vectors(n=16, m=16))
+
+
+def test_products_shortened_to_tf32_leave_no_bias(tmp_path: Path) -> None:
+    def shortened(x: Any) -> Any:
+        return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        z = q @ k.mT
+        z.numpy()[...] = (shortened(q) @ shortened(k).mT).numpy()  # as a GPU computes it
+        return torch.softmax(z * 0.25, -1) @ v
+
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("high")
+        _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert "layers.0.attn.bias" not in held
+    assert layer["scores"] == "tfloat32"
+    _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    assert "layers.0.attn.bias" in held

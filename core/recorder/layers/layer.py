@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -197,6 +198,7 @@ def _check(
     largest = float(z[seen].abs().max()) if bool(seen.any()) else 0.0
     rounding = torch.finfo(scores).eps if scores.is_floating_point else 0.0
     layer.tolerance = 4 * (rounding * largest + 1.2e-7 * float(size))
+    shortened = _shortened(q) * float(size)
     part = layer.parts[0]
     if logits is not None:
         x = logits.to(device)[..., : k.shape[2]]
@@ -206,6 +208,7 @@ def _check(
         difference = (entered - z)[seen].abs()
         layer.checked = "logits"
         layer.residual = float(difference.max()) if difference.numel() else 0.0
+        _allow_shortened(layer, shortened)
         if reading.problems or not layer.exact:
             full = x.double() - explained(q.to(device), k.to(device), reading)
             if reading.shift is not None:
@@ -226,9 +229,31 @@ def _check(
         layer.checked = "lse"
         layer.residual = float(difference.max()) if difference.numel() else 0.0
         layer.tolerance = max(layer.tolerance, 2e-4 if torch.finfo(q.dtype).eps > 1e-6 else 1e-5)  # kernels' exp
+        _allow_shortened(layer, shortened)
     if bias is not None:
         dtype = reading.bias_dtype if reading.bias_dtype in FORMATS else torch.float32
         layer.parts[0] = replace(part, bias=kept(shared(bias).to(dtype)))
+
+
+def _shortened(q: torch.Tensor) -> float:
+    """Return how much products of float32 may be off, relative to Σ|q·k|, because the program lets them be shortened.
+
+    TF32 rounds both factors to 11 bits, bfloat16 to 8.
+    """
+    if q.dtype != torch.float32:
+        return 0.0
+    backend: Any = torch.backends.cuda.matmul if q.device.type == "cuda" else torch.backends.mkldnn
+    backend = getattr(backend, "matmul", backend)
+    named = getattr(backend, "fp32_precision", "tf32" if getattr(backend, "allow_tf32", False) else "")
+    return {"tf32": 2.0**-10, "bf16": 2.0**-7}.get(named, 0.0)
+
+
+def _allow_shortened(layer: Layer, error: float) -> None:
+    """Take a residual that shortened products explain for their rounding, and name the format."""
+    if layer.tolerance < layer.residual <= error:
+        layer.tolerance = error
+        layer.scores = "tfloat32"
+        layer.notes.append("products of float32 are shortened, as the program allows (TF32)")
 
 
 def grown(old: Layer, new: Layer) -> bool:

@@ -9,6 +9,8 @@ import torch
 
 from .geometry import Geometry
 
+EIGHT_BITS = "a product of 8-bit numbers"
+
 
 @dataclass(frozen=True)
 class Step:
@@ -51,6 +53,8 @@ class Scores:
     @property
     def factor(self) -> float | None:
         """The factor multiplied onto the product, where it is used as vectors; None if it is not one known number."""
+        if self.lost == EIGHT_BITS:  # as of a linear layer
+            return 1.0
         factor = None if self.lost or None in self.product.factors else 1.0
         for step in self.steps:
             if factor is None or (step.kind, step.operand) == ("mul", None):

@@ -20,13 +20,25 @@ _Q, _K, _V = ("query", "q"), ("key", "k"), ("value", "v")
 _SCALE = ("scale", "softmax_scale")
 _MASK = ("attn_mask", "attn_bias", "bias")
 _CAUSAL = ("is_causal", "causal")
+_SINKS = ("s_aux", "learnable_sink", "sinks")
 _LSE = ("logsumexp", "softmax_lse", "log_sumexp", "lse")
-_STARTS = ("cum_seq_q", "cu_seqlens_q", "cumulative_sequence_length_q", "seqstart_q")
+_STARTS = ("cum_seq_q", "cu_seq_q", "cu_seqlens_q", "cumulative_sequence_length_q", "seqstart_q")
+_PAGES = ("block_table", "page_table")
+_USED = ("seqused_k", "seqused_q", "seqlen_k", "leftpad_k", "cache_seqlens")
+# Arguments that change nothing beside those above.
+_OTHERS = (
+    "rng_state", "seed", "offset", "philox_seed", "philox_offset", "generator", "out", "out_", "scheduler_metadata",
+    "max_seqlen_q", "max_seqlen_k")  # fmt: skip
+# Whose operators are known, with the order of their axes; those of others have to prove what they do.
+_KNOWN = ("aten", "flash_attn", "flash_attn_3", "xformers", "xformers_flash", "xformers_flash3", "torch_attn")
 _HEADS_FIRST = (
     "_scaled_dot_product_"  # these take [batch, heads, tokens, d_k], the others [batch, tokens, heads, d_k]
 )
 _OTHER = ("backward", "bwd", "choice", "multi_head_attention", "transformer_encoder")
 _WORDS = ("attention", "attn", "flash", "fmha", "sdpa")
+
+
+UNKNOWN = "unknown operator"
 
 
 @dataclass(frozen=True)
@@ -59,14 +71,39 @@ def is_fused(name: str, arguments: Sequence[str]) -> bool:
     )
 
 
-def lacks_lse(given: Mapping[str, Any]) -> bool:
-    """Return whether a kernel was told not to return its log-sum-exp, and draws no random numbers."""
-    return given.get("compute_log_sumexp") is False and not given.get("dropout_p")
+def is_known(func: Any) -> bool:
+    """Return whether it is known what an operator does."""
+    return func._schema.name.partition("::")[0] in _KNOWN
 
 
-def call_of(func: Any, given: Mapping[str, Any], out: Any) -> Call | str:
+def with_lse(func: Any, given: Mapping[str, Any], out: Any) -> Any:
+    """Return the results of a kernel; if it was told not to return its log-sum-exp, with that of another call.
+
+    The other call is of the same numbers, without dropout, which draws random numbers and does not change it.
+    """
+    default = next((each.default_value for each in func._schema.arguments if each.name == "compute_log_sumexp"), None)
+    if given.get("compute_log_sumexp", default) is not False:
+        return out
+    again = func(**{**given, "compute_log_sumexp": True, **({"dropout_p": 0.0} if given.get("dropout_p") else {})})
+    return (out[0], *again[1:])
+
+
+def calls_of(func: Any, given: Mapping[str, Any], out: Any) -> list[Call] | str:
+    """Return the call of a fused kernel, or why it cannot be recorded.
+
+    An operator that is not known needs a log-sum-exp to prove what it did: there is a call for each order of axes.
+    """
+    known = is_known(func)
+    orders = (_HEADS_FIRST in func._schema.name,) if known else (True, False)
+    found = [_call_of(func, given, out, heads_first) for heads_first in orders]
+    calls = [call for call in found if not isinstance(call, str) and (known or call.lse is not None)]
+    if calls:
+        return calls
+    return found[0] if known and isinstance(found[0], str) else UNKNOWN
+
+
+def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -> Call | str:
     """Return the call of a fused kernel, or why it cannot be recorded."""
-    name = func._schema.name
     q, k, v = (_first(given, names) for names in (_Q, _K, _V))
     results = dict(zip((result.name for result in func._schema.returns), _listed(out), strict=False))
     o, lse = _listed(out)[0], _lse(results, _listed(out), q)
@@ -75,19 +112,32 @@ def call_of(func: Any, given: Mapping[str, Any], out: Any) -> Call | str:
     starts = _first(given, _STARTS)
     if starts is not None:
         return "it packs texts of several lengths into one"
-    if given.get("block_table") is not None or given.get("page_table") is not None:
+    if _first(given, _PAGES) is not None:
         return "it reads a paged cache"
-    if _HEADS_FIRST not in name:
+    if _first(given, _USED) is not None:
+        return "it reads only a part of the keys of each text"
+    if given.get("attention_chunk"):
+        return "it attends within chunks"
+    understood = (*_Q, *_K, *_V, *_MASK, *_SINKS, *_OTHERS, "alibi_slopes")
+    for argument, value in given.items():
+        if isinstance(value, torch.Tensor) and argument not in understood:
+            return f"its argument {argument} is not understood"
+    if not heads_first:
         q, k, v, o = (each[:, :, None] if each.dim() == 3 else each for each in (q, k, v, o))
         q, k, v, o = (each.transpose(1, 2) for each in (q, k, v, o))
     if q.dim() != 4 or k.dim() != 4:
         return "its tensors have neither three nor four dimensions"
+    if q.shape[0] != k.shape[0] or q.shape[-1] != k.shape[-1] or q.shape[1] % max(1, k.shape[1]):
+        return "its queries and keys do not fit together"
     scale = _first(given, _SCALE)
-    bottom_right = _HEADS_FIRST not in name
+    bottom_right = not heads_first
     causal = bool(_first(given, _CAUSAL))
     kind = given.get("custom_mask_type", 0)
     causal, bottom_right = causal or kind in (1, 2), bottom_right if not kind else kind == 2
-    before, after = given.get("window_size_left", -1), given.get("window_size_right", -1)
+    window = given.get("window_size")
+    if isinstance(window, int):
+        window = (window - 1, None)
+    before, after = window or (given.get("window_size_left"), given.get("window_size_right"))
     return Call(
         q=q, k=k, v=v, o=o, lse=lse,
         scale=1 / math.sqrt(q.shape[-1]) if scale is None else float(scale),
@@ -96,7 +146,7 @@ def call_of(func: Any, given: Mapping[str, Any], out: Any) -> Call | str:
         softcap=float(given.get("softcap") or 0.0),
         mask=_first(given, _MASK),
         slopes=given.get("alibi_slopes"),
-        sinks=given.get("s_aux", given.get("learnable_sink")),
+        sinks=_first(given, _SINKS),
         dropout=float(given.get("dropout_p") or given.get("p") or 0.0),
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,10 +12,10 @@ import torch
 from ..layers.eager import Pending, Recipe, capture
 from ..layers.geometry import canonical_order, geometry_of
 from ..layers.layer import Layer, Site
-from ..layers.scores import Product, Scores, Step
+from ..layers.scores import EIGHT_BITS, Product, Scores, Step
 from .elementwise import RULES, Arguments, lose
 from .flex import is_flex, record_flex
-from .fused import call_of, is_fused, lacks_lse, record_call
+from .fused import UNKNOWN, calls_of, is_fused, is_known, record_call, with_lse
 from .notes import Notebook, Vectors, Weights
 
 
@@ -87,6 +87,12 @@ class Tracer:
         if beta != 0:
             steps.append(Step("add", beta, given["self"].expand(out.shape)))
         self._multiply(a, b, out, tuple(steps))
+
+    def product_of_8_bits(self, given: Arguments, out: Any) -> None:
+        """A product of matrices with scales of their own: if it is one of queries and keys, it is missed by name."""
+        a, b = given["self"], given["mat2"]
+        product = Product(a[None], b.t()[None], (None, None), None, a.shape[-1])
+        self.notes.put(out, Scores(product, geometry_of(out), out.dtype, lost=EIGHT_BITS))
 
     def _multiply(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, steps: tuple[Step, ...] = ()) -> None:
         for weights, values, turned in ((a, b, False), (b.transpose(-1, -2), a.transpose(-1, -2), True)):
@@ -181,14 +187,20 @@ class Tracer:
         return layer
 
     def _fused_call(self, func: Any, given: Arguments, out: Any) -> None:
-        if lacks_lse(given):  # ask the same kernel again, on the same numbers
-            out = func(**{**given, "compute_log_sumexp": True})
-        site, call = self.listener.site(), call_of(func, given, out)
-        if isinstance(call, str):
-            self.listener.miss(site, f"{func._schema.name}: {call}")
+        site, calls = self.listener.site(), calls_of(func, given, with_lse(func, given, out))
+
+        def layers() -> Iterator[Layer]:
+            for call in () if isinstance(calls, str) else calls:
+                factors = self.notes.factor(call.q), self.notes.factor(call.k)
+                yield record_call(replace(call, factors=factors), site, self.recipe)
+
+        found = calls if isinstance(calls, str) else None
+        if found is None and not is_known(func):
+            found = next((layer for layer in layers() if layer.checked and layer.exact), UNKNOWN)
+        if isinstance(found, str):
+            self.listener.miss(site, f"{func._schema.name}: {found}")
         elif self.listener.wanted(site):
-            factors = self.notes.factor(call.q), self.notes.factor(call.k)
-            self.listener.take(record_call(replace(call, factors=factors), site, self.recipe))
+            self.listener.take(found or next(layers()))
 
     def _flex(self, args: Sequence[Any], out: Any) -> None:
         site = self.listener.site()
@@ -229,6 +241,8 @@ _PRODUCTS: dict[str, Callable[[Tracer, Arguments, Any], None]] = {
     "aten::mm": Tracer.product,
     "aten::baddbmm": Tracer.product_added,
     "aten::addmm": Tracer.product_added,
+    "aten::_scaled_mm": Tracer.product_of_8_bits,
+    "aten::_scaled_mm_v2": Tracer.product_of_8_bits,
     "aten::_softmax": Tracer.softmax,
     "aten::_safe_softmax": Tracer.softmax,
     "aten::exp": Tracer.exponential,
