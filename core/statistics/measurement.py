@@ -34,6 +34,14 @@ class RoughEstimate(Estimate):
     __slots__ = ()
 
 
+class RowWeights(NamedTuple):
+    """The attention weights of one query."""
+
+    keys: int  # that it sees
+    largest: tuple[float, ...]  # weights, the largest first
+    effective: float | None  # e^H of the weights, the effective keys; None if they are NaN or there are none
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """All statistics and histograms at one multiplier."""

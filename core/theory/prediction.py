@@ -15,6 +15,7 @@ from ..statistics.measurement import Estimate
 from ..statistics.status import Status, status
 
 Interval: TypeAlias = tuple[int, int]  # of d_k, the first and the last
+REACH = 256  # the d_k up to which one axis of logits holds
 _NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 
@@ -32,6 +33,7 @@ class Saturation:
 
     threshold: float  # the logit standard deviation √(2 ln n) of the random-energy model (Derrida 1981)
     std: float  # of the logits within a row, the part that affects softmax, at the d_k of the parameters
+    reach: float  # the largest standard deviation at any d_k up to this one, or up to REACH if that is larger
     saturated_at: tuple[Interval, ...]  # all d_k at which the standard deviation is at least the threshold, ascending
     decides: bool = True  # the status; a measured ratio does if arithmetic is rounded, or weights are drawn once
 

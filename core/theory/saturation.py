@@ -19,7 +19,7 @@ from ..scales import Setting, multiplier, multipliers, row_multiplier, scale_rul
 from .capped import capped_deviation, is_capped_normal
 from .curves import causal_lengths
 from .normalised import is_normalised, score_variance
-from .prediction import Interval, Saturation
+from .prediction import REACH, Interval, Saturation
 from .score_moments import score_moments
 
 _WIDTHS = np.arange(int(FIELD["d_k"].low), int(FIELD["d_k"].high) + 1)
@@ -48,7 +48,8 @@ def saturation(parameters: Parameters, rule: ScaleName) -> Saturation | None:
         return None
     spreads = _spreads(rule, _alike(rule, p.setting)) * component * rows
     spreads = np.where(np.abs(spreads - threshold) <= _ROUNDING * threshold, threshold, spreads)
-    return Saturation(threshold, float(spreads[p.d_k - _WIDTHS[0]]), _intervals(spreads >= threshold), decides)
+    own, reach = float(spreads[p.d_k - _WIDTHS[0]]), float(np.nanmax(spreads[: max(p.d_k, REACH)]))
+    return Saturation(threshold, own, reach, _intervals(spreads >= threshold), decides)
 
 
 def _component(p: Parameters, rule: ScaleName) -> FloatArray | float | None:
@@ -101,7 +102,8 @@ def _capped(p: Parameters, rule: ScaleName, threshold: float, decides: bool) -> 
     alike = replace(Parameters(), **{name: getattr(p, name) for name in ("softcap", "mean_q", "std_q", "std_k")})
     setting = _alike(rule, p.setting)
     own = capped_deviation(p, p.d_k, multiplier(rule, p.setting))
-    return Saturation(threshold, own, _capped_at(alike, rule, setting, threshold), decides)
+    reach = max(own, p.softcap / 3)  # no logit is larger than the cap
+    return Saturation(threshold, own, reach, _capped_at(alike, rule, setting, threshold), decides)
 
 
 @lru_cache(maxsize=64)

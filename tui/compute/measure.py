@@ -10,7 +10,7 @@ from ...core.parameters import Parameters
 from .request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
 if TYPE_CHECKING:
-    from ...core.statistics.measurement import Measurement
+    from ...core.statistics.measurement import Measurement, RowWeights
     from ...core.theory.prediction import Theory
 
 PARTIAL_INTERVAL = 0.5  # seconds between answers from the draws measured so far
@@ -25,17 +25,20 @@ class Measure(Request):
 
     def work(self, cache: Cache) -> Work:
         from ...core.lab.experiment import stream
+        from ...core.lab.one_query import row_weights
         from ...core.theory.deviations import theory_of
 
         last_progress = last_answer = time.monotonic()
         answered = 0  # draws
-        for step in stream(self.parameters, cache.draws(self.parameters)):
+        draws = cache.draws(self.parameters)
+        for step in stream(self.parameters, draws):
             now = time.monotonic()
             partial = int(step.draws) > answered and now - last_answer > PARTIAL_INTERVAL
             measurement = step.measurement() if partial or step.fraction == 1 else None
             if measurement is not None:
                 last_answer, answered = now, measurement.draws
-                yield Answer(self.parameters, measurement, theory_of(measurement))
+                row = row_weights(self.parameters, draws)
+                yield Answer(self.parameters, measurement, theory_of(measurement), row)
             elif now - last_progress > PROGRESS_INTERVAL:
                 last_progress = now
                 yield Progress(step.fraction)
@@ -57,3 +60,4 @@ class Answer:
     parameters: Parameters
     measurement: Measurement[Parameters]
     theory: Theory
+    row: tuple[RowWeights, ...] = ()  # of one query, under A and B; empty if the components are not kept

@@ -24,6 +24,7 @@ class TwoParts(Pane):
     A part that gets the focus comes to the front.
     """
 
+    SIDE_BY_SIDE: ClassVar[int] = NARROW  # columns from which both parts are shown
     LEFT: ClassVar[tuple[int, int]]  # columns of the left part: usual, and on a wide screen, with a border
 
     left: Widget
@@ -41,7 +42,7 @@ class TwoParts(Pane):
     @property
     def one_at_a_time(self) -> bool:
         """Whether the screen is too narrow for both parts."""
-        return self.size.width < NARROW
+        return self.size.width < self.SIDE_BY_SIDE
 
     def bring(self, part: Widget) -> None:
         """Bring a part to the front."""
@@ -59,7 +60,7 @@ class TwoParts(Pane):
 
     def columns(self, size: Size) -> tuple[int, int]:
         """Return the columns of the left and of the right part."""
-        if size.width < NARROW:
+        if size.width < self.SIDE_BY_SIDE:
             return (size.width, 0) if self.in_front is self.left else (0, size.width)
         left = self.LEFT[size.width >= _WIDE]
         return left, size.width - left

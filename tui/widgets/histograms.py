@@ -27,10 +27,14 @@ class Histograms(LinesWidget):
     paged = True  # whether a key turns to pairs that do not fit
     first = 0  # index of the first pair shown
     least = LOWEST  # lines of a pair
+    most: int | None = None  # pairs shown; None: all, in pages
+    reach: float | None = None  # which fixes the axis of logits
 
-    def show(self, columns: Sequence[Column], curves: Sequence[ScoreCurve | None] = ()) -> None:
-        """Show these columns, with the exact laws of their scores over the histogram of logits."""
-        self.columns, self.curves = columns, curves
+    def show(
+        self, columns: Sequence[Column], curves: Sequence[ScoreCurve | None] = (), reach: float | None = None
+    ) -> None:
+        """Show these columns, with the exact laws of their scores over logits, whose axis `reach` fixes."""
+        self.columns, self.curves, self.reach = columns, curves, reach
         self.redraw()
 
     def next_page(self) -> bool:
@@ -49,7 +53,9 @@ class Histograms(LinesWidget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if not self.columns or not pair_names(self.columns):
             return ()
-        lines = grid_lines(self.columns, width, height, self.glyphs, self.curves, self.first, self.least)
+        lines = grid_lines(
+            self.columns, width, height, self.glyphs, self.curves, self.first, self.least, self.reach, self.most
+        )
         later = self._later(width, height)
         if later and self.paged and len(lines) < height:
             names = joined([TITLES[name] for name in later], ", ")
@@ -61,5 +67,5 @@ class Histograms(LinesWidget):
 
     def _later(self, width: int, height: int) -> list[HistogramName]:
         """Return the histograms after the current page."""
-        names = pair_names(self.columns)
+        names = pair_names(self.columns)[: self.most]
         return names[self.first + pairs_at_once(len(names), width, height, self.least) :]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -12,15 +11,16 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from ...core.statistics.catalogue import STATISTICS, Statistic
+from ...core.statistics.measurement import RowWeights
 from ..views.glyphs import Glyphs
 from ..views.lines import wrapped
 from ..views.plots.histograms import LOWEST
-from ..views.results.leading import LEADING, SPACED
+from ..views.results.leading import SPACED
 from ..views.results.sentence import row_words, sentence
 from ..views.results.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
-from .gauge import SaturationGauge
 from .histograms import Histograms
+from .pictures import QueryWeights, SaturationGauge
 from .placed import Stack
 from .statistics_table import StatisticsTable
 
@@ -31,9 +31,11 @@ View: TypeAlias = Literal["both", "table", "histograms"]
 
 _SHORT = len(ESSENTIAL) + 3  # lines of the essential rows, the status, the saturation gauge and the head line
 _WHOLE = len(STATISTICS) + len({statistic.group for statistic in STATISTICS}) + 1
-_LEAST_LEADING = 8 + 1  # lines of the fewest leading rows beside histograms, and the head line
+_LEAST_LEADING = 3 + 1  # lines of the fewest leading rows below the pictures, and the head line
+_USUAL_LEADING = 6 + 1
 _SPACED = SPACED + 1  # lines of all leading rows with blank ones between groups, and the head line
-_SHARE = 0.42  # of the height for histograms, if the leading rows have room
+_SPACIOUS = 54  # lines from which all leading rows are shown
+_PAIRS = 86  # cells from which the histogram of weights stands beside that of logits
 _TALL = 8  # lines of a pair of histograms: bars of three lines for each column
 _AXIS = 26  # lines below which the gauge has no axis
 _LOW = 16  # lines below which there is no advice
@@ -46,11 +48,12 @@ class Results(Stack):
     """Shows the columns of a measurement; part of the Lab and of the Capture pane."""
 
     def __init__(self, glyphs: Glyphs, leading: bool = False) -> None:
-        """Show a measurement; `leading` puts the saturation gauge, the leading rows and advice before all others."""
+        """Show a measurement; with `leading`, pictures come first, and the table has the leading rows only."""
         super().__init__()
         self.glyphs = glyphs
         self.leading = leading
         self.gauge = SaturationGauge()
+        self.weights = QueryWeights()
         self.table = StatisticsTable()
         self.words = Paragraph()
         self.advice = Paragraph()
@@ -64,6 +67,7 @@ class Results(Stack):
 
     def compose(self) -> ComposeResult:
         if self.leading:
+            yield self.weights
             yield self.gauge
         yield self.table
         yield self.words
@@ -77,15 +81,23 @@ class Results(Stack):
         return self._remark if self._stale else ""
 
     def show(
-        self, contents: Contents, remark: str = "", curves: Sequence[ScoreCurve | None] = (), advice: str = ""
+        self,
+        contents: Contents,
+        remark: str = "",
+        curves: Sequence[ScoreCurve | None] = (),
+        advice: str = "",
+        row: Sequence[RowWeights] = (),
     ) -> None:
         """Show a current measurement; the remark goes before the sentence that sums it up, the advice after it."""
         self._contents, self._remark = contents, remark
         self._mark(stale=False)
         self.gauge.show(contents)
+        self.weights.show(contents.columns, row)
         self.table.show(contents)
         self.advice.show(advice, "accent")
-        self.histograms.show(contents.columns, curves)
+        known = [column.saturation.reach for column in contents.theory if column.saturation]
+        reach = max(known) if self.leading and len(known) == len(contents.columns) else None
+        self.histograms.show(contents.columns, curves, reach)
         self._say()
 
     def show_stale(self, reason: str) -> None:
@@ -143,7 +155,7 @@ class Results(Stack):
     def _views(self, size: Size) -> Sequence[View]:
         """Return the views that fit in this size."""
         width, height = size
-        above = self._gauge(height) + self._advice(size)
+        above = self._gauge(height) + self._weights + self._advice(size)
         if height >= above + self._least_table + self._words(width) + LOWEST + self.histograms.gutter.height:
             return "both", "table", "histograms"
         return "table", "histograms"
@@ -161,7 +173,7 @@ class Results(Stack):
             return
         self._stale = stale
         self._arrange()
-        for widget in (self.gauge, self.table, self.advice, self.histograms):
+        for widget in (self.weights, self.gauge, self.table, self.advice, self.histograms):
             widget.dim(stale)
 
     def _say(self) -> None:
@@ -190,18 +202,19 @@ class Results(Stack):
             self.table.leading = leading
             self.table.redraw()
         least = _TALL if leading else LOWEST
-        if least != self.histograms.least:
-            self.histograms.least = least
+        most = (1 if self.size.width < _PAIRS else 2) if leading else None
+        if (least, most) != (self.histograms.least, self.histograms.most):
+            self.histograms.least, self.histograms.most = least, most
             self.histograms.redraw()
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
         """Return each part with its height: the table leaves room for histograms, but keeps its essential rows."""
         width, height = size
         words, shown = self._words(width), self._shown(size)
-        gauge, advice = self._gauge(height), self._advice(size)
+        gauge, weights, advice = self._gauge(height), self._weights, self._advice(size)
         if height < _LOW:
             words = min(words, 2)
-        height -= gauge + advice
+        height -= gauge + weights + advice
         if self._stale:  # the whole reason is shown, at the cost of the histograms
             words = max(words, len(wrapped(self.glyphs.say(self._remark), width - 1)))
         elif shown == "histograms" and height < words + 2 * LOWEST + 1:
@@ -214,10 +227,13 @@ class Results(Stack):
         else:
             table = height - words if shown == "table" else 0
         table = max(min(table, height), 0)
-        parts: list[tuple[Widget, int]] = [(self.table, table), (self.words, words)]
-        if self.leading:
-            parts = [(self.gauge, gauge), *parts, (self.advice, advice)]
-        return [*parts, (self.histograms, max(height - table - words, 0))]
+        histograms = max(height - table - words, 0)
+        if not self.leading:
+            return (self.table, table), (self.words, words), (self.histograms, histograms)
+        return (
+            (self.histograms, histograms), (self.weights, weights), (self.gauge, gauge), (self.table, table),
+            (self.words, words), (self.advice, advice),
+        )  # fmt: skip
 
     def _words(self, width: int) -> int:
         """Return the lines reserved for the paragraph: those of most sentences, or a third for a longer one."""
@@ -231,6 +247,11 @@ class Results(Stack):
             return 0
         return (2 if height < _AXIS else 3) + self.gauge.gutter.height
 
+    @property
+    def _weights(self) -> int:
+        """The lines of the weights of a query."""
+        return 2 + self.weights.gutter.height if self.leading and self.weights.row else 0
+
     def _advice(self, size: Size) -> int:
         """Return the lines of the advice."""
         if not self.leading or size.height < _LOW:
@@ -238,7 +259,8 @@ class Results(Stack):
         return 1 if size.width >= _ADVICE else 2
 
     def _leading_table(self, whole: int, room: int) -> int:
-        """Return the lines of the table that leaves the histograms their share of the whole height."""
-        rest = room - self.table.gutter.height - math.ceil(_SHARE * whole)
-        fitting = _SPACED if rest >= _SPACED else min(rest, len(LEADING) + 1)
-        return max(fitting, _LEAST_LEADING) + self.table.gutter.height
+        """Return the lines of the table that leaves a pair of histograms its height."""
+        gutter = self.table.gutter.height
+        rest = room - gutter - LOWEST - self.histograms.gutter.height
+        wanted = _SPACED if whole >= _SPACIOUS else _USUAL_LEADING
+        return max(min(wanted, rest), _LEAST_LEADING) + gutter

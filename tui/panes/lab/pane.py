@@ -44,6 +44,7 @@ class LabPane(TwoParts, SteppingPane):
 
     NAME = "Lab"
     LEFT = (24, 30)
+    SIDE_BY_SIDE = 100  # narrower screens have the pictures at full width, and the fields a key away
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("s /", "scale"), ("Tab", "fields"), ("0-9", "type"), ("?", "help"),
         ("q", "quit"), (">", "next pane"), ("[ ]", "keys"), ("a", "A"), ("c", "law"), ("d", "mechanism"),
@@ -123,7 +124,7 @@ class LabPane(TwoParts, SteppingPane):
             if measured.complete
             else message("After {draws} of {asked} draws: ", draws=measured.draws, asked=measured.asked)
         )
-        self.results.show(with_theory(measured, theory), early, theory.curves, self._advice(answer))
+        self.results.show(with_theory(measured, theory), early, theory.curves, self._advice(answer), answer.row)
         if self._objection:
             self._show_stale(self._objection)
         if self._to_explain:

@@ -13,8 +13,8 @@ from textual.widget import Widget
 from ....core.message import message
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
-from ...widgets.gauge import SaturationGauge
 from ...widgets.histograms import Histograms
+from ...widgets.pictures import SaturationGauge
 from ...widgets.placed import Stack
 from .widget import ItemText
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.cells import cell_len, set_cell_size
 
+from ....core.message import joined
 from ....core.statistics.status import SATURATED, SATURATING
-from ....core.theory.prediction import ratio_given, status_given
+from ....core.theory.prediction import Saturation, ratio_given, status_given
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted
@@ -14,24 +17,25 @@ from ..results.advice import ratio_text
 from ..results.table import COLUMN_ROLES, Contents, column_title
 
 TITLE = "does softmax saturate?"
-END = 1.5  # the ratio at the right end
+END = 50.0  # the ratio at the right end of the logarithmic axis, and one over that at the left: 1 is in the middle
 UNIFORM_BELOW = 0.14  # H = ln n − σ²/2 to first order, so below √0.02 more than 98 % of the entropy is left
-_ZONES = ((0.0, UNIFORM_BELOW, "uniform"), (UNIFORM_BELOW, SATURATING, "healthy"),
-          (SATURATING, SATURATED, "saturating"), (SATURATED, END, "saturated"))  # fmt: skip
+_ZONES = ((1 / END, UNIFORM_BELOW, "uniform"), (UNIFORM_BELOW, SATURATING, "healthy"), (SATURATED, END, "saturated"))
 _LETTERS = ("A", "B")
-_RATIO, _WORD = 8, 11  # cells
+_RATIO = 8  # cells
+_WORDS = (28, 11)  # cells of the status and of where softmax saturates, the most first
 _NAMES = (23, 15, 11, 4)  # cells of a name with its letter, the longest first
-_BAR = 20  # the shortest bar beside a name that is not only a letter
+_BAR = 24  # the shortest bar beside a name that is not only a letter
 
 
 def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return a bar for each column with its ratio and status; then, if there is a line left, the zones."""
     columns = contents.columns
-    room = next((cells for cells in _NAMES if width - cells - _RATIO - _WORD >= _BAR), _NAMES[-1])
+    sizes = ((name, words) for words in _WORDS for name in _NAMES if width - name - _RATIO - words >= _BAR)
+    room, words = next(sizes, (_NAMES[-1], _WORDS[-1]))
     names: list[str] = []
     for letter, column in zip(_LETTERS, columns, strict=False):
         names.append(f" {letter} {column_title(column, glyphs, max(room - 5, 0))}")
-    cells = max(width - room - _RATIO - _WORD, 0)
+    cells = max(width - room - _RATIO - words, 0)
     lines: list[Line] = []
     for index, column in enumerate(columns):
         saturation = contents.theory[index].saturation if contents.theory else None
@@ -44,7 +48,7 @@ def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> 
                     *bar(ratio, cells, role, glyphs),
                     (to_right(ratio_text(ratio, glyphs), _RATIO - 1) + " ", role),
                     (
-                        to_left(f" {glyphs.say(word)}", _WORD),
+                        to_left(f" {_said(word, saturation, words - 2, glyphs)}", words),
                         "alert" if word in ("saturated", "NaN", "one-hot") else "text",
                     ),
                 ),
@@ -56,27 +60,37 @@ def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> 
     return lines[:height]
 
 
+def _said(word: str, saturation: Saturation | None, room: int, glyphs: Glyphs) -> str:
+    """Return the status and where softmax saturates, as far as they fit: `saturated from d_k 10 up`."""
+    places = saturation.words() if saturation else ()
+    if word == "saturated" and saturation and saturation.saturated_at:
+        forms = [glyphs.say(each) for each in places if "saturated" in each]
+    else:
+        forms = [glyphs.say(joined([word, where], "; ")) for where in places]
+    forms.append(glyphs.say(word))
+    return next((form for form in forms if cell_len(form) <= room), forms[-1])
+
+
 def bar(ratio: float | None, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
-    """Return a bar from 0 to END with a mark at 1; what is beyond the end is cut and marked."""
+    """Return a line up to a point at the ratio, on the logarithmic axis, with a mark at 1."""
     if cells < 2:
         return [(" " * cells, "text")]
-    steps = len(glyphs.lengths) - 1
-    level = 0 if ratio is None else round(min(ratio / END, 1) * cells * steps)
-    level = max(level, 1) if ratio else level
-    full, part = divmod(level, steps)
-    text = glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")
-    text = set_cell_size(text, cells)
-    if ratio is not None and ratio > END:
-        text = text[:-1] + glyphs.right
-    at, over = mark_cell(cells), full > mark_cell(cells)
-    beyond: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
-    mark: Span = (glyphs.uprights[0], beyond if over else "dim")
-    return [(text[:at], role), mark, (text[at + 1 :], role)]
+    mark: Span = (glyphs.uprights[1], "dim")
+    middle = cell_of(SATURATED, cells)
+    if not ratio:
+        return [(" " * middle, "text"), mark, (" " * (cells - middle - 1), "text")]
+    at = cell_of(ratio, cells)
+    point: Span = (glyphs.marks[0] if 1 / END <= ratio <= END else glyphs.right if ratio > 1 else glyphs.left, role)
+    if at <= middle:
+        after = [(" " * (middle - at - 1), "text"), mark] if at < middle else []
+        return [(glyphs.rule * at, role), point, *after, (" " * (cells - max(at, middle) - 1), "text")]
+    line = glyphs.rule * (at - middle - 1)
+    return [(glyphs.rule * middle, role), mark, (line, role), point, (" " * (cells - at - 1), "text")]
 
 
-def mark_cell(cells: int) -> int:
-    """Return the cell of the ratio 1."""
-    return min(int(cells * SATURATED / END), cells - 1)
+def cell_of(ratio: float, cells: int) -> int:
+    """Return the cell of a ratio on the logarithmic axis, the first or the last if it is beyond the ends."""
+    return min(max(int(cells * (math.log(ratio) / math.log(END) + 1) / 2), 0), cells - 1)
 
 
 def zone_line(cells: int, glyphs: Glyphs) -> str:
@@ -92,14 +106,13 @@ def zone_line(cells: int, glyphs: Glyphs) -> str:
                 line[at : at + width] = [text, *[""] * (width - 1)]
                 return
 
-    mark = mark_cell(cells)
-    write("1", mark)
-    write(f"{END:g}", cells - len(f"{END:g}"))
+    write("1", cell_of(SATURATED, cells))
     for low, high, word in _ZONES[1:]:
-        middle = round((low + high) / 2 / END * cells - cell_len(glyphs.say(word)) / 2)
-        write(glyphs.say(word), *(middle + shift for shift in (0, -1, 1, -2, 2, -3)))
-    write(glyphs.say("uniform"), 0)
-    write("0", 0)
+        text = glyphs.say(word)
+        middle = (cell_of(low, cells) + cell_of(high, cells) - cell_len(text)) // 2
+        write(text, *(middle + shift for shift in (0, -1, 1, -2, 2, -3)))
+    write(glyphs.say("uniform"), 1)
+    write(f"{END:g}", cells - len(f"{END:g}"))
     return "".join(line)
 
 

@@ -28,6 +28,7 @@ _LEAST = 27  # cells per pair from which two stand side by side
 _TALLEST = 12  # lines of the tallest bars
 _ROOMY = 8  # lines per group of pairs from which all groups are shown
 LOWEST = 4  # lines of the lowest pair: its title, bars for two columns, its axis
+FIRST_AXIS = 50.0  # half of the axis of logits that holds three standard deviations of unscaled ones at d_k 256
 NAME = 9  # cells before the bars, for the name of the column
 
 # In the order shown. The gradient comes before the Jacobian, whose norm is in the table too.
@@ -73,12 +74,14 @@ def grid_lines(
     curves: Sequence[ScoreCurve | None] = (),
     first: int = 0,
     least: int = LOWEST,
+    reach: float | None = None,
+    most: int | None = None,
 ) -> list[Line]:
-    """Return the pairs side by side, from `first` on, as many as fit in `height` lines.
+    """Return the pairs side by side, from `first` on, as many as fit in `height` lines, and `most` at most.
 
-    One to five stand in a row, with bars as high as the lines allow.
+    One to five stand in a row, with bars as high as the lines allow. `reach` fixes the axis of logits.
     """
-    names = pair_names(columns)
+    names = pair_names(columns)[:most]
     across, gap = _across(len(names), width), 2
     each = (width - gap * (across - 1)) // across
     names = names[first : first + pairs_at_once(len(names), width, height, least)]
@@ -91,7 +94,7 @@ def grid_lines(
     for group in groups:
         if len(groups) > 1:  # a group of fewer pairs has wider ones
             each = (width - gap * (len(group) - 1)) // len(group)
-        pairs = [pair_lines(columns, name, each, tall, glyphs, curves) for name in group]
+        pairs = [pair_lines(columns, name, each, tall, glyphs, curves, reach) for name in group]
         rest: Span = (" " * (width - len(group) * (each + gap) + gap), "text")
         for first_part, *parts in zip(*pairs, strict=True):
             line = [*first_part]
@@ -115,13 +118,14 @@ def pair_lines(
     height: int,
     glyphs: Glyphs,
     curves: Sequence[ScoreCurve | None] = (),
+    reach: float | None = None,
 ) -> list[Line]:
     """Return a title, bars of `height` lines for each column, and their shared axis: 2·height + 2 lines.
 
     The exact law of a score is drawn as a line over the bars of logits, if the bars are high enough to compare.
     """
     histograms = [column.histograms[name] for column in columns]
-    span = axis_span(histograms, name, glyphs)
+    span = axis_span(histograms, name, glyphs, reach)
     cells = max(width - NAME, 4)
     edges = [span.low + (span.high - span.low) * cell / cells for cell in range(cells + 1)]
     drawn = [*curves] if name == "logits" and height > 1 else []
@@ -237,8 +241,14 @@ def sparkline(histogram: Histogram, low: float, high: float, cells: int, glyphs:
     return bars(histogram.onto(edges), 1, replace(glyphs, bars=glyphs.bars[:-1]))[0]
 
 
-def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyphs) -> AxisSpan:
-    """Return the axis of a pair: fixed if the quantity has natural bounds, with round ends for logits."""
+def axis_span(
+    histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyphs, reach: float | None = None
+) -> AxisSpan:
+    """Return the axis of a pair: fixed if the quantity has natural bounds, with round ends for logits.
+
+    With `reach`, the largest standard deviation of centred logits at the widths of interest, the axis of logits
+    holds three of them, in steps of four, and does not depend on what was drawn.
+    """
     axis = max((histogram.axis for histogram in histograms), key=lambda axis: axis.high)
     if axis.log10:
         low, middle, high = (power(at, glyphs) for at in (axis.low, (axis.low + axis.high) / 2, axis.high))
@@ -248,6 +258,10 @@ def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyp
         last = message("ln n {words}", words=words[2]) if name == "entropy" else words[2]
         return AxisSpan(axis.low, axis.high, (words[0], words[1], last))
     low, high = _extent(histograms)
+    half = FIRST_AXIS * 4.0 ** math.ceil(math.log(3 * reach / FIRST_AXIS, 4) - 1e-9) if reach else 0.0
+    if abs(low + high) < half / 2:
+        ends = [short(value, glyphs) for value in (-half, 0, half)]
+        return AxisSpan(-half, half, (ends[0], ends[1], ends[2]))
     if low < 0 < high and min(-low, high) > max(-low, high) / 2:
         low, high = -max(-low, high), max(-low, high)  # nearly symmetric about 0: make it exactly so
     low, high = nice_range(low, high)

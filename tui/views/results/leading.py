@@ -20,8 +20,8 @@ def leading_rows(contents: Contents, room: int) -> list[TableRow]:
     """
     failed = failures(contents.columns)
     names = [name for name in LEADING if name not in _EXPENDABLE[: len(failed)]] + failed
-    fewer = [*_EXPENDABLE, "grad_q_rms", "logit_std", "effective_keys", "grad_q_median"]
-    while len(names) > max(room, 6):
+    fewer = [*_EXPENDABLE, "grad_q_rms", "one_hot_rows", "effective_keys", "grad_q_median", "logit_std"]
+    while len(names) > max(room, 3):
         names.remove(next(name for name in fewer if name in names))
     rows = table_rows(Contents(contents.columns), names)
     rows = [row for row in rows if row.statistic]

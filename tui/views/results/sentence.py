@@ -9,12 +9,12 @@ from ....core.statistics.column_names import column_names
 from ....core.statistics.measurement import Column
 from ....core.statistics.status import GATHERED, SATURATED, is_sink, status
 from ..glyphs import Glyphs
-from ..numbers import percent, short
+from ..numbers import percent
 from .table import Contents, is_far, measured_text, multiplier_text, theory_text
 
 
 def sentence(contents: Contents, glyphs: Glyphs) -> str:
-    """Return `Unscaled, logits spread to σ 8: 27 % of rows put everything on one key and 11 % pass no gradient. …`"""
+    """Return `Unscaled, one key takes 76 % of a row, and 11 % of rows pass no gradient. With × 0.125, 80 keys …`"""
     columns, names = contents.columns, column_names(contents.columns)
     clauses = [
         _clause(column, name, columns[0] if number else None, glyphs)
@@ -81,18 +81,16 @@ def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) ->
     failed, lost = value.get("nan_rows") or 0, value.get("weight_lost") or 0
     if failed == 1:
         return message("{who}, every row is NaN: logits overflow.", who=who)
-    std, rows = value["logit_std"], _extreme_rows(column)
-    if std is None:
+    if value["logit_std"] is None:
         return message("{who}, no query sees a key.", who=who)
-    if rows is None:
+    most, effective, dead = value["max_weight"], value["effective_keys"], value["dead_rows"]
+    if most is None or effective is None or dead is None:
         return message("{who}, no query sees more than one key.", who=who)
-    sigma = short(std, glyphs)
-    spread = (
-        message("{who}, logits spread to σ {sigma}", who=who, sigma=sigma)
-        if before is None
-        else message("{who}, σ is {sigma}", who=who, sigma=sigma)
-    )
-    facts = [_facts(spread, rows, before and _extreme_rows(before)), *(_others(column, before) if before else ())]
+    facts = [_shared(who, most, effective)]
+    if dead:
+        facts.append(message(", and {share} of rows pass no gradient", share=percent(dead)))
+    elif before is not None and before.measured["dead_rows"].value:
+        facts.append(message(", and all pass gradients"))
     fraction, first, sink = value["entropy_fraction"], value["first_key_weight"], value.get("sink_weight")
     if fraction is not None and fraction > UNIFORM:
         facts.append(message("; attention is nearly uniform ({fraction} of ln n)", fraction=percent(fraction)))
@@ -129,44 +127,8 @@ def _despite(column: Column) -> str:
     return ""
 
 
-def _extreme_rows(column: Column) -> tuple[float, float] | None:
-    """Return the shares of one-hot and of dead rows; None if no row sees two keys."""
-    one_hot, dead = column.measured["one_hot_rows"].value, column.measured["dead_rows"].value
-    return None if one_hot is None or dead is None else (one_hot, dead)
-
-
-def _others(column: Column, before: Column) -> list[str]:
-    """Return what most rows pass, if that is less though fewer rows are dead, or more though more are."""
-    dead, median = (
-        [each.measured[name].value or 0 for each in (before, column)] for name in ("dead_rows", "grad_q_median")
-    )
-    if dead[0] > dead[1] and median[0] > median[1]:
-        return [message("; most pass less")]
-    if dead[0] < dead[1] and median[0] < median[1]:
-        return [message("; most pass more")]
-    return []
-
-
-def _facts(spread: str, rows: tuple[float, float], before: tuple[float, float] | None) -> str:
-    """Return a clause, and what share of rows is one-hot and dead: if possible, in terms of the shares `before`."""
-    one_hot, dead = map(percent, rows)
-    if before is not None and not any(rows):
-        return (
-            message("{spread} and no row does", spread=spread)
-            if any(before)
-            else message("{spread}, likewise", spread=spread)
-        )
-    if before is not None and all(before):
-        return message("{spread}: {one_hot} and {dead} do", spread=spread, one_hot=one_hot, dead=dead)
-    if not any(rows):
-        return message("{spread}: no row is one-hot, and all pass gradients", spread=spread)
-    if not rows[0]:
-        return message("{spread}: {dead} of rows pass no gradient", spread=spread, dead=dead)
-    if not rows[1]:
-        return message("{spread}: {one_hot} of rows put everything on one key", spread=spread, one_hot=one_hot)
-    return message(
-        "{spread}: {one_hot} of rows put everything on one key and {dead} pass no gradient",
-        spread=spread,
-        one_hot=one_hot,
-        dead=dead,
-    )
+def _shared(who: str, most: float, effective: float) -> str:
+    """Return how a row divides its attention: `Unscaled, one key takes 76 % of a row`."""
+    if most >= GATHERED:
+        return message("{who}, one key takes {share} of a row", who=who, share=percent(most))
+    return message("{who}, some {count} keys share a row", who=who, count=round(effective))
