@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,13 @@ def own_config(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
         (home / name).mkdir(parents=True)
         monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(home / name))
     return home / "config"
+
+
+@pytest.fixture(autouse=True)
+def even_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys in a burst are pressed one by one: how fast they come does not change what they do."""
+    if "attn_tui.tui.panes.stepping" in sys.modules:
+        monkeypatch.setattr("attn_tui.tui.panes.stepping.HELD", 0)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The saturation gauge: its bars, its marks and its words."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from attn_tui.core.theory.deviations import theory_of
 from attn_tui.core.theory.prediction import ratio_given, status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
-from attn_tui.tui.views.plots.gauge import END, bar, gauge_lines, mark_cell, threshold_note, zone_line
+from attn_tui.tui.views.plots.gauge import END, bar, cell_of, gauge_lines, threshold_note, zone_line
 from attn_tui.tui.views.results.table import Contents, with_theory
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,29 +51,35 @@ def test_every_line_has_the_width_and_says_the_status(width: int, glyphs: Glyphs
             assert word is None or word in text
 
 
-@given(ratio=st.floats(0, 5), cells=st.integers(4, 100))
-def test_a_bar_grows_with_the_ratio_up_to_its_end(ratio: float, cells: int) -> None:
+@given(ratio=st.floats(0, 5000), cells=st.integers(4, 100))
+def test_a_bar_ends_in_a_point_whose_place_is_the_logarithm_of_the_ratio(ratio: float, cells: int) -> None:
     text = text_of(tuple(bar(ratio, cells, "scaled", UNICODE)))
     assert len(text) == cells
-    filled = cells - text.count(" ") - text.count("┊") + (text[: mark_cell(cells)].count("█") == mark_cell(cells))
-    if ratio == 0:
-        assert set(text) <= {" ", "┊"}
-    elif ratio <= END:
-        assert abs(filled - ratio / END * cells) <= 2
-    assert (text[-1] == "▸") == (ratio > END)
-    assert text[mark_cell(cells)] == "┊" or ratio > END
+    points = [at for at, sign in enumerate(text) if sign in "●◂▸"]
+    assert len(points) == (ratio > 0)
+    if ratio > 0:
+        share = min(max(0.5 + math.log(ratio) / math.log(END) / 2, 0), 1)
+        assert abs(points[0] - share * cells) <= 1
+        assert (text[points[0]] == "●") == (1 / END <= ratio <= END)
+        assert (text[cell_of(1, cells)] == "│") == (points[0] != cell_of(1, cells))
 
 
-def test_the_mark_is_at_1_and_the_zones_are_in_order() -> None:
+def test_the_mark_is_at_1_in_the_middle_and_the_zones_are_in_order() -> None:
     for cells in (12, 30, 50, 120):
-        assert mark_cell(cells) == int(cells / END)
+        assert cell_of(1, cells) == cells // 2
         line = zone_line(cells, UNICODE)
         assert len(line) == cells
-        assert line[mark_cell(cells)] == "1"
+        assert line[cell_of(1, cells)] == "1"
         words = [word for word in line.split() if word.isalpha()]
-        assert words == [word for word in ("uniform", "healthy", "saturating", "saturated") if word in words]
-    for cells in (44, 48, 60, 120):  # 48 on a screen of 120 columns
-        assert zone_line(cells, UNICODE).split() == ["uniform", "healthy", "saturating", "1", "saturated", "1.5"]
+        assert words == [word for word in ("uniform", "healthy", "saturated") if word in words]
+    assert zone_line(60, UNICODE).split() == ["uniform", "healthy", "1", "saturated", "50"]
+
+
+def test_where_softmax_saturates_stands_beside_the_status_if_there_is_room() -> None:
+    wide, narrow = (texts_of(gauge_lines(CONTENTS[0], width, 2, UNICODE)) for width in (100, 50))
+    assert "saturated from d_k 10" in wide[0]
+    assert "healthy; never saturated" in wide[1]
+    assert "10" not in narrow[0]
 
 
 def test_a_ratio_below_1_is_never_shown_as_1() -> None:

@@ -1,6 +1,5 @@
 """The sentence under the table."""
 
-import re
 from collections.abc import Mapping
 
 import pytest
@@ -21,8 +20,15 @@ HEALTHY: dict[str, float | None] = {
     "first_key_weight": 0.01,
     "first_key_over_uniform": 1.0,
     "effective_keys": 80.0,
+    "max_weight": 0.07,
 }
-SATURATED = HEALTHY | {"logit_std": 8.0, "one_hot_rows": 0.3, "dead_rows": 0.13, "effective_keys": 3.0}
+SATURATED = HEALTHY | {
+    "logit_std": 8.0,
+    "one_hot_rows": 0.3,
+    "dead_rows": 0.13,
+    "effective_keys": 3.0,
+    "max_weight": 0.76,
+}
 
 
 def column(values: Mapping[str, float | None], rule: str = "none", multiplier: float = 1.0) -> Column:
@@ -36,32 +42,16 @@ def say(*columns: Column) -> str:
 def test_a_saturated_and_a_healthy_column_side_by_side() -> None:
     said = say(column(SATURATED), column(HEALTHY, "sqrt_d_k", 0.125))
     assert said == (
-        "Unscaled, logits spread to σ 8: 30 % of rows put everything on one key and 13 % pass no gradient. "
-        "With × 0.125, σ is 1 and no row does."
+        "Unscaled, one key takes 76 % of a row, and 13 % of rows pass no gradient. "
+        "With × 0.125, some 80 keys share a row, and all pass gradients."
     )
 
 
-def test_where_dead_rows_stand_beside_a_larger_median_gradient_the_sentence_says_both() -> None:
-    violent = column(SATURATED | {"grad_q_median": 7.6})
-    assert say(violent, column(HEALTHY, "sqrt_d_k", 0.125)).endswith("σ is 1 and no row does; most pass less.")
-    assert say(column(HEALTHY), violent).endswith("13 % pass no gradient; most pass more.")
-    dying = column(SATURATED | {"grad_q_median": 0.2})
-    assert "most" not in say(dying, column(HEALTHY)) + say(column(HEALTHY), dying) + say(violent, violent)
-
-
-def test_a_share_of_zero_is_not_named_but_a_tiny_one_is() -> None:
-    assert say(column(HEALTHY | {"one_hot_rows": 0.04})).endswith("σ 1: 4.0 % of rows put everything on one key.")
-    assert say(column(HEALTHY | {"dead_rows": 0.04})).endswith("σ 1: 4.0 % of rows pass no gradient.")
-    assert say(column(HEALTHY | {"one_hot_rows": 1e-6})).endswith(": < 0.1 % of rows put everything on one key.")
-    assert say(column(HEALTHY)).endswith(": no row is one-hot, and all pass gradients.")
-
-
-def test_the_second_sentence_continues_the_first_if_that_is_clear() -> None:
-    second = column(HEALTHY | {"one_hot_rows": 0.02}, "sqrt_d_k", 0.5)
-    assert say(column(SATURATED), second).endswith("With × 0.5, σ is 1: 2.0 % and 0 % do.")
-    only_one_hot = column(SATURATED | {"dead_rows": 0.0})
-    assert say(only_one_hot, second).endswith("σ is 1: 2.0 % of rows put everything on one key.")
-    assert say(only_one_hot, column(HEALTHY)).endswith("σ is 1 and no row does.")
+def test_dead_rows_are_named_however_few_and_that_there_are_none_only_beside_some() -> None:
+    assert say(column(HEALTHY)) == "Unscaled, some 80 keys share a row."
+    assert say(column(HEALTHY | {"dead_rows": 0.04})).endswith(", and 4.0 % of rows pass no gradient.")
+    assert say(column(HEALTHY | {"dead_rows": 1e-6})).endswith(", and < 0.1 % of rows pass no gradient.")
+    assert "gradient" not in say(column(HEALTHY), column(HEALTHY, "sqrt_d_k", 0.5))
 
 
 def test_nearly_uniform_attention_is_named() -> None:
@@ -81,7 +71,7 @@ def test_a_large_share_on_the_first_key_is_named_unless_there_are_few_keys() -> 
 
 @pytest.mark.parametrize(
     ("missing", "words"),
-    [("logit_std", "a key"), ("one_hot_rows", "more than one key"), ("dead_rows", "more than one key")],
+    [("logit_std", "a key"), ("max_weight", "more than one key"), ("dead_rows", "more than one key")],
 )
 def test_rows_without_a_choice_of_keys_are_reported(missing: str, words: str) -> None:
     assert say(column(HEALTHY | {missing: None})) == f"Unscaled, no query sees {words}."
@@ -89,15 +79,15 @@ def test_rows_without_a_choice_of_keys_are_reported(missing: str, words: str) ->
 
 def test_each_column_is_named_by_its_rule() -> None:
     said = say(column(HEALTHY), column(HEALTHY, "file", 0.177))
-    assert "With the file's scale, σ is 1, likewise." in said
-    assert "With × 2.5, σ is 1, likewise." in say(column(HEALTHY), column(HEALTHY, "custom", 2.5))
+    assert "With the file's scale, some 80 keys" in said
+    assert "With × 2.5, some 80 keys" in say(column(HEALTHY), column(HEALTHY, "custom", 2.5))
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("logit_std", 2.5, "σ 2.5:"),
-        ("one_hot_rows", 0.5, "50 % of rows put everything on one key"),
+        ("max_weight", 0.5, "one key takes 50 % of a row"),
+        ("effective_keys", 3.4, "some 3 keys share a row"),
         ("dead_rows", 0.5, "50 % of rows pass no gradient"),
         ("entropy_fraction", 0.99, "nearly uniform"),
         ("sink_weight", 0.9, "the sink gets 90 %"),
@@ -111,10 +101,14 @@ def test_a_changed_value_changes_the_words(name: str, value: float, words: str) 
 def test_the_sentence_on_a_real_measurement_agrees_with_it() -> None:
     measured = run(Parameters(d_k=256, n_keys=64, n_queries=32, batch=4))
     said = sentence(Contents(measured.columns), UNICODE)
-    one_hot = measured.columns[0].measured["one_hot_rows"].value
-    assert one_hot is not None
-    assert f"{100 * one_hot:.0f} % of rows put everything on one key and " in said
-    assert re.search(r"With × 0\.0625, σ is (0\.9|1\.0)\d* and no row does(; most pass less)?\.$", said)
+    most, keys = (
+        measured.columns[0].measured["max_weight"].value,
+        measured.columns[1].measured["effective_keys"].value,
+    )
+    assert most is not None
+    assert keys is not None
+    assert f"Unscaled, one key takes {100 * most:.0f} % of a row, and " in said
+    assert said.endswith(f"With × 0.0625, some {keys:.0f} keys share a row, and all pass gradients.")
 
 
 def test_deviations_from_theory_come_first_and_name_each_value() -> None:
@@ -133,14 +127,14 @@ def test_ascii_sentences_are_ascii() -> None:
     small = column(HEALTHY, "sqrt_d_k", 6.1e-5)
     said = sentence(Contents([column(SATURATED), small]), ASCII)
     assert said.isascii()
-    assert "With x 6.10e-5, sigma is 1" in said
+    assert "With x 6.10e-5, some 80 keys" in said
 
 
 def test_lost_weight_and_nan_rows_are_named_if_they_matter() -> None:
     lost = HEALTHY | {"weight_lost": 0.92, "nan_rows": 0.0}
-    assert say(column(lost)).endswith("all pass gradients; rounding loses 92 % of the weight.")
+    assert say(column(lost)).endswith("share a row; rounding loses 92 % of the weight.")
     assert "rounding adds 2.0 % of the weight" in say(column(HEALTHY | {"weight_lost": -0.02}))
-    assert "weight" not in say(column(HEALTHY | {"weight_lost": 0.001, "nan_rows": None}))
+    assert "rounding" not in say(column(HEALTHY | {"weight_lost": 0.001, "nan_rows": None}))
     some = say(column(HEALTHY | {"nan_rows": 0.25}))
     assert some.endswith("; 25 % of rows are NaN (logits overflow) and not counted.")
     both = say(column(HEALTHY | {"nan_rows": 0.25}), column(HEALTHY | {"nan_rows": 0.1}, "sqrt_d_k", 0.125))
@@ -150,7 +144,7 @@ def test_lost_weight_and_nan_rows_are_named_if_they_matter() -> None:
 def test_a_column_of_nan_rows_has_no_other_facts() -> None:
     nothing = dict.fromkeys(HEALTHY) | {"nan_rows": 1.0}
     said = say(column(nothing), column(HEALTHY, "sqrt_d_k", 0.125))
-    assert said.startswith("Unscaled, every row is NaN: logits overflow. With × 0.125, σ is 1")
+    assert said.startswith("Unscaled, every row is NaN: logits overflow. With × 0.125, some 80 keys")
 
 
 def test_theory_beside_rounded_numbers_is_that_of_exact_arithmetic() -> None:

@@ -274,7 +274,7 @@ def test_a_value_far_from_theory_is_marked_and_named(width: int, instead: bool) 
     assert text_of(marked[0]).index("!") > LABEL + CELL
     said = sentence(wrong, UNICODE)
     assert said.startswith("Differs from theory: scaled entropy by ")
-    assert "Unscaled, logits" in said
+    assert "Unscaled, one key" in said
 
 
 def test_a_value_that_agrees_with_theory_is_not_marked() -> None:

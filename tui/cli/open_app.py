@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..compute.process import ProcessEngine
     from .parser import Parser
 
+FIRST_D_K = 4  # of the first run, where unscaled attention has not saturated yet: a held arrow crosses that point
+
 
 @dataclass(frozen=True)
 class OpenApp:
@@ -189,7 +191,9 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     settings = store.load(store.config_file() if request.config else None, os.environ)
     settings = replace(settings, executor=request.executor or settings.executor)
     engine.executor = settings.executor
-    parameters = parameters_from(request.given, parameters_from(settings.parameters))
+    first_run = settings.path is not None and not settings.path.exists()
+    saved: Mapping[str, Value] = {"d_k": FIRST_D_K} if first_run and not request.given else settings.parameters
+    parameters = parameters_from(request.given, parameters_from(saved))
     first_pane = "Lab"
     if request.file is not None:
         from ..panes.capture.requests import OpenCapture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
@@ -18,6 +20,8 @@ from ..widgets.typing import typing
 from .lists import choose_value
 from .pane import Host, Pane
 
+HELD = 0.12  # seconds between repeats of a held key, at most: terminals send ten or more a second
+SLOW = 12  # steps of a held arrow before these are of a tenth
 _SHARED = (  # key, action, what it does, name; the same in every pane
     ("s", "step('scale', 1)", "next scale rule", "next_scale"),
     ("S", "step('scale', -1)", "previous scale rule", "previous_scale"),
@@ -54,12 +58,24 @@ def by(change: int) -> Callable[[int], int]:
     return lambda d_k: int(min(max(d_k + change, FIELD["d_k"].low), FIELD["d_k"].high))
 
 
+def by_a_tenth(change: int) -> Callable[[int], int]:
+    """Return a step of d_k by a tenth in the direction of `change`, at least by `change`, staying within bounds."""
+    return lambda d_k: by(change * max(d_k // 10, 1))(d_k)
+
+
 class SteppingPane(Pane):
     """A pane whose keys step d_k and other parameters."""
 
+    _repeats = 0  # of the arrow that is held
+    _last_arrow = 0, -math.inf  # its direction, and when it came
+
     def action_d_k(self, change: int) -> None:
-        """Step d_k by `change`, staying within bounds."""
-        self.step_d_k(by(change))
+        """Step d_k by `change`, staying within bounds; an arrow that is held soon steps by a tenth."""
+        direction, before = self._last_arrow
+        now = time.monotonic()
+        self._repeats = self._repeats + 1 if change == direction and now - before < HELD else 0
+        self._last_arrow = change, now
+        self.step_d_k(by(change) if self._repeats < SLOW else by_a_tenth(change))
 
     def action_double(self, direction: Literal[-1, 1]) -> None:
         """Step d_k to the next power of two."""

@@ -22,7 +22,7 @@ UNIFORM_BELOW = 0.14  # H = ln n − σ²/2 to first order, so below √0.02 mor
 _ZONES = ((1 / END, UNIFORM_BELOW, "uniform"), (UNIFORM_BELOW, SATURATING, "healthy"), (SATURATED, END, "saturated"))
 _LETTERS = ("A", "B")
 _RATIO = 8  # cells
-_WORDS = (28, 11)  # cells of the status and of where softmax saturates, the most first
+_WORDS = (32, 11)  # cells of the status and of where softmax saturates, the most first
 _NAMES = (23, 15, 11, 4)  # cells of a name with its letter, the longest first
 _BAR = 24  # the shortest bar beside a name that is not only a letter
 
@@ -62,9 +62,9 @@ def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> 
 
 def _said(word: str, saturation: Saturation | None, room: int, glyphs: Glyphs) -> str:
     """Return the status and where softmax saturates, as far as they fit: `saturated from d_k 10 up`."""
-    places = saturation.words() if saturation else ()
+    places = saturation.words()[: 2 if saturation.saturated_at else 3] if saturation else ()
     if word == "saturated" and saturation and saturation.saturated_at:
-        forms = [glyphs.say(each) for each in places if "saturated" in each]
+        forms = [glyphs.say(each) for each in places]
     else:
         forms = [glyphs.say(joined([word, where], "; ")) for where in places]
     forms.append(glyphs.say(word))
