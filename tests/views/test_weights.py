@@ -71,7 +71,7 @@ def test_each_piece_ends_where_its_share_does(weights: list[float], room: int, a
     assert len(text) == room
     assert text.isascii() or not ascii_only
     solid = (ASCII if ascii_only else UNICODE).shades[-1]
-    first = len(text) - len(text.lstrip(f"{solid} %.<0123456789"))
+    first = len(text) - len(text.lstrip(f"{solid} %.<>0123456789"))
     assert first >= round(row.largest[0] * room)
 
 
