@@ -1,10 +1,14 @@
-"""The screen of the Lab: the table with its theory, the histograms, the row with the cursor, and progress."""
+"""The screen of the Lab: its pictures, the table with its theory, the row with the cursor, and progress."""
+
+import math
+import re
 
 import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Progress
+from attn_tui.tui.panes import stepping
 from attn_tui.tui.views.fields.panel import applicable
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
@@ -24,7 +28,7 @@ async def test_fields_table_and_histograms_share_the_screen(
     for words in (" Lab ", "unscaled × 1", "entropy", "max weight", "dead rows", "Unscaled, "):
         assert glyphs.say(words) in stage.text
     histograms = "\n".join(stage.part(stage.lab.results.histograms))
-    for name in pair_names(stage.measurement.columns)[:2]:
+    for name in pair_names(stage.measurement.columns)[: 2 if size[0] >= 120 else 1]:
         assert glyphs.say(TITLES[name]) in histograms
     assert any(bar in histograms for bar in glyphs.bars[1:])
     for field in applicable(SMALL) if size[0] >= 100 else ():
@@ -153,3 +157,39 @@ async def test_the_sentence_is_whole_beside_the_panel(stage: Stage, size: tuple[
     assert said.startswith("Unscaled, ")
     assert said.endswith(".")
     assert "…" not in said
+
+
+@played(size=(120, 40), parameters=Parameters(d_k=4, n_queries=16, batch=4), settled=True)
+async def test_as_d_k_grows_unscaled_logits_spread_on_an_axis_that_does_not_move_and_scaled_ones_do_not(
+    stage: Stage,
+) -> None:
+    widths: list[list[int]] = []
+    axes: set[str] = set()
+    for d_k in (4, 16, 64, 256):
+        stage.lab.set_value("d_k", d_k)
+        await stage.settled()
+        await stage.still()
+        lines = stage.part(stage.lab.results.histograms)
+        axes |= {*re.findall("−[0-9]+ ─", "".join(lines))}
+        widths.append([sum(sign != " " for sign in line[12:52]) for line in lines if "scaled" in line[:12]])
+    unscaled, scaled = zip(*widths, strict=True)
+    assert len(axes) == 1
+    assert [*unscaled] == sorted({*unscaled})
+    assert max(scaled) - min(scaled) <= 2
+
+
+@played(parameters=Parameters(d_k=4, n_queries=2, n_keys=4, batch=2), settled=True)
+async def test_an_arrow_steps_by_one_and_soon_by_a_tenth_while_it_is_held(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stepping, "HELD", math.inf)
+    await stage.press(*["right"] * stepping.SLOW)
+    assert stage.asked.d_k == 4 + stepping.SLOW
+    await stage.press(*["right"] * 25)
+    assert 100 < stage.asked.d_k < 300
+    before = stage.asked.d_k
+    await stage.press("left")
+    assert stage.asked.d_k == before - 1
+    monkeypatch.setattr(stepping, "HELD", 0)
+    await stage.press(*["right"] * 20)
+    assert stage.asked.d_k == before + 19

@@ -67,5 +67,6 @@ class Histograms(LinesWidget):
 
     def _later(self, width: int, height: int) -> list[HistogramName]:
         """Return the histograms after the current page."""
-        names = pair_names(self.columns)[: self.most]
-        return names[self.first + pairs_at_once(len(names), width, height, self.least) :]
+        names = pair_names(self.columns)
+        shown = pairs_at_once(len(names[: self.most]), width, height, self.least)
+        return names[self.first + shown :]

@@ -129,6 +129,10 @@ class Results(Stack):
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         if self.shown == "histograms":  # the focused table must be visible
             self.turn("table")
+        self._arrange()  # which is larger with the focus
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        self._arrange()
 
     def turn(self, view: View) -> None:
         """Turn to a view."""
@@ -211,7 +215,8 @@ class Results(Stack):
         """Return each part with its height: the table leaves room for histograms, but keeps its essential rows."""
         width, height = size
         words, shown = self._words(width), self._shown(size)
-        gauge, weights, advice = self._gauge(height), self._weights, self._advice(size)
+        gauge, advice = self._gauge(height), self._advice(size)
+        weights = self._weights if shown == "both" else 0
         if height < _LOW:
             words = min(words, 2)
         height -= gauge + weights + advice
@@ -262,5 +267,5 @@ class Results(Stack):
         """Return the lines of the table that leaves a pair of histograms its height."""
         gutter = self.table.gutter.height
         rest = room - gutter - LOWEST - self.histograms.gutter.height
-        wanted = _SPACED if whole >= _SPACIOUS else _USUAL_LEADING
+        wanted = _WHOLE if self.table.has_focus else _SPACED if whole >= _SPACIOUS else _USUAL_LEADING
         return max(min(wanted, rest), _LEAST_LEADING) + gutter
