@@ -17,13 +17,14 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from .errors import ParameterError
-from .formula import FormulaError, accepted, function_of, names_in, parse
+from .formula import FormulaError, accepted, as_python, function_of, names_in, parse
 from .message import message
 
 Normalise: TypeAlias = Literal["none", "rms", "layer_norm", "l2"]
 ScaleName: TypeAlias = str  # a key of SCALE_RULES, or a formula
 
 FORMULA_NAMES = {"d": "d_k", "n": "n_keys", "layer": "layer", "pos": "position"}  # by the names in formulas
+_IN_CODE = {"d": "d_k", "n": "n", "layer": "layer", "pos": "position"}  # the names in ScaleRule.code
 FORMULA_ACCEPTED = accepted([*FORMULA_NAMES])
 # What to type instead of rules that were only another rule with a number in it.
 _FORMER = {
@@ -54,6 +55,7 @@ class ScaleRule:
 
     name: ScaleName
     formula: str
+    code: str  # the multiplier as Python, of d_k, n, layer, position, s (context_factor) and t (temperature)
     multiplier: Callable[[Setting], float]
     needs: tuple[str, ...]  # the fields of Setting that the multiplier depends on
     used_by: str
@@ -140,7 +142,7 @@ def _formula_rule(text: str) -> ScaleRule:
     used = names_in(tree)
     needs = tuple(field for name, field in FORMULA_NAMES.items() if name in used)
     return ScaleRule(
-        text, text, function_of(tree, FORMULA_NAMES), needs, "you", "the formula you set",
+        text, text, as_python(text, _IN_CODE), function_of(tree, FORMULA_NAMES), needs, "you", "the formula you set",
         by_row=tuple(need for need in needs if need in ("n_keys", "position")),
         short=text if len(text) <= 15 else f"{text[:6]}…{text[-6:]}",
     )  # fmt: skip
@@ -163,43 +165,44 @@ def _position_block(s: Setting, size: int, first: int) -> float:
 
 _OF_D_K = (
     ScaleRule(
-        "none", "1", lambda s: 1.0, (),
+        "none", "1", "1.0", lambda s: 1.0, (),
         "T5 and mT5, which initialise the query weights smaller instead; GPT-Neo",
         "Raffel et al. 2020, arXiv 1910.10683",
     ),
     ScaleRule(
-        "sqrt_d_k", "1/√d_k", lambda s: _by_root(1, s), ("d_k",),
+        "sqrt_d_k", "1/√d_k", "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "almost every transformer; the default of PyTorch's scaled_dot_product_attention",
         "Vaswani et al. 2017, arXiv 1706.03762, section 3.2.1",
     ),
     ScaleRule(
-        "d_k", "1/d_k", lambda s: 1 / s.d_k, ("d_k",),
+        "d_k", "1/d_k", "1 / d_k", lambda s: 1 / s.d_k, ("d_k",),
         "muP, whose own rule it is; Granite 3's attention_multiplier",
         "Yang et al. 2022, arXiv 2203.03466, definition 4.1; transformers, modeling_granite.py",
         note="muP's package recommends 8/d_k, the formula 8/d, which equals 1/√d_k at d_k 64",
     ),
     ScaleRule(
-        "log_d_k", "1/ln d_k", lambda s: 1 / math.log(s.d_k), ("d_k",),
+        "log_d_k", "1/ln d_k", "1 / log(d_k)", lambda s: 1 / math.log(s.d_k), ("d_k",),
         "no known model; a common interview question", "study notes",
     ),
     ScaleRule(
-        "two_sqrt_d_k", "1/(2√d_k)", lambda s: _by_root(0.5, s), ("d_k",),
+        "two_sqrt_d_k", "1/(2√d_k)", "1 / (2 * d_k**0.5)", lambda s: _by_root(0.5, s), ("d_k",),
         "no known model; a common interview question", "study notes",
     ),
     ScaleRule(
-        "sqrt_three_d_k", "1/√(3d_k)", lambda s: 1 / math.sqrt(3 * s.d_k), ("d_k",),
+        "sqrt_three_d_k", "1/√(3d_k)", "1 / (3 * d_k) ** 0.5", lambda s: 1 / math.sqrt(3 * s.d_k), ("d_k",),
         "DeBERTa, which adds content-to-position and position-to-content scores",
         "He et al. 2021, arXiv 2006.03654; transformers, modeling_deberta_v2.py",
         note="3 is the number of terms in a score; it is 2 if one of the two is disabled",
     ),
     ScaleRule(
-        "inverse_layer", "1/(√d_k (layer + 1))", lambda s: _by_root(1 / (s.layer + 1), s), ("d_k", "layer"),
+        "inverse_layer", "1/(√d_k (layer + 1))", "1 / d_k**0.5 / (layer + 1)",
+        lambda s: _by_root(1 / (s.layer + 1), s), ("d_k", "layer"),
         "GPT-2 with the option scale_attn_by_inverse_layer_idx",
         "transformers, modeling_gpt2.py",
         note="Layers are numbered from 0", short="GPT-2 by layer",
     ),
     ScaleRule(
-        "quarter", "d_k^−¼ on q and k", lambda s: _by_root(1, s), ("d_k",),
+        "quarter", "d_k^−¼ on q and k", "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "OpenAI's Whisper and guided-diffusion; PyTorch's math backend, which computes in float32 by default",
         "openai/whisper, model.py; openai/guided-diffusion, unet.py; PyTorch, _scaled_dot_product_attention_math",
         note="The same multiplier as 1/√d_k, but of q and k, before their product: in formats of 16 and 8 bits both "
@@ -210,29 +213,29 @@ _OF_D_K = (
 
 _FIXED = (
     ScaleRule(
-        "gemma", "1/√256", lambda s: 256**-0.5, (),
+        "gemma", "1/√256", "256**-0.5", lambda s: 256**-0.5, (),
         "Gemma 2 and Gemma 3 except their 27B, whose query_pre_attn_scalar is 256",
         "transformers, configuration_gemma2.py and configuration_gemma3.py",
         note="Their heads are 256 wide, so it equals 1/√d_k",
     ),
     ScaleRule(
-        "gemma2_27b", "1/√144", lambda s: 144**-0.5, (),
+        "gemma2_27b", "1/√144", "144**-0.5", lambda s: 144**-0.5, (),
         "Gemma 2 27B, whose query_pre_attn_scalar is 144", "google/gemma_pytorch, config.py",
         note="144 is d_model/heads, 4608/32, but its heads are 128 wide",
     ),
     ScaleRule(
-        "gemma3_27b", "1/√168", lambda s: 168**-0.5, (),
+        "gemma3_27b", "1/√168", "168**-0.5", lambda s: 168**-0.5, (),
         "Gemma 3 27B, whose query_pre_attn_scalar is 168", "google/gemma_pytorch, config.py",
         note="168 is d_model/heads, 5376/32, but its heads are 128 wide",
     ),
     ScaleRule(
-        "granite_2b", "1/64", lambda s: 0.015625, (),
+        "granite_2b", "1/64", "0.015625", lambda s: 0.015625, (),
         "Granite 3 2B, whose attention_multiplier is 0.015625",
         "transformers, modeling_granite.py; the model's configuration",
         note="Its heads are 64 wide, so it equals 1/d_k",
     ),
     ScaleRule(
-        "granite_8b", "1/128", lambda s: 0.0078125, (),
+        "granite_8b", "1/128", "0.0078125", lambda s: 0.0078125, (),
         "Granite 3 8B, whose attention_multiplier is 0.0078125",
         "transformers, modeling_granite.py; the model's configuration",
         note="Its heads are 128 wide, so it equals 1/d_k",
@@ -241,7 +244,7 @@ _FIXED = (
 
 _OF_CONTEXT = (
     ScaleRule(
-        "yarn", "(1+0.1 ln s)²/√d_k",
+        "yarn", "(1+0.1 ln s)²/√d_k", "(1 + 0.1 * log(s)) ** 2 / d_k**0.5",
         lambda s: _by_root((1 + 0.1 * math.log(s.context_factor)) ** 2, s), ("d_k", "context_factor"),
         "models whose context YaRN extends by a factor of s; DeepSeek-V3, with s = 40",
         "Peng et al. 2023, arXiv 2309.00071, section 3.4; transformers, modeling_deepseek_v3.py",
@@ -249,14 +252,14 @@ _OF_CONTEXT = (
         short="YaRN",
     ),
     ScaleRule(
-        "deepseek_v2", "(1+0.0707 ln s)²/√d_k",
+        "deepseek_v2", "(1+0.0707 ln s)²/√d_k", "(1 + 0.0707 * log(s)) ** 2 / d_k**0.5",
         lambda s: _by_root((1 + 0.0707 * math.log(s.context_factor)) ** 2, s), ("d_k", "context_factor"),
         "DeepSeek-V2, with mscale_all_dim 0.707 and s = 40",
         "deepseek-ai/DeepSeek-V2, modeling_deepseek.py (softmax_scale · mscale²) and config.json",
         short="DeepSeek-V2",
     ),
     ScaleRule(
-        "longrope", "(1+ln s/ln 4096)/√d_k",
+        "longrope", "(1+ln s/ln 4096)/√d_k", "(1 + log(s) / log(4096)) / d_k**0.5",
         lambda s: _by_root(1 + math.log(s.context_factor) / math.log(4096), s), ("d_k", "context_factor"),
         "Phi-3 with LongRoPE, with s = 32 for 128 k tokens",
         "Ding et al. 2024, arXiv 2402.13753; transformers, modeling_rope_utils.py",
@@ -265,6 +268,7 @@ _OF_CONTEXT = (
     ),
     ScaleRule(
         "llama4_position", "(1+0.1 ln(1+⌊(pos+1)/8192⌋))/√d_k",
+        "(1 + 0.1 * log(1 + (position + 1) // 8192)) / d_k**0.5",
         lambda s: _by_root(_position_block(s, 8192, 1), s), ("d_k", "position"),
         "Llama 4, in the layers without rotary embedding",
         "transformers, modeling_llama4.py (attn_scale 0.1, floor_scale 8192)",
@@ -273,7 +277,7 @@ _OF_CONTEXT = (
         short="Llama 4",
     ),
     ScaleRule(
-        "ministral3_position", "(1+0.1 ln(1+⌊pos/16384⌋))/√d_k",
+        "ministral3_position", "(1+0.1 ln(1+⌊pos/16384⌋))/√d_k", "(1 + 0.1 * log(1 + position // 16384)) / d_k**0.5",
         lambda s: _by_root(_position_block(s, 16_384, 0), s), ("d_k", "position"),
         "Ministral 3", "transformers, modeling_ministral3.py (llama_4_scaling_beta 0.1)",
         by_row=("position",),
@@ -281,7 +285,8 @@ _OF_CONTEXT = (
         short="Ministral 3",
     ),
     ScaleRule(
-        "ssmax", "0.43 ln n/√d_k", lambda s: _by_root(0.43 * math.log(s.n_keys), s), ("d_k", "n_keys"),
+        "ssmax", "0.43 ln n/√d_k", "0.43 * log(n) / d_k**0.5",
+        lambda s: _by_root(0.43 * math.log(s.n_keys), s), ("d_k", "n_keys"),
         "Scalable-Softmax, which learns the factor for each head; 0.43 is from the paper's figure 1",
         "Nakanishi 2025, arXiv 2501.19399",
         by_row=("n_keys",),
@@ -289,7 +294,8 @@ _OF_CONTEXT = (
         short="SSMax",
     ),
     ScaleRule(
-        "log512_n", "log₅₁₂ n/√d_k", lambda s: _by_root(math.log(s.n_keys, 512), s), ("d_k", "n_keys"),
+        "log512_n", "log₅₁₂ n/√d_k", "log(n) / log(512) / d_k**0.5",
+        lambda s: _by_root(math.log(s.n_keys, 512), s), ("d_k", "n_keys"),
         "the entropy-invariant scale, for a model trained on 512 tokens",
         "Su 2021, kexue.fm 8823 and 9034",
         by_row=("n_keys",),
@@ -300,7 +306,7 @@ _OF_CONTEXT = (
 
 _NORMALISED = (
     ScaleRule(
-        "rms_sqrt_d_k", "1/√d_k, rms of q, k", lambda s: _by_root(1, s), ("d_k",),
+        "rms_sqrt_d_k", "1/√d_k, rms of q, k", "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "Qwen3, with a learned gain for each component; Llama 4 Scout, without one, in its rotary layers",
         "transformers, modeling_qwen3.py and modeling_llama4.py",
         normalise="rms",
@@ -308,7 +314,7 @@ _NORMALISED = (
         short="rms 1/√d_k",
     ),
     ScaleRule(
-        "rms_gemma3_27b", "1/√168, rms of q, k", lambda s: 168**-0.5, (),
+        "rms_gemma3_27b", "1/√168, rms of q, k", "168**-0.5", lambda s: 168**-0.5, (),
         "Gemma 3 27B, whose query_pre_attn_scalar is 168, from q and k before their learned norms",
         "google/gemma_pytorch, config.py; transformers, modeling_gemma3.py",
         normalise="rms",
@@ -316,14 +322,14 @@ _NORMALISED = (
         short="rms 1/√168",
     ),
     ScaleRule(
-        "rms_none", "1, rms of q, k", lambda s: 1.0, (),
+        "rms_none", "1, rms of q, k", "1.0", lambda s: 1.0, (),
         "Gemma 3n and Gemma 4, whose learned gains replace the scale",
         "transformers, modeling_gemma3n.py and modeling_gemma4.py",
         normalise="rms",
         short="rms × 1",
     ),
     ScaleRule(
-        "layer_norm_sqrt_d_k", "1/√d_k, LayerNorm", lambda s: _by_root(1, s), ("d_k",),
+        "layer_norm_sqrt_d_k", "1/√d_k, LayerNorm", "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "ViT-22B; Cohere's Command R+ (use_qk_norm)",
         "Dehghani et al. 2023, arXiv 2302.05442; transformers, modeling_cohere.py",
         normalise="layer_norm",
@@ -331,14 +337,14 @@ _NORMALISED = (
         short="LN 1/√d_k",
     ),
     ScaleRule(
-        "layer_norm_none", "1, LayerNorm", lambda s: 1.0, (),
+        "layer_norm_none", "1, LayerNorm", "1.0", lambda s: 1.0, (),
         "no known model; what the rule above does without its multiplier",
         "Dehghani et al. 2023, arXiv 2302.05442, without the scale",
         normalise="layer_norm",
         short="LN × 1",
     ),
     ScaleRule(
-        "cosine_sqrt_d_k", "√d_k·cos(q, k)", lambda s: math.sqrt(s.d_k), ("d_k",),
+        "cosine_sqrt_d_k", "√d_k·cos(q, k)", "d_k**0.5", lambda s: math.sqrt(s.d_k), ("d_k",),
         "nGPT, with a learned gain for each component",
         "Loshchilov et al. 2024, arXiv 2410.01131; NVIDIA/ngpt, model.py",
         normalise="l2",
@@ -346,28 +352,29 @@ _NORMALISED = (
         short="√d_k·cos",
     ),
     ScaleRule(
-        "cosine_1", "cos(q, k)", lambda s: 1.0, (),
+        "cosine_1", "cos(q, k)", "1.0", lambda s: 1.0, (),
         "Neural Turing Machines, whose heads address memory by cosine, at key strength 1",
         "Graves et al. 2014, arXiv 1410.5401, section 3.3.1",
         normalise="l2",
         note="Logits between −1 and 1 leave attention nearly uniform",
     ),
     ScaleRule(
-        "cosine_10", "10·cos(q, k)", lambda s: 10.0, (),
+        "cosine_10", "10·cos(q, k)", "10.0", lambda s: 10.0, (),
         "x-transformers (qk_norm_scale), fixed; Swin Transformer v2, as the initial value",
         "lucidrains/x-transformers; Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py",
         normalise="l2",
         short="10·cos",
     ),
     ScaleRule(
-        "cosine_learned", "t·cos(q, k)", lambda s: s.temperature, ("temperature",),
+        "cosine_learned", "t·cos(q, k)", "t", lambda s: s.temperature, ("temperature",),
         "Swin Transformer v2, where t is e^logit_scale, and Query-Key Normalization, each after training",
         "Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py; Henry et al. 2020, arXiv 2010.04245",
         normalise="l2",
         note="Every head learns its own t, the temperature: a multiplier here, as in the code, not a divisor",
     ),
     ScaleRule(
-        "cosine_log2_n", "log₂(n² − n)·cos(q, k)", lambda s: math.log2(s.n_keys**2 - s.n_keys), ("n_keys",),
+        "cosine_log2_n", "log₂(n² − n)·cos(q, k)", "log2(n**2 - n)",
+        lambda s: math.log2(s.n_keys**2 - s.n_keys), ("n_keys",),
         "Query-Key Normalization, as the initial value",
         "Henry et al. 2020, arXiv 2010.04245; CyndxAI/QKNorm, layers.py",
         normalise="l2",
@@ -377,7 +384,7 @@ _NORMALISED = (
 )  # fmt: skip
 
 _CUSTOM = ScaleRule(
-    "custom", "custom", lambda s: s.multiplier, ("multiplier",), "you", "the multiplier you set"
+    "custom", "custom", "", lambda s: s.multiplier, ("multiplier",), "you", "the multiplier you set"
 )  # fmt: skip
 
 SCALE_RULES: dict[str, ScaleRule] = {

@@ -89,11 +89,6 @@ class OwnTrial:
         found = results.cached(self.function, *self.arguments)
         return found[self.part] if self.part else found
 
-    @property
-    def named(self) -> FromTrial:
-        """The same, without the function."""
-        return FromTrial(self.function.__name__, self.arguments, self.part)
-
 
 @dataclass(frozen=True)
 class Bounds:
@@ -156,7 +151,6 @@ class Claim:
     title: str = ""  # in a few words
     scores: tuple[float, ...] = ()  # those of the row of softmax that it is about
     race: Race | None = None  # of training that shows it
-    sources: tuple[FromLab | Difference | FromTrial | None, ...] = ()  # of its figures; see `without_figures`
 
 
 @dataclass(frozen=True)
@@ -181,12 +175,5 @@ class Outcome:
 
 
 def without_figures(claim: Claim) -> Claim:
-    """Return the claim without its figures, whose functions are not to be sent; their sources are named."""
-    sources = tuple(_named(each.source) for each in claim.figures)
-    return replace(claim, figures=(), sources=sources)
-
-
-def _named(source: Source) -> FromLab | Difference | FromTrial | None:
-    if isinstance(source, OwnTrial):
-        return source.named
-    return source if isinstance(source, FromLab | Difference) else None
+    """Return the claim without its figures, whose functions are not to be sent."""
+    return replace(claim, figures=())

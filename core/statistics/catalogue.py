@@ -27,6 +27,7 @@ class Statistic(NamedTuple):
     source: str
     short: str = ""  # a label of at most 15 characters, if `label` is longer
     conditional: bool = False  # whether it exists only with some parameters
+    code: str = ""  # the expression that programs print (core/program/statistics.py); empty: they leave it out
 
     @property
     def short_label(self) -> str:
@@ -57,41 +58,49 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "logit_mean", "logit mean", "logits", "number", "E z",
         "Mean of the logits z = c·q·k over all visible pairs. Softmax ignores it.", _LOGITS,
+        code="{z}.mean()",
     ),
     Statistic(
         "logit_variance", "logit variance", "logits", "number", "Var z = c² Var(q·k)",
         "Variance of the logits over all visible pairs: d_k for independent unit-variance components without a "
         "scale, 1 with 1/√d_k.", _LOGITS,
+        code="{z}.var()",
     ),
     Statistic(
         "logit_std", "logit std", "logits", "number", "√Var z",
         "Standard deviation of the logits. Softmax over n keys saturates near √(2 ln n).",
         _SATURATION,
+        code="{z}.std()",
     ),
     Statistic(
         "logit_excess_kurtosis", "excess kurtosis", "logits", "number", "E(z − E z)⁴ / (Var z)² − 3",
         "How much heavier the tails are than a normal law's; 6/d_k for normal components. The scale does not "
         "change it. Undefined if all logits are equal.",
         "the variance-gamma law of a dot product",
+        code="unbiased(kurtosis, {z})",
     ),
     Statistic(
         "logit_min", "smallest logit", "logits", "number", "min z",
         "The smallest visible logit of all draws.", _LOGITS,
+        code="{z}.min()",
     ),
     Statistic(
         "logit_max", "largest logit", "logits", "number", "max z",
         "The largest visible logit of all draws; QK-Clip rescales heads in which it exceeds 100.",
         "Kimi K2 2025, arXiv 2507.20534 (QK-Clip)",
+        code="{z}.max()",
     ),
     Statistic(
         "logit_within_3sd", "inside ±3σ", "logits", "share", "P(|z − E z| ≤ 3 √Var z)",
         "Share of logits within three standard deviations of their mean: 99.73 % for a normal law.", _LOGITS,
+        code="(1.0 * (abs({z}) <= 3 * scale * d_k**0.5)).mean()",
     ),
     Statistic(
         "logit_variance_within_row", "variance in row", "logits", "number", "E Var(z | query)",
         "Variance of the logits within one query's row, averaged over rows: the only part that affects softmax. It "
         "is the sample's: divided by the n keys of the row, it has (n − 1)/n of the variance of independent logits.",
         "softmax(z + a) = softmax(z)",
+        code="variance.mean()",
     ),
     Statistic(
         "row_mean_share", "variance softmax ignores", "logits", "share", "Var(E(z | query)) / Var z",
@@ -106,39 +115,47 @@ STATISTICS: tuple[Statistic, ...] = (
         "visible keys saturates, averaged over the rows that see at least two keys. Short rows spread less than "
         "their law.",
         _SATURATION, short="row saturation",
+        code="((variance{several} / (2 * {log})) ** 0.5).mean()",
     ),
     Statistic(
         "entropy", "entropy", "attention", "nats", "H = −Σ p ln p",
         "Entropy of a row of attention weights: 0 for one-hot, ln n for uniform.", _SHANNON,
+        code="entropy.mean()",
     ),
     Statistic(
         "entropy_fraction", "entropy / ln n", "attention", "share", "H / ln(visible keys)",
         "Entropy as a share of its largest possible value. Undefined for a row with one visible key.", _SHANNON,
+        code="(entropy{several} / {log}).mean()",
     ),
     Statistic(
         "effective_keys", "effective keys", "attention", "keys", "e^H",
         "How many equally weighted keys would have this entropy, averaged over rows.",
         "Hill 1973, diversity of order 1",
+        code="np.exp(entropy).mean()",
     ),
     Statistic(
         "max_weight", "max weight", "attention", "share", "max p",
         "The largest attention weight of a row.", _SATURATION,
+        code="p.max(-1).mean()",
     ),
     Statistic(
         "one_hot_rows", "one-hot rows", "attention", "share", f"P(max p > {ONE_HOT})",
         f"Share of rows whose largest weight is above {ONE_HOT}, among those that see at least two keys: attention "
         "reduced to a look-up.",
         _SATURATION,
+        code=f"(1.0 * (p{{several}}.max(-1) > {ONE_HOT})).mean()",
     ),
     Statistic(
         "sum_squared_weights", "Σ p²", "attention", "number", "Σ p²",
         "Sum of a row's squared weights: 1/n for uniform, 1 for one-hot; its inverse is the participation "
         "number.", "the participation ratio; Hill 1973, diversity of order 2",
+        code="(p**2).sum(-1).mean()",
     ),
     Statistic(
         "first_key_weight", "weight on first key", "attention", "share", "p of the first visible key",
         f"Weight on the first key a query sees. A head whose average is above {SINK} is called an attention sink.",
         _SINKS, short="1st-key weight",
+        code="{first}.mean()",
     ),
     Statistic(
         "first_key_over_uniform", "first key / uniform", "attention", "number", "E p₁ / E(1/visible keys)",
@@ -149,21 +166,25 @@ STATISTICS: tuple[Statistic, ...] = (
         "sink_weight", "weight on sink", "attention", "share", "e^sink / Σ e^z",
         "Weight that the sink logit absorbs. Undefined without one.", "transformers, modeling_gpt_oss.py",
         conditional=True,
+        code="share.mean()",
     ),
     Statistic(
         "jacobian_norm", "‖J‖_F", "Jacobian", "number", "‖J‖_F, J = diag(p) − p pᵀ",
         "Frobenius norm of the softmax Jacobian of a row, averaged over rows: how much a change of the logits can "
         "change the weights. Zero for one-hot rows.", _JACOBIAN,
+        code="jacobian.mean()",
     ),
     Statistic(
         "jacobian_norm_squared", "‖J‖_F²", "Jacobian", "number", "Σp² − 2Σp³ + (Σp²)²",
         "Squared norm, averaged over rows.", _JACOBIAN,
+        code="(jacobian**2).mean()",
     ),
     Statistic(
         "dead_rows", "dead rows", "Jacobian", "share", f"P(‖J‖_F < {DEAD})",
         f"Share of rows whose Jacobian norm is below {DEAD}, among those that see at least two keys: no gradient "
         "reaches their queries through softmax.",
         _JACOBIAN,
+        code=f"(1.0 * (jacobian{{several}} < {DEAD})).mean()",
     ),
     Statistic(
         "weight_times_complement", "p(1 − p)", "Jacobian", "number", "(1 − Σp²) / visible keys",
@@ -173,15 +194,18 @@ STATISTICS: tuple[Statistic, ...] = (
         "grad_q_median", "median ∂L/∂q", "gradient", "number", "median over rows of ‖∂L/∂q‖",
         "The gradient of a typical query for L = Σ G·O, with G and the values standard normal and d_v wide; measured "
         "on at most 256 rows of a draw. Unscaled it vanishes as d_k grows.", _GRADIENT,
+        code="np.quantile(dq, 0.5)",
     ),
     Statistic(
         "grad_q_mean", "mean ∂L/∂q", "gradient", "number", "mean over rows of ‖∂L/∂q‖",
         "The mean over rows; a few near-ties may dominate it.", _GRADIENT,
+        code="dq.mean()",
     ),
     Statistic(
         "grad_q_rms", "RMS ∂L/∂q", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
         "The root mean square over rows. Unscaled it grows with d_k while the median vanishes: rare near-ties "
         "dominate it.", _GRADIENT,
+        code="(dq**2).mean() ** 0.5",
     ),
     Statistic(
         "grad_q_top1_share", "share of the top 1 % of rows", "gradient", "share",
@@ -199,6 +223,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "nan_rows", "NaN rows", "numerics", "share", "P(softmax of a row is NaN)",
         "Share of rows without a softmax: it subtracts the largest logit, and ∞ − ∞ is NaN. All other statistics "
         "leave these rows out, and statistics of logits leave out infinite ones.", _FORMATS,
+        code="(1.0 * lost).mean()",
     ),
     Statistic(
         "naive_exp_overflow", "e^z overflows unshifted", "numerics", "share", "P(z > ln of the largest number)",
@@ -215,6 +240,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "How much weight a row loses because small weights are rounded to 0, or to less; below 0 if rounding adds "
         "weight. A sink's share is not lost.",
         "Dao-AILab/flash-attention: the sum of a row is of unrounded weights",
+        code="(1 - p.astype(np.float64).sum(-1){share}).mean()",
     ),
 )  # fmt: skip
 

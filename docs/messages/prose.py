@@ -17,7 +17,7 @@ from message import ROOT, has_prose
 from po import PO, read
 
 _ENGLISH = (  # files whose texts are English in every language
-    "core/export/",
+    "core/program/",
     "core/tables/",
     "tui/cli/crash.py",  # a report for developers
     "tui/cli/root/__init__.py",  # errors of the Python interface

@@ -29,7 +29,7 @@ LAYERS = (
     ("core.claims",),
     ("core.learning", "core.work"),
     ("core.tables",),
-    ("core.export",),
+    ("core.program",),
     ("tui.language",),
     ("tui.views", "tui.compute"),
     ("tui.terminal",),

@@ -56,7 +56,7 @@ def test_a_check_with_findings_prints_the_program_of_the_first(tmp_path: Path) -
     done = subprocess.run(
         [sys.executable, "-X", "utf8", "-I", str(path)], capture_output=True, text=True, encoding="utf-8", check=True
     )
-    assert done.stdout.splitlines()[0].split()[-1] == text.partition("# largest |logit|")[2].split()[0]
+    assert done.stdout.splitlines()[0].split()[-1] == text.partition("# largest_logit")[2].split()[0]
 
 
 def test_the_code_of_a_diagnosis_is_that_of_one_head(tmp_path: Path, capsys: Captured) -> None:

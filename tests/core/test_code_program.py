@@ -1,7 +1,7 @@
 """What all printed programs share: pieces said once, numbers that are read back unchanged, and filled lines."""
 
 import pytest
-from attn_tui.core.export.code.program import Piece, assembled, filled, number
+from attn_tui.core.program.text import Piece, assembled, filled, number
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.export.code.captured.diagnosed import diagnosis_code
-from attn_tui.core.export.code.program import Dialect, NoCodeError
 from attn_tui.core.learning.bugs.bug import Bug
 from attn_tui.core.learning.bugs.catalogue import BUGS
 from attn_tui.core.learning.bugs.examine import write_capture
+from attn_tui.core.program.diagnosis import diagnosis_code
+from attn_tui.core.program.dialects import Dialect
+from attn_tui.core.program.text import NoCodeError
 from evidence_files import TOKENS, WIDTH, attended
 from printed_code import INSTALLED, expected_in, lines_of, printed_by
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.export.code.captured.head import head_code
-from attn_tui.core.export.code.program import Dialect, NoCodeError
+from attn_tui.core.program.captured import head_code
+from attn_tui.core.program.dialects import Dialect
+from attn_tui.core.program.text import NoCodeError
 from capture_files import Array, numbers, save
 from printed_code import INSTALLED, compared
 

@@ -1,21 +1,17 @@
-"""The code of sweeps, rules, worked examples and costs: it prints the numbers that its comments say."""
+"""The code of sweeps, rules and worked examples: it prints the numbers that its comments say."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.attention.cost import Layer, cost
-from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.attention.worked_example import Example, relevant, work_out_sides
-from attn_tui.core.export.code.compared.map import map_code
-from attn_tui.core.export.code.compared.rules import rules_code
-from attn_tui.core.export.code.compared.sweep import sweep_code
-from attn_tui.core.export.code.cost import cost_code
-from attn_tui.core.export.code.program import Dialect, NoCodeError
-from attn_tui.core.export.code.softmax import softmax_code
 from attn_tui.core.lab.results import RuleRow, Target
 from attn_tui.core.lab.rules import faults
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.program.dialects import Dialect
+from attn_tui.core.program.softmax import softmax_code
+from attn_tui.core.program.sweep import map_code, rules_code, sweep_code
+from attn_tui.core.program.text import NoCodeError
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict
@@ -132,14 +128,3 @@ def test_the_code_of_a_worked_example_prints_its_weights(
     text = softmax_code(example, p, work_out_sides(example, p), dialect, "attn-tui softmax")
     assert len(expected_in(text)) == len(example.scores) + 3
     assert compared(text, least=1e-12) == ""
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [Layer(), Layer(kv_heads=2, bias="all", mask="none", batch=3), *(preset.layer for preset in PRESETS.values())],
-    ids=str,
-)
-def test_the_code_of_a_cost_counts_the_same(layer: Layer) -> None:
-    text = cost_code(cost(layer), "attn-tui cost")
-    assert "import" not in text
-    assert compared(text, least=0) == ""

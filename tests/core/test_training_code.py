@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from attn_tui.core.export.code.program import Dialect
-from attn_tui.core.export.code.training import training_code
+from attn_tui.core.program.dialects import Dialect
+from attn_tui.core.program.training import training_code
 from attn_tui.core.training.race import results, run
 from attn_tui.core.training.settings import Race, Task
 from printed_code import INSTALLED, compared, expected_in, printed_by

@@ -26,7 +26,7 @@ from .keys import EVERYWHERE, all_commands, commands, help_keys
 from .protocol import App
 
 if TYPE_CHECKING:
-    from ...core.export.code.program import Dialect
+    from ...core.program.dialects import Dialect
 
 
 def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:

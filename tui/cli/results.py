@@ -15,7 +15,7 @@ from .interrupts import INTERRUPTED
 from .output import Output, say
 
 if TYPE_CHECKING:
-    from ...core.export.code.program import Dialect
+    from ...core.program.dialects import Dialect
     from ...core.tables.table import Table
 
 T = TypeVar("T")

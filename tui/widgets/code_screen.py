@@ -14,7 +14,7 @@ from ..views.lines import Line
 from .help_screen import HelpScreen, HelpText
 
 if TYPE_CHECKING:
-    from ...core.export.code.program import Dialect
+    from ...core.program.dialects import Dialect
 
 
 _TITLES: dict[Dialect, str] = {"python": "code: NumPy", "torch": "code: PyTorch"}

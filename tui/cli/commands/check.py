@@ -24,7 +24,6 @@ from .diagnose import add_config, read_configuration
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
     from ....core.diagnosis.check import Figures, Limits
-    from ....core.export.code.program import Dialect
     from ....core.tables.diagnosis import Checked
 
 _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
@@ -164,17 +163,15 @@ def _check(request: CheckRequest, output: Output) -> int:
     output.emit(
         lambda: _table(checked, output.glyphs.say),
         lambda: check_table(checked),
-        lambda dialect: _code(request, captures, checked, dialect),
+        lambda _: _code(request, captures, checked),
         others={"junit": lambda: check_junit(checked), "github": lambda: check_github(checked)},
     )
     return _FOUND if any(each.findings for each in checked) else 0
 
 
-def _code(
-    request: CheckRequest, captures: Sequence[CaptureFile], checked: Sequence[Checked], dialect: Dialect
-) -> str:
+def _code(request: CheckRequest, captures: Sequence[CaptureFile], checked: Sequence[Checked]) -> str:
     """Return the program of the first head with a finding, else of the first head."""
-    from ....core.export.code.captured.checked import checked_code
+    from ....core.program.library import checked_code, opened
 
     at = {(number, each.layer, each.head) for number, file in enumerate(checked) for each in file.findings}
     heads = [(number, each) for number, file in enumerate(checked) for each in file.heads]
@@ -187,7 +184,8 @@ def _code(
     }
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     words += [word for pattern in request.allow for word in ("--allow", pattern)]
-    return checked_code(captures[number], chosen, dialect, in_shell(words))
+    file = opened(captures[number].path, request.axes, request.mask_true)
+    return checked_code(file, chosen, in_shell(words))
 
 
 def _checked(

@@ -31,7 +31,7 @@ def _request(given: Given) -> ClaimsRequest:
 def run(request: ClaimsRequest, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ....core.claims.catalogue import CLAIMS
-    from ....core.export.code.claimed.figures import claims_code
+    from ....core.program.library import claims_code
     from ....core.tables.learning import claims_table
     from ....core.work.claims import claim_parts
     from ...panes.claims.view import claims_report
@@ -45,7 +45,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     output.emit(
         lambda: page(output, (), claims_report(outcomes, output.text_width, glyphs)),
         lambda: claims_table(outcomes),
-        lambda dialect: claims_code(outcomes, dialect, "attn-tui claims"),
+        lambda _: claims_code(outcomes, "attn-tui claims"),
     )
     return 0
 

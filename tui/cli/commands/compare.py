@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ....core.captures.capture import Capture
     from ....core.captures.head import CaptureFile
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison
-    from ....core.export.code.program import Dialect
     from ....core.work.heads import Source
 
 _DIFFERENT = 1  # the exit code
@@ -90,23 +89,22 @@ def run(request: CompareRequest, output: Output) -> int:
     output.emit(
         lambda: _table(reference, test, found, output),
         lambda: compare_table(reference, test, found),
-        lambda dialect: _code(reference, test, found, request, dialect),
+        lambda _: _code(found, request),
     )
     return _DIFFERENT if found.differs else 0
 
 
-def _code(
-    reference: CaptureFile, test: CaptureFile, found: Comparison, request: CompareRequest, dialect: Dialect
-) -> str:
+def _code(found: Comparison, request: CompareRequest) -> str:
     """Return the program of the head that the comparison speaks of first."""
-    from ....core.export.code.captured.pairs import pair_code
+    from ....core.program.library import opened, pair_code
 
     first = found.ranked[0] if found.first is None else max(found.first[1], key=lambda each: each.change)
     words = ["attn-tui", "compare", str(request.reference), str(request.test)]
     words += ["--layer", str(first.layer.index), "--head", str(first.head)]
     words += ["--axes", request.axes] if request.axes is not None else []
     words += ["--mask-true", request.mask_true] if request.mask_true is not None else []
-    return pair_code(reference, test, first, dialect, in_shell(words))
+    one, other = (opened(path, request.axes, request.mask_true) for path in (request.reference, request.test))
+    return pair_code(one, other, first, in_shell(words))
 
 
 def compare_captures(

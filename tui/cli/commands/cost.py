@@ -60,7 +60,7 @@ def _request(given: Given) -> CostRequest:
 
 def run(request: CostRequest, output: Output) -> int:
     """Count and print; return the exit code."""
-    from ....core.export.code.cost import cost_code
+    from ....core.program.library import cost_code
     from ....core.tables.cost import cost_table
     from ...panes.heads.view import cost_lines
     from ..printing import page

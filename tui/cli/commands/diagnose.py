@@ -94,7 +94,7 @@ def read_configuration(path: Path | None) -> Configuration | None:
 
 def run(request: DiagnoseRequest, output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
-    from ....core.export.code.captured.diagnosed import diagnosis_code
+    from ....core.program.diagnosis import diagnosis_code
     from ....core.tables.diagnosis import Diagnosed, diagnosis_table
     from ....core.work import heads as working
 

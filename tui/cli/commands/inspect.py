@@ -219,7 +219,7 @@ def run(request: InspectRequest, output: Output) -> int:
 
 
 def _inspect(request: InspectRequest, output: Output) -> int:
-    from ....core.export.code.captured.head import head_code
+    from ....core.program.captured import head_code
     from ....core.tables.heads import apart_of, inspect_table
     from ....core.work import heads as working
     from ..inspecting import head_text, list_text, worst

@@ -28,7 +28,6 @@ from ..parser import Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
     from ....core.learning.card import Card
 
 _FORMATS = ("table", "json", "markdown", *CODE)
@@ -99,19 +98,17 @@ def run(request: LearnRequest, output: Output) -> int:
         [card] = _cards(request, output.messages)
         return page(output, (), card_lines(card, _graded(request, card), width, glyphs))
 
-    output.emit(
-        text, lambda: cards_table(_cards(request, output.messages)), lambda dialect: _code(request, dialect, output)
-    )
+    output.emit(text, lambda: cards_table(_cards(request, output.messages)), lambda _: _code(request, output))
     return 0
 
 
-def _code(request: LearnRequest, dialect: Dialect, output: Output) -> str:
+def _code(request: LearnRequest, output: Output) -> str:
     """Return the program that prints the figures of the requested item."""
-    from ....core.export.code.claimed.figures import card_code
+    from ....core.program.library import card_code
 
     assert request.item is not None, "the list has no code"
     [card] = _cards(request, output.messages)
-    return card_code(card, request.item.sources, dialect, in_shell(["attn-tui", "learn", request.item.word]))
+    return card_code(card, in_shell(["attn-tui", "learn", request.item.word]))
 
 
 def _listed(glyphs: Glyphs) -> list[Line]:

@@ -39,8 +39,8 @@ def _request(given: Given) -> ReportRequest:
 def run(request: ReportRequest, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
     from ....core.blas import one_blas_thread
-    from ....core.export.code.report import report_code
     from ....core.lab.experiment import stream
+    from ....core.program.lab import report_code
     from ....core.tables.lab import report_table
     from ....core.tables.words import notable_words
     from ....core.theory.deviations import theory_of

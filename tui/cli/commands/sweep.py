@@ -222,7 +222,7 @@ def _called(option: str, label: str) -> Generator[None, None, None]:
 
 def run(request: SweepRequest, output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
-    from ....core.export.code.compared.sweep import sweep_code
+    from ....core.program.sweep import sweep_code
     from ....core.tables.lab import SweepResult, sweep_table
     from ....core.work import sweeps
 

@@ -108,7 +108,7 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
 def run(request: TrainRequest, output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     from ....core.blas import one_blas_thread
-    from ....core.export.code.training import training_code
+    from ....core.program.training import training_code
     from ....core.tables.runs import training_table
     from ....core.training.race import results
     from ....core.training.race import run as race_run

@@ -17,7 +17,6 @@ from ..output import CODE, LISTED, Output, say
 from ..parser import Parser
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
     from ....core.watching.snapshot import Snapshot
 
 _FOUND = 1  # the exit code if a head is over the limit
@@ -86,21 +85,21 @@ def run(request: WatchRequest, output: Output) -> int:
     output.emit(
         lambda: _table(request, shown, output),
         lambda: watch_table(str(request.run), shown),
-        lambda dialect: _code(request, shown, dialect),
+        lambda _: _code(request, shown),
     )
     return _FOUND if shown.over else 0
 
 
-def _code(request: WatchRequest, shown: Snapshot, dialect: Dialect) -> str:
+def _code(request: WatchRequest, shown: Snapshot) -> str:
     """Return the program of the worst head; raise InputError if there is none."""
-    from ....core.export.code.captured.watched import watched_code
+    from ....core.program.library import watched_code
 
     if not shown.ranked:
         raise InputError("{run}: no head has a largest |logit|", run=request.run)
     words = ["attn-tui", "watch", str(request.run), "--once"]
     words += ["--step", str(request.step)] if request.step is not None else []
     worst = shown.ranked[0]
-    return watched_code(request.run, shown, worst.layer, worst.head, dialect, in_shell(words))
+    return watched_code(request.run, shown, worst.layer, worst.head, in_shell(words))
 
 
 def newest(request: WatchRequest, output: Output) -> Snapshot:

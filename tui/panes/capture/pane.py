@@ -41,7 +41,7 @@ from .sides import Sides
 from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
+    from ....core.program.dialects import Dialect
     from ....core.tables.table import Format, Table
 
 
@@ -116,7 +116,7 @@ class CapturePane(RankedHeads):
         return inspect_table([capture], [(measurement, None)], len(columns), apart, whole=True)
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.captured.head import head_code
+        from ....core.program.captured import head_code
 
         return head_code(self._measured_head()[1], dialect, self.command())
 

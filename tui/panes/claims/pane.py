@@ -21,7 +21,7 @@ from .requests import CheckClaims, ClaimList
 from .widget import ClaimListing, ClaimText
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
+    from ....core.program.dialects import Dialect
     from ....core.tables.table import Format, Table
 
 
@@ -79,12 +79,12 @@ class ClaimsPane(TwoParts):
         return in_shell(["attn-tui", "claims"])
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.claimed.figures import claim_code
+        from ....core.program.library import claims_code
 
         claim = self.claims.chosen
         if claim is None or claim.id not in self.claims.outcomes:
             raise InputError("This claim is still being tested.")
-        return claim_code(self.claims.outcomes[claim.id], dialect, f"{self.command()}: {claim.id}")
+        return claims_code([self.claims.outcomes[claim.id]], f"{self.command()}: {claim.id}")
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:

@@ -23,7 +23,7 @@ from .view import KINDS
 from .widget import CostText, ShapePanel
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
+    from ....core.program.dialects import Dialect
     from ....core.tables.table import Format, Table
 
 UndoState: TypeAlias = tuple[Preset | None, str, Mapping[str, object]]
@@ -98,7 +98,7 @@ class HeadsPane(TwoParts):
         return cost_line(self._layer(), self.preset)
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.cost import cost_code
+        from ....core.program.library import cost_code
 
         return cost_code(cost(self._layer()), self.command())
 

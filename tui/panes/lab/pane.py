@@ -28,7 +28,7 @@ from ..stepping import SteppingPane, by, stepping_keys
 from ..two_parts import TwoParts
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
+    from ....core.program.dialects import Dialect
     from ....core.tables.table import Format, Table
 
 
@@ -299,7 +299,7 @@ class LabPane(TwoParts, SteppingPane):
         return report_table(answer.measurement, answer.theory.prediction)
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.report import report_code
+        from ....core.program.lab import report_code
 
         measurement = self._shown().measurement
         return report_code(measurement, dialect, self.command())

@@ -30,8 +30,8 @@ from .requests import ItemRead, ReadItem, capture_of
 from .widget import ItemList
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
     from ....core.learning.card import Card
+    from ....core.program.dialects import Dialect
     from ....core.tables.table import Format, Table
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
@@ -186,13 +186,13 @@ class LearnPane(TwoParts):
         return in_shell(["attn-tui", "learn", self.item.word])
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.claimed.figures import card_code
+        from ....core.program.library import card_code
 
         if not self.item.sources:
             raise InputError("E opens the capture of this bug, where Y shows the code of its head.")
         if self.attempt.stage < self.item.stages:
             raise InputError("Enter shows the answer; then Y shows its code.")
-        return card_code(self._card(), self.item.sources, dialect, self.command())
+        return card_code(self._card(), self.command())
 
     @property
     def file_name(self) -> str:

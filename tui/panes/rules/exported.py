@@ -11,7 +11,7 @@ from ...views.reproduce import rules_line
 from .requests import of_mechanisms, of_weightings
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
+    from ....core.program.dialects import Dialect
     from ....core.tables.table import Format, Table
 
 View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
@@ -31,15 +31,14 @@ def table(found: Result) -> Table[Any]:
 
 def code(found: Result, dialect: Dialect) -> str:
     """Return the program that prints a result; raise InputError if there is none."""
-    from ....core.export.code.compared.mechanisms import mechanisms_code
-    from ....core.export.code.compared.rules import rules_code
-    from ....core.export.code.compared.weightings import weightings_code
+    from ....core.program.library import weightings_code
+    from ....core.program.sweep import mechanisms_code, rules_code
 
     match found:
         case tables.MechanismsResult():
             return mechanisms_code(found.parameters, found.rows, dialect, found.command)
         case tables.WeightingsResult():
-            return weightings_code(found.parameters, found.rows, dialect, found.command)
+            return weightings_code(found.parameters, found.rows, found.command)
         case tables.RulesResult():
             return rules_code(found.parameters, found.sorted, dialect, found.command)
 

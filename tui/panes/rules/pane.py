@@ -39,8 +39,8 @@ from .view import Shown, of_note
 from .widget import MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
     from ....core.lab.weighting.results import WeightingRow
+    from ....core.program.dialects import Dialect
     from ....core.tables.table import Format, Table
     from ....core.theory.prediction import Saturation
     from .exported import Result

@@ -27,7 +27,7 @@ from .view import MOST_RULES
 from .widget import START, RaceCurves, RaceSettings
 
 if TYPE_CHECKING:
-    from ....core.export.code.program import Dialect
+    from ....core.program.dialects import Dialect
     from ....core.tables.runs import Ended
     from ....core.tables.table import Format, Table
 
@@ -161,7 +161,7 @@ class TrainPane(TwoParts):
         return training_table([self._ended()])
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.training import training_code
+        from ....core.program.training import training_code
 
         return training_code([self._ended()], dialect, self.command())
 

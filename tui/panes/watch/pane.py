@@ -27,7 +27,7 @@ from .widget import Chosen, Ranking, RunMap
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from ....core.export.code.program import Dialect
+    from ....core.program.dialects import Dialect
     from ....core.tables.table import Format, Table
     from ....core.watching.snapshot import Snapshot
 
@@ -124,11 +124,11 @@ class WatchPane(TwoParts):
         return in_shell(words, self.glyphs.ascii)
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.captured.watched import watched_code
+        from ....core.program.library import watched_code
 
         if self.shown is None:
             raise InputError("No step of a run is on screen.")
-        return watched_code(self.run, self.shown, *self.map.cursor, dialect, self.command())
+        return watched_code(self.run, self.shown, *self.map.cursor, self.command())
 
     @property
     def file_name(self) -> str:

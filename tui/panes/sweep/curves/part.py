@@ -23,7 +23,7 @@ from .requests import Curves, MeasureOthers, MeasureOver, Points, PredictOver, S
 from .view import MOST_OTHERS, Other, Swept, contents_of, others
 
 if TYPE_CHECKING:
-    from .....core.export.code.program import Dialect
+    from .....core.program.dialects import Dialect
     from .....core.tables.lab import SweepResult
     from .....core.tables.table import Format, Table
 
@@ -221,7 +221,7 @@ class CurvePart:
 
     def code(self, dialect: Dialect) -> str:
         """Return the program that prints all points of all curves."""
-        from .....core.export.code.compared.sweep import sweep_code
+        from .....core.program.sweep import sweep_code
 
         return sweep_code(self._result("table"), dialect)
 

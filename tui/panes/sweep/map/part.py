@@ -18,7 +18,7 @@ from .view import Mapped
 from .widget import SweepMap
 
 if TYPE_CHECKING:
-    from .....core.export.code.program import Dialect
+    from .....core.program.dialects import Dialect
     from .....core.tables.lab import SweepResult
     from .....core.tables.table import Format, Table
 
@@ -81,7 +81,7 @@ class MapPart:
 
     def code(self, dialect: Dialect, statistic: Statistic) -> str:
         """Return the program that prints the map of a statistic; request missing measurements."""
-        from .....core.export.code.compared.map import map_code
+        from .....core.program.sweep import map_code
 
         return map_code(self._result(statistic, "table"), dialect)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...scales import Normalise, scale_rule
-from ...statistics.measurement import Estimate
-from ...training.settings import Race
-from .parts.attention import NORM_NAMES, TORCH_NORMS
-from .parts.rule import VARIABLES, needed, rule_code
-from .program import WIDEST, Dialect, Piece, assembled, estimated, expected, filled, number, shown
+from ..scales import Normalise, scale_rule
+from ..statistics.measurement import Estimate
+from ..training.settings import Race
+from .attention import NORMS
+from .dialects import Dialect
+from .lab import VARIABLES, needed, rule_code
+from .text import WIDEST, Piece, assembled, estimated, expected, filled, number, shown
 
 if TYPE_CHECKING:
-    from ...tables.runs import Ended
+    from ..tables.runs import Ended
 
 _REMARK = "Where steps are too large, rounding decides how a run ends: such a loss is the same within its ± only."
 _TITLES = ("final loss", "recalled", "steps to 90 %", "diverged")
@@ -42,26 +43,29 @@ def softmax(z):
     e = np.exp(z - z.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)"""
 
+_DRAWN = """\
+def normal(rngs, *shape):
+    return np.stack([rng.standard_normal(shape, np.float32) for rng in rngs])
+
+
+def integers(rngs, most, *shape):
+    return np.stack([rng.integers(0, most, shape) for rng in rngs])"""
+
 _START = """\
     rngs = [np.random.default_rng((seed + i, 71)) for i in range(seeds)]
-    normal = lambda *shape: {of}np.stack([rng.standard_normal(shape, np.float32) for rng in rngs]){end}
     shapes = (d_k, width), (d_k, width), (labels, labels)  # of W_q, W_k and W_v
-    weights = [normal(*shape) * shape[1] ** -0.5 for shape in shapes]"""
+    weights = [normal(rngs, *shape) * shape[1] ** -0.5 for shape in shapes]"""
 
-_DRAWN = """\
-        x = normal(batch, n, width)  # keys, each of which is asked again
-        y = {of}np.stack([rng.integers(0, labels, (batch, n)) for rng in rngs]){end}"""
-
-_ENDS: dict[Dialect, str] = {
-    "python": "    losses, recalled = np.array(losses), np.array(recalled)  # (steps, seeds)",
-    "torch": "    losses, recalled = torch.stack(losses).numpy(), torch.stack(recalled).numpy()  # (steps, seeds)",
-}
 _RESULT = """\
+    losses, recalled = np.stack(losses), np.stack(recalled)  # (steps, seeds)
     last = losses[-10:].mean(0)
     kept = last < 2 * log(labels)  # other runs diverged
-    there = np.lib.stride_tricks.sliding_window_view(recalled, min(10, steps), 0).mean(-1) >= 0.9
-    taken = np.median(np.where(there.any(0) & (steps >= 10), there.argmax(0) + 10, np.inf))
-    return last[kept].mean(), recalled[-10:].mean(), taken if taken < np.inf else np.nan, 1 - kept.mean()"""
+    there = np.stack([recalled[i : i + 10].mean(0) for i in range(max(steps - 9, 1))]) >= 0.9
+    never = 1e9
+    taken = np.where(there.any(0) & (steps >= 10), (1.0 * there).argmax(0) + 10, never)
+    taken = np.quantile(taken, 0.5)
+    steps_taken = taken if taken < never / 4 else np.nan
+    return last[kept].mean(), recalled[-10:].mean(), steps_taken, 1 - (1.0 * kept).mean()"""
 
 
 def training_code(found: Sequence[Ended], dialect: Dialect, command: str) -> str:
@@ -69,7 +73,7 @@ def training_code(found: Sequence[Ended], dialect: Dialect, command: str) -> str
     race = found[0][0]
     norms: dict[Normalise, None] = {scale_rule(rule).normalise: None for rule in race.rules}
     normalises = {*norms} != {"none"}
-    if dialect == "python" and "layer_norm" in norms:
+    if "layer_norm" in norms:
         norms = {"rms": None, **norms}
     lines: dict[str, list[str]] = {}
     for each, results, _ in found:
@@ -80,29 +84,20 @@ def training_code(found: Sequence[Ended], dialect: Dialect, command: str) -> str
                 shown(one.steps_to_learn),
                 shown(one.diverged),
             ]
-    functions = _functions([*norms], dialect) if normalises else []
-    train = _train_numpy(race, normalises) if dialect == "python" else _train_torch(race, normalises)
     pieces = [
         Piece(_values(race)),
-        *(Piece(text, defines=True) for text in functions),
-        *([Piece(_SOFTMAX, defines=True)] if dialect == "python" else []),
-        Piece(train, defines=True),
+        Piece(_DRAWN, defines=True, drawn=True),
+        *(Piece(_NORMS[how], defines=True) for how in norms if normalises),
+        Piece(_SOFTMAX, defines=True),
+        Piece(_train(race, normalises), defines=True),
         Piece(_loop(race, [each.d_k for each, *_ in found], max(map(len, lines)), normalises)),
     ]
     return assembled([command, _REMARK], [pieces], expected(_TITLES, lines), dialect)
 
 
-def _functions(norms: Sequence[Normalise], dialect: Dialect) -> list[str]:
-    if dialect == "python":
-        return [_NORMS[how] for how in norms]
-    return [f"def {NORM_NAMES[how]}(x):\n    return {TORCH_NORMS.get(how, 'x')}" for how in norms]
-
-
 def _values(race: Race) -> str:
     task = race.task
-    more: dict[str, float] = {}
-    for rule in race.rules:
-        more |= {VARIABLES[field]: getattr(race.setting, field) for field in needed(rule)}
+    more = {VARIABLES[field]: getattr(race.setting, field) for rule in race.rules for field in needed(rule)}
     lines = [
         f"seed, seeds, steps, rate = {race.seed}, {race.seeds}, {race.steps}, {number(race.rate)}",
         f"n, width, labels, batch = {task.pairs}, {task.width}, {task.labels}, {task.batch}  # n pairs of a key and "
@@ -118,7 +113,7 @@ def _rate(race: Race) -> str:
     return f"rate * min((step + 1) / {race.warm_up}, 1)" if race.warm_up else "rate"
 
 
-def _train_numpy(race: Race, normalises: bool) -> str:
+def _train(race: Race, normalises: bool) -> str:
     """Return the function that trains, with its gradients written out."""
     adam = race.optimiser == "adam"
     signature = f"def train(d_k, scale{', norm' if normalises else ''}):"
@@ -126,7 +121,8 @@ def _train_numpy(race: Race, normalises: bool) -> str:
         *(["    first, second = [0, 0, 0], [0, 0, 0]"] if adam else []),
         "    losses, recalled = [], []",
         "    for step in range(steps):",
-        _DRAWN.format(of="", end=""),
+        "        x = normal(rngs, batch, n, width)  # keys, each of which is asked again",
+        "        y = integers(rngs, labels, batch, n)",
     ]
     forward = [
         "hot = np.eye(labels, dtype=np.float32)[y]",
@@ -139,7 +135,7 @@ def _train_numpy(race: Race, normalises: bool) -> str:
         "p = softmax(scale * (q @ k.mT))  # attention weights",
         "guess = softmax(p @ v)",
         "losses.append(-np.log((guess * hot).sum(-1)).mean((1, 2)))",
-        "recalled.append((guess.argmax(-1) == y).mean((1, 2)))",
+        "recalled.append((1.0 * (guess.argmax(-1) == y)).mean((1, 2)))",
         "g_o = (guess - hot) / (batch * n)  # backwards",
         "g_p = g_o @ v.mT",
         "g_s = scale * p * (g_p - (p * g_p).sum(-1, keepdims=True))",
@@ -157,36 +153,7 @@ def _train_numpy(race: Race, normalises: bool) -> str:
     else:
         forward += ["for w, g in zip(weights, gradients):", f"    w -= {_rate(race)} * g"]
     body = [f"        {line}" for line in forward]
-    return "\n".join([signature, _START.format(of="", end=""), *weights, *body, _ENDS["python"], _RESULT])
-
-
-def _train_torch(race: Race, normalises: bool) -> str:
-    """Return the function that trains, with PyTorch's gradients and optimiser."""
-    wrapped = {"of": "torch.from_numpy(", "end": ")"}
-    name = "Adam" if race.optimiser == "adam" else "SGD"
-    signature = f"def train(d_k, scale{', norm' if normalises else ''}):"
-    lines = [
-        f"    optimiser = torch.optim.{name}([w.requires_grad_() for w in weights], lr=rate)",
-        "    losses, recalled = [], []",
-        "    for step in range(steps):",
-        *([f'        optimiser.param_groups[0]["lr"] = {_rate(race)}'] if race.warm_up else []),
-        _DRAWN.format(**wrapped),
-        "        hot = torch.nn.functional.one_hot(y, labels).float()",
-        "        w_q, w_k, w_v = (w[:, None] for w in weights)",
-        f"        q, k, v = {_of('x @ w_q.mT', normalises)}, {_of('x @ w_k.mT', normalises)}, hot @ w_v.mT",
-        "        o = (scale * (q @ k.mT)).softmax(-1) @ v",
-        "        loss = -(o.log_softmax(-1) * hot).sum(-1).mean((1, 2))",
-        "        losses.append(loss.detach())",
-        "        recalled.append((o.argmax(-1) == y).double().mean((1, 2)))",
-        "        optimiser.zero_grad()",
-        "        loss.sum().backward()  # runs do not touch each other",
-        "        optimiser.step()",
-    ]
-    return "\n".join([signature, _START.format(**wrapped), *lines, _ENDS["torch"], _RESULT])
-
-
-def _of(text: str, normalises: bool) -> str:
-    return f"norm({text})" if normalises else text
+    return "\n".join([signature, _START, *weights, *body, _RESULT])
 
 
 def _loop(race: Race, d_ks: Sequence[int], wide: int, normalises: bool) -> str:
@@ -213,5 +180,5 @@ def _rules(rules: Sequence[str], how: str) -> list[str]:
 
 
 def _arguments(rule: str, normalises: bool) -> str:
-    norm = f", {NORM_NAMES[scale_rule(rule).normalise]}" if normalises else ""
+    norm = f", {NORMS[scale_rule(rule).normalise]}" if normalises else ""
     return f"{rule_code(rule, 1.0)}{norm}"

@@ -1,4 +1,4 @@
-"""What all programs share: the two dialects, and a table of the expected values at the end."""
+"""What all programs share: pieces that are assembled, and a table of the expected values at the end."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
-from ...errors import InputError
-from ...statistics.measurement import Estimate
+from ..errors import InputError
+from ..statistics.measurement import Estimate
+from .dialects import Dialect, code_of, in_torch, returning_tensor
 
-Dialect: TypeAlias = Literal["python", "torch"]  # as in --format: NumPy or PyTorch
 WIDEST = 100  # characters of a line of code; comments wrap at it
 
 
@@ -26,10 +25,15 @@ class Piece:
 
     text: str
     defines: bool = False
+    drawn: bool = False  # a function that draws random numbers, with NumPy in both dialects
+
+    def written(self, dialect: Dialect) -> str:
+        """Return the text in a dialect."""
+        return self.text if dialect == "python" else (returning_tensor if self.drawn else in_torch)(self.text)
 
 
 def assembled(
-    head: Sequence[str], blocks: Sequence[Sequence[Piece]], end: Sequence[str], dialect: Dialect | None = None
+    head: Sequence[str], blocks: Sequence[Sequence[Piece]], end: Sequence[str], dialect: Dialect = "python"
 ) -> str:
     """Return a program: comments, imports, the pieces of each block, and what prints the values.
 
@@ -43,12 +47,13 @@ def assembled(
             same = before.get(place) == piece.text
             changed |= not same
             if piece.text and not (same and (piece.defines or not changed)):
-                parts.append(piece.text)
+                parts.append(piece.written(dialect))
             before[place] = piece.text
     gap = "" if not end else "\n\n" if parts[-1].startswith("def ") else "\n"
-    body = _spaced(parts) + gap + "".join(f"{line}\n" for line in end)
+    last = "".join(f"{line}\n" for line in end)
+    body = _spaced(parts) + gap + (last if dialect == "python" else in_torch(last))
     body = "\n" * body.startswith("def ") + body
-    return comments(head) + "".join(f"{group}\n\n" for group in _imports(body, dialect)) + body
+    return comments(head) + "".join(f"{group}\n\n" for group in _imports(code_of(body), dialect)) + body
 
 
 def comments(lines: Iterable[str]) -> str:
@@ -65,26 +70,17 @@ def literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _imports(body: str, dialect: Dialect | None) -> list[str]:
-    """Return the groups of imports that a program needs; without a dialect, it needs no library."""
-    functions = [
-        name
-        for name in ("ceil", "erf", "exp", "isclose", "log", "log2", "sqrt")
-        if re.search(rf"(?<![\w.]){name}\(", body)
-    ]
-    standard = ["import json"] if "json." in body else []
-    standard += ["from functools import cache"] if "@cache" in body else []
-    standard += [f"from math import {', '.join(functions)}"] if functions else []
-    groups = ["\n".join(standard)] if standard else []
+def _imports(body: str, dialect: Dialect) -> list[str]:
+    """Return the groups of imports that a program needs, without its strings and comments."""
+    functions = [name for name in ("exp", "log", "log2", "sqrt") if re.search(rf"(?<![\w.]){name}\(", body)]
+    groups = [f"from math import {', '.join(functions)}"] if functions else []
     imports = [f"import {word}" for word in ("ml_dtypes", "numpy as np", "torch") if f"{word.split()[-1]}." in body]
     if "SFC64(" in body:
         imports.append("from numpy.random import SFC64, Generator, SeedSequence")
     if "load_file(" in body:
         kind = "torch" if dialect == "torch" else "numpy"
         imports.append(f"from safetensors.{kind} import load_file  # pip install safetensors")
-    if dialect is not None and imports:
-        groups.append("\n".join(imports))
-    return groups
+    return [*groups, *(["\n".join(imports)] if imports else [])]
 
 
 def _spaced(parts: Iterable[str]) -> str:

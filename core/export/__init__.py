@@ -1,1 +1,0 @@
-"""Results as programs that print them again."""

@@ -1,1 +1,0 @@
-"""Programs of heads of captures, which load their file."""

@@ -1,1 +1,0 @@
-"""Programs of comparisons: scale rules, mechanisms and weightings."""

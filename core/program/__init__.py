@@ -1,0 +1,1 @@
+"""Programs that print again what is on screen, from the parameters or the Computation that it was computed from."""
