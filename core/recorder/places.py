@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import torch
@@ -14,6 +15,21 @@ from .options import Options
 
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "num_head", "nheads")
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim")
+
+
+# Modules that should have attention inside; those that weigh channels or places, or have no softmax, should not.
+_ATTENTION = re.compile(
+    r"(?<!channel)(?<!spatial)(?<!linear)(?<!pixel)(?<!gated)(?<!fourier)(?:attention|attn|mha)(?:2d|layer|block)?$",
+    re.IGNORECASE,
+)
+
+
+def _batch_of(inputs: object) -> int | None:
+    """Return the size of the first dimension of the first tensor among a module's inputs."""
+    for each in cast("tuple[object, ...]", inputs) if isinstance(inputs, tuple) else ():
+        if isinstance(each, torch.Tensor) and each.dim() > 1:
+            return each.shape[0]
+    return None
 
 
 def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
@@ -30,27 +46,48 @@ def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
 class Places:
     """The modules around an operation, the outermost first."""
 
-    def __init__(self) -> None:
+    def __init__(self, unseen: Callable[[Site], None]) -> None:
+        self.unseen = unseen  # called with a module that should have attention inside, in which none was seen
         self.stack: list[torch.nn.Module] = []
+        self._batches: list[int | None] = []  # of the inputs of these modules
+        self._seen: list[bool] = []  # whether attention was seen in these modules
         self._names: dict[int, str] = {}
 
-    def enter(self, module: torch.nn.Module) -> None:
-        """Note that a module's forward pass begins; the first one names the others."""
+    def clear(self) -> None:
+        """Forget the modules of a pass."""
+        self.stack.clear()
+        self._batches.clear()
+        self._seen.clear()
+
+    def enter(self, module: torch.nn.Module, inputs: object = ()) -> None:
+        """Note that a module's forward pass begins, on these inputs; the first one names the others."""
         if not self.stack:
             self._names = {id(each): name for name, each in unwrapped(module).named_modules()}
         self.stack.append(module)
+        self._batches.append(_batch_of(inputs))
+        self._seen.append(False)
 
-    def leave(self, module: torch.nn.Module) -> bool:
-        """Note that a module's forward pass ended; return whether it was the outermost."""
+    def leave(self, module: torch.nn.Module, finished: bool = True) -> bool:
+        """Note that a module ended, without an error if `finished`; return whether it was the outermost."""
         while self.stack:
-            if self.stack.pop() is module:
+            self._batches.pop()
+            seen, last = self._seen.pop(), self.stack.pop()
+            if not seen and finished and _ATTENTION.search(type(last).__name__):
+                self.unseen(Site(self._name(last) or type(last).__name__))
+                seen = True
+            if seen and self._seen:
+                self._seen[-1] = True
+            if last is module:
                 break
         return not self.stack
 
     def site(self) -> Site:
-        """Return where the program is."""
+        """Return where the program sees attention."""
+        if self._seen:
+            self._seen[-1] = True
         name = next((found for found in map(self._name, reversed(self.stack)) if found), "")
-        return Site(name or self._outermost(), tuple(dict.fromkeys(self._head_counts())))
+        batch = next((found for found in self._batches if found is not None), None)
+        return Site(name or self._outermost(), tuple(dict.fromkeys(self._head_counts())), batch)
 
     def _name(self, module: torch.nn.Module) -> str:
         return self._names.get(id(module), "")

@@ -66,7 +66,7 @@ class Recorder:
         self._register()
         self._switches.force_eager()
         self._lock.acquire()
-        self._begin(None, None)
+        self._begin(None, (), None)
         return self
 
     def _register(self) -> None:
@@ -145,32 +145,32 @@ class Recorder:
             hook.remove()
         self._counting.clear()
 
-    def _before(self, module: torch.nn.Module, _: Any) -> None:
+    def _before(self, module: torch.nn.Module, inputs: Any) -> None:
         if torch.compiler.is_compiling():
             return
         own = currentframe()
         try:
-            self._enter(module, own and own.f_back)
+            self._enter(module, inputs, own and own.f_back)
         except Exception as error:
             self.session.failed(error)
 
-    def _after(self, module: torch.nn.Module, _: Any, __: Any) -> None:
+    def _after(self, module: torch.nn.Module, _: Any, out: Any) -> None:
         if torch.compiler.is_compiling():
             return
         try:
-            if self._thread == threading.get_ident() and self.session.places.leave(module):
+            if self._thread == threading.get_ident() and self.session.places.leave(module, out is not None):
                 self._end()
         except Exception as error:
             self.session.failed(error)
 
     # passes
 
-    def _enter(self, module: torch.nn.Module, frame: Any) -> None:
+    def _enter(self, module: torch.nn.Module, inputs: Any, frame: Any) -> None:
         if self._closed:
             return
         if self._thread == threading.get_ident():
             if self._is_running(frame):
-                self.session.places.enter(module)
+                self.session.places.enter(module, inputs)
                 return
             self._end()  # an exception that hooks do not see ended the pass, such as Ctrl-C
         if self._model is not None and module is not self._model:
@@ -183,7 +183,7 @@ class Recorder:
             return  # another thread records
         try:
             if self._is_asked_for(module):
-                self._begin(module, frame)
+                self._begin(module, inputs, frame)
         finally:
             if not self.session.recording and self._lock.locked():
                 self._lock.release()
@@ -212,12 +212,12 @@ class Recorder:
             return False
         return self._advance(session.step + 1)
 
-    def _begin(self, module: torch.nn.Module | None, frame: Any) -> None:
+    def _begin(self, module: torch.nn.Module | None, inputs: Any, frame: Any) -> None:
         self._thread = threading.get_ident()
         self._frame = frame
         self._newest = max(self._newest, self.session.step)
         self._switches.slow_paths()
-        self.session.begin_pass(module)
+        self.session.begin_pass(module, inputs)
 
     def _end(self) -> None:
         """End the pass that is recorded."""

@@ -32,7 +32,7 @@ class Session:
     def __init__(self, options: Options, advance: Callable[[int], bool]) -> None:
         self.options = options
         self.folder = Folder(options)
-        self.places = Places()
+        self.places = Places(self._unseen)
         self.passes = 0
         self.operations = 0
         self.calls = 0  # of attention, in this step
@@ -69,7 +69,7 @@ class Session:
         """Return whether this outermost module was already called in this step."""
         return id(module) in self._roots
 
-    def begin_pass(self, module: torch.nn.Module | None) -> None:
+    def begin_pass(self, module: torch.nn.Module | None, inputs: object = ()) -> None:
         """Record the pass of an outermost module; None: of whatever comes."""
         self.passes += 1
         self._in_pass.clear()
@@ -81,7 +81,7 @@ class Session:
                 self.root = module
             self._continues = id(module) in self._roots
             self._roots.append(id(module))
-            self.places.enter(module)
+            self.places.enter(module, inputs)
         self._tracer.start([] if module is None else module.parameters())
         self._mode = RecordingMode(self._tracer, self.failed)
         self._mode.__enter__()
@@ -92,7 +92,7 @@ class Session:
         if mode is not None:
             _remove_mode(mode)
             self.operations += mode.operations
-        self.places.stack.clear()
+        self.places.clear()
         if not self.deaf:
             self._guarded(self._tracer.stop)
         self._continues = False
@@ -153,6 +153,10 @@ class Session:
     def _miss(self, site: Site, why: str) -> None:
         self.calls += not self._continues
         self.missed[f"{why} ({site.name})"] += 1
+
+    def _unseen(self, site: Site) -> None:
+        if not self.deaf:
+            self._miss(site, "no softmax of a product was seen inside")
 
     # steps and files
 

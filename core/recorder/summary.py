@@ -35,7 +35,8 @@ def _nothing(session: Session) -> str:
     if not session.passes:
         return "nothing recorded: no forward pass of a module was seen"
     if session.calls:
-        return f"nothing recorded: {_times(session.calls, 'attention call')} seen, none of the layers asked for"
+        why = "none of the layers asked for" if session.options.layers is not None else "none that could be recorded"
+        return f"nothing recorded: {_times(session.calls, 'attention call')} seen, {why}"
     return (
         f"nothing recorded: {_times(session.passes, 'forward pass', 'forward passes')} seen, with "
         f"{_times(session.operations, 'operation')}, and no softmax of a product among them"

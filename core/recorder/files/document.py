@@ -91,6 +91,8 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
         entry["head_scales"] = [layer.scale * own for own in layer.head_scales.tolist()]
     if layer.prescaled != (1.0, 1.0):
         entry["prescaled"] = list(layer.prescaled)
+    if part.visible.offset is None and part.queries != part.keys and part.queries > 1:
+        entry["attention"] = "cross"  # the queries are not tokens of the keys' text, whose last ones would be causal
     entry["causal"] = part.visible.offset is not None
     if part.visible.offset is not None:
         entry["alignment"] = "bottom-right" if part.visible.offset == part.keys - part.queries else "top-left"

@@ -79,7 +79,7 @@ def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recip
     product = scores.product
     stacked, d_k = product.q.shape[0], product.d_k
     keys = product.k.shape[1]
-    layout = layout_of(tuple(x.shape[:-1]), product.q.shape[1], site.head_counts)
+    layout = layout_of(tuple(x.shape[:-1]), product.q.shape[1], site.head_counts, site.batch)
     batch = min(layout.batch, recipe.batch)
     rows = chosen_rows(layout.queries, recipe.rows)
     place = rows.to(x.device)
@@ -93,7 +93,7 @@ def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recip
         q, k = q[..., : product.width], k[..., : product.width]
     reading = read(scores.steps, lambda operand: pick(operand)[..., :keys], pick)
     if layout.assumed:
-        reading.notes.append(f"{stacked} stacked matrices are taken for {layout.heads} heads of one text")
+        reading.notes.append(f"{stacked} stacked matrices are taken for {layout.heads} heads of {layout.batch} texts")
     layer = make_layer(
         site, q, k, rows, layout.queries, reading, logits=pick(x), factors=product.factors, scores=scores.dtype
     )

@@ -26,6 +26,7 @@ class Site:
 
     name: str  # of the innermost module
     head_counts: tuple[int, ...] = ()  # what modules around the call say of their heads, the innermost first
+    batch: int | None = None  # of the outermost module's input
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -10,46 +11,71 @@ import torch
 
 @dataclass(frozen=True)
 class Layout:
-    """How the canonical rows of scores split into texts, heads and queries."""
+    """How the canonical rows of scores split: [outer, heads, inner, queries], such as batch, heads, windows, rows."""
 
-    batch: int
+    outer: int
     heads: int
     queries: int
-    heads_first: bool = False  # [heads, batch, queries] instead of [batch, heads, queries]
+    inner: int = 1
     assumed: bool = False  # nothing said how many heads there are
 
-    def arrange(self, tensor: torch.Tensor, inner: int, width: int) -> torch.Tensor:
-        """Return a canonical tensor as [batch, heads of the tensor, inner, width].
+    @property
+    def batch(self) -> int:
+        """The texts: outer and inner matrices of each head."""
+        return self.outer * self.inner
 
-        `inner` is the number of queries, keys or values; keys and values may have fewer heads.
+    def arrange(self, tensor: torch.Tensor, rows: int, width: int) -> torch.Tensor:
+        """Return a canonical tensor as [batch, heads of the tensor, rows, width].
+
+        `rows` is the number of queries, keys or values; keys and values may have fewer heads.
         """
-        heads = tensor.numel() // max(1, self.batch * inner * width)
-        if self.heads_first:
-            return tensor.reshape(heads, self.batch, inner, width).transpose(0, 1)
-        return tensor.reshape(self.batch, heads, inner, width)
+        heads = tensor.numel() // max(1, self.batch * rows * width)
+        split = tensor.reshape(self.outer, heads, self.inner, rows, width)
+        return split.transpose(1, 2).reshape(self.batch, heads, rows, width)
 
 
-def layout_of(lead: tuple[int, ...], rows: int, head_counts: tuple[int, ...]) -> Layout:
+def layout_of(lead: tuple[int, ...], rows: int, head_counts: tuple[int, ...], batch: int | None) -> Layout:
     """Return the layout of scores whose dimensions before the keys are `lead`.
 
-    The product had `rows` rows in each of its matrices; modules around say that there are `head_counts` heads.
+    The product had `rows` rows in each of its matrices; modules around say that there are `head_counts` heads; the
+    input of the outermost one has `batch` texts.
     """
     queries = lead[-1] if lead and rows % lead[-1] == 0 else rows
     outer = lead[:-1] if lead and queries == lead[-1] else ()
     total = prod(lead) // queries
     if len(outer) >= 2:
-        return _from_dimensions(outer, queries, rows, head_counts)
-    heads = next((count for count in head_counts if total % count == 0), None)
+        return _from_dimensions(outer, queries, rows, head_counts, batch)
+    texts = batch if batch and total % batch == 0 else 1
+    heads = 1 if total == batch else None
+    for each in (texts, 1):
+        heads = heads or next((count for count in head_counts if total % (count * each) == 0), None)
     if heads is None:
-        return Layout(1, total, queries, assumed=total > 1)
+        return Layout(texts, total // texts, queries, assumed=total > texts)
     return Layout(total // heads, heads, queries)
 
 
-def _from_dimensions(outer: tuple[int, ...], queries: int, rows: int, head_counts: tuple[int, ...]) -> Layout:
-    last, pair = outer[-1], outer[-1] * outer[-2]
-    total = prod(outer)
-    if len(outer) == 2 and last not in head_counts and outer[0] in head_counts:
-        return Layout(last, outer[0], queries, heads_first=True)
-    grouped = len(outer) > 2 and last not in head_counts and (pair in head_counts or rows > queries)
-    heads = pair if grouped else last
-    return Layout(total // heads, heads, queries)
+def _from_dimensions(
+    outer: tuple[int, ...], queries: int, rows: int, head_counts: tuple[int, ...], batch: int | None
+) -> Layout:
+    """Return the layout of scores that have dimensions before those of queries and keys."""
+    total, last = prod(outer), len(outer) - 1
+
+    def split(first: int, end: int) -> Layout:
+        heads = prod(outer[first:end])
+        return Layout(prod(outer[:first]), heads, queries, total // (prod(outer[:first]) * heads))
+
+    def spans() -> Iterator[tuple[int, int]]:
+        """Yield the dimensions that may be the heads, the likeliest first; groups of key heads are two of them."""
+        behind_batch = next((axis for axis in range(1, last + 1) if prod(outer[:axis]) == batch), None)
+        if behind_batch is not None:
+            yield behind_batch, behind_batch + 1
+            yield behind_batch, min(behind_batch + 2, last + 1)
+        yield last, last + 1
+        if last > 1:
+            yield last - 1, last + 1
+        yield 0, 1
+
+    for first, end in spans():
+        if prod(outer[first:end]) in head_counts:
+            return split(first, end)
+    return split(last - 1, last + 1) if last > 1 and rows > queries else split(last, last + 1)

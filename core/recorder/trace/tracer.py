@@ -159,6 +159,8 @@ class Tracer:
         if not isinstance(note, Scores):
             return
         site, order = self.listener.site(), canonical_order(x, note.geometry)
+        if note.lost and raw:  # such as the decay of a recurrence whose gates are products
+            return
         if note.lost or order is None:
             self.listener.miss(site, f"scores went through {note.lost or 'a view'} that is not understood")
             return

@@ -1,0 +1,141 @@
+"""Which dimensions are texts, heads and windows; and modules in which nothing was seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attn_tui
+import pytest
+from pytorch import torch
+from replay import load, replay
+
+nn: Any = torch.nn
+F: Any = torch.nn.functional
+pytestmark = pytest.mark.filterwarnings("default")
+WIDTH = 32
+
+
+class OneHead(torch.nn.Module):
+    """Attention without an axis of heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+
+    def forward(self, x: Any) -> Any:
+        return torch.softmax(self.q(x) @ self.k(x).transpose(1, 2) / WIDTH**0.5, -1) @ self.v(x)
+
+
+class SeveralOfOneHead(torch.nn.Module):
+    """Its number of heads is that of its modules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_heads = 2
+        self.heads = nn.ModuleList([OneHead(), OneHead()])
+
+    def forward(self, x: Any) -> Any:
+        return sum(head(x) for head in self.heads)
+
+
+class Windows(torch.nn.Module):
+    """Attention within windows of an image [batch, height, width, channels]."""
+
+    def __init__(self, order: str) -> None:
+        super().__init__()
+        self.order = order
+        self.num_heads = 4
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+
+    def forward(self, x: Any) -> Any:
+        batch = x.shape[0]
+        tokens = self.qkv(x.reshape(batch, -1, 16, WIDTH)).unflatten(-1, (3, self.num_heads, -1))
+        if self.order == "stacked":  # batch, windows and heads in one dimension
+            q, k, v = tokens.permute(3, 0, 1, 4, 2, 5).flatten(1, 3)
+        elif self.order == "windows first":
+            q, k, v = tokens.permute(3, 0, 1, 4, 2, 5)
+        else:  # as in Hiera: [batch, heads, windows, tokens, d]
+            q, k, v = tokens.permute(3, 0, 4, 1, 2, 5)
+        return torch.softmax(q @ k.transpose(-1, -2) * 0.25, -1) @ v
+
+
+def recorded(module: Any, path: Path, *inputs: Any, **options: Any) -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    with torch.no_grad(), attn_tui.record(module, path / "a.safetensors", **options):
+        module(*inputs)
+    held, metadata = load(path / "a.safetensors")
+    return metadata["layers"], held
+
+
+@pytest.mark.parametrize("module", [OneHead(), SeveralOfOneHead()])
+def test_the_batch_of_a_module_without_heads_is_not_its_heads(module: Any, tmp_path: Path) -> None:
+    layers, held = recorded(module, tmp_path, torch.randn(2, 10, WIDTH))
+    for layer in layers:
+        assert list(held[f"layers.{layer['index']}.attn.q"].shape) == [2, 1, 10, WIDTH]
+        assert "taken for" not in layer["notes"]
+
+
+@pytest.mark.parametrize("order", ["stacked", "windows first", "heads first"])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_windows_are_texts_and_not_heads(order: str, batch: int, tmp_path: Path) -> None:
+    layers, held = recorded(Windows(order), tmp_path, torch.randn(batch, 8, 12, WIDTH), batch=99, values=True)
+    assert list(held["layers.0.attn.q"].shape) == [6 * batch, 4, 16, 8]
+    lse, o = replay(layers[0], held)
+    assert o is not None
+    assert torch.allclose(lse.float(), held["layers.0.attn.lse"], atol=1e-5)
+    assert torch.allclose(o.float(), held["layers.0.attn.o"], atol=1e-5)
+
+
+def test_texts_behind_tokens_are_not_taken_for_heads(tmp_path: Path) -> None:
+    layers, _ = recorded(nn.MultiheadAttention(WIDTH, 4), tmp_path, *(torch.randn(4, 2, WIDTH),) * 3)
+    assert layers[0]["heads"] == 4
+
+
+@pytest.mark.parametrize(("keys", "cross"), [(7, True), (10, False)])
+def test_queries_of_another_number_than_keys_are_of_another_text(keys: int, cross: bool, tmp_path: Path) -> None:
+    class Cross(OneHead):
+        def forward(self, x: Any, y: Any = None) -> Any:
+            return F.scaled_dot_product_attention(self.q(x), self.k(y), self.v(y))
+
+    layers, _ = recorded(Cross(), tmp_path, torch.randn(2, 10, WIDTH), torch.randn(2, keys, WIDTH))
+    assert (layers[0].get("attention") == "cross") == cross
+
+
+class SomeAttention(torch.nn.Module):
+    """An attention that no operation shows, such as a kernel that the program compiled itself."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.from_numpy(x.numpy().copy())
+
+
+def test_an_attention_in_which_nothing_was_seen_is_named(tmp_path: Path) -> None:
+    model = nn.Sequential(OneHead(), SomeAttention())
+    with (
+        torch.no_grad(),
+        pytest.warns(RuntimeWarning, match=r"inside \(1\)"),
+        attn_tui.record(model, tmp_path / "a.safetensors") as recorder,
+    ):
+        model(torch.randn(2, 10, WIDTH))
+    assert recorder.files
+    assert not recorder.complete
+    assert "asked for" not in recorder.summary
+
+
+class Gates(torch.nn.Module):
+    """The gates of a recurrence: products with blocks of parameters, and a decay (RG-LRU)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 8, 8))
+
+    def forward(self, x: Any) -> Any:
+        gates = torch.bmm(x.unflatten(-1, (4, 8)).flatten(0, 1).transpose(0, 1), self.weight).sigmoid()
+        return torch.exp(-8 * gates) * 2
+
+
+def test_the_gates_of_a_recurrence_are_no_attention(tmp_path: Path) -> None:
+    model = nn.Sequential(Gates())
+    with torch.no_grad(), pytest.warns(RuntimeWarning) as warned, attn_tui.record(model, tmp_path / "a.safetensors"):
+        model(torch.randn(2, 10, WIDTH))
+    assert "no softmax of a product among them" in str(warned[0].message)
