@@ -54,7 +54,7 @@ bench-terminal: .venv/installed-for-benchmarks  ## measure the app in a terminal
 docs: .venv/installed  ## renew the tables of docs/json.md that are made from declarations
 	@$(BIN)/python docs/tables.py
 
-messages: .venv/installed-for-tests  ## find all messages again, merge them into the catalogue and compile it
+messages: .venv/installed-for-tests  ## find all messages again, and merge them into the catalogue
 	@$(BIN)/python docs/messages $(ARGS)
 
 pictures: .venv/installed  ## make the pictures of the README again

@@ -50,7 +50,7 @@ class Field:
                     "one of {choices}, or a formula of {formula}", choices=choices, formula=FORMULA_ACCEPTED
                 )
             return message("one of {choices}", choices=choices)
-        number = "a whole number" if self.kind == "integer" else "a number"
+        number = message("a whole number") if self.kind == "integer" else message("a number")
         if math.isinf(self.low):
             return number
         least = message(" (0 or at least {least:g} in size)", least=self.least) if self.least else ""

@@ -155,7 +155,9 @@ class _Parser:
     def whole(self) -> Tree:
         tree = self.sum()
         if self.next.kind != "end":
-            self.refuse("expected an operator" if self.next.kind != "sign" else "unexpected character")
+            self.refuse(
+                message("expected an operator") if self.next.kind != "sign" else message("unexpected character")
+            )
         return tree
 
     def sum(self) -> Tree:
@@ -192,7 +194,8 @@ class _Parser:
         if token.kind == "name":
             return self.named(token)
         if self.took("(") is None:
-            self.refuse("the formula ends too early" if token.kind == "end" else "expected a number, a name or (")
+            ended = token.kind == "end"
+            self.refuse(message("the formula ends too early") if ended else message("expected a number, a name or ("))
         tree = self.sum()
         self.close()
         return tree
@@ -220,7 +223,7 @@ class _Parser:
 
     def close(self) -> None:
         if self.took(")") is None:
-            self.refuse("expected an operator or )")
+            self.refuse(message("expected an operator or )"))
 
     def took(self, *signs: str) -> str | None:
         """Return the next token and go on, if it is one of these signs."""

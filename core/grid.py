@@ -53,14 +53,14 @@ def _part(text: str, field: Field) -> range | list[int]:
             text, message("must be from {low:.0f} to {high}", low=field.low, high=format_bound(field.high)), field
         )
     if high < low:
-        raise _invalid(text, "must not end below its start", field)
+        raise _invalid(text, message("must not end below its start"), field)
     count = int(third or 1)
     if log:
         if low < 1 or not 2 <= count <= MOST:
             raise _invalid(text, message("must start at 1 or more and have log2 to log{most}", most=MOST), field)
         return [round(low * (high / low) ** (at / (count - 1))) for at in range(count)]
     if count < 1:
-        raise _invalid(text, "must have a step of 1 or more", field)
+        raise _invalid(text, message("must have a step of 1 or more"), field)
     if (high - low) // count >= MOST:
         raise _invalid(text, message("must have at most {most} values", most=MOST), field)
     return range(low, high + 1, count)

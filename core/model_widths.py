@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .message import message
+
 MODEL_WIDTHS: dict[int, str] = {
-    16: "the Transformer paper's ablation",
+    16: message("the Transformer paper's ablation"),
     32: "all-MiniLM-L6",
-    64: "the Transformer, BERT, GPT-2",
+    64: message("the Transformer, BERT, GPT-2"),
     80: "Phi-2",
     96: "Phi-3-mini",
     128: "Llama, Mistral",

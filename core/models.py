@@ -82,8 +82,8 @@ class Model:
     @property
     def help(self) -> str:
         """What is to be known about it, in a sentence or two."""
-        trained = "The learned gains of its QK-norm are 1, as initialised"
-        learned = "The logits of its sinks are learned; here they are 0"
+        trained = message("The learned gains of its QK-norm are 1, as initialised")
+        learned = message("The logits of its sinks are learned; here they are 0")
         rule = SCALE_RULES[self.scale]
         notes = (self.note, trained if rule.normalise != "none" else "", learned if "sink" in self.more else "")
         return joined([message("{note}.", note=note) for note in notes if note])

@@ -79,8 +79,12 @@ def multiplier(name: ScaleName, setting: Setting) -> float:
     if _LOW <= value <= _HIGH:
         return value
     place = ", ".join(f"{_LABELS.get(need, need)} = {getattr(setting, need):.10g}" for need in rule.needs)
-    fault = "has no value" if math.isnan(value) else message("is {value:.6g}", value=value)
-    end = message("it must be from {low:g} to {high:g}", low=_LOW, high=_HIGH) if value > 0 else "choose another"
+    fault = message("has no value") if math.isnan(value) else message("is {value:.6g}", value=value)
+    end = (
+        message("it must be from {low:g} to {high:g}", low=_LOW, high=_HIGH)
+        if value > 0
+        else message("choose another")
+    )
     where = message(" at {place}", place=place) if place else ""
     raise ParameterError(
         "scale {formula} {fault}{where}; {end}", formula=rule.formula, fault=fault, where=where, end=end
@@ -142,7 +146,8 @@ def _formula_rule(text: str) -> ScaleRule:
     used = names_in(tree)
     needs = tuple(field for name, field in FORMULA_NAMES.items() if name in used)
     return ScaleRule(
-        text, text, as_python(text, _IN_CODE), function_of(tree, FORMULA_NAMES), needs, "you", "the formula you set",
+        text, text, as_python(text, _IN_CODE), function_of(tree, FORMULA_NAMES), needs,
+        "you", message("the formula you set"),
         by_row=tuple(need for need in needs if need in ("n_keys", "position")),
         short=text if len(text) <= 15 else f"{text[:6]}…{text[-6:]}",
     )  # fmt: skip
@@ -195,19 +200,19 @@ _OF_D_K = (
         note="3 is the number of terms in a score; it is 2 if one of the two is disabled",
     ),
     ScaleRule(
-        "inverse_layer", "1/(√d_k (layer + 1))", "1 / d_k**0.5 / (layer + 1)",
+        "inverse_layer", message("1/(√d_k (layer + 1))"), "1 / d_k**0.5 / (layer + 1)",
         lambda s: _by_root(1 / (s.layer + 1), s), ("d_k", "layer"),
         "GPT-2 with the option scale_attn_by_inverse_layer_idx",
         "transformers, modeling_gpt2.py",
         note="Layers are numbered from 0", short="GPT-2 by layer",
     ),
     ScaleRule(
-        "quarter", "d_k^−¼ on q and k", "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
+        "quarter", message("d_k^−¼ on q and k"), "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "OpenAI's Whisper and guided-diffusion; PyTorch's math backend, which computes in float32 by default",
         "openai/whisper, model.py; openai/guided-diffusion, unet.py; PyTorch, _scaled_dot_product_attention_math",
         note="The same multiplier as 1/√d_k, but of q and k, before their product: in formats of 16 and 8 bits both "
         "are rounded once more, and fewer scores overflow; cosine and additive scores are multiplied themselves",
-        short="d_k^−¼ each", on_vectors=True,
+        short=message("d_k^−¼ each"), on_vectors=True,
     ),
 )  # fmt: skip
 
@@ -311,7 +316,7 @@ _NORMALISED = (
         "transformers, modeling_qwen3.py and modeling_llama4.py",
         normalise="rms",
         note="The root mean square of every query and key is 1, so a score is d_k times their cosine",
-        short="rms 1/√d_k",
+        short=message("rms 1/√d_k"),
     ),
     ScaleRule(
         "rms_gemma3_27b", "1/√168, rms of q, k", "168**-0.5", lambda s: 168**-0.5, (),
@@ -319,17 +324,17 @@ _NORMALISED = (
         "google/gemma_pytorch, config.py; transformers, modeling_gemma3.py",
         normalise="rms",
         note="168 is d_model/heads, 5376/32, but its heads are 128 wide",
-        short="rms 1/√168",
+        short=message("rms 1/√168"),
     ),
     ScaleRule(
         "rms_none", "1, rms of q, k", "1.0", lambda s: 1.0, (),
         "Gemma 3n and Gemma 4, whose learned gains replace the scale",
         "transformers, modeling_gemma3n.py and modeling_gemma4.py",
         normalise="rms",
-        short="rms × 1",
+        short=message("rms × 1"),
     ),
     ScaleRule(
-        "layer_norm_sqrt_d_k", "1/√d_k, LayerNorm", "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
+        "layer_norm_sqrt_d_k", message("1/√d_k, LayerNorm"), "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "ViT-22B; Cohere's Command R+ (use_qk_norm)",
         "Dehghani et al. 2023, arXiv 2302.05442; transformers, modeling_cohere.py",
         normalise="layer_norm",
@@ -337,11 +342,11 @@ _NORMALISED = (
         short="LN 1/√d_k",
     ),
     ScaleRule(
-        "layer_norm_none", "1, LayerNorm", "1.0", lambda s: 1.0, (),
+        "layer_norm_none", message("1, LayerNorm"), "1.0", lambda s: 1.0, (),
         "no known model; what the rule above does without its multiplier",
         "Dehghani et al. 2023, arXiv 2302.05442, without the scale",
         normalise="layer_norm",
-        short="LN × 1",
+        short=message("LN × 1"),
     ),
     ScaleRule(
         "cosine_sqrt_d_k", "√d_k·cos(q, k)", "d_k**0.5", lambda s: math.sqrt(s.d_k), ("d_k",),
@@ -384,7 +389,7 @@ _NORMALISED = (
 )  # fmt: skip
 
 _CUSTOM = ScaleRule(
-    "custom", "custom", "", lambda s: s.multiplier, ("multiplier",), "you", "the multiplier you set"
+    "custom", message("custom"), "", lambda s: s.multiplier, ("multiplier",), "you", "the multiplier you set"
 )  # fmt: skip
 
 SCALE_RULES: dict[str, ScaleRule] = {

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from ..message import message
+
 ONE_HOT = 0.95  # a row is one-hot when its largest weight is above this
 DEAD = 0.01  # a row is dead when the Frobenius norm of its softmax Jacobian is below this
 FAR = 4.0  # a measured value further than this many standard errors from the exact one disagrees with it
@@ -96,14 +98,14 @@ STATISTICS: tuple[Statistic, ...] = (
         code="(1.0 * (abs({z}) <= 3 * scale * d_k**0.5)).mean()",
     ),
     Statistic(
-        "logit_variance_within_row", "variance in row", "logits", "number", "E Var(z | query)",
+        "logit_variance_within_row", "variance in row", "logits", "number", message("E Var(z | query)"),
         "Variance of the logits within one query's row, averaged over rows: the only part that affects softmax. It "
         "is the sample's: divided by the n keys of the row, it has (n − 1)/n of the variance of independent logits.",
         "softmax(z + a) = softmax(z)",
         code="variance.mean()",
     ),
     Statistic(
-        "row_mean_share", "variance softmax ignores", "logits", "share", "Var(E(z | query)) / Var z",
+        "row_mean_share", "variance softmax ignores", "logits", "share", message("Var(E(z | query)) / Var z"),
         "Share of the logit variance that softmax ignores: it lies between rows and changes no weight. It is the "
         "sample's: the means of rows of n independent logits vary too, with a share of 1/n. Undefined if all logits "
         "are equal.",
@@ -158,7 +160,7 @@ STATISTICS: tuple[Statistic, ...] = (
         code="{first}.mean()",
     ),
     Statistic(
-        "first_key_over_uniform", "first key / uniform", "attention", "number", "E p₁ / E(1/visible keys)",
+        "first_key_over_uniform", "first key / uniform", "attention", "number", message("E p₁ / E(1/visible keys)"),
         "Weight on the first key over its weight if every row were uniform: 1 if the first key is like any other.",
         _SINKS, short="1st key/uniform",
     ),

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 
-NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS where letters do not type
-QUIT = ("q", "quit")
-OUTPUT_KEYS = (("e", "export"), ("y", "copy command"), ("Y", "code"), ("u", "undo"))
+NEXT_PANE: Key = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS where letters do not type
+QUIT: Key = ("q", "quit")
+OUTPUT_KEYS: tuple[Key, ...] = (("e", "export"), ("y", "copy command"), ("Y", "code"), ("u", "undo"))
 
 APP_BINDINGS: tuple[Binding, ...] = (
     Binding("q", "quit", "quit", id="quit"),

@@ -107,8 +107,7 @@ class Parser(argparse.ArgumentParser):
             "{first} (default), {others} or {last}", first=name(first), others=", ".join(others), last=name(last)
         )
         self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
-        file = _FILE_OR_LINES if "jsonl" in formats else _FILE
-        self.add("output", "-o", "--output", metavar="FILE", help=file)
+        self.add("output", "-o", "--output", metavar="FILE", help=_FILE_OR_LINES if "jsonl" in formats else _FILE)
         self.add_common("output")
 
     def add_common(self, title: str) -> None:

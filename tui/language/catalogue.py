@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from gettext import NullTranslations, translation
+from gettext import GNUTranslations, NullTranslations
+from io import BytesIO
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -14,8 +15,6 @@ from ...core.message import Message
 from ...core.plain import plain
 from .cells import WIDE, to_left, to_middle, to_right
 from .chosen import Language
-
-DOMAIN = "attn_tui"  # the name of the file: zh/LC_MESSAGES/attn_tui.mo
 
 _AROUND = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _PADDED = re.compile(r"([<>^]?)(\d+)")
@@ -50,7 +49,13 @@ def translated(text: str, language: Language) -> str:
 def _translator(language: Language) -> _Translator:
     if language == "en":
         return _Translator(NullTranslations())
-    return _Translator(translation(DOMAIN, Path(__file__).parent, [language]))
+    po = Path(__file__).parent / language / "LC_MESSAGES" / "attn_tui.po"
+    if po.exists():  # in a clone
+        from .po import compiled
+
+        return _Translator(GNUTranslations(BytesIO(compiled(po.read_text("utf-8")))))
+    with po.with_suffix(".mo").open("rb") as file:
+        return _Translator(GNUTranslations(file))
 
 
 class _Translator(Formatter):

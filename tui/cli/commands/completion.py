@@ -21,7 +21,7 @@ class CompletionRequest:
 
 
 def _add_options(parser: Parser) -> None:
-    parser.add("shell", "shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS[:-1]) + f" or {SHELLS[-1]}")
+    parser.add("shell", "shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     parser.add_common("shell")
 
 

@@ -38,7 +38,7 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "item"),
     ("Backspace", "erase, back"), ("?", "help"), (">", "next pane"), ("PgUp PgDn", "scroll"),
 )  # fmt: skip
-_TO_FIELD = ("Tab", "type a guess")
+_TO_FIELD: Key = ("Tab", "type a guess")
 # What undo restores: the item, what the user did with each, and those that were answered.
 UndoState: TypeAlias = tuple[int, Mapping[str, Attempt], frozenset[str]]
 _BESIDE = 100  # screens from this width show the list beside the text

@@ -17,8 +17,14 @@ from .choices import Choice
 from .formula_row import is_like_formula
 from .matching import matching
 
-_KEYS = (("Enter", "choose"), ("Esc", "cancel"), ("↑↓", "move"), ("a-z", "filter"), ("PgUp PgDn", "page"))
-_KEYS_OF_SEVERAL = (
+_KEYS: tuple[Key, ...] = (
+    ("Enter", "choose"),
+    ("Esc", "cancel"),
+    ("↑↓", "move"),
+    ("a-z", "filter"),
+    ("PgUp PgDn", "page"),
+)
+_KEYS_OF_SEVERAL: tuple[Key, ...] = (
     ("Enter", "done"), ("Tab", "mark"), ("Esc", "cancel"), ("↑↓", "move"), ("a-z", "filter"), ("PgUp PgDn", "page"),
 )  # fmt: skip
 _NAME = 34  # cells that names may take at most

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ....core.attention.formats import FORMATS, NumberFormat
 from ....core.attention.presets import PRESETS
@@ -37,10 +38,21 @@ _VASWANI = "Vaswani et al. 2017, arXiv 1706.03762"
 _IEEE = "IEEE 754"
 _FLOAT8 = "Micikevicius et al. 2022, arXiv 2209.05433; ml_dtypes"
 
-# By the name of a field: value, formula, help, source, other names.
-CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
+
+class Value(NamedTuple):
+    """A value of a choice."""
+
+    value: str
+    formula: str
+    help: str
+    source: str
+    words: tuple[str, ...]  # other names
+
+
+# By the name of a field.
+CHOICES: dict[str, tuple[Value, ...]] = {
     "model": (
-        (
+        Value(
             "none", "as you set it",
             "No model: every parameter is as you set it.",
             "your settings",
@@ -48,33 +60,33 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
         ),
     ),
     "mask": (
-        (
+        Value(
             "none", "no key hidden",
             "Every query sees every key, as in an encoder.",
             f"{_VASWANI}, section 3.2.3",
             ("full", "bidirectional", "encoder"),
         ),
-        (
-            "causal", "key j ≤ query i",
+        Value(
+            "causal", message("key j ≤ query i"),
             "Query i sees keys 0 to i, as in a decoder: rows differ in how many keys they see.",
             f"{_VASWANI}, section 3.2.3; is_causal of PyTorch's scaled_dot_product_attention",
             ("autoregressive", "decoder", "triangular", "is_causal"),
         ),
     ),
     "bias": (
-        (
+        Value(
             "none", "q = Wx",
             "No matrix has a bias, as in Llama and most recent models.",
             "Touvron et al. 2023, arXiv 2302.13971; transformers, modeling_llama.py (attention_bias false)",
             ("without bias",),
         ),
-        (
+        Value(
             "qkv", "q = Wx + b",
             "The matrices to queries, keys and values have one; the output's has none, as in Qwen2.",
             "transformers, modeling_qwen2.py",
             ("query key value",),
         ),
-        (
+        Value(
             "all", "also the output's",
             "All four matrices have one, as in GPT-2 and BERT.",
             "transformers, modeling_gpt2.py and modeling_bert.py",
@@ -82,25 +94,25 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
         ),
     ),
     "mechanism": (
-        (
+        Value(
             "dot_product", "q·k",
             "The dot product of query and key; its variance grows with d_k, which is why it is scaled.",
             f"{_VASWANI}, section 3.2.1",
             ("scaled dot product", "multiplicative", "Luong dot"),
         ),
-        (
+        Value(
             "additive", "v·tanh(W₁q + W₂k)",
             "A network with one hidden layer; its scores are bounded by ‖v‖₁, whatever d_k is.",
             "Bahdanau et al. 2014, arXiv 1409.0473",
             ("Bahdanau", "concat", "tanh", "MLP"),
         ),
-        (
+        Value(
             "cosine", "q·k / (|q||k|)",
             "The dot product of both at length 1: scores lie between −1 and 1.",
             "Graves et al. 2014, arXiv 1410.5401, section 3.3.1",
             ("cosine similarity", "normalised", "Neural Turing Machine"),
         ),
-        (
+        Value(
             "bilinear", "qᵀWk",
             "The dot product after a learned matrix.",
             "Luong et al. 2015, arXiv 1508.04025, equation 8 (general)",
@@ -108,66 +120,66 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
         ),
     ),
     "sink": (
-        (
+        Value(
             "none", "Σ e^z of keys",
             "Weights of a row sum to 1 over its keys.",
             f"{_VASWANI}, section 3.2.1",
             ("no sink",),
         ),
-        (
-            "logit", "e^σ joins Σ e^z",
+        Value(
+            "logit", message("e^σ joins Σ e^z"),
             "A logit of no key takes part of every row, so that a head can attend to nothing.",
             "transformers, modeling_gpt_oss.py; Xiao et al. 2023, arXiv 2309.17453",
             ("attention sink", "off by one", "softmax one", "gpt-oss", "null key"),
         ),
     ),
     "precision": (
-        (
-            "float64", "53 bits, to 1.8e308",
+        Value(
+            "float64", message("53 bits, to 1.8e308"),
             "Double precision; everything is computed in it.",
             f"{_IEEE}, binary64",
             ("fp64", "double", "f64"),
         ),
-        (
-            "float32", "24 bits, to 3.4e38",
+        Value(
+            "float32", message("24 bits, to 3.4e38"),
             "Single precision; everything is computed in it.",
             f"{_IEEE}, binary32",
             ("fp32", "single", "f32"),
         ),
-        (
-            "float16", "11 bits, to 65504",
+        Value(
+            "float16", message("11 bits, to 65504"),
             "Half precision: large unscaled scores overflow, and e^z does above 11.09.",
             f"{_IEEE}, binary16",
             ("fp16", "half", "f16"),
         ),
-        (
-            "bfloat16", "8 bits, to 3.4e38",
+        Value(
+            "bfloat16", message("8 bits, to 3.4e38"),
             "The range of float32 with 8 bits: nothing overflows, but logits are rounded coarsely.",
             "Kalamkar et al. 2019, arXiv 1905.12322",
             ("bf16", "brain float", "half"),
         ),
-        (
-            "float8_e4m3fn", "4 bits, to 448",
+        Value(
+            "float8_e4m3fn", message("4 bits, to 448"),
             "Four exponent bits: finer than e5m2, without infinities. Fused arithmetic only.",
             _FLOAT8,
             ("fp8", "e4m3", "quantised"),
         ),
-        (
-            "float8_e5m2", "3 bits, to 57344",
+        Value(
+            "float8_e5m2", message("3 bits, to 57344"),
             "Five exponent bits: the range of float16 in 8 bits. Fused arithmetic only.",
             _FLOAT8,
             ("fp8", "e5m2", "quantised"),
         ),
     ),
     "arithmetic": (
-        (
-            "eager", "round q, k, s, z, p",
+        Value(
+            "eager", message("round q, k, s, z, p"),
             "Scores, logits and weights are each rounded, as PyTorch does without a fused kernel.",
             "transformers, eager_attention_forward",
             ("unfused", "naive"),
         ),
-        (
-            "fused", "round e^(z − max)",
+        Value(
+            "fused", message("round e^(z − max)"),
             "Scores and softmax stay in float32; only unnormalised weights are rounded, where they meet the "
             "values.",
             "Dao 2023, arXiv 2307.08691 (FlashAttention-2); Shah et al. 2024, arXiv 2407.08608",
@@ -175,13 +187,13 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
         ),
     ),
     "optimiser": (
-        (
+        Value(
             "sgd", "w − lr·g",
             "Plain stochastic gradient descent, without momentum: steps are as large as gradients.",
             "Robbins and Monro 1951, The Annals of Mathematical Statistics 22",
             ("stochastic gradient descent", "gradient descent"),
         ),
-        (
+        Value(
             "adam", "w − lr·m/(√v + ε)",
             "Adam: steps do not depend on the size of gradients.",
             "Kingma and Ba 2014, arXiv 1412.6980",
@@ -189,31 +201,31 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
         ),
     ),
     "components": (
-        (
+        Value(
             "normal", "N(0, 1)",
             "The usual initialisation; a score has the excess kurtosis 6/d_k.",
             "(m₄² − 3)/d_k with the fourth moment m₄ = 3",
             ("Gaussian", "randn"),
         ),
-        (
+        Value(
             "uniform", "U(−√3, √3)",
             "Light tails, as in Glorot's initialisation; a score has the excess kurtosis 0.24/d_k.",
             "(m₄² − 3)/d_k with the fourth moment m₄ = 1.8",
             ("Glorot", "Xavier", "rand"),
         ),
-        (
+        Value(
             "laplace", "e^(−√2|x|)/√2",
             "Heavy tails; a score has the excess kurtosis 33/d_k.",
             "(m₄² − 3)/d_k with the fourth moment m₄ = 6",
             ("double exponential", "heavy tails"),
         ),
-        (
-            "rademacher", "±1, each ½",
+        Value(
+            "rademacher", message("±1, each ½"),
             "Signs; a score is a random walk of d_k steps, with the excess kurtosis −2/d_k.",
             "(m₄² − 3)/d_k with the fourth moment m₄ = 1",
             ("signs", "binary", "random walk", "Bernoulli"),
         ),
-        (
+        Value(
             "student_t", "t(ν)/√(ν/(ν − 2))",
             "The heaviest tails here, like the outliers of trained models; t degrees sets how heavy.",
             "(m₄² − 3)/d_k with the fourth moment m₄ = 3(ν − 2)/(ν − 4)",
