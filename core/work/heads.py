@@ -8,11 +8,12 @@ import platform
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ..captures.capture import Capture, HeadSubject, Layer, Meaning, Told
-from ..captures.files import CaptureError, NotFiniteError
+from ..captures.files import CaptureError, Identity, NotFiniteError, opened
 from ..captures.head import CaptureFile
 from ..captures.heads import file_rule, stream_head
 from ..captures.reader import open_capture
@@ -38,39 +39,47 @@ Place: TypeAlias = tuple[int, int]  # the position of a layer in its file, and a
 
 _LEAST = 0.25  # seconds of a part
 _SCORE, _HEAD = 30e-9, 3e-3  # seconds for a score, and for a head
-_SEEN = 1 << 16  # bytes at each end of a file by which it is recognised
 _KEPT = 4  # captures that a thread keeps open
 
 
 @dataclass(frozen=True)
 class Source:
-    """A capture as every worker opens it; `identity` tells whether it is the same there."""
+    """A capture as every worker opens it; `identity` tells whether it is the same there, `exact` by every byte."""
 
     path: str
     axes: str | None
     mask_true: Meaning | None
     identity: str
+    exact: bool = False
 
 
-def source_of(capture: Capture, path: Path, axes: str | None = None, mask_true: Meaning | None = None) -> Source:
-    """Return how to open a capture again that `open_capture` opened with these arguments; raise CaptureError."""
+def source_of(
+    capture: Capture, path: Path, axes: str | None = None, mask_true: Meaning | None = None, exact: bool = False
+) -> Source:
+    """Return how to open a capture again that `open_capture` opened with these arguments; raise CaptureError.
+
+    `exact` reads the files once. Else a file of this machine is the same if its time is.
+    """
     try:
-        return Source(os.path.abspath(path), axes, mask_true, _identity(capture))
+        return Source(os.path.abspath(path), axes, mask_true, _identity(capture, exact), exact)
     except OSError as error:  # it has been removed since
         raise CaptureError("{path}: {why}", path=plain(path), why=error.strerror) from None
 
 
-def _identity(capture: Capture) -> str:
-    """Return a digest of the names, sizes and ends of the files of a capture."""
+def _identity(capture: Capture, exact: bool) -> str:
+    """Return a digest of names and sizes of the files of a capture, and of their bytes, or else their times."""
     found = hashlib.sha256()
     for path in capture.files:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            found.update(os.fsencode(path.name) + f" {size}\n".encode())
-            found.update(file.read(_SEEN))
-            file.seek(max(size - _SEEN, 0))
-            found.update(file.read())
+        with opened(path) as (_, file):
+            content = _digest(path, file) if exact else str(file.modified)
+            found.update(os.fsencode(path.name) + f" {file.size} {content}\n".encode())
     return found.hexdigest()
+
+
+@lru_cache(_KEPT * 16)
+def _digest(path: Path, file: Identity) -> str:
+    with opened(path, file) as (stream, _):
+        return hashlib.file_digest(cast("Any", stream), "sha256").hexdigest()
 
 
 def check_files(sources: Sequence[Source], engine: Engine) -> None:
@@ -104,7 +113,7 @@ def _opened(source: Source) -> CaptureFile:
     if source not in kept:
         try:
             capture = open_capture(source.path, source.axes, source.mask_true)
-            same = _identity(capture) == source.identity
+            same = _identity(capture, source.exact) == source.identity
         except (InputError, OSError) as error:
             raise EngineError(
                 "{path}: not readable on worker {node}: {error}",

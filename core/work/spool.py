@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pickle
+import stat
 import struct
 import time
 import zlib
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,17 +19,12 @@ from ..errors import InputError
 from ..message import Message, message
 from .engine_names import LostEngineError
 from .part import Part
+from .stored import NotStoredError, results_in, text_of
 from .worker import other_versions, traits
 
-_SCHEMA = "attn-tui/parts-1"
+_SCHEMA = "attn-tui/parts-2"
 _RECORD = struct.Struct("<32sQI")  # the key of a part, the length of its results and their checksum
 _PAUSE = 1.0  # seconds between flushes to the disk
-# What results consist of, besides classes of our own, by package.
-_SAFE = {
-    "numpy": ("dtype", "ndarray", "_reconstruct", "_frombuffer", "scalar"),
-    "builtins": ("slice",),
-    "pathlib": ("Path", "PosixPath", "WindowsPath"),
-}
 
 
 class SpoolError(InputError):
@@ -58,27 +52,33 @@ class Spool:
 
     def read(self) -> None:
         """Find the parts in the file, from where it stands; a part that was not written in full is cut off."""
-        end = self._file.tell()
+        end, size = self._file.tell(), os.fstat(self._file.fileno()).st_size
         while len(head := self._file.read(_RECORD.size)) == _RECORD.size:
             key, length, checksum = _RECORD.unpack(head)
-            data = self._file.read(length)
-            if len(data) < length or zlib.crc32(data) != checksum:
+            if length > size - end - _RECORD.size or zlib.crc32(self._file.read(length)) != checksum:
                 break
             self._places[key] = end + _RECORD.size, length
             end += _RECORD.size + length
         self._file.truncate(end)
 
     def get(self, part: Part[Any]) -> tuple[Any, ...] | None:
-        """Return the results of a part, or None if it is not finished."""
+        """Return the results of a part, or None if it is not finished; raise SpoolError if they are none."""
         place = self._places.get(_key(part))
         if place is None:
             return None
         self._file.seek(place[0])
-        return _Unpickler(BytesIO(self._file.read(place[1]))).load()
+        try:
+            return results_in(self._file.read(place[1]))
+        except NotStoredError as error:
+            raise SpoolError(
+                "{path}: has a part that attn-tui did not write ({error}); remove the file",
+                path=self._path,
+                error=error,
+            ) from None
 
     def add(self, part: Part[Any], results: tuple[Any, ...]) -> None:
         """Append the results of a part; raise SpoolFullError if they cannot be written in full."""
-        data, key = pickle.dumps(results, 5), _key(part)
+        data, key = text_of(results).encode(), _key(part)
         start = self._file.seek(0, os.SEEK_END)
         with _written(self._path):
             _write(self._file, _RECORD.pack(key, len(data), zlib.crc32(data)) + data)
@@ -92,10 +92,12 @@ class Spool:
 def open_spool(path: Path) -> Generator[Spool, None, None]:
     """Open a file of finished parts, or begin one; raise SpoolError if it is another file, or of other versions."""
     try:
-        file = path.open("r+b" if path.exists() else "w+b", buffering=0)  # what is added is in the file at once
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
     except OSError as error:
         raise SpoolError("{path}: {reason}", path=path, reason=error.strerror) from None
-    with file:
+    with open(descriptor, "r+b", buffering=0) as file:  # what is added is in the file at once
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise SpoolError("{path}: is not a regular file", path=path)
         _lock(file, path)
         own = traits()
         if line := file.readline(1 << 16):
@@ -169,16 +171,3 @@ def _text(value: Any) -> str:
         return f"({', '.join(map(_text, value))})"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     name = getattr(value, "__qualname__", None)
     return repr(value) if name is None else f"{value.__module__}.{name}"
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads results: only classes of our own, paths and NumPy's arrays."""
-
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
-        if module_name.startswith("attn_tui.core."):
-            found = getattr(import_module(module_name), global_name)
-            if isinstance(found, type):
-                return found
-        elif global_name in _SAFE.get(module_name.split(".")[0], ()):
-            return super().find_class(module_name, global_name)
-        raise pickle.UnpicklingError(f"{module_name}.{global_name}")

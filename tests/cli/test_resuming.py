@@ -3,16 +3,27 @@
 import csv
 import io
 import json
+import math
+import os
 import pickle
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.message import message
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.work import sweeps
 from attn_tui.core.work.part import Part
 from attn_tui.core.work.spool import SpoolError, open_spool
+from attn_tui.core.work.stored import results_in, text_of
 from attn_tui.tui.cli.main import main
 from cli_runner import SAMPLE, Captured, assert_refused, printed
+from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
 SWEEP = ("sweep", "--n-keys", "4:40:log9", "--n-queries", "4", "--batch", "2", "--d-k", "2,30", "--format", "json")
@@ -108,19 +119,124 @@ def test_a_file_is_written_by_one_process_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Evil:
-        def __reduce__(self) -> Any:
-            import os
+def test_a_capture_that_changed_in_the_middle_is_judged_again(tmp_path: Path, capsys: Captured) -> None:
+    """Even at its size and time: what `check` said of another file passes no build."""
+    file = tmp_path / "a.safetensors"
+    words = ["inspect", str(file), "--format", "csv", "--resume", str(tmp_path / "parts")]
+    rng = np.random.default_rng(0)
+    tensors = {f"layers.{n}.attn.{side}": rng.normal(size=(1, 4, 64, 16)) for n in range(8) for side in "qk"}
+    save_file(tensors, file)
+    assert main(words) == 0
+    before, status = capsys.readouterr().out, file.stat()
+    tensors["layers.4.attn.q"] *= 2
+    save_file(tensors, file)
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert file.stat().st_size == status.st_size > 5 << 16
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert out != before
+    assert "already" not in err
 
-            return os.getcwd, ()
 
-    with open_spool(tmp_path / "parts") as kept:
-        part = Part[Any](sweeps.measure_nested, ())
-        kept.add(part, (Evil(),))
-        with pytest.raises(pickle.UnpicklingError, match="getcwd"):
-            kept.get(part)
-        assert kept.get(Part[Any](sweeps.tally_cut, ())) is None
+def forged(file: Path, part: Part[Any], data: bytes) -> None:
+    """Write a file of finished parts that says that these are the results of a part."""
+    with open_spool(file) as spool:
+        spool.add(part, ())
+    whole = file.read_bytes()
+    start = whole.index(b"\n") + 1
+    head = whole[start : start + 32] + struct.pack("<QI", len(data), zlib.crc32(data))  # after the part's key
+    file.write_bytes(whole[:start] + head + data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[",
+        b"7",
+        b"[[" * 100_000,
+        b'[{"a":1,"b":2}]',
+        b'[{"recorder.program.sitecustomize:Path":[]}]',
+        b'[{"work.heads:os.system":["true"]}]',
+        b'[{"work.heads:source_of":[]}]',
+        b'[{"lab.results:Point":{"nonsense":1}}]',
+        b'[{"parameters:Parameters":{"d_k":-1}}]',
+        b'[{"array":["<f8",[2],"AAAA"]}]',
+        b'[{"array":["O",[1],"AAAAAAAAAAA="]}]',
+        pickle.dumps((print,)),
+    ],
+)
+def test_results_that_attn_tui_did_not_write_run_nothing_and_are_refused(data: bytes, tmp_path: Path) -> None:
+    file, part = tmp_path / "parts", Part[Any](sweeps.measure_nested, ())
+    forged(file, part, data)
+    with open_spool(file) as spool, pytest.raises(SpoolError, match="that attn-tui did not write") as refused:
+        spool.get(part)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_forged_file_never_ends_a_command_without_a_result(tmp_path: Path, capsys: Captured) -> None:
+    """As a pickle that named `numpy.f2py.__main__` did, which exits with 0."""
+    file, words = tmp_path / "parts", ["check", SAMPLE, "--resume", str(tmp_path / "parts")]
+    assert main([*words, "--executor", "serial"]) == 0
+    whole = file.read_bytes()
+    start = whole.index(b"\n") + 1
+    length = struct.unpack("<Q", whole[start + 32 : start + 40])[0]
+    data = b"[".ljust(length)
+    file.write_bytes(whole[: start + 40] + struct.pack("<I", zlib.crc32(data)) + data + whole[start + 44 + length :])
+    capsys.readouterr()
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()[-1][: len(f"attn-tui: {file}: has a part")]) == (
+        "",
+        f"attn-tui: {file}: has a part",
+    )
+
+
+@pytest.mark.parametrize("length", [1 << 20, 1 << 40, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_length_beyond_the_end_of_the_file_is_cut_off(length: int, tmp_path: Path) -> None:
+    file, part = tmp_path / "parts", Part[Any](sweeps.measure_nested, ())
+    with open_spool(file) as spool:
+        spool.add(part, (1.0,))
+    whole = file.read_bytes()
+    file.write_bytes(whole + bytes(32) + struct.pack("<QI", length, 0) + b"few")
+    with open_spool(file) as spool:
+        assert spool.get(part) == (1.0,)
+    assert file.read_bytes() == whole
+
+
+def test_only_a_regular_file_holds_finished_parts(tmp_path: Path, capsys: Captured) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path(os.devnull)):
+        assert_refused([*SWEEP, "--resume", str(path)], f"{path}: is not a regular file", capsys)
+
+
+def test_the_output_is_never_the_file_of_finished_parts(tmp_path: Path, capsys: Captured) -> None:
+    file, link = tmp_path / "parts", tmp_path / "link"
+    assert main([*SWEEP, "--resume", str(file)]) == 0
+    before = file.read_bytes()
+    capsys.readouterr()
+    link.symlink_to(file)
+    for path in (file, link):
+        assert_refused([*SWEEP, "--resume", str(file), "-o", str(path)], "is the file of finished parts", capsys)
+    assert file.read_bytes() == before
+
+
+def test_results_are_the_same_after_they_were_stored() -> None:
+    some = message("{n} heads", n=3)
+    results = (
+        1, 0.1, -math.inf, None, True, "\ud800 text", (1, (2.0,)), [1], {"a": 1, (1, 2): 3},
+        frozenset({1}), slice(1, None), np.arange(6, dtype=np.int16).reshape(2, 3), np.float32(0.1), Path("a"),
+        Parameters(d_k=3), Estimate(1.0, 0.5), some, CaptureError("{path}: wrong", path="x"),
+    )  # fmt: skip
+    found = results_in(text_of(results))
+    assert [type(each) for each in found] == [type(each) for each in results]
+    assert str(found[-1]) == str(results[-1])
+    assert (found[-2], found[-2].template, found[-2].values) == (some, some.template, some.values)
+    assert np.array_equal(found[11], results[11])
+    assert found[11].dtype == np.int16
+    assert [*found[:11], *found[12:-1]] == [*results[:11], *results[12:-1]]
+    with pytest.raises(TypeError):
+        text_of((print,))
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ def _run(words: list[str], ascii_only: bool, language: Language) -> int:
     from ..terminal import tuning
     from . import output
     from .commands.catalogue import COMMANDS
+    from .parser import Finished
 
     row = COMMANDS.get(words[0]) if words else None
     if row is None or row.tuned:
@@ -105,7 +106,7 @@ def _run(words: list[str], ascii_only: bool, language: Language) -> int:
 
         request = open_app.parse(words, output.screen_glyphs(ascii_only, language))
         return open_app.run(request, ascii_only, language)
-    except SystemExit:  # after --help and --version
+    except Finished:
         return 0
 
 
@@ -133,10 +134,12 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
     from ..settings.parse import UsageError
     from .output import JSON_LINES, PARQUET, Output
 
-    path = given.get("output")
+    path, parts = given.get("output"), given.get("resume")
     format: OutputFormat | None = given.get("format")
     if path in (None, "-"):
         return Output(format or "table")
+    if parts is not None and os.path.realpath(path) == os.path.realpath(parts):
+        raise UsageError("-o {path}: is the file of finished parts of --resume", path=path)
     if not path:
         raise UsageError("{option}: {reason}", option="-o", reason=message("must have a value"))
     if str(path).endswith(PARQUET):

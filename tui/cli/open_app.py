@@ -53,7 +53,7 @@ class OpenApp:
 
 
 def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
-    """Return the request in `words`; raise InputError, or SystemExit after --help and --version."""
+    """Return the request in `words`; raise InputError, or Finished after --help and --version."""
     if not words:
         return OpenApp()  # loads no parser
     from ..settings.parse import UsageError, parameter_values, parameters_of

@@ -46,6 +46,10 @@ _REASONS = (
 )
 
 
+class Finished(BaseException):
+    """A command has printed what it was asked for: --help, --version or --dry-run."""
+
+
 class Parser(argparse.ArgumentParser):
     """The parser of one command, or of `attn-tui` itself. Options are grouped under titles."""
 
@@ -67,7 +71,7 @@ class Parser(argparse.ArgumentParser):
     def read(self, words: Sequence[str]) -> dict[str, Any]:
         """Return the options and arguments in `words`, by name; values of parameters are still text.
 
-        Raise UsageError, or SystemExit after --help and --version.
+        Raise UsageError, or Finished after --help and --version.
         """
         for word in takewhile(lambda word: word != "--", words):
             if re.fullmatch("(--[^=]*=|-[^-])--", word):  # argparse drops the value
@@ -82,6 +86,10 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             self._refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
         return {name: value for name, value in vars(found).items() if value is not None}
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End --help and --version, which have printed everything."""
+        raise Finished
 
     def add(
         self, title: str, *names: str, choices: Iterable[str] = (), suggest: Iterable[str] = (), **settings: Any

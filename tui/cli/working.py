@@ -15,7 +15,7 @@ from ...core.message import counted, message
 from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
 from .command import Given
 from .output import Output, say
-from .parser import Parser
+from .parser import Finished, Parser
 from .progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ class Work:
     resume: Path | None = None  # the file of finished parts
     dry_run: bool = False  # only say how much it would be
     open: Callable[[str], AbstractContextManager[Engine]] = field(default=_open, compare=False)
+
+    @property
+    def by_content(self) -> bool:
+        """Whether files are compared by all their bytes: over time, or with those of other machines."""
+        return self.resume is not None or engine_name(self.executor)[0] == "dask"
 
 
 USUAL = Work()
@@ -147,7 +152,7 @@ def on_heads(
     plan: list[Part[Any]] = []
     sources: list[Source] = []
     for path, capture, heads in zip(request.files, captures, chosen, strict=True):
-        sources.append(source_of(capture, path, request.axes, request.mask_true))
+        sources.append(source_of(capture, path, request.axes, request.mask_true, request.work.by_content))
         plan += parts(work, sources[-1:], (((layer.position, head), layer) for layer, head in heads), arguments)
     layers = (layer for heads in chosen for layer, _ in heads)
     with closing(results_of(plan, request.work, what, output, partial(check_files, sources))) as results:
@@ -229,11 +234,11 @@ def time_words(seconds: float) -> str:
     return message("{seconds:.2g} seconds of one core", seconds=seconds)
 
 
-class Estimated(SystemExit):
+class Estimated(Finished):
     """The end of a dry run, which has said how much the work would be; `least` if it may be more."""
 
     def __init__(self, parts: Iterable[Part[Any]], output: Output, least: bool = False) -> None:
-        super().__init__(0)
+        super().__init__()
         count, seconds, size = 0, 0.0, 0
         for part in parts:
             size = size or len(pickle.dumps(part))

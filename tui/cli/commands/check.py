@@ -206,7 +206,7 @@ def _checked(
     if old is not None and request.baseline is not None:
         paths = (request.baseline, request.files[number])
         sources = [
-            source_of(each, path, request.axes, request.mask_true)
+            source_of(each, path, request.axes, request.mask_true, request.work.by_content)
             for each, path in zip((old, capture), paths, strict=True)
         ]
         comparison = compare_captures(old, capture, sources, request.work, output)

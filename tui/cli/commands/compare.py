@@ -80,7 +80,7 @@ def run(request: CompareRequest, output: Output) -> int:
             say(message("note: {file}: {note}", file=capture.path.name, note=note), messages)
     paths = (request.reference, request.test)
     sources = [
-        source_of(each, path, request.axes, request.mask_true)
+        source_of(each, path, request.axes, request.mask_true, request.work.by_content)
         for each, path in zip((reference, test), paths, strict=True)
     ]
     found = compare_captures(reference, test, sources, request.work, output, request.layer, request.head)
