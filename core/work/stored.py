@@ -41,7 +41,7 @@ def results_in(text: str | bytes) -> tuple[Any, ...]:
             return tuple(map(_from_json, cast("list[Any]", found)))
     except (ValueError, TypeError, LookupError, AttributeError, ImportError, RecursionError) as error:
         raise NotStoredError(f"{type(error).__name__}: {error}") from error
-    raise NotStoredError("must be a list")
+    raise NotStoredError(type(found).__name__)
 
 
 def _as_json(value: Any) -> Any:
@@ -69,7 +69,7 @@ def _as_json(value: Any) -> Any:
     package, _, module = kind.__module__.partition(f"{_CORE}.")
     name = f"{module}:{kind.__qualname__}"
     if package or _class(name) is not kind:
-        raise TypeError(f"{kind!r} cannot be stored")
+        raise TypeError(kind)
     if isinstance(value, InputError):
         return {name: [_as_json(value.args), _as_json(vars(value))]}
     if is_dataclass(value):
@@ -90,12 +90,12 @@ def _class(name: str) -> Any:
     """Return a class of `core` by its module and name; raise ValueError if results have no such objects."""
     module, _, qualified = name.partition(":")
     if not all(map(str.isidentifier, [*module.split("."), qualified])) or module.startswith("recorder"):
-        raise ValueError(f"{name!r} is not a class of results")
+        raise ValueError(name)
     found: Any = getattr(import_module(f"{_CORE}.{module}"), qualified)
     fields_of = ("__dataclass_fields__", "_fields")
     if isclass(found) and (issubclass(found, InputError) or any(hasattr(found, each) for each in fields_of)):
         return found
-    raise ValueError(f"{name!r} is not a class of results")
+    raise ValueError(name)
 
 
 def _object(kind: Any, held: Any) -> Any:
