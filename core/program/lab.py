@@ -134,8 +134,7 @@ def parts(
         if (constant and each.norms[0] != "none") or (side.d_k == 1 and each.norms[0] == "layer_norm"):
             raise NoCodeError("No code: queries or keys are constant vectors, and normalising them is rounding.")
     gradients = bool({*GRADIENTS} & {*names})
-    biased = "logit_std" in names and _is_biased(p, columns)
-    found = printed(c, names, nan=has_nan_rows(columns), biased=biased)
+    found = printed(c, names, nan=has_nan_rows(columns), biased=_is_biased(p, columns))
     every = -(-p.n_queries // _DIFFERENTIATED)
     rows = "" if every == 1 else f"[:, {every // 2}::{every}]  # of at most {_DIFFERENTIATED} rows"
     body = [
@@ -159,7 +158,7 @@ def parts(
 
 def _is_biased(p: Parameters, columns: Sequence[Column]) -> bool:
     """Return whether the bias of a sample's standard deviation shows in four digits."""
-    found = [column.measured["logit_std"] for column in columns]
+    found = [column.measured["logit_std"] for column in columns if "logit_std" in column.measured]
     return p.batch < _MANY or any((each.stderr or math.inf) > 0.01 * abs(each.value or 0) for each in found)
 
 

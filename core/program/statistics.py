@@ -23,6 +23,7 @@ GRADIENTS = ("grad_q_median", "grad_q_mean", "grad_q_rms")
 _OF_NAN = ("entropy", "effective_keys", "max_weight", "jacobian_norm", "weight_lost", "nan_rows")
 _FINITE = ("logit_mean", "logit_variance", "logit_std", "logit_min", "logit_max", "logit_variance_within_row",
            "saturation")  # fmt: skip
+_NOT_LINEAR = ("logit_variance", "logit_std")  # in the sums of draws, so that those of few draws are biased
 _MISSING = Estimate(None, None)
 
 # The names in the code of statistics, and the lines that make them. A name may need earlier ones.
@@ -41,7 +42,6 @@ def unbiased(of, x):  # the jackknife over draws removes a bias of order 1/batch
     x = x.reshape(batch, -1)
     without = sum(of(np.concatenate([x[:b], x[b + 1 :]])) for b in range(batch)) / batch
     return batch * of(x) - (batch - 1) * without"""
-_KURTOSIS = "def kurtosis(x):\n    return ((x - x.mean()) ** 4).mean() / x.var() ** 2 - 3"
 
 
 def printable(c: Computation, columns: Sequence[Column], wanted: Sequence[str], gradients: bool = False) -> list[str]:
@@ -98,7 +98,7 @@ def printed(
 ) -> Printed:
     """Return the code of these statistics of logits z and weights p.
 
-    `some_rows`: a row may see no key. `nan`: a row may be NaN. `biased`: a standard deviation is that of few draws.
+    `some_rows`: a row may see no key. `nan`: a row may be NaN. `biased`: what is not linear is of few draws.
     """
     masked = c.visibility is not None
     z = "z[np.isfinite(z)]" if masked else "z"
@@ -113,9 +113,9 @@ def printed(
         )
         for name in names
     ]
-    if biased:
-        found = [f"unbiased(lambda x: x.std(), {z})" if name == "logit_std" else each
-                 for name, each in zip(names, found, strict=True)]  # fmt: skip
+    for at, name in enumerate(names):
+        if name == "logit_excess_kurtosis" or (biased and name in _NOT_LINEAR):
+            found[at] = f"unbiased(lambda x: {CODE[name].format(z='x')}, {z})"
     made: list[str] = []
     for name, line in reversed(_LINES.items()):
         if _names(name, [*found, *made]) and not (name == "share" and is_rounded(c)):
@@ -125,11 +125,10 @@ def printed(
         kept = ["z", "p", *(["share"] if is_rounded(c) and c.sink is not None else [])]
         line = f"{', '.join(kept)} = {', '.join(f'{name}[~lost]' for name in kept)}"
         lines = ["lost = np.isnan(p[..., 0])", *([line] if {*names} - {"nan_rows"} else []), *lines]
-    functions = [_KURTOSIS] if _names("kurtosis", found) else []
-    functions += [_JACKKNIFE] if _names("unbiased", found) else []
+    functions = Piece(_JACKKNIFE if _names("unbiased", found) else "", defines=True)
     rows = ["z = z[np.isfinite(z).any(-1)]  # rows that see a key"] if some_rows else []
     weights = any(_names(name, [*found, *lines]) for name in ("p", "dq", "share"))
-    return Printed(Piece("\n\n\n".join(functions), defines=True), rows, lines, found, weights)
+    return Printed(functions, rows, lines, found, weights)
 
 
 def _names(name: str, texts: Sequence[str]) -> bool:

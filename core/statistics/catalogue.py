@@ -79,7 +79,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "How much heavier the tails are than a normal law's; 6/d_k for normal components. The scale does not "
         "change it. Undefined if all logits are equal.",
         "the variance-gamma law of a dot product",
-        code="unbiased(kurtosis, {z})",
+        code="(({z} - {z}.mean()) ** 4).mean() / {z}.var() ** 2 - 3",
     ),
     Statistic(
         "logit_min", "smallest logit", "logits", "number", "min z",

@@ -10,6 +10,7 @@ from attn_tui.core.lab.rules import faults
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.program.dialects import Dialect
 from attn_tui.core.program.softmax import softmax_code
+from attn_tui.core.program.statistics import CODE
 from attn_tui.core.program.sweep import map_code, rules_code, sweep_code
 from attn_tui.core.program.text import NoCodeError
 from attn_tui.core.scales import SCALE_RULES
@@ -41,10 +42,10 @@ def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> Sw
         {"vary": ("precision", ["float32", "bfloat16"])},
         {"vary": ("seed", [0, 3])},
         {"vary": ("mask", ["none", "causal"]), "n_keys": (4, 30)},
-        {"statistics": ("entropy_fraction", "saturation", "effective_keys")},
-        {"statistics": ("grad_q_median", "grad_q_rms")},
-        {"statistics": ("grad_q_median",)},
-        {"statistics": ("logit_excess_kurtosis", "logit_within_3sd", "logit_min", "logit_variance_within_row")},
+        {"statistics": tuple(CODE)},
+        {"statistics": tuple(CODE), "vary": ("mask", ["none", "causal"])},
+        {"statistics": tuple(CODE), "vary": ("sink", ["none", "logit"])},
+        {"statistics": tuple(CODE), "vary": ("precision", ["bfloat16", "float64"])},
     ],
     ids=str,
 )
