@@ -28,11 +28,10 @@ from .attention import (
     stores_sink,
     weight_lines,
 )
-from .dialects import Dialect
 from .lab import VARIABLES, needed, rule_code
 from .reading import Loaded, loaded, without_unused
 from .statistics import OF_REPORTS, has_nan_rows, printable, printed
-from .text import NoCodeError, Piece, assembled, estimated, number, returned, side_by_side
+from .text import Dialect, NoCodeError, Piece, assembled, estimated, number, returned, side_by_side
 
 _FILE = "file"  # the rule that multiplies as the file says
 _ENDS = ("logit_min", "logit_max", "score_overflow", "nan_rows")

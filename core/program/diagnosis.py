@@ -27,9 +27,8 @@ from ..scales import Normalise
 from ..statistics.measurement import Estimate
 from .attention import logit_lines, norm_functions
 from .captured import computation_of, row_scales
-from .dialects import Dialect
 from .reading import Loaded, loaded, without_unused
-from .text import WIDEST, NoCodeError, Piece, assembled, estimated, expected, number
+from .text import WIDEST, Dialect, NoCodeError, Piece, assembled, estimated, expected, number
 
 _SEARCH = """\
 scale = min(10 ** np.linspace(-4, 3, 99, dtype=np.float64), key=lambda scale: (away(scale) ** 2).sum())

@@ -1,4 +1,4 @@
-"""The programs of the Lab: what a report prints, and the parts that sweeps and comparisons of rules share."""
+"""The programs of the Lab and of a worked example; the parts that sweeps and comparisons of rules share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TypeAlias
 
 from ..against import apart, settings
 from ..attention.computation import Computation
+from ..attention.worked_example import Example, WorkedExample
 from ..errors import ParameterError
 from ..lab.scoring import sink_of, visibility
-from ..parameters import Parameters, rows_differ, scales_vectors
+from ..parameters import Parameters, rows_differ, scales_vectors, setting_a
 from ..scales import row_multiplier, scale_rule
 from ..statistics.catalogue import STATISTIC
 from ..statistics.column_names import column_names
@@ -27,15 +28,21 @@ from .attention import (
     stores_sink,
     weight_lines,
 )
-from .dialects import Dialect
 from .drawing import draw_functions, drawn_lines, draws_of, remarks
 from .statistics import GRADIENTS, OF_REPORTS, has_nan_rows, printable, printed
-from .text import NoCodeError, Piece, assembled, estimated, returned, side_by_side
+from .text import Dialect, NoCodeError, Piece, assembled, estimated, number, returned, shown, side_by_side
 
 Group: TypeAlias = tuple[Sequence[Parameters], Sequence[Column]]  # settings with the same scores, and their columns
 
 # The names of the programs' variables, by the names of the fields that a rule may need.
 VARIABLES = {"layer": "layer", "position": "position", "context_factor": "s", "temperature": "t"}
+_OF_SCORES = """\
+def measure(scale):
+    x = scale * scores / temperature + shift  # logits
+    p = np.exp(x - x.max())
+    p = p / p.sum()
+    entropy = -(p * np.log(p.clip(1e-300))).sum()
+    return *p, entropy, (p**2).sum(), np.linalg.norm(np.diag(p) - np.outer(p, p))"""
 _DIFFERENTIATED = 256  # rows of a draw whose gradients are measured (core/statistics/tally.py)
 _MANY = 8  # draws that tell the standard error of a standard deviation
 
@@ -211,3 +218,29 @@ def sizes(sides: Sequence[Parameters], gradients: bool = False, swept: Collectio
     if more:
         lines.append(f"{', '.join(more)} = {', '.join(f'{value:.10g}' for value in more.values())}")
     return Piece("\n".join(lines))
+
+
+def softmax_code(
+    example: Example, parameters: Parameters, sides: Sequence[WorkedExample], dialect: Dialect, command: str
+) -> str:
+    """Return the program that prints the weights, their entropy and their Jacobian under A and B."""
+    lines = [
+        f"scores = np.array([{', '.join(map(number, example.scores))}], dtype=np.float64)",
+        f"temperature, shift = {number(example.temperature)}, {number(example.shift)}",
+    ]
+    settings, names = (setting_a(parameters), parameters), {"d_k": "d_k", "n_keys": "n"} | VARIABLES
+    needs = [need for side in settings for need in scale_rule(side.scale).needs if need in names]
+    lines += [f"{names[need]} = {number(getattr(parameters, need))}" for need in dict.fromkeys(needs)]
+    pieces = [Piece("\n".join(lines)), Piece(_OF_SCORES, defines=True)]
+    figures = [
+        {
+            **{f"weight {place}": weight for place, weight in enumerate(each.weights, 1)},
+            "entropy": each.entropy,
+            "sum of p^2": each.sum_squared_weights,
+            "norm of the Jacobian": each.jacobian_norm,
+        }
+        for each in sides
+    ]
+    rows = {name: [shown(each[name]) for each in figures] for name in figures[0]}
+    calls = [f"measure({rule_code(p.scale, p.multiplier)})" for p in settings]
+    return assembled([command], [pieces], side_by_side(rows, calls, ("A", "B")), dialect)

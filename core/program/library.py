@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..watching.snapshot import Snapshot
 
 _VALUE = "(exact if measured is None else measured.value)"
-_OF_COST = ("parameters", "all_parameters", "cache_per_token", "cache")
+_OF_COST = ("parameters", "all_parameters", "cache_per_token", "cache", "next_token.total", "whole_context.total")
 _CHECKED = ("largest_logit", "spread", "token_spread", "entropy_fraction", "one_hot_rows", "first_key_weight")
 
 
@@ -62,16 +63,14 @@ def card_code(card: Card, command: str) -> str:
 
 def cost_code(cost: Cost, command: str) -> str:
     """Return the program that prints parameters, the KV cache and FLOPs."""
-    rows = {name: [str(getattr(cost, name))] for name in _OF_COST}
-    rows |= {"next_token": [str(cost.next_token.total)], "whole_context": [str(cost.whole_context.total)]}
+    rows = {name: [str(attrgetter(name)(cost))] for name in _OF_COST}
     lines = [
         f"found = cost({_made(cost.layer)})",
         f"for name in {_OF_COST}:",
-        f"    print(name.ljust({_wide(rows)}), getattr(found, name))",
-        f'print("next_token".ljust({_wide(rows)}), found.next_token.total)  # FLOPs',
-        f'print("whole_context".ljust({_wide(rows)}), found.whole_context.total)',
+        f"    print(name.ljust({_wide(rows)}), attrgetter(name)(found))",
     ]
-    return _program(command, {"attention.cost": "Layer, cost"}, lines, rows)
+    first = "from operator import attrgetter\n\n"
+    return _program(command, {"attention.cost": "Layer, cost"}, lines, rows, first=first)
 
 
 def weightings_code(parameters: Parameters, rows: Sequence[WeightingRow], command: str) -> str:
@@ -97,8 +96,7 @@ def checked_code(opened: str, figures: Figures, command: str) -> str:
     lines = [
         f"capture = {opened}",
         f"*_, (_, found) = measure(capture, capture.layers[{figures.layer.position}], {figures.head}, None, None)",
-        f"for name in {tuple(rows)}:",
-        f'    print(name.ljust({_wide(rows)}), f"{{getattr(found, name):12.4g}}")',
+        *_printing(rows, "getattr(found, name)"),
     ]
     names = {"captures.reader": "open_capture", "diagnosis.check": "measure"}
     says = f"layer {figures.layer.index}, head {figures.head}"
@@ -121,11 +119,9 @@ def pair_code(one: str, other: str, head: HeadComparison, command: str) -> str:
         f'    print(name.ljust({_wide(rows)}), *(f"{{value:12.4g}}" for value in both))',
     ]
     if head.divergence is not None:
-        rows |= {"divergence": [shown(head.divergence), ""], "changed_rows": [shown(head.changed_rows), ""]}
-        lines += [
-            'for name in ("divergence", "changed_rows"):',
-            f'    print(name.ljust({_wide(rows)}), f"{{getattr(found, name):12.4g}}")',
-        ]
+        more = {"divergence": [shown(head.divergence), ""], "changed_rows": [shown(head.changed_rows), ""]}
+        lines += _printing(more, "getattr(found, name)")
+        rows |= more
     found = head.first
     says = "nothing differs" if found is None else f"{STAGES[found.name]}: {found.says}"
     imports = {
@@ -150,8 +146,7 @@ def watched_code(run: Path, step: Snapshot, layer: int, head: int, command: str)
         "    cursor, more = news.cursor, news.more",
         "    steps |= {step.step: step for step in news.steps}",
         f"values = snapshot([steps[{step.step}]], 0.0).values",
-        f"for name in {tuple(rows)}:",
-        f'    print(name.ljust({_wide(rows)}), f"{{values[name][{layer}][{head}]:12.4g}}")',
+        *_printing(rows, f"values[name][{layer}][{head}]"),
     ]
     names = {"watching.poll": "START, poll", "watching.snapshot": "snapshot"}
     says = f"step {step.step}, layer {step.layers[layer]}, head {head}"
@@ -172,6 +167,11 @@ def _value(of: Reading | Finding) -> float | None:
 
 def _wide(rows: Mapping[str, object]) -> int:
     return max(map(len, rows)) + 2
+
+
+def _printing(rows: Mapping[str, object], value: str) -> list[str]:
+    """Return the lines that print a value of each row."""
+    return [f"for name in {tuple(rows)}:", f'    print(name.ljust({_wide(rows)}), f"{{{value}:12.4g}}")']
 
 
 def _made(value: Any, left_out: Sequence[str] = ()) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 from ..captures.beside.understood import UsedMask
 from ..captures.capture import HeadSubject, Tensor
 from ..message import message
-from .dialects import Dialect, code_of
-from .text import WIDEST, NoCodeError, number
+from .text import WIDEST, Dialect, NoCodeError, code_of, number
 
 _LARGEST = 1 << 26  # scores of a head that a program computes at once
 _OF_ML_DTYPES = ("bfloat16", "float8")  # NumPy's own files do not hold them

@@ -14,10 +14,9 @@ from ..parameters import FIELD, ROUNDED, UNSCALED, Parameters, Value, choice_wor
 from ..scales import scale_rule
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Column
-from .dialects import Dialect
 from .drawing import remarks
 from .lab import groups_of, parts, printed_names
-from .text import WIDEST, NoCodeError, Piece, assembled, expected, filled, printing, shown
+from .text import WIDEST, Dialect, NoCodeError, Piece, assembled, expected, filled, printing, shown
 
 if TYPE_CHECKING:
     from ..tables.lab import SweepResult

@@ -1,18 +1,46 @@
-"""What all programs share: pieces that are assembled, and a table of the expected values at the end."""
+"""What all programs share: two dialects, pieces that are assembled, and a table of the expected values at the end.
+
+Programs are written for NumPy, and become PyTorch's by substitution: PyTorch has NumPy's functions under NumPy's
+names, but for those of a table. Random numbers are always NumPy's, so that both print the same. PyTorch's numbers are
+float32 by default, so a text says float64 where that matters.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from ..errors import InputError
 from ..statistics.measurement import Estimate
-from .dialects import Dialect, code_of, in_torch, returning_tensor
+
+Dialect: TypeAlias = Literal["python", "torch"]  # as in --format: NumPy or PyTorch
 
 WIDEST = 100  # characters of a line of code; comments wrap at it
+_DTYPES = r"(float16|bfloat16|float8_\w+)"
+_TABLE = [
+    (re.compile(pattern), text)
+    for pattern, text in (
+        (r"\.astype\(np\.float64\)", ".double()"),
+        (r"\.astype\(np\.float32\)", ".float()"),
+        (r"\.astype\(bool\)", ".bool()"),
+        (r"\.astype\(int\)", ".long()"),
+        (rf"\.astype\((?:np|ml_dtypes)\.{_DTYPES}\)", r".to(torch.\1)"),
+        (r"\.(max|min)\((?=[-(\d])", r".a\1("),  # along an axis, PyTorch's max returns places too
+        (r"\.(std|var)\(([^()]+)\)", r".\1(\2, correction=0)"),
+        (r"\.(std|var)\(\)", r".\1(correction=0)"),
+        (r"\bkeepdims=", "keepdim="),
+        (r"\baxis=", "dim="),
+        (r"\bnp\.array\(", "torch.tensor("),
+        (r"\bnp\.concatenate\(", "torch.cat("),
+        (r"\bnp\.take_along_axis\(", "torch.take_along_dim("),
+        (r"\.transpose\(", ".permute("),
+        (r"\bnp\.(?!random\b|load\b|lib\b)", "torch."),
+    )
+]
+_NO_CODE = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|#[^\n]*)""")  # strings and comments
 
 
 class NoCodeError(InputError):
@@ -70,6 +98,24 @@ def literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
+def in_torch(text: str) -> str:
+    """Return the lines of a NumPy program as PyTorch's; strings, such as names of files, stay as they are."""
+    parts = _NO_CODE.split(text)
+    for pattern, replacement in _TABLE:
+        parts[::2] = [pattern.sub(replacement, part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def code_of(text: str) -> str:
+    """Return a program without its strings and comments."""
+    return "".join(_NO_CODE.split(text)[::2])
+
+
+def returning_tensor(text: str) -> str:
+    """Return a function of NumPy that draws random numbers, with its array returned as PyTorch's tensor."""
+    return re.sub(r"(?m)^( +return) (.+)$", r"\1 torch.from_numpy(\2)", text)
+
+
 def _imports(body: str, dialect: Dialect) -> list[str]:
     """Return the groups of imports that a program needs, without its strings and comments."""
     functions = [name for name in ("exp", "log", "log2", "sqrt") if re.search(rf"(?<![\w.]){name}\(", body)]
@@ -94,13 +140,8 @@ def _spaced(parts: Iterable[str]) -> str:
 
 
 def returned(expressions: Sequence[str]) -> list[str]:
-    """Return the lines that return these values, as a tuple."""
-    whole = f"return {', '.join(expressions)}" if len(expressions) > 1 else f"return ({expressions[0]},)"
-    if len(whole) <= WIDEST or len(expressions) == 1:
-        return [whole]
-    lines = filled(expressions, WIDEST - len("return ("))
-    lines = [lines[0], *(f"{' ' * len('return (')}{line}" for line in lines[1:])]
-    return [f"return ({lines[0]}", *lines[1:-1], f"{lines[-1].removesuffix(',')})"]
+    """Return the lines that return these values, as a list."""
+    return ["return [", *(f"    {line}" for line in filled(expressions, WIDEST - 8)), "]"]
 
 
 def filled(items: Sequence[str], width: int) -> list[str]:
@@ -122,19 +163,10 @@ def printing(label: str, wide: int, call: str) -> str:
 
 def side_by_side(rows: Mapping[str, Sequence[str]], calls: Sequence[str], titles: Sequence[str]) -> list[str]:
     """Return what prints a line for each row: its name, and its value of each call; and the expected values."""
-    return [*printing_rows([*rows], calls), *expected(titles, rows)]
-
-
-def printing_rows(names: Sequence[str], calls: Sequence[str]) -> list[str]:
-    """Return what prints a line for each name, with its value of each call."""
-    lines = textwrap.wrap(", ".join(names), WIDEST - 12, break_long_words=False, break_on_hyphens=False)
-    listed = [f'names = "{lines[0]}".split(", ")']
-    if len(lines) > 1:
-        inside = [f'"{line} "' for line in lines[:-1]] + [f'"{lines[-1]}").split(", ")']
-        listed = [f"names = ({inside[0]}", *(" " * len("names = (") + line for line in inside[1:])]
-    form = f"{{:{max(map(len, names)) + 2}}}" + "{:12.4g}" * len(calls)
-    zipped = ", ".join(["names", *calls])
-    return [*listed, f"for row in zip({zipped}):", f'    print("{form}".format(*row))']
+    form = f"{{:{max(map(len, rows)) + 2}}}" + "{:12.4g}" * len(calls)
+    names = [f"    {line}" for line in filled([literal(name) for name in rows], WIDEST - 4)]
+    loop = [f"for row in zip(names, {', '.join(calls)}):", f'    print("{form}".format(*row))']
+    return ["names = [", *names, "]", *loop, *expected(titles, rows)]
 
 
 def number(value: float) -> str:

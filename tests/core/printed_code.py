@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
 import pytest
-from attn_tui.core.program.dialects import Dialect
+from attn_tui.core.program.text import Dialect
 
 INSTALLED = [
     pytest.param(each, marks=pytest.mark.skipif(each == "torch" and not importlib.util.find_spec("torch"),

@@ -9,9 +9,8 @@ from attn_tui.core.lab import mechanisms
 from attn_tui.core.lab.mechanisms import COMPARED, D_KS
 from attn_tui.core.lab.results import MechanismRow
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.program.dialects import Dialect
 from attn_tui.core.program.sweep import mechanisms_code
-from attn_tui.core.program.text import NoCodeError
+from attn_tui.core.program.text import Dialect, NoCodeError
 from printed_code import INSTALLED, compared, expected_in
 
 SMALL = Parameters(n_keys=12, n_queries=5, batch=3)

@@ -12,8 +12,7 @@ from attn_tui.core.learning.bugs.bug import Bug
 from attn_tui.core.learning.bugs.catalogue import BUGS
 from attn_tui.core.learning.bugs.examine import write_capture
 from attn_tui.core.program.diagnosis import diagnosis_code
-from attn_tui.core.program.dialects import Dialect
-from attn_tui.core.program.text import NoCodeError
+from attn_tui.core.program.text import Dialect, NoCodeError
 from evidence_files import TOKENS, WIDTH, attended
 from printed_code import INSTALLED, expected_in, lines_of, printed_by
 

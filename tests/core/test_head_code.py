@@ -14,8 +14,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import rule_of
 from attn_tui.core.captures.settings import HeadSetting
 from attn_tui.core.program.captured import head_code
-from attn_tui.core.program.dialects import Dialect
-from attn_tui.core.program.text import NoCodeError
+from attn_tui.core.program.text import Dialect, NoCodeError
 from printed_code import INSTALLED, compared
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 

@@ -9,8 +9,7 @@ import pytest
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.program.captured import head_code
-from attn_tui.core.program.dialects import Dialect
-from attn_tui.core.program.text import NoCodeError
+from attn_tui.core.program.text import Dialect, NoCodeError
 from capture_files import Array, numbers, save
 from printed_code import INSTALLED, compared
 

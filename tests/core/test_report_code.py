@@ -10,10 +10,9 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, ComponentLaw, Parameters
 from attn_tui.core.program import drawing
-from attn_tui.core.program.dialects import Dialect
 from attn_tui.core.program.drawing import draws_of
 from attn_tui.core.program.lab import report_code, scale_code
-from attn_tui.core.program.text import NoCodeError
+from attn_tui.core.program.text import Dialect, NoCodeError
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTIC
 from printed_code import INSTALLED, compared, expected_in, lines_of, printed_by
@@ -126,7 +125,7 @@ def test_only_what_is_in_use_appears() -> None:
     plain = program(Parameters())
     for absent in ("hidden", "tanh", "sink", "rounded", "ml_dtypes", "unbiased", "shared", "rms", "math", "log("):
         assert absent not in plain.replace("np.log(", "")
-    assert lines_of(plain) <= 26
+    assert lines_of(plain) <= 30
     assert "ml_dtypes" in program(replace(SMALL, precision="bfloat16"))
     assert "sqrt" not in program(replace(SMALL, scale="d_k")).replace("np.sqrt", "")
 

@@ -8,11 +8,10 @@ from attn_tui.core.attention.worked_example import Example, relevant, work_out_s
 from attn_tui.core.lab.results import RuleRow, Target
 from attn_tui.core.lab.rules import faults
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.program.dialects import Dialect
-from attn_tui.core.program.softmax import softmax_code
+from attn_tui.core.program.lab import softmax_code
 from attn_tui.core.program.statistics import CODE
 from attn_tui.core.program.sweep import map_code, rules_code, sweep_code
-from attn_tui.core.program.text import NoCodeError
+from attn_tui.core.program.text import Dialect, NoCodeError
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from attn_tui.core.program.dialects import Dialect
+from attn_tui.core.program.text import Dialect
 from attn_tui.core.program.training import training_code
 from attn_tui.core.training.race import results, run
 from attn_tui.core.training.settings import Race, Task

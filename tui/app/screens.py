@@ -26,7 +26,7 @@ from .keys import EVERYWHERE, all_commands, commands, help_keys
 from .protocol import App
 
 if TYPE_CHECKING:
-    from ...core.program.dialects import Dialect
+    from ...core.program.text import Dialect
 
 
 def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:

@@ -19,7 +19,7 @@ from ..views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs, glyphs_for
 from . import interrupts
 
 if TYPE_CHECKING:
-    from ...core.program.dialects import Dialect
+    from ...core.program.text import Dialect
     from ...core.tables.table import Table
 
 T = TypeVar("T")

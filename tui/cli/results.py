@@ -15,7 +15,7 @@ from .interrupts import INTERRUPTED
 from .output import Output, say
 
 if TYPE_CHECKING:
-    from ...core.program.dialects import Dialect
+    from ...core.program.text import Dialect
     from ...core.tables.table import Table
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from ..widgets.lines import LinesWidget
 from ..widgets.typing import pasted_line
 
 if TYPE_CHECKING:
-    from ...core.program.dialects import Dialect
+    from ...core.program.text import Dialect
     from ...core.tables.table import Format, Table
     from ...core.training.settings import Race
     from ..views.fields.choice_list import ChoiceList

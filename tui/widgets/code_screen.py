@@ -14,7 +14,7 @@ from ..views.lines import Line
 from .help_screen import HelpScreen, HelpText
 
 if TYPE_CHECKING:
-    from ...core.program.dialects import Dialect
+    from ...core.program.text import Dialect
 
 
 _TITLES: dict[Dialect, str] = {"python": "code: NumPy", "torch": "code: PyTorch"}

@@ -79,7 +79,7 @@ def _request(given: Given) -> SoftmaxRequest:
 def run(request: SoftmaxRequest, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
     from ....core.attention.worked_example import work_out_sides
-    from ....core.program.softmax import softmax_code
+    from ....core.program.lab import softmax_code
     from ....core.tables.softmax import softmax_table
     from ...panes.softmax.view import Worked, softmax_lines
     from ..printing import page

@@ -41,7 +41,7 @@ from .sides import Sides
 from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
 
 

@@ -21,7 +21,7 @@ from .requests import CheckClaims, ClaimList
 from .widget import ClaimListing, ClaimText
 
 if TYPE_CHECKING:
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
 
 

@@ -23,7 +23,7 @@ from .view import KINDS
 from .widget import CostText, ShapePanel
 
 if TYPE_CHECKING:
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
 
 UndoState: TypeAlias = tuple[Preset | None, str, Mapping[str, object]]

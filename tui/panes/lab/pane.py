@@ -28,7 +28,7 @@ from ..stepping import SteppingPane, by, stepping_keys
 from ..two_parts import TwoParts
 
 if TYPE_CHECKING:
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
 
 

@@ -31,7 +31,7 @@ from .widget import ItemList
 
 if TYPE_CHECKING:
     from ....core.learning.card import Card
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type

@@ -11,7 +11,7 @@ from ...views.reproduce import rules_line
 from .requests import of_mechanisms, of_weightings
 
 if TYPE_CHECKING:
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
 
 View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]

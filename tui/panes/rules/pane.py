@@ -40,7 +40,7 @@ from .widget import MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
     from ....core.lab.weighting.results import WeightingRow
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
     from ....core.theory.prediction import Saturation
     from .exported import Result

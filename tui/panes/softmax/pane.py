@@ -37,7 +37,7 @@ from .view import Editing, Worked
 from .widget import SoftmaxText
 
 if TYPE_CHECKING:
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
 
 _SCORE = EXAMPLE_FIELD["scores"]
@@ -132,7 +132,7 @@ class SoftmaxPane(SteppingPane):
         return softmax_line(self.example, worked.parameters)
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.program.softmax import softmax_code
+        from ....core.program.lab import softmax_code
 
         worked = self._require_sound()
         return softmax_code(self.example, relevant(worked.parameters), worked.sides, dialect, self.command())

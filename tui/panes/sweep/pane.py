@@ -30,7 +30,7 @@ from .map.requests import Place
 from .map.widget import PlaceChosen
 
 if TYPE_CHECKING:
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
 
 View: TypeAlias = Literal["both", "plot", "table", "map"]

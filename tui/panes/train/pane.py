@@ -27,7 +27,7 @@ from .view import MOST_RULES
 from .widget import START, RaceCurves, RaceSettings
 
 if TYPE_CHECKING:
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.runs import Ended
     from ....core.tables.table import Format, Table
 

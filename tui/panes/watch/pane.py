@@ -27,7 +27,7 @@ from .widget import Chosen, Ranking, RunMap
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from ....core.program.dialects import Dialect
+    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
     from ....core.watching.snapshot import Snapshot
 

@@ -23,7 +23,7 @@ from .requests import Curves, MeasureOthers, MeasureOver, Points, PredictOver, S
 from .view import MOST_OTHERS, Other, Swept, contents_of, others
 
 if TYPE_CHECKING:
-    from .....core.program.dialects import Dialect
+    from .....core.program.text import Dialect
     from .....core.tables.lab import SweepResult
     from .....core.tables.table import Format, Table
 

@@ -18,7 +18,7 @@ from .view import Mapped
 from .widget import SweepMap
 
 if TYPE_CHECKING:
-    from .....core.program.dialects import Dialect
+    from .....core.program.text import Dialect
     from .....core.tables.lab import SweepResult
     from .....core.tables.table import Format, Table
 
