@@ -51,7 +51,7 @@ bench: .venv/installed  ## measure recomputes, sweeps and captures against the l
 bench-terminal: .venv/installed-for-benchmarks  ## measure the app in a terminal against a bare Textual app
 	@$(BIN)/python benchmarks/terminal.py $(ARGS)
 
-docs: .venv/installed  ## renew the tables of docs/json.md that are made from declarations
+docs: .venv/installed  ## renew the tables of docs/ that are made from declarations
 	@$(BIN)/python docs/tables.py
 
 messages: .venv/installed-for-tests  ## find all messages again, and merge them into the catalogue

@@ -11,15 +11,49 @@ from typing import Literal, TypeAlias
 from ..message import message
 from ..plain import Plain
 from ..scales import Setting
-from .beside.understood import NOTHING_ELSE, Understood
 
 Meaning: TypeAlias = Literal["visible", "hidden"]  # of True and 1 in a mask
 Corner: TypeAlias = Literal["top_left", "bottom_right"]  # where the diagonal of a causal mask begins or ends
+Sizes: TypeAlias = tuple[int, int, int, int]  # batch, heads, queries, keys
+# What True and 1 mean in a mask, or the number at and below which a mask that is added to logits hides a key.
+Form: TypeAlias = "Literal['visible', 'hidden'] | float"
 
 
 def sample_path() -> Path:
     """Return the path of the real capture shipped with the program."""
     return Path(str(resources.files(__package__ or __name__) / "minilm-sample.safetensors"))
+
+
+@dataclass(frozen=True)
+class MaskTensor:
+    """A mask or a bias of one head, as its values were understood."""
+
+    path: Path
+    name: str
+    # (batch or 1, heads or 1, queries or 1, keys); of a mask of queries, (batch or 1, queries)
+    shape: tuple[int, ...]
+    head: int  # the place along the axis of heads
+    form: Form
+    adds: bool = False  # whether its numbers are added to the logits
+    hides: bool = True  # whether some of them hide keys
+    of_queries: bool = False  # whether it tells which queries count
+    of_tokens: bool = False  # whether its queries are all tokens, of which only some are stored
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What changes the logits of one head, beside its queries, keys and scale."""
+
+    masks: tuple[MaskTensor, ...] = ()
+    positions: tuple[int, ...] | None = None  # of the queries, if the file lists them
+    lengths: tuple[int, ...] | None = None  # tokens of each text, if those beyond are hidden for it
+    padding: bool = False  # whether tokens that no query sees do not count as queries
+    slope: float | None = None  # of ALiBi
+    sink: float | None = None
+    scales: tuple[Path, str, tuple[int, int, int]] | None = None  # the tensor, as (batch, heads, queries) or 1 each
+
+
+NO_EXTRAS = Extras()
 
 
 @dataclass(frozen=True)
@@ -92,7 +126,7 @@ class Layer:
         return not self.cross and (self.queries == self.keys or self.rows is not None or cached)
 
     @property
-    def sizes(self) -> tuple[int, int, int, int]:
+    def sizes(self) -> Sizes:
         """The shape of the layer's scores: [batch, heads, queries, keys]."""
         return self.batch, self.heads, self.queries, self.keys
 
@@ -116,7 +150,7 @@ class HeadSubject:
 
     layer: Layer
     head: int
-    understood: Understood = field(default=NOTHING_ELSE, compare=False)
+    extras: Extras = field(default=NO_EXTRAS, compare=False)
     # Of each rule whose multipliers differ between rows: what they depend on, and the position of the first query.
     by_row: Mapping[str, tuple[Setting, int]] = field(default_factory=dict[str, "tuple[Setting, int]"], compare=False)
 

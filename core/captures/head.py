@@ -14,14 +14,12 @@ import numpy.typing as npt
 from ..arrays import BoolArray, FloatArray
 from ..attention.visibility import Bias, Slope, Visibility
 from ..plain import plain
-from .beside.tensors import Masking, scales_shape
-from .beside.understood import NOTHING_ELSE, Understood, UsedMask
-from .capture import Capture, Layer
+from .axes import Located
+from .capture import NO_EXTRAS, Capture, Extras, Layer, MaskTensor
 from .files import CaptureError, Identity, NotFiniteError, opened
-from .layers import StoredLayer
-from .masks import mask_shape, query_mask, read_mask
-from .stored import AnyArray, AtHand, Stored
-from .vectors.layout import Located
+from .files.stored import AnyArray, AtHand, Stored
+from .layers import StoredLayer, scales_shape
+from .masks import Masking, mask_shape, query_mask, read_mask
 
 T = TypeVar("T")
 
@@ -51,7 +49,7 @@ class Head:
     sink: float | None = None  # the logit of no key
     # The file's multiplier of q·k as stored, or those of texts and queries, [batch or 1, queries or 1].
     scale: float | FloatArray | None = None
-    understood: Understood = NOTHING_ELSE  # how the numbers above were found
+    extras: Extras = NO_EXTRAS  # how the numbers above were found
 
 
 def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
@@ -87,9 +85,9 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
         biases=biases,
         sink=sink,
         scale=scale,
-        understood=Understood(
+        extras=Extras(
             masks=used,
-            positions=None if "rows" not in stored.roles else tuple(map(int, positions)),
+            positions=None if "rows" not in stored.added else tuple(map(int, positions)),
             lengths=lengths,
             padding=visibility is not None and visibility.mask is not None and visibility.self_attention,
             slope=next((each.slope for each in biases if isinstance(each, Slope)), None),
@@ -138,38 +136,34 @@ def _vectors(capture: CaptureFile, parts: Sequence[Located], head: int, heads: i
 
 def _positions(capture: CaptureFile, stored: StoredLayer) -> npt.NDArray[np.int64]:
     """Return the position of each query among the keys; raise CaptureError if there is no such key."""
-    layer, rows = stored.layer, stored.roles.get("rows")
+    layer, rows = stored.layer, stored.added.get("rows")
     if rows is None:
         first = layer.keys - layer.queries if layer.alignment == "bottom_right" else 0
         return first + np.arange(layer.queries)
     positions = _read(capture, rows, lambda stream: rows.read(stream, rows.shape)).astype(np.int64)
     if positions.min() < 0 or positions.max() >= layer.keys:
-        raise CaptureError("{where} must hold positions from 0 to {keys}", where=rows.where, keys=layer.keys - 1)
+        raise rows.error("{where} must hold positions from 0 to {keys}", keys=layer.keys - 1)
     return positions
 
 
 def _of_head(capture: CaptureFile, stored: StoredLayer, role: str, head: int) -> float | None:
     """Return the number of one head in a tensor that has one for each; raise CaptureError if it is not finite."""
-    array = stored.roles.get(role)
+    array = stored.added.get(role)
     if array is None:
         return None
     values = _read(capture, array, lambda stream: array.read(stream, (math.prod(array.shape),)))
     value = float(values[head])
     if not math.isfinite(value) or (role == "slopes" and value < 0):
         accepted = "a number from 0 up" if role == "slopes" else "a finite number"
-        raise CaptureError(
-            "{where}: head {head} has {value:g}; must be {accepted}",
-            where=array.where,
-            head=head,
-            value=value,
-            accepted=accepted,
+        raise array.error(
+            "{where}: head {head} has {value:g}; must be {accepted}", head=head, value=value, accepted=accepted
         )
     return value
 
 
 def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | FloatArray | None:
     """Return the file's multiplier of q·k as stored, for the head, or for each of its texts and queries."""
-    layer, array = stored.layer, stored.roles.get("scales")
+    layer, array = stored.layer, stored.added.get("scales")
     if layer.head_scales is not None:
         return layer.head_scales[head]
     if array is None:
@@ -179,15 +173,13 @@ def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | Floa
     values = _read(capture, array, lambda stream: array.read(stream, array.shape)).reshape(shape).astype(np.float64)
     own = values[:, head if shape[1] > 1 else 0]
     if not (np.isfinite(own) & (own > 0)).all():
-        raise CaptureError(
-            "{where}: head {head} has a scale that is not a positive number", where=array.where, head=head
-        )
+        raise array.error("{where}: head {head} has a scale that is not a positive number", head=head)
     return float(own[0, 0]) if own.size == 1 else own
 
 
 def _tensor_of_scales(stored: StoredLayer) -> tuple[Path, str, tuple[int, int, int]] | None:
     """Return the tensor of multipliers and its shape, (batch or 1, heads or 1, queries or 1)."""
-    array = stored.roles["scales"]
+    array = stored.added["scales"]
     shape = scales_shape(array.shape, stored.layer.sizes)
     return None if shape is None else (array.path, array.name, shape)
 
@@ -219,14 +211,14 @@ def _not_finite(array: Stored, layer: Layer, head: int, finite: BoolArray) -> No
 def _mask_and_biases(
     capture: CaptureFile, stored: StoredLayer, head: int, positions: npt.NDArray[np.int64]
 ) -> tuple[
-    BoolArray | None, BoolArray | None, tuple[Bias | Slope, ...], tuple[UsedMask, ...], tuple[int, ...] | None
+    BoolArray | None, BoolArray | None, tuple[Bias | Slope, ...], tuple[MaskTensor, ...], tuple[int, ...] | None
 ]:
     """Return the keys that masks and lengths let queries see, queries that do not count, what logits gain, how the
     masks were understood, and the lengths of texts, unless a mask hides padding."""
     layer, lengths = stored.layer, stored.lengths
     mask: BoolArray | None = None
     left_out: BoolArray | None = None
-    used: list[UsedMask] = []
+    used: list[MaskTensor] = []
     biases: list[Bias | Slope] = []
     for each in stored.masks:
         if each.of_queries:
@@ -234,8 +226,8 @@ def _mask_and_biases(
             left_out = out if left_out is None else left_out | out
             used.append(one)
     tensors = [(each, False) for each in stored.masks if not each.of_queries]
-    if "bias" in stored.roles:
-        tensors.append((Masking(stored.roles["bias"], "visible"), True))
+    if "bias" in stored.added:
+        tensors.append((Masking(stored.added["bias"], "visible"), True))
     for each, is_bias in tensors:
         visible, added, one = _mask_or_bias(capture, each, is_bias, layer, head, positions)
         used.append(one)
@@ -256,7 +248,7 @@ def _mask_and_biases(
 
 def _mask_or_bias(
     capture: CaptureFile, masking: Masking, is_bias: bool, layer: Layer, head: int, positions: npt.NDArray[np.int64]
-) -> tuple[BoolArray | None, FloatArray | None, UsedMask]:
+) -> tuple[BoolArray | None, FloatArray | None, MaskTensor]:
     """Return the keys that a tensor lets queries see, what it adds to logits, and how it was understood.
 
     Where only some queries are stored, a bias may have rows for all tokens.
@@ -264,10 +256,9 @@ def _mask_or_bias(
     array = masking.array
     whole = is_bias and layer.rows is not None and len(array.shape) >= 2 and array.shape[-2] == layer.keys
     if whole and layer.queries == layer.keys > 1 and (positions != np.arange(layer.keys)).any():
-        raise CaptureError(
+        raise array.error(
             "{where} may have its rows in the order of the queries or of the keys; save the queries in the order "
-            "of the keys",
-            where=array.where,
+            "of the keys"
         )
     sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
     own = positions if layer.of_one_text else None
@@ -280,7 +271,7 @@ def _mask_or_bias(
     )
     shape = mask_shape(array, sizes, is_bias)
     place = head if shape[1] > 1 else 0
-    used = UsedMask(
+    used = MaskTensor(
         array.path, array.name, shape, place, form, added is not None, visible is not None, of_tokens=whole
     )
     if whole and visible is not None and visible.shape[1] > 1:
@@ -292,7 +283,7 @@ def _mask_or_bias(
 
 def _left_out(
     capture: CaptureFile, masking: Masking, layer: Layer, positions: npt.NDArray[np.int64]
-) -> tuple[BoolArray, UsedMask]:
+) -> tuple[BoolArray, MaskTensor]:
     """Return the queries, [batch or 1, queries], that a mask of queries leaves out, and how it was understood."""
     array, count = query_mask(masking.array, layer.sizes, layer.rows is not None)
     sizes = (layer.batch, 1, 1, count)
@@ -308,7 +299,7 @@ def _left_out(
     left_out = ~visible[:, 0]
     of_tokens = count != layer.queries
     shape = len(visible), count
-    used = UsedMask(array.path, array.name, shape, 0, form, of_queries=True, of_tokens=of_tokens)
+    used = MaskTensor(array.path, array.name, shape, 0, form, of_queries=True, of_tokens=of_tokens)
     return left_out[:, positions] if of_tokens else left_out, used
 
 

@@ -96,7 +96,7 @@ def stream_head(
 def subject_of(layer: Layer, head: int, data: Head, rules: Sequence[Rule]) -> HeadSubject:
     """Return what a measurement of this head under these rules is of."""
     by_row = {rule.name: (rule.setting, first_position(rule, data)) for rule in rules if rule.setting is not None}
-    return HeadSubject(layer, head, data.understood, by_row)
+    return HeadSubject(layer, head, data.extras, by_row)
 
 
 def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] | None:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..message import message
 from ..plain import plain, quoted
-from .beside.evidence import locate_evidence
-from .beside.roles import EVIDENCE, find_roles, is_cross
-from .beside.tensors import Masking, hides_padding, masks_of, roles_of
-from .capture import Corner, Layer, Meaning
-from .masks import Sizes
-from .metadata.layer import LayerMetadata
+from .axes import LARGEST, Located, locate_evidence, locate_vectors
+from .capture import Corner, Layer, Meaning, Sizes
+from .features import ADDED, EVIDENCE, FEATURE, SHARED, TENSORS
+from .files import CaptureError
+from .files.stored import FLOATS, Numbers, Stored, numbers
+from .masks import Masking, hides_padding, mask_shape, masks_of
+from .metadata import LayerMetadata
 from .naming import Axes, Pair
-from .stored import Stored
-from .vectors.layout import Located
-from .vectors.sizes import locate_vectors
 
+# Names of biases that are of positions alone: other layers of a model have them too.
+OF_POSITIONS = ("position_bias", "relative_position_bias", "alibi", "alibi_slopes", "slopes")
+# Modules whose queries and keys are of different texts: BART's encoder_attn, ESPnet's src_attn, diffusers' attn2, …
+_CROSS = re.compile(
+    r"cross_?att|(?:^|[._])cross(?:[._]|$)|encoder_attn|enc_?dec_?att|(?:^|[._])(?:enc|src|context|x)_?attn\b"
+    r"|multihead_attn|transformer_blocks\.\d+\.attn2\b"
+)
 # Modules whose queries and keys are of one text: what an encoder has, and what a model's blocks call attention.
 _SELF = re.compile(
     r"self|(?:^|[._])encoder\.|(?:transformer|model|(?:^|\.)(?:h|blocks?)\.\d).*\.(?:attn1?|attention|mha)\b"
@@ -39,8 +45,8 @@ class StoredLayer:
     k: tuple[Located, ...]
     masks: tuple[Masking, ...] = ()
     lengths: tuple[int, ...] | None = None  # of the texts of a padded batch, for masks that hide no padding
-    roles: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # other arrays, by role
-    evidence: Mapping[str, Located] = field(default_factory=dict[str, Located])  # v, o, lse and weights, by role
+    added: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # biases, sinks, scales, … by feature
+    evidence: Mapping[str, Located] = field(default_factory=dict[str, Located])  # v, o, lse and weights
 
 
 @dataclass(frozen=True)
@@ -61,45 +67,42 @@ def build_layer(
     """
     vectors = locate_vectors(pair, metadata, arrays, given.axes)
     q, k, sizes = vectors.q[0], vectors.k[0], vectors.sizes
-    notes = [*vectors.notes, *_notes_on_vectors(pair, metadata, k.size("head"))]
-    found = find_roles(pair, arrays)
-    masks, mask_names, mask_notes = masks_of(pair, found, metadata, arrays, sizes, given.mask_true)
-    roles, refusal, role_notes = roles_of(pair, found, arrays, sizes, metadata)
-    causal, alignment, unaligned, causal_notes = _causal(metadata, sizes, "rows" in roles, "slopes" in roles)
-    notes += [*causal_notes, *mask_notes, *role_notes]
+    notes = [pair.said] if pair.said else []
+    notes += [*vectors.notes, *_notes_on_vectors(pair, metadata, k.size("head"))]
+    tensors, shared, twice = _tensors(pair, arrays)
+    masks, mask_names, mask_notes = masks_of(pair, tensors, shared, metadata, arrays, sizes, given.mask_true)
+    added, refusal, added_notes = _added(pair, tensors, arrays, sizes, metadata)
+    causal, alignment, unaligned, causal_notes = _causal(metadata, sizes, "rows" in added, "slopes" in added)
+    notes += [*causal_notes, *mask_notes, *added_notes]
     evidence = {
-        role: located
-        for role, name in found.roles.items()
-        if role in EVIDENCE and (located := locate_evidence(role, pair.word(name), arrays[name], q, k))
+        feature: located
+        for feature in EVIDENCE
+        if feature in tensors
+        and (located := locate_evidence(feature, pair.word(tensors[feature]), arrays[tensors[feature]], q, k))
     }
     notes += [
         message("{name} is used for every layer without its own", name=quoted(array.name))
-        for role, array in roles.items()
-        if role in found.shared or (role == "slopes" and "bias" in found.shared)
+        for feature, array in added.items()
+        if feature in shared or (feature == "slopes" and "bias" in shared)
     ]
     modules = f"{pair.before} {metadata.name or ''}".lower()
-    cross = metadata.cross if metadata.cross is not None else is_cross(modules)
+    cross = metadata.attention if metadata.attention is not None else _is_cross(modules)
     if masks and not cross:
-        itself = (
-            metadata.cross is False
-            or causal is not None
-            or given.lengths is not None
-            or _SELF.search(modules) is not None
-        )
-        placed = causal is not None or alignment is not None or "rows" in roles or "query_mask" in found.roles
-        notes += [] if placed or sizes[2] == sizes[3] else [_note_on_queries(sizes, metadata.cross is False)]
-        notes += [] if itself or sizes[2] != sizes[3] else [_ITSELF]
-    known = hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
+        itself = metadata.attention is False or causal is not None or given.lengths is not None
+        placed = causal is not None or alignment is not None or "rows" in added or "query_mask" in tensors
+        notes += [] if placed or sizes[2] == sizes[3] else [_note_on_queries(sizes, metadata.attention is False)]
+        notes += [] if itself or _SELF.search(modules) or sizes[2] != sizes[3] else [_ITSELF]
+    known = hides_padding(masks, sizes, arrays.get(tensors.get("causal_mask", "")))
     lengths, mismatch = _padding(None if metadata.unmasked else given.lengths, sizes, cross, metadata.left_padded)
-    if known:
-        mismatch = ""
-    elif lengths is not None:
+    if not known and lengths is not None:
+        of_padding = " of padding" if masks else ""
         notes.append(
             message(
                 "the file has lengths but no mask{of_padding}: keys beyond each text's length are treated as padding",
-                of_padding=" of padding" if masks else "",
+                of_padding=of_padding,
             )
         )
+    named = {feature: plain(array.name) for feature, array in added.items()}
     layer = Layer(
         position=position,
         index=pair.index if pair.numbered or metadata.index is None else metadata.index,
@@ -116,34 +119,34 @@ def build_layer(
         softcap=metadata.softcap,
         mask=plain(masks[0].array.name) if masks else None,
         head_scales=metadata.head_scales,
-        prescaled=metadata.prescaled,
-        unknown_factor=metadata.unknown_factor,
+        prescaled=(metadata.prescaled[0] or 1.0, metadata.prescaled[1] or 1.0),
+        unknown_factor=None in metadata.prescaled,
         over_queries=metadata.over_queries,
         window=metadata.window,
         chunk=metadata.chunk,
         cross=cross,
-        bias=_name(roles, "bias") or _name(roles, "slopes"),
-        sinks=_name(roles, "sinks"),
-        scales=_name(roles, "scales"),
-        rows=_name(roles, "rows"),
+        bias=named.get("bias") or named.get("slopes"),
+        sinks=named.get("sinks"),
+        scales=named.get("scales"),
+        rows=named.get("rows"),
         alignment=alignment or "top_left",
-        evidence=tuple(role for role in EVIDENCE if role in evidence),
+        evidence=tuple(evidence),
         scores=metadata.scores,
         observed=metadata.observed,
         numbered=pair.numbered or metadata.index is not None,
-        refusal=metadata.refusal or found.refusal or refusal or mismatch or unaligned,
+        refusal=metadata.refusal or twice or refusal or ("" if known else mismatch) or unaligned,
         q=tuple(each.described() for each in vectors.q),
         k=tuple(each.described() for each in vectors.k),
     )
-    used = {*pair.names, *mask_names, *(array.name for array in roles.values())}
+    used = {*pair.names, *mask_names, *(array.name for array in added.values())}
     used |= {located.array.name for located in evidence.values()}
-    return StoredLayer(layer, vectors.q, vectors.k, masks, lengths, roles, evidence), notes, used
+    return StoredLayer(layer, vectors.q, vectors.k, masks, lengths, added, evidence), notes, used
 
 
 def _notes_on_vectors(pair: Pair, metadata: LayerMetadata, kv_heads: int) -> list[str]:
     """Return notes on other numbers of heads than the metadata's, and on projections."""
     notes: list[str] = []
-    if metadata.unknown_factor:
+    if None in metadata.prescaled:
         notes.append("q or k has an unknown factor inside, such as a learned gain, which is measured as a part of it")
     if metadata.over_queries:
         notes.append("softmax ran over the queries: statistics are those of a softmax over the keys")
@@ -207,10 +210,6 @@ def _padding(
     return None, message("the metadata's lengths do not match {batch} texts of {keys} tokens", batch=batch, keys=keys)
 
 
-def _name(roles: Mapping[str, Stored], role: str) -> str | None:
-    return plain(roles[role].name) if role in roles else None
-
-
 def _causal(
     metadata: LayerMetadata, sizes: Sizes, sampled: bool, sloped: bool
 ) -> tuple[Corner | None, Corner | None, str, list[str]]:
@@ -220,18 +219,18 @@ def _causal(
     if they depend on the distances of queries and keys.
     """
     _, _, queries, keys = sizes
-    found, said = metadata.causal, metadata.alignment
+    causal, said = metadata.causal, metadata.alignment
     notes: list[str] = []
-    if found is None:
+    if causal is None:
         notes.append("the file does not specify whether attention is causal; assuming it is not")
-    if found == "top_left" or found == "bottom_right":
-        return found, found, "", notes
+    if causal == "top_left" or causal == "bottom_right":
+        return causal, causal, "", notes
     square = queries == keys or sampled
-    if metadata.flash and not square and found in ("yes", "no", None):
+    if metadata.flash and not square and causal in ("yes", "no", None):
         notes.append("window_size is taken as flash-attention's: the last query is aligned with the last key")
-    if found == "yes" and (said or square):
+    if causal == "yes" and (said or square):
         return said or "top_left", said or "top_left", "", notes
-    if found == "yes":
+    if causal == "yes":
         notes.append(
             message(
                 "causal with {queries} queries and {keys} keys, alignment not specified; assuming "
@@ -249,3 +248,172 @@ def _causal(
             keys=keys,
         )
     return None, said, unaligned, notes
+
+
+def _tensors(pair: Pair, names: Collection[str]) -> tuple[dict[str, str], set[str], str]:
+    """Return the names of a layer's tensors by feature, the features whose tensor every layer shares, and a refusal.
+
+    The refusal, empty if there is none, names two tensors of one feature.
+    """
+    tensors: dict[str, str] = {}
+    shared: set[str] = set()
+    refusal = ""
+    for feature, words in TENSORS.items():
+        own = [name for name in map(pair.named, words) if name in names]
+        if feature in pair.given:
+            own = [pair.given[feature]]
+        elif not own and feature in SHARED and (pair.before or pair.after):
+            own = [word for word in words if word in names and _is_for(word, pair)]
+            shared |= {feature} if own else set()
+        if len(own) > 1 and feature not in ("mask", *EVIDENCE):
+            one, other = quoted(own[0]), quoted(own[1])
+            refusal = message("{one} and {other} are both there; keep one of them", one=one, other=other)
+        if own:
+            tensors[feature] = own[0]
+    return tensors, shared, refusal
+
+
+def _is_for(word: str, pair: Pair) -> bool:
+    """Return whether a tensor that all layers may share is for this one, by its module: nn.Transformer's masks, and
+    biases of relative positions, which T5 adds in self-attention only."""
+    module = pair.before.lower()
+    cross = _is_cross(module)
+    if cross and word in OF_POSITIONS:
+        return False
+    if word.startswith("memory_"):
+        return cross
+    if word.startswith("src_"):
+        return not cross and "decoder" not in module
+    return not (word.startswith("tgt_") and (cross or "encoder" in module))
+
+
+def _is_cross(modules: str) -> bool:
+    """Return whether modules of these names, in lower case, have queries and keys of different texts."""
+    return bool(_CROSS.search(modules))
+
+
+def _added(
+    pair: Pair, tensors: Mapping[str, str], arrays: Mapping[str, Stored], sizes: Sizes, metadata: LayerMetadata
+) -> tuple[dict[str, Stored], str, list[str]]:
+    """Return what is added to a layer's logits, or scales them, by feature; a refusal, or empty; and notes.
+
+    Numbers of the metadata count as arrays.
+    """
+    there = {feature: arrays[name] for feature, name in tensors.items() if feature in ADDED}
+    refusal, notes = "", list[str]()
+    if "bias" in there and pair.word(there["bias"].name) == "alibi" and _is_of_heads(there["bias"], sizes):
+        if "slopes" in there:
+            name = quoted(there["slopes"].name)
+            refusal = message("{name} and 'alibi' both hold slopes; keep one of them", name=name)
+        there["slopes"] = there.pop("bias")
+    for feature in ("sinks", "slopes", "rows"):
+        values: tuple[float, ...] | None = getattr(metadata, feature)
+        if values is None:
+            continue
+        if feature in there:
+            what = there[feature].what
+            refusal = message("{what} and the metadata both give {role}; keep one of them", what=what, role=feature)
+        there[feature] = numbers(arrays[pair.q].path, FEATURE[feature].key, values)
+    added: dict[str, Stored] = {}
+    for feature, array in there.items():
+        try:
+            array.require_modest()
+            fault = _fault(feature, array, sizes, "rows" in there, metadata)
+        except CaptureError as error:
+            fault = str(error).removeprefix(array.where).strip()
+        if not fault:
+            added[feature] = array
+            note = {"scales": scales_note, "bias": _bias_note}.get(feature)
+            said = note and note(array, sizes)
+            notes += [said] if said else []
+        elif not refusal:
+            refusal = message("{what} of shape {shown} {fault}", what=array.what, shown=array.shown, fault=fault)
+    if metadata.head_scales is not None and metadata.scale is not None:
+        refusal = refusal or "the metadata has both scale and head_scales; keep one of them"
+    elif metadata.head_scales is not None and len(metadata.head_scales) != sizes[1]:
+        count = len(metadata.head_scales)
+        fault = message("metadata head_scales has {count} numbers for {sizes} heads", count=count, sizes=sizes[1])
+        refusal = refusal or fault
+    return added, refusal, notes
+
+
+def _fault(feature: str, array: Stored, sizes: Sizes, sampled: bool, metadata: LayerMetadata) -> str:
+    """Return what is wrong with an array of a feature, or empty; raise CaptureError for a shape that does not fit."""
+    batch, heads, queries, _ = sizes
+    if feature == "rows":
+        whole = array.format is not None and array.format.kind in "iu" and array.shape == (queries,)
+        return (
+            "" if whole else message("must be {queries} whole numbers, the position of each query", queries=queries)
+        )
+    if feature in ("slopes", "sinks") and (isinstance(array, Numbers) or array.dtype in FLOATS):
+        fits = _is_of_heads(array, sizes) or array.shape == (heads,)
+        return "" if fits else message("must hold a number for each of {heads} heads", heads=heads)
+    if array.dtype not in FLOATS:
+        return "must hold floating-point numbers"
+    if feature == "bias":
+        shape = mask_shape(array, _bias_sizes(array, sizes, sampled), heads_first=True)
+        large = shape[0] * shape[2] * shape[3] > LARGEST
+        return message("must have at most {largest} numbers per head", largest=LARGEST) if large else ""
+    if array.fortran and len(array.shape) > 1:
+        return "is in Fortran order; save it in C order"
+    if scales_shape(array.shape, sizes) is None:
+        return message(
+            "must be [heads], [queries], [heads, queries] or [batch, heads, queries, 1], here {heads} "
+            "heads, {queries} queries and {sizes} texts; axes may be 1",
+            heads=heads,
+            queries=queries,
+            sizes=batch,
+        )
+    stated = metadata.scale is not None or metadata.head_scales is not None
+    return "and the metadata both give the scale; keep one of them" if stated else ""
+
+
+def _is_of_heads(array: Stored, sizes: Sizes) -> bool:
+    """Return whether an array has one number for each head."""
+    return math.prod(array.shape) == sizes[1] == max(array.shape, default=1)
+
+
+def _bias_sizes(bias: Stored, sizes: Sizes, sampled: bool) -> Sizes:
+    """Return the sizes that a bias must have: of sampled queries, it may have rows for all."""
+    batch, heads, queries, keys = sizes
+    whole = sampled and len(bias.shape) >= 2 and bias.shape[-2] == keys
+    return batch, heads, keys if whole else queries, keys
+
+
+def _bias_note(bias: Stored, sizes: Sizes) -> str | None:
+    """Return a note if the first axis of a bias may be that of texts or of heads."""
+    if len(bias.shape) != 3 or not sizes[0] == sizes[1] == bias.shape[0] > 1:
+        return None
+    return message("{name}: axes assumed to be [head, queries, keys]", name=quoted(bias.name))
+
+
+def scales_shape(shape: tuple[int, ...], sizes: Sizes) -> tuple[int, int, int] | None:
+    """Return the shape of multipliers as (batch or 1, heads or 1, queries or 1); None if it cannot be told."""
+    fits = _scales_shapes(shape, sizes)
+    unclear = len(shape) == 1 and sizes[1] == sizes[2] == shape[0] > 1
+    return fits[0] if fits and not unclear else None
+
+
+def scales_note(array: Stored, sizes: Sizes) -> str | None:
+    """Return a note if the axes of multipliers are ambiguous."""
+    fits = _scales_shapes(array.shape, sizes)
+    if len(fits) < 2:
+        return None
+    axes = [axis for axis, length in zip(("batch", "heads", "queries"), fits[0], strict=True) if length > 1]
+    return message(
+        "{name}: axes assumed to be [{axes}]; [batch, heads, queries, 1] is unambiguous",
+        name=quoted(array.name),
+        axes=", ".join(axes),
+    )
+
+
+def _scales_shapes(shape: tuple[int, ...], sizes: Sizes) -> list[tuple[int, int, int]]:
+    """Return the meanings of the shape, (batch or 1, heads or 1, queries or 1), the most common first."""
+    lengths = dict(zip("bhq", sizes, strict=False)) | {"1": 1}
+    orders = {0: [""], 1: ["h", "q", "b"], 2: ["hq", "bq", "bh", "q1"], 3: ["bhq", "hq1"], 4: ["bhq1"]}
+    found: dict[tuple[int, int, int], None] = {}
+    for order in orders.get(len(shape), [])[:: -1 if shape[-1:] == (1,) and len(shape) == 3 else 1]:
+        if all(length in (1, lengths[axis]) for axis, length in zip(order, shape, strict=True)):
+            own = dict(zip(order, shape, strict=True))
+            found[own.get("b", 1), own.get("h", 1), own.get("q", 1)] = None
+    return list(found)

@@ -1,13 +1,19 @@
-"""Match tensors of queries and keys to layers by name."""
+"""Match tensors of queries and keys to layers by name.
+
+WORDS are the names of usual tools. Where a file has none of them, two names are a pair if they differ only in a word
+for queries and a word for keys, such as `to_q` and `to_k`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ..message import message
 from ..plain import quoted
+from .files import CaptureError
 
 Axes = tuple[str, ...]
 HEADS_FIRST: Axes = ("batch", "head", "token", "d_k")
@@ -59,8 +65,25 @@ _PARTNERS = {
 
 _ENDING = re.compile(rf"(?P<before>(?:.*\.)?)(?P<word>{'|'.join(_PARTNERS)})(?P<after>)", re.DOTALL)
 _NUMBERED = re.compile(rf"(?P<before>)(?P<word>{'|'.join(_PARTNERS)})(?P<after>[.-]\d{{1,9}})")
-_LAYER = re.compile(r"(?:^|\.)(?:layers?|blocks?|h)\.(\d{1,9})\.")
+_LAYER = re.compile(r"(?:^|[./])(?:layers?|blocks?|h)[._/](\d{1,9})[./]")
 _NUMBER = re.compile(r"(?:^|\.)(\d{1,9})\.")
+
+# Words for queries in any name, with those for keys and values in their place.
+_ANY = {
+    "q": "kv", "xq": ("xk", "xv"), "wq": ("wk", "wv"), "query": ("key", "value"), "queries": ("keys", "values"),
+    "qs": ("ks", "vs"),
+}  # fmt: skip
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{1,9}")  # of a name: a word or a number
+# Other words that make names those of something else: parameters, sizes, positions, halves of q and k, …
+_ELSE = {
+    *("weight", "weights", "bias", "kernel", "scale", "scales", "descale", "mask", "masks", "pos", "norms"),
+    *("position", "positions", "id", "ids", "idx", "index", "indices", "len", "lens", "length", "lengths", "seqlen"),
+    *("seqlens", "start", "offset", "grad", "nope", "pe", "rope", "rot", "pass", "lora", "cache", "map", "dim"),
+    *("size", "std", "mean", "cu", "max", "min", "num", "rel", "amax", "zero", "point", "points", "stride"),
+}  # fmt: skip
+# Words of the outputs of linear layers, whose heads are side by side.
+_LINEAR = {"proj", "wq", "to", "query", "queries", "linear", "lin", "dense", "fc", "matmul"}
+_NUMBERS_OF = {"layer", "layers", "block", "blocks", "h", "l", "encoderblock"}  # what a layer is called
 
 
 @dataclass(frozen=True)
@@ -72,25 +95,27 @@ class Pair:
     words: Words
     before: str  # what precedes the words
     after: str  # what follows them
+    given: Mapping[str, str] = field(default_factory=lambda: MappingProxyType[str, str]({}))  # names of q, k, v, …
+    said: str = ""  # the note that says how they were recognised
 
     @property
     def q(self) -> str:
-        return self.named(self.words.q)
+        return self.given.get("q") or self.named(self.words.q)
 
     @property
     def k(self) -> str:
-        return self.named(self.words.k)
+        return self.given.get("k") or self.named(self.words.k)
 
     @property
     def rotary(self) -> tuple[str, str] | None:
         """The names of the queries' and keys' further components, if any."""
-        found = self.words.rotary
-        return found and (self.named(found[0]), self.named(found[1]))
+        words = self.words.rotary
+        return words and (self.named(words[0]), self.named(words[1]))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all its tensors."""
-        return tuple(map(self.named, self.words.all))
+        return (self.q, self.k, *(self.rotary or ()))
 
     @property
     def inside(self) -> bool:
@@ -100,7 +125,7 @@ class Pair:
     @property
     def numbered(self) -> bool:
         """Whether the names tell the layer's number."""
-        return bool(self.after or _number(self.before))
+        return bool(self.after or _number(self.before) or _number_in(self.given.get("q", "")) is not None)
 
     @property
     def root(self) -> str:
@@ -130,32 +155,108 @@ def beside(name: str, words: Iterable[str]) -> tuple[str, ...]:
 
 
 def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
-    """Return the pairs among these names, sorted by layer, and a note for each tensor without its partner."""
+    """Return the pairs among these names, sorted by layer, and a note for each tensor without its partner.
+
+    Raise CaptureError if a layer has several pairs of names that are not those of WORDS.
+    """
     layers: dict[tuple[str, str], list[str]] = {}
     for name in sorted(names):
         if match := _match(name):
             layers.setdefault((match["before"], match["after"]), []).append(match["word"])
-    found: list[Pair] = []
+    known: list[Pair] = []
     notes: list[str] = []
     for (before, after), there in layers.items():
         words = next((w for w in WORDS if all(word in there for word in w.all)), None)
         for word in there:
             missing = [other for w in WORDS if word in w.all for other in w.all if other not in there]
             if missing and (words is None or word not in words.all):
-                name = quoted(before + word + after)
-                notes.append(
-                    message(
-                        "{name} is ignored: there is no {missing}",
-                        name=name,
-                        missing=quoted(before + missing[0] + after),
-                    )
-                )
+                name, other = quoted(before + word + after), quoted(before + missing[0] + after)
+                notes.append(message("{name} is ignored: there is no {missing}", name=name, missing=other))
         if words is not None:
             index = _index(before, after)
-            found.append(
-                Pair(index, before.rstrip(".") or message("layer {index}", index=index), words, before, after)
+            label = before.rstrip(".") or message("layer {index}", index=index)
+            known.append(Pair(index, label, words, before, after))
+    return sorted(known or _similar(names), key=lambda pair: (pair.index, pair.label)), notes
+
+
+def _similar(names: Collection[str]) -> list[Pair]:
+    """Return the pairs of names that differ only in a word for queries and a word for keys."""
+    there = frozenset(names)
+    layers: dict[tuple[int, str], list[Pair]] = {}
+    for name in sorted(there):
+        for part in reversed([*_PART.finditer(name)]):
+            words = _ANY.get(part[0].lower(), "")
+            k, v = (name[: part.start()] + _cased(word, part[0]) + name[part.end() :] for word in words or ("", ""))
+            if not words or k not in there:
+                continue
+            start = max(name.rfind(mark, 0, part.start()) for mark in "./:") + 1  # of the module's tensors
+            around = {each[0].lower() for each in _PART.finditer(name, start)}
+            if _ELSE.isdisjoint(around):
+                index, before = _number_in(name) or 0, name[:start]
+                linear = not _LINEAR.isdisjoint(around) and name[start:].lower() != "query_states"
+                pair = Pair(
+                    index,
+                    before.rstrip("./:") or message("layer {index}", index=index),
+                    Words(name[start:], k[start:], projection=linear),
+                    before,
+                    "",
+                    {"q": name, "k": k, **({"v": v} if v in there else {})},
+                    message(
+                        "{q} and {k} are read as queries and keys; --tensor q=NAME,k=NAME names others",
+                        q=quoted(name),
+                        k=quoted(k),
+                    ),
+                )
+                layers.setdefault((index, before), []).append(pair)
+            break
+    for (index, _), several in layers.items():
+        if len(several) > 1:
+            raise CaptureError(
+                "layer {index} has several pairs of queries and keys, such as {one} and {other}; say which: --tensor "
+                "q=NAME,k=NAME",
+                index=index,
+                one=quoted(several[0].q),
+                other=quoted(several[1].q),
             )
-    return sorted(found, key=lambda pair: (pair.index, pair.label)), notes
+    return [pair for several in layers.values() for pair in several]
+
+
+def chosen(names: Collection[str], given: Mapping[str, str]) -> list[Pair]:
+    """Return the pairs of tensors that the user names, by what they are: q, k, and any other feature.
+
+    A `*` in a name is the number of a layer. Raise CaptureError if there are no such tensors.
+    """
+    if not {"q", "k"} <= {*given}:
+        raise CaptureError("--tensor must name both, such as q=NAME,k=NAME")
+    pattern = re.compile(r"(\d{1,9})".join(map(re.escape, given["q"].split("*", 1))))
+    numbers = [match[1] if pattern.groups else "" for name in sorted(names) if (match := pattern.fullmatch(name))]
+    found: list[Pair] = []
+    for number in numbers or [""]:
+        named = {feature: name.replace("*", number or "*") for feature, name in given.items()}
+        for name in named.values():
+            if name not in names:
+                listed = ", ".join(quoted(each) for each in sorted(names)[:5])
+                raise CaptureError(
+                    "--tensor: no {name} in the file; it has {listed}, …", name=quoted(name), listed=listed
+                )
+        q, start = named["q"], max(named["q"].rfind(mark) for mark in "./:") + 1
+        index = int(number) if number else _number_in(q) or 0
+        label = q[:start].rstrip("./:") or message("layer {index}", index=index)
+        found.append(Pair(index, label, Words(q[start:], named["k"][start:]), q[:start], "", named))
+    return sorted(found, key=lambda pair: pair.index)
+
+
+def _cased(word: str, like: str) -> str:
+    """Return a word in capitals, or with a capital, as another one."""
+    return word.upper() if like.isupper() else word.capitalize() if like[0].isupper() else word
+
+
+def _number_in(name: str) -> int | None:
+    """Return the number of a layer in any name: that after a word for layers, else the first; None without any."""
+    parts = [each[0].lower() for each in _PART.finditer(name)]
+    numbers = [at for at, part in enumerate(parts) if part.isdigit()]
+    of_layers = [at for at in numbers if at and parts[at - 1] in _NUMBERS_OF]
+    return int(parts[(of_layers or numbers)[0]]) if numbers else None
 
 
 def _match(name: str) -> re.Match[str] | None:

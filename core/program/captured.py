@@ -82,7 +82,7 @@ def _computation(subject: HeadSubject, column: Column, found: Loaded) -> Computa
 
 def computation_of(subject: HeadSubject, found: Loaded) -> Computation:
     """Return what the file says of a head, in float64; a program has the arrays by name, which are empty here."""
-    extras, nowhere = subject.understood, np.arange(0)
+    extras, nowhere = subject.extras, np.arange(0)
     biases = [Bias(np.zeros((1, 1, 0))) for each in extras.masks if each.adds]
     slopes = [] if extras.slope is None else [Slope(extras.slope, nowhere, 0)]
     return Computation(
@@ -140,7 +140,7 @@ def _overflows(column: Column, hides: bool) -> bool:
 
 def scale_of(subject: HeadSubject, name: str, multiplier: float, found: Loaded) -> str:
     """Return what scores as stored are multiplied by under a rule, which is `multiplier` times q·k."""
-    own, extras = subject.layer.own_factor, subject.understood
+    own, extras = subject.layer.own_factor, subject.extras
     if name == _FILE and extras.scales is not None:
         return row_scales(subject, found)
     if name == _FILE:
@@ -155,8 +155,8 @@ def scale_of(subject: HeadSubject, name: str, multiplier: float, found: Loaded) 
 
 def row_scales(subject: HeadSubject, found: Loaded) -> str:
     """Return the multipliers of texts, heads and queries that the file has, as an array that broadcasts to scores."""
-    assert subject.understood.scales is not None
-    path, tensor, shape = subject.understood.scales
+    assert subject.extras.scales is not None
+    path, tensor, shape = subject.extras.scales
     head = subject.head if shape[1] > 1 else 0
     return found.reader.numbers(f"{found.reader.tensor(path, tensor)}.reshape{shape}[:, {head}, :, None]")
 

@@ -132,7 +132,7 @@ def _explained(about: HeadSubject, subject: Subject, model: Model) -> _Explained
     if _sees(subject, model):
         return made
     ahead = _ahead(subject, model)
-    plain = not about.understood.masks and about.understood.lengths is None and layer.window is layer.chunk is None
+    plain = not about.extras.masks and about.extras.lengths is None and layer.window is layer.chunk is None
     return replace(made, masked=False, ahead=ahead) if plain and (model.seen is None or ahead is not None) else None
 
 
@@ -203,7 +203,7 @@ def _pieces(
         visibility=Visibility(0, places(0)) if made.ahead is not None else c.visibility,
     )
     lines = [*found.lines]
-    if about.understood.scales is not None and made.rows and subject.row_scales is not None:
+    if about.extras.scales is not None and made.rows and subject.row_scales is not None:
         scale = number(subject.facts.scale or 1.0)
         lines.append(f"q = q * ({row_scales(about, found)} / {scale})  # of each query")
     if made.ahead is not None:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..captures.beside.understood import UsedMask
-from ..captures.capture import HeadSubject, Tensor
+from ..captures.capture import HeadSubject, MaskTensor, Tensor
 from ..message import message
 from .text import WIDEST, Dialect, NoCodeError, code_of, number
 
@@ -67,7 +66,7 @@ def loaded(
     `by_position`: the positions of queries are needed. `key_head` is another than the head's own. Not `masked`: which
     keys the file hides is of no interest. `short`: numbers are in float32.
     """
-    layer, extras = subject.layer, subject.understood
+    layer, extras = subject.layer, subject.extras
     reader = _reader(subject, dialect, short)
     before, after = layer.window or (None, None)
     after = 0 if layer.causal is not None else after
@@ -148,7 +147,7 @@ def _words(code: str) -> list[str]:
 
 def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> Reader:
     """Return the reader of a head's tensors; raise NoCodeError, with the reason, if a program cannot read them."""
-    layer, extras = subject.layer, subject.understood
+    layer, extras = subject.layer, subject.extras
     paths = {each.path for each in (*layer.q, *layer.k)} | {each.path for each in extras.masks}
     paths |= set() if extras.scales is None else {extras.scales[0]}
     suffixes = {path.suffix for path in paths}
@@ -187,20 +186,20 @@ def _one_head(tensor: Tensor, head: int) -> str:
     return text if order == (0, 1, 2) else f"{text}.transpose{order}"
 
 
-def _mask(used: UsedMask, reader: Reader) -> str:
+def _mask(used: MaskTensor, reader: Reader) -> str:
     """Return the expression of one head of a mask, (texts or 1, m or 1, n)."""
     text = f"{reader.tensor(used.path, used.name)}.reshape{used.shape}[:, {used.head}]"
     return f"{text}[:, at]" if used.of_tokens and used.shape[2] > 1 else text
 
 
-def _hidden(used: UsedMask, reader: Reader, name: str) -> str:
+def _hidden(used: MaskTensor, reader: Reader, name: str) -> str:
     """Return the expression that says which keys a mask hides; `name` holds its numbers, if it is not empty."""
     if isinstance(used.form, str):
         return f"{'~' * (used.form == 'visible')}{_mask(used, reader)}.astype(bool)"
     return f"({name or reader.numbers(_mask(used, reader))} <= {number(used.form)})"
 
 
-def _left_out(used: UsedMask, reader: Reader) -> str:
+def _left_out(used: MaskTensor, reader: Reader) -> str:
     """Return the expression that says which queries a mask leaves out."""
     rows = f"{reader.tensor(used.path, used.name)}.astype(bool).reshape{used.shape}{'[:, at]' * used.of_tokens}"
     if isinstance(used.form, str):
@@ -210,7 +209,7 @@ def _left_out(used: UsedMask, reader: Reader) -> str:
 
 def _positions(subject: HeadSubject) -> str:
     """Return the line with the positions of queries among the keys."""
-    layer, listed = subject.layer, subject.understood.positions
+    layer, listed = subject.layer, subject.extras.positions
     if listed is not None:
         first, last = min(listed), max(listed)
         step = max((last - first) // max(len(listed) - 1, 1), 1)

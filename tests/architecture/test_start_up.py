@@ -27,7 +27,7 @@ def run_with(*words: str) -> str:
     ("module", "needs"),
     [
         ("attn_tui.core.parameters", set[str]()),
-        ("attn_tui.core.captures.kinds.catalogue", set[str]()),
+        ("attn_tui.core.captures.files", set[str]()),
         ("attn_tui.core.claims.claim", set[str]()),
         ("attn_tui.core.lab.results", set[str]()),
         ("attn_tui.core.lab.experiment", {"numpy"}),

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from attn_tui.core.captures.kinds.catalogue import ENDINGS
+from attn_tui.core.captures.files import ENDINGS
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from cli_runner import SAMPLE, Captured, assert_refused, refusal
 

@@ -17,14 +17,14 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from attn_tui.core.attention.visibility import Visibility
+from attn_tui.core.captures.axes import MOST_HEADS
+from attn_tui.core.captures.axes import MOST_TEXTS as LARGEST_BATCH
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.files import LARGEST_HEADER
+from attn_tui.core.captures.files.numpy_files import LARGEST_TEXT, MOST_TEXTS
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.kinds.npz import LARGEST_TEXT, MOST_TEXTS
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.captures.vectors.sizes import MOST_HEADS
-from attn_tui.core.captures.vectors.sizes import MOST_TEXTS as LARGEST_BATCH
 from capture_files import HEADS_FIRST, Array, assert_holds, layered, numbers, opened, pair, refusal, save
 from memory import peak_memory
 
@@ -177,8 +177,8 @@ def test_each_compressed_array_is_decompressed_once(tmp_path: Path, monkeypatch:
 def test_heads_are_decompressed_in_groups_that_fit_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Literal["C", "F"], axes: str, most: int
 ) -> None:
-    monkeypatch.setattr("attn_tui.core.captures.stored._AT_HAND", most)
-    monkeypatch.setattr("attn_tui.core.captures.stored._BLOCK", 500)
+    monkeypatch.setattr("attn_tui.core.captures.files.stored._AT_HAND", most)
+    monkeypatch.setattr("attn_tui.core.captures.files.stored._BLOCK", 500)
     q, k = pair(heads=6, kv_heads=3)
     swapped = (0, 1, 2, 3) if axes == HEADS_FIRST else (0, 2, 1, 3)
     arrays: dict[str, Any] = {

@@ -109,7 +109,7 @@ def test_lengths_hide_padding_that_no_mask_hides(tmp_path: Path, batch: int) -> 
     for mask in (causal, CAUSAL & KEYS[:batch, np.newaxis]):
         capture = opened(tmp_path, some | {"layers.0.attn.mask": mask}, **SELF, lengths=LENGTHS[:batch])
         assert_measured(capture, 0, Expected(logits, left_out=~REAL[:batch]))
-        understood = read_head(capture, capture.layers[0], 0).understood
+        understood = read_head(capture, capture.layers[0], 0).extras
         assert understood.lengths == (tuple(LENGTHS[:batch]) if mask is causal else None)
     left = CAUSAL & REAL[:batch, np.newaxis, np.newaxis, ::-1]
     capture = opened(tmp_path, some | {"layers.0.attn.mask": left}, **SELF, lengths=LENGTHS[:batch])

@@ -15,9 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.captures.files import ENDINGS, CaptureError
 from attn_tui.core.captures.head import read_head
-from attn_tui.core.captures.kinds.catalogue import ENDINGS
 from attn_tui.core.captures.reader import open_capture
 from capture_files import every_head, layered, numbers, opened, pair, refusal, refused, save
 from hypothesis import HealthCheck, given, settings

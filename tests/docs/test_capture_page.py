@@ -1,21 +1,19 @@
 """docs/capture-format.md: its examples run, and what it says of names and metadata is what the reader accepts."""
 
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
-from attn_tui.core.captures.beside.roles import ROLES
-from attn_tui.core.captures.beside.tensors import LARGEST
-from attn_tui.core.captures.files import LARGEST_HEADER, CaptureError
+from attn_tui.core.captures.axes import LARGEST, MOST_HEADS, MOST_TEXTS
+from attn_tui.core.captures.features import ALIASES, OF_ENTRIES
+from attn_tui.core.captures.files import LARGEST_HEADER, CaptureError, numpy_files
+from attn_tui.core.captures.files.stored import FLOATS
 from attn_tui.core.captures.head import read_head
-from attn_tui.core.captures.kinds import npz
-from attn_tui.core.captures.metadata.file import Metadata
-from attn_tui.core.captures.metadata.keys import ALIASES, KEYS, OF_ENTRIES
-from attn_tui.core.captures.naming import WORDS, partner
+from attn_tui.core.captures.metadata import Metadata
+from attn_tui.core.captures.naming import partner
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.captures.stored import FLOATS
-from attn_tui.core.captures.vectors.sizes import MOST_HEADS, MOST_TEXTS
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "capture-format.md").read_text("utf-8")
@@ -76,8 +74,12 @@ def test_the_converters_compile() -> None:
         compile(converter, "converter", "exec")
 
 
-def test_every_metadata_key_is_documented() -> None:
-    assert {key.strip("`") for key, _, _ in rows(section("Metadata"))} == {*KEYS}
+def test_the_tables_of_names_keys_and_tensors_are_current() -> None:
+    renewed = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "tables.py"))["renewed_captures"]
+    assert renewed(PAGE) == PAGE, "run `make docs`"
+
+
+def test_other_names_of_keys_are_documented() -> None:
     assert {*ALIASES} <= {*words(section("Metadata").partition("are other names of")[0])}
 
 
@@ -92,17 +94,6 @@ def test_the_documented_keys_of_an_entry_of_layers_are_known() -> None:
     assert set(told) == {"layers", *OF_ENTRIES}
 
 
-def test_every_name_that_is_recognised_is_documented() -> None:
-    named = [tuple(words(q) + words(k)) for q, k, _ in rows(section("Names"))]
-    rotary = [each.rotary or () for each in WORDS]
-    assert {frozenset(found) for found in named} == {
-        frozenset((each.q, each.k, *more)) for each, more in zip(WORDS, rotary, strict=True)
-    }
-    beside = set(words(section("Masks")) + words(section("Biases and sinks")))
-    for names in (names for role, names in ROLES.items() if role not in ("v", "o", "lse", "weights")):
-        assert {*names} <= beside
-
-
 def test_every_example_of_a_name_is_recognised() -> None:
     examples = [word for word in words(section("Names").partition("- The word")[2]) if "3" in word]
     assert examples
@@ -115,10 +106,10 @@ def test_every_format_is_documented() -> None:
 
 def test_the_limits_are_documented() -> None:
     limits = section("Limits and refusals")
-    for limit in (LARGEST, MOST_HEADS, MOST_TEXTS, LARGEST_HEADER, npz.MOST_TEXTS):
+    for limit in (LARGEST, MOST_HEADS, MOST_TEXTS, LARGEST_HEADER, numpy_files.MOST_TEXTS):
         assert f"{limit:,}" in limits
     assert f"{LARGEST_HEADER >> 20} MiB" in limits
-    assert f"{npz.LARGEST_TEXT >> 20} MiB" in limits
+    assert f"{numpy_files.LARGEST_TEXT >> 20} MiB" in limits
 
 
 def test_the_examples_of_tensors_that_are_refused_are_refused(tmp_path: Path) -> None:

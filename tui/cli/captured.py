@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ...core.captures.capture import Capture, Layer
-from ...core.captures.kinds.catalogue import ENDINGS
+from ...core.captures.files import ENDINGS
 from ...core.message import message
 from ..settings.parse import UsageError
 from .parser import Parser

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ...message import message
-from ...plain import quoted
-from ..masks import Sizes
-from ..naming import WORDS, Pair
-from ..stored import FLOATS, Stored
+from ..message import message
+from ..plain import quoted
+from .capture import Sizes
+from .files.stored import FLOATS, Stored
+from .naming import WORDS, Pair
 
 # Words in the names of tensors and metadata that change attention.
 _CHANGES = {
@@ -36,8 +36,7 @@ _MORE = (
     "(?:null|mem|memory|past|cached?|persistent|add|extra|virtual|prefix|global|registers?|cross|ip|image|encoder)"
 )
 _MORE_KEYS = re.compile(
-    rf"(?:^|[._])(?:{_MORE}_(?:k|keys?|kv|key_values?)|(?:k|keys?|kv|key_values?)_{_MORE})s?$",
-    re.IGNORECASE,
+    rf"(?:^|[._])(?:{_MORE}_(?:k|keys?|kv|key_values?)|(?:k|keys?|kv|key_values?)_{_MORE})s?$", re.IGNORECASE
 )
 # Metadata keys that change attention if their value is false or 0: not scaled, not rotated, no key to the right.
 _DENIED = re.compile(

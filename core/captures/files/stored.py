@@ -15,9 +15,9 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from ..message import message
-from ..plain import plain, quoted, short
-from .files import CaptureError, Identity
+from ...message import message
+from ...plain import plain, quoted, short
+from . import CaptureError, Identity
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 # Decompressed parts of arrays: the first index along the axis of heads, and the values [outer, indices, inner].
@@ -75,6 +75,10 @@ class Stored(ABC):
         """The shape, for messages."""
         return str(list(self.shape)) if len(self.shape) <= 8 else message("of {count} axes", count=len(self.shape))
 
+    def error(self, template: str, **values: object) -> CaptureError:
+        """Return the error of this template, which may name `where` the array is and its shape as it is `shown`."""
+        return CaptureError(template, where=self.where, shown=self.shown, **values)
+
     @property
     def nbytes(self) -> int:
         """Bytes of its elements; 0 if the type is not known."""
@@ -86,10 +90,9 @@ class Stored(ABC):
             return
         most = max(_ALWAYS, _RATIO * self.packed.size)
         if self.nbytes > most:
-            raise CaptureError(
+            raise self.error(
                 "{where} has {nbytes} bytes, compressed to {size}; must be at most {most}, or not "
                 "compressed (numpy.savez)",
-                where=self.where,
                 nbytes=self.nbytes,
                 size=self.packed.size,
                 most=most,
@@ -161,17 +164,15 @@ class Contiguous(Stored):
                 source.seek(self.offset + (first * width + index) * inner * size)
                 view = block.reshape(-1).view(np.uint8).data[:wanted]
                 if cast(io.BufferedIOBase, source).readinto(view) != wanted:
-                    raise CaptureError(
-                        "{where} ends before its last element: the file is truncated", where=self.where
-                    )
+                    raise self.error("{where} ends before its last element: the file is truncated")
                 result[first : first + several] = block[:, :count]
         except zlib.error as error:
-            raise CaptureError("{where} cannot be read: {error}", where=self.where, error=short(error)) from error
+            raise self.error("{where} cannot be read: {error}", error=short(error)) from error
         return result
 
 
 @dataclass(frozen=True)
-class Said(Stored):
+class Numbers(Stored):
     """An array of one axis whose numbers are in the metadata."""
 
     values: tuple[float, ...] = field(kw_only=True)
@@ -193,10 +194,10 @@ class Said(Stored):
         return values if axis is None else values.take(index, axis)
 
 
-def said(path: Path, name: str, values: Sequence[float]) -> Said:
+def numbers(path: Path, name: str, values: Sequence[float]) -> Numbers:
     """Return numbers of the metadata as an array: int64 if all are whole numbers of Python, else float64."""
     dtype = "int64" if all(isinstance(value, int) for value in values) else "float64"
-    return Said(path, name, dtype, np.dtype(dtype), (len(values),), values=tuple(values))
+    return Numbers(path, name, dtype, np.dtype(dtype), (len(values),), values=tuple(values))
 
 
 class _Unpacked:

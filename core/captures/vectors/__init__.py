@@ -1,1 +1,0 @@
-"""Queries and keys as they are stored: the order of their axes, and their sizes."""
