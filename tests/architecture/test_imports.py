@@ -206,7 +206,7 @@ def test_packages_on_disk_are_the_packages_that_are_installed() -> None:
 
 
 def test_every_file_that_is_not_a_module_is_installed_with_its_package() -> None:
-    """A .po is not: setup.py compiles it."""
+    """A catalogue is not: setup.py compiles it."""
     patterns = SETUPTOOLS["package-data"]
     folders = {path.parent for path in SOURCES.values()}
     for package in SETUPTOOLS["packages"]:
@@ -217,6 +217,9 @@ def test_every_file_that_is_not_a_module_is_installed_with_its_package() -> None
         data = [each for each in folder.rglob("*") if each.is_dir() and each.name != "__pycache__"]
         own = [folder, *(each for each in data if not folders & {each, *each.parents} - {folder, *folder.parents})]
         files = {
-            path for each in own for path in each.iterdir() if path.is_file() and path.suffix not in (".py", ".po")
+            path
+            for each in own
+            for path in each.iterdir()
+            if path.is_file() and path.suffix not in (".py", ".po", ".mo")
         }
         assert files == set().union(*matched), package

@@ -10,7 +10,8 @@ import pytest
 from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELDS, ParameterError, Parameters
 from attn_tui.core.scales import multiplier
-from attn_tui.tui.views.reproduce import command_line, in_shell, rules_line, sweep_line
+from attn_tui.tui.compute.measure import Measure
+from attn_tui.tui.compute.question import in_shell, rules_line, sweep_line
 from cli_runner import Captured, printed, request_of
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -43,18 +44,18 @@ def parameters_of(values: dict[str, Any]) -> Parameters:
 @example(Parameters(scale="custom"))
 @example(Parameters(mean_q=-1e-3, mean_k=-5.0, correlation=-1.0))
 def test_a_command_line_makes_the_parameters_it_was_made_from(parameters: Parameters) -> None:
-    program, *words = shlex.split(command_line(parameters))
+    program, *words = shlex.split(Measure(parameters).line())
     assert program == "attn-tui"
     assert request_of(*words).parameters == parameters
 
 
 def test_only_what_differs_from_the_defaults_is_written() -> None:
-    assert command_line(Parameters()) == "attn-tui report"
-    assert command_line(Parameters(d_k=512, scale="d_k")) == "attn-tui report --d-k 512 --scale d_k"
-    assert command_line(Parameters(mean_q=-0.5)) == "attn-tui report --mean-q -0.5"
+    assert Measure(Parameters()).line() == "attn-tui report"
+    assert Measure(Parameters(d_k=512, scale="d_k")).line() == "attn-tui report --d-k 512 --scale d_k"
+    assert Measure(Parameters(mean_q=-0.5)).line() == "attn-tui report --mean-q -0.5"
     gemma = Parameters().with_value("model", "gemma-2-27b")
-    assert command_line(gemma) == "attn-tui report --model gemma-2-27b"
-    assert command_line(gemma.with_value("softcap", 0.0)) == "attn-tui report --model gemma-2-27b --softcap 0"
+    assert Measure(gemma).line() == "attn-tui report --model gemma-2-27b"
+    assert Measure(gemma.with_value("softcap", 0.0)).line() == "attn-tui report --model gemma-2-27b --softcap 0"
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import re
 import subprocess
 
 import pytest
+from attn_tui.tui.compute.question import in_shell
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.notice import continued, copied_lines
-from attn_tui.tui.views.reproduce import in_shell
 
 WORDS = [
     ["attn-tui", "report"],

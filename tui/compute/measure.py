@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...core.parameters import Parameters
-from .request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
+from .question import Question, parameter_options
+from .request import PROGRESS_INTERVAL, Cache, Priority, Progress, Work
 
 if TYPE_CHECKING:
+    from ...core.program.text import Dialect
     from ...core.statistics.measurement import Measurement, RowWeights
+    from ...core.tables.table import Table
     from ...core.theory.prediction import Theory
 
 PARTIAL_INTERVAL = 0.5  # seconds between answers from the draws measured so far
 
 
 @dataclass(frozen=True)
-class Measure(Request):
+class Measure(Question["Answer"]):
     """Measure these parameters. Answered by Answer; long measurements also by Progress and by partial Answers."""
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
@@ -44,6 +48,24 @@ class Measure(Request):
                 yield Progress(step.fraction)
             else:
                 yield None
+
+    @property
+    def words(self) -> Sequence[str]:
+        return ["report", *parameter_options(self.parameters)]
+
+    @property
+    def file_name(self) -> str:
+        return f"lab-d{self.parameters.d_k}"
+
+    def table(self, answer: Answer) -> Table[Any]:
+        from ...core.tables.lab import report_table
+
+        return report_table(answer.measurement, answer.theory.prediction)
+
+    def code(self, answer: Answer, dialect: Dialect) -> str:
+        from ...core.program.lab import report_code
+
+        return report_code(answer.measurement, dialect, self.line())
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ...core.message import message
 from ...core.parameters import Parameters
 from ...core.statistics.catalogue import Statistic
 from ..compute.engine import Engine, EngineError
+from ..compute.question import Question
 from ..compute.request import Crashed, Progress, Request
 from ..compute.workers import Pace
 from ..views.bars import Key, parameters_status, progress_status
@@ -262,31 +263,40 @@ class Pane(Container, can_focus=True):
 
     # Export and copying
 
+    @property
+    def question(self) -> Question[Any]:
+        """What the pane shows, as a command answers it; raises InputError, with a sentence, if no command does."""
+        raise InputError("No command prints what the {name} pane shows.", name=self.NAME)
+
+    def answered(self) -> Any:
+        """Return the complete answer to the question; raise InputError, with a sentence, if there is none."""
+        raise InputError("The {name} pane has no numbers to export.", name=self.NAME)
+
+    def command(self) -> str:
+        """Return the shell command that prints these numbers; raises InputError if there is none."""
+        return self.question.line(self.glyphs.ascii)
+
+    def result(self, kind: Format) -> Table[Any]:
+        """Return the numbers on screen as a table that will be written in this format; raises InputError."""
+        return self.question.table(self.answered())
+
     def numbers(self, kind: Format) -> str:
         """Return the numbers on screen, exactly as the pane's command prints them in this format."""
         from ...core.tables.table import written
 
         return written(self.result(kind), kind, self.glyphs.say)
 
-    def result(self, kind: Format) -> Table[Any]:
-        """Return the numbers on screen as a table that will be written in this format.
-
-        Raises InputError, whose message is a sentence, if there are none or they are for other parameters.
-        """
-        raise InputError("The {name} pane has no numbers to export.", name=self.NAME)
-
-    def command(self) -> str:
-        """Return the shell command that prints these numbers; raises InputError if there is none."""
-        raise InputError("No command prints what the {name} pane shows.", name=self.NAME)
-
     def code(self, dialect: Dialect) -> str:
         """Return a program that prints these numbers; raises InputError, with a sentence, if there is none."""
-        raise InputError("No short program prints what the {name} pane shows.", name=self.NAME)
+        return self.question.code(self.answered(), dialect)
 
     @property
     def file_name(self) -> str:
         """The default name of an exported file without its ending, such as lab-d64."""
-        return self.NAME.lower()
+        try:
+            return self.question.file_name
+        except InputError:
+            return self.NAME.lower()
 
     @property
     def files_read(self) -> Sequence[Path]:

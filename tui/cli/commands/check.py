@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ....core.captures.capture import Meaning
 from ....core.message import counted, joined, message
+from ...compute.question import in_shell
 from ...settings.parse import UsageError
-from ...views.reproduce import in_shell
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output, OutputFormat, say

@@ -31,9 +31,8 @@ def _request(given: Given) -> ClaimsRequest:
 def run(request: ClaimsRequest, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ....core.claims.catalogue import CLAIMS
-    from ....core.program.library import claims_code
-    from ....core.tables.learning import claims_table
     from ....core.work.claims import claim_parts
+    from ...panes.claims.requests import CheckClaims
     from ...panes.claims.view import claims_report
     from ..printing import page
 
@@ -44,8 +43,8 @@ def run(request: ClaimsRequest, output: Output) -> int:
     glyphs = output.glyphs
     output.emit(
         lambda: page(output, (), claims_report(outcomes, output.text_width, glyphs)),
-        lambda: claims_table(outcomes),
-        lambda _: claims_code(outcomes, "attn-tui claims"),
+        lambda: CheckClaims().table(outcomes),
+        lambda dialect: CheckClaims().code(outcomes, dialect),
     )
     return 0
 

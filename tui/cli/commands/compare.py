@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
 from ....core.message import message
+from ...compute.question import in_shell
 from ...views.lines import Line, wrapped
-from ...views.reproduce import in_shell
 from ..captured import add_axes, add_mask_true, head_number
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output, say

@@ -8,7 +8,6 @@ from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
 from ...settings.parse import value_of
-from ...views.reproduce import cost_line
 from ..command import Command, Given
 from ..output import WITH_CODE, Output
 from ..parser import METAVARS, Parser, parameter_help
@@ -60,17 +59,17 @@ def _request(given: Given) -> CostRequest:
 
 def run(request: CostRequest, output: Output) -> int:
     """Count and print; return the exit code."""
-    from ....core.program.library import cost_code
-    from ....core.tables.cost import cost_table
+    from ...panes.heads.requests import CountCost
     from ...panes.heads.view import cost_lines
     from ..printing import page
 
     output.check()
     found, preset, glyphs = cost(request.layer), request.preset, output.glyphs
+    question = CountCost(request.layer, preset)
     output.emit(
         lambda: page(output, (), cost_lines(found, output.text_width, glyphs, preset)),
-        lambda: cost_table(found, preset),
-        lambda _: cost_code(found, cost_line(request.layer, preset)),
+        lambda: question.table(found),
+        lambda dialect: question.code(found, dialect),
     )
     return 0
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from ....core.captures.capture import Meaning
 from ....core.errors import InputError
 from ....core.message import counted, joined, message
+from ...compute.question import in_shell
 from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped
-from ...views.reproduce import in_shell
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output

@@ -23,8 +23,8 @@ from ....core.message import message, reason_of
 from ....core.parameters import FIELD, ROUNDED, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.status import MEANINGS
+from ...compute.question import in_shell, setting_options
 from ...settings.parse import UsageError, no_effect, value_of, whole_number, with_scale
-from ...views.reproduce import in_shell, setting_options
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output

@@ -21,7 +21,6 @@ from ...panes.learn.requests import capture_of
 from ...settings.parse import UsageError
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
-from ...views.reproduce import in_shell
 from ..command import Command, Given
 from ..output import CODE, Output
 from ..parser import Parser
@@ -104,11 +103,11 @@ def run(request: LearnRequest, output: Output) -> int:
 
 def _code(request: LearnRequest, output: Output) -> str:
     """Return the program that prints the figures of the requested item."""
-    from ....core.program.library import card_code
+    from ...panes.learn.requests import ReadItem
 
     assert request.item is not None, "the list has no code"
     [card] = _cards(request, output.messages)
-    return card_code(card, in_shell(["attn-tui", "learn", request.item.word]))
+    return ReadItem(request.item.id).code(card, "python")
 
 
 def _listed(glyphs: Glyphs) -> list[Line]:

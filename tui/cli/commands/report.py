@@ -40,12 +40,10 @@ def run(request: ReportRequest, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.lab.experiment import stream
-    from ....core.program.lab import report_code
-    from ....core.tables.lab import report_table
     from ....core.tables.words import notable_words
     from ....core.theory.deviations import theory_of
     from ....core.work.cost import report_seconds
-    from ...views.reproduce import command_line
+    from ...compute.measure import Answer, Measure
     from ...views.results.table import with_theory
     from ..printing import whole_table
     from ..working import time_words
@@ -62,12 +60,12 @@ def run(request: ReportRequest, output: Output) -> int:
             if step.fraction == 1:
                 measurement = step.measurement()
     assert measurement is not None, "a stream ends with a complete step"
-    found, theory = measurement, theory_of(measurement)
+    question, answer = Measure(p), Answer(p, measurement, theory_of(measurement))
     words = notable_words(p, FIELD, _ALWAYS)
     output.emit(
-        lambda: whole_table(words, with_theory(found, theory), output, theory.curves),
-        lambda: report_table(found, theory.prediction),
-        lambda dialect: report_code(found, dialect, command_line(p)),
+        lambda: whole_table(words, with_theory(answer.measurement, answer.theory), output, answer.theory.curves),
+        lambda: question.table(answer),
+        lambda dialect: question.code(answer, dialect),
     )
     return 0
 

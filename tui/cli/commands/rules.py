@@ -11,8 +11,8 @@ from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
 from ....core.message import joined, message
 from ....core.model_choice import parameters_from
 from ....core.parameters import FIELD, FIELDS, Parameters
+from ...compute.question import rules_line
 from ...settings.parse import UsageError, no_effect, parameter_values
-from ...views.reproduce import rules_line
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output
 from ..parser import Parser

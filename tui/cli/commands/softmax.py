@@ -21,7 +21,6 @@ from ....core.message import message, reason_of
 from ....core.parameters import FIELD, Parameters, setting_a
 from ....core.scales import scale_rule
 from ...settings.parse import UsageError, no_effect, parameters_of, value_of
-from ...views.reproduce import softmax_line
 from ..command import Command, Given
 from ..output import WITH_CODE, Output
 from ..parser import Parser, parameter_help
@@ -79,18 +78,17 @@ def _request(given: Given) -> SoftmaxRequest:
 def run(request: SoftmaxRequest, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
     from ....core.attention.worked_example import work_out_sides
-    from ....core.program.lab import softmax_code
-    from ....core.tables.softmax import softmax_table
+    from ...panes.softmax.requests import WorkOut
     from ...panes.softmax.view import Worked, softmax_lines
     from ..printing import page
 
     output.check()
     example, p, glyphs = request.example, relevant(request.parameters), output.glyphs
-    worked = Worked(example, p, work_out_sides(example, p))
+    worked, question = Worked(example, p, work_out_sides(example, p)), WorkOut(example, p)
     output.emit(
         lambda: page(output, (), softmax_lines(worked, output.text_width, glyphs)),
-        lambda: softmax_table(example, p, worked.sides),
-        lambda dialect: softmax_code(example, p, worked.sides, dialect, softmax_line(example, p)),
+        lambda: question.table(worked),
+        lambda dialect: question.code(worked, dialect),
     )
     return 0
 

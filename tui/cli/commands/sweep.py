@@ -16,8 +16,8 @@ from ....core.model_choice import parameters_from
 from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, Value
 from ....core.statistics.catalogue import STATISTIC
+from ...compute.question import SweepQuestion, sweep_line
 from ...settings.parse import UsageError, is_number, no_effect, parameter_values, value_of
-from ...views.reproduce import SweepQuestion, sweep_line
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output
 from ..parser import Parser

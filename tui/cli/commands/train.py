@@ -22,7 +22,6 @@ from ....core.training.settings import (
     parse_rules,
 )
 from ...settings.parse import UsageError, value_of
-from ...views.reproduce import train_line
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output
 from ..parser import METAVARS, Parser
@@ -108,10 +107,9 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
 def run(request: TrainRequest, output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     from ....core.blas import one_blas_thread
-    from ....core.program.training import training_code
-    from ....core.tables.runs import training_table
     from ....core.training.race import results
     from ....core.training.race import run as race_run
+    from ...panes.train.requests import RunRace
 
     output.check()
     found: list[Ended] = []
@@ -128,11 +126,11 @@ def run(request: TrainRequest, output: Output) -> int:
             assert curves is not None
             used = None if curves.used is None else curves.used.mean(axis=2).tolist()
             found.append((race, results(curves), used))
-    command = train_line(races[0], output.ascii_only, [race.d_k for race in races])
+    question = RunRace(races[0], tuple(race.d_k for race in races[1:]))
     output.emit(
         lambda: _table(found, output),
-        lambda: training_table(found),
-        lambda dialect: training_code(found, dialect, command),
+        lambda: question.table(found),
+        lambda dialect: question.code(found, dialect),
     )
     return 0
 

@@ -10,7 +10,6 @@ from ....core.errors import InputError
 from ....core.message import message
 from ....core.watching.limits import LIMIT
 from ...settings.parse import UsageError
-from ...views.reproduce import in_shell
 from .. import output as printing
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output, say
@@ -79,27 +78,23 @@ def run(request: WatchRequest, output: Output) -> int:
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(run=request.run, max_logit=request.limit, lang=request.lang), output.ascii_only)
-    from ....core.tables.runs import watch_table
+    from ...panes.watch.requests import LookAtRun
 
+    question = LookAtRun(request.run, request.limit, request.step, request.baseline)
     shown = newest(request, output)
     output.emit(
         lambda: _table(request, shown, output),
-        lambda: watch_table(str(request.run), shown),
-        lambda _: _code(request, shown),
+        lambda: question.table((shown, (0, 0))),
+        lambda dialect: question.code((shown, _worst(request, shown)), dialect),
     )
     return _FOUND if shown.over else 0
 
 
-def _code(request: WatchRequest, shown: Snapshot) -> str:
-    """Return the program of the worst head; raise InputError if there is none."""
-    from ....core.program.library import watched_code
-
+def _worst(request: WatchRequest, shown: Snapshot) -> tuple[int, int]:
+    """Return the layer and the number of the worst head; raise InputError if there is none."""
     if not shown.ranked:
         raise InputError("{run}: no head has a largest |logit|", run=request.run)
-    words = ["attn-tui", "watch", str(request.run), "--once"]
-    words += ["--step", str(request.step)] if request.step is not None else []
-    worst = shown.ranked[0]
-    return watched_code(request.run, shown, worst.layer, worst.head, in_shell(words))
+    return shown.ranked[0].layer, shown.ranked[0].head
 
 
 def newest(request: WatchRequest, output: Output) -> Snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...views.reproduce import in_shell
+from ...compute.question import in_shell
 from .ranking.finding import layer_word
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ....core.captures.settings import (
 from ....core.field import next_of
 from ....core.scales import SCALE_RULES
 from ....core.setting_text import text_of, with_rule
-from ...views.reproduce import setting_options
+from ...compute.question import setting_options
 
 _RULES = (FILE, *(name for name in SCALE_RULES if name != "custom"))
 

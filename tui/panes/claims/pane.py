@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
@@ -13,7 +13,6 @@ from ....core.message import message
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.reproduce import in_shell
 from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
@@ -22,7 +21,6 @@ from .widget import ClaimListing, ClaimText
 
 if TYPE_CHECKING:
     from ....core.program.text import Dialect
-    from ....core.tables.table import Format, Table
 
 
 _PLAIN = ("holds", "not testable here")  # verdicts that `n` and `N` pass
@@ -65,26 +63,24 @@ class ClaimsPane(TwoParts):
     def statuses(self) -> Sequence[Line]:
         return ()
 
-    def result(self, kind: Format) -> Table[Any]:
-        from ....core.tables.learning import claims_table
+    @property
+    def question(self) -> CheckClaims:
+        return CheckClaims()
 
+    def answered(self) -> Sequence[Outcome]:
         claims, found = self.claims.claims, self.claims.outcomes
-        if not claims or len(found) < len(claims):
-            if not claims:
-                raise InputError("No claims tested so far.")
+        if not claims:
+            raise InputError("No claims tested so far.")
+        if len(found) < len(claims):
             raise InputError("{tested} of {claims} claims tested so far.", tested=len(found), claims=len(claims))
-        return claims_table([found[claim.id] for claim in claims])
-
-    def command(self) -> str:
-        return in_shell(["attn-tui", "claims"])
+        return [found[claim.id] for claim in claims]
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.program.library import claims_code
-
+        """Return the program of the selected claim."""
         claim = self.claims.chosen
         if claim is None or claim.id not in self.claims.outcomes:
             raise InputError("This claim is still being tested.")
-        return claims_code([self.claims.outcomes[claim.id]], f"{self.command()}: {claim.id}")
+        return self.question.code([self.claims.outcomes[claim.id]], dialect)
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:

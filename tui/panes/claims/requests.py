@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from ...compute.question import Question
 from ...compute.request import Cache, Priority, Request, Work
 
 if TYPE_CHECKING:
-    from ....core.claims.claim import Claim
+    from ....core.claims.claim import Claim, Outcome
+    from ....core.program.text import Dialect
+    from ....core.tables.table import Table
 
 
 @dataclass(frozen=True)
-class CheckClaims(Request):
+class CheckClaims(Question["Sequence[Outcome]"]):
     """Test every claim. Answered by ClaimList, then by an Outcome for each claim when ready."""
 
     first: str = ""  # the claim to test before the others
@@ -30,6 +33,25 @@ class CheckClaims(Request):
                 yield replace(check(claim), claim=without_figures(claim))
         for outcome in check_all([claim for claim in CLAIMS if claim.id != self.first]):
             yield outcome and replace(outcome, claim=without_figures(outcome.claim))
+
+    @property
+    def words(self) -> Sequence[str]:
+        return ["claims"]
+
+    @property
+    def file_name(self) -> str:
+        return "claims"
+
+    def table(self, answer: Sequence[Outcome]) -> Table[Any]:
+        from ....core.tables.learning import claims_table
+
+        return claims_table(answer)
+
+    def code(self, answer: Sequence[Outcome], dialect: Dialect) -> str:
+        from ....core.program.library import claims_code
+
+        one = f": {answer[0].claim.id}" if len(answer) == 1 else ""
+        return claims_code(answer, f"{self.line()}{one}")
 
 
 @dataclass(frozen=True)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from textual.binding import Binding, BindingType
 
-from ....core.attention.cost import Layer, cost
+from ....core.attention.cost import Cost, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.errors import InputError, ParameterError
 from ....core.field import Field, next_of
 from ....core.message import message
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.reproduce import cost_line
 from ...widgets.typing import typing
 from ..lists import choose_in, choose_one
 from ..pane import Host
 from ..two_parts import TwoParts
+from .requests import CountCost
 from .view import KINDS
 from .widget import CostText, ShapePanel
-
-if TYPE_CHECKING:
-    from ....core.program.text import Dialect
-    from ....core.tables.table import Format, Table
 
 UndoState: TypeAlias = tuple[Preset | None, str, Mapping[str, object]]
 _STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: the default layer, of no model
@@ -89,24 +85,15 @@ class HeadsPane(TwoParts):
     def topic(self) -> Field:
         return self.shape.field
 
-    def result(self, kind: Format) -> Table[Any]:
-        from ....core.tables.cost import cost_table
-
-        return cost_table(cost(self._layer()), self.preset)
-
-    def command(self) -> str:
-        return cost_line(self._layer(), self.preset)
-
-    def code(self, dialect: Dialect) -> str:
-        from ....core.program.library import cost_code
-
-        return cost_code(cost(self._layer()), self.command())
-
     @property
-    def file_name(self) -> str:
-        if self.preset is not None:
-            return f"heads-{self.preset.name}"
-        return f"heads-d{self.shape.values['d_model']}-h{self.shape.values['heads']}"
+    def question(self) -> CountCost:
+        try:
+            return CountCost(self.shape.as_layer(), self.preset)
+        except ParameterError as error:
+            raise InputError("The shape is impossible: {error}.", error=error) from error
+
+    def answered(self) -> Cost:
+        return cost(self.question.layer)
 
     def go_to_field(self, name: str) -> None:
         """Put the cursor on the field with this name."""
@@ -217,13 +204,6 @@ class HeadsPane(TwoParts):
             self.shape.redraw()
         else:
             self.host.to_lab(parameters)
-
-    def _layer(self) -> Layer:
-        """Return the layer on screen; raises InputError if the shape is impossible."""
-        try:
-            return self.shape.as_layer()
-        except ParameterError as error:
-            raise InputError("The shape is impossible: {error}.", error=error) from error
 
     def _show(self) -> None:
         try:

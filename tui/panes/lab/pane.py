@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 
@@ -26,11 +26,6 @@ from ...widgets.typing import typing
 from ..pane import Host
 from ..stepping import SteppingPane, by, stepping_keys
 from ..two_parts import TwoParts
-
-if TYPE_CHECKING:
-    from ....core.program.text import Dialect
-    from ....core.tables.table import Format, Table
-
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("↑↓", "step"), ("←→", "±1"), ("a-z 0-9", "type"), ("Enter", "accept, list"), ("Tab", "next field"),
@@ -284,33 +279,18 @@ class LabPane(TwoParts, SteppingPane):
     def topic(self) -> Field | Statistic | None:
         return self.panel.field if self.panel.has_focus else self.results.table.statistic
 
-    def _shown(self) -> Answer:
-        """Return the complete answer for the parameters; raises InputError if there is none."""
+    @property
+    def question(self) -> Measure:
+        return Measure(self.parameters)
+
+    def answered(self) -> Answer:
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
         if self.answer is None or not self.is_current:
             raise InputError("The numbers for d_k {d_k} are still being computed.", d_k=self.parameters.d_k)
         return self.answer
 
-    def result(self, kind: Format) -> Table[Any]:
-        from ....core.tables.lab import report_table
-
-        answer = self._shown()
-        return report_table(answer.measurement, answer.theory.prediction)
-
-    def code(self, dialect: Dialect) -> str:
-        from ....core.program.lab import report_code
-
-        measurement = self._shown().measurement
-        return report_code(measurement, dialect, self.command())
-
     def command(self) -> str:
-        from ...views.reproduce import command_line
-
         if self._objection:
             raise InputError(self._objection)
-        return command_line(self.parameters)
-
-    @property
-    def file_name(self) -> str:
-        return f"lab-d{self.parameters.d_k}"
+        return super().command()

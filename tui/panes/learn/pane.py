@@ -19,7 +19,6 @@ from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.reproduce import in_shell
 from ...widgets.typing import typing
 from ..lists import choose_one
 from ..pane import Host, next_where
@@ -175,34 +174,26 @@ class LearnPane(TwoParts):
 
     # Export and copying
 
-    def result(self, kind: Format) -> Table[Any]:
-        from ....core.tables.learning import cards_table
+    @property
+    def question(self) -> ReadItem:
+        return ReadItem(self.item.id)
 
+    def answered(self) -> Card:
+        if not self.is_current:
+            raise InputError("The figures are still being measured.")
+        return self.item.card(self.found[self.item.id])
+
+    def result(self, kind: Format) -> Table[Any]:
         if kind == "csv":
             raise InputError("The tour has no CSV; it has Markdown, as flash cards, and JSON.")
-        return cards_table([self._card()])
-
-    def command(self) -> str:
-        return in_shell(["attn-tui", "learn", self.item.word])
+        return super().result(kind)
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.program.library import card_code
-
         if not self.item.sources:
             raise InputError("E opens the capture of this bug, where Y shows the code of its head.")
         if self.attempt.stage < self.item.stages:
             raise InputError("Enter shows the answer; then Y shows its code.")
-        return card_code(self._card(), self.command())
-
-    @property
-    def file_name(self) -> str:
-        return f"learn-{self.item.id}"
-
-    def _card(self) -> Card:
-        """Return the selected item with its numbers; raise InputError if these are still being measured."""
-        if not self.is_current:
-            raise InputError("The figures are still being measured.")
-        return self.item.card(self.found[self.item.id])
+        return super().code(dialect)
 
     # Going through the items
 

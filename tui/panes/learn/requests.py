@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InputError
 from ....core.learning.bugs.bug import Bug
-from ...compute.request import Cache, Request, Work
+from ...compute.question import Question
+from ...compute.request import Cache, Work
 from .items import AT, ITEMS, Found
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Reading
+    from ....core.learning.card import Card
+    from ....core.program.text import Dialect
+    from ....core.tables.table import Table
 
 
 @dataclass(frozen=True)
-class ReadItem(Request):
+class ReadItem(Question["Card"]):
     """Measure the figures of an item, or make and examine the capture of a bug. Answered by ItemRead."""
 
     item: str  # its id
-    folder: Path  # for captures
+    folder: Path = Path()  # for captures
 
     def work(self, cache: Cache) -> Work:
         from ....core.learning.bugs.examine import examine_bug
@@ -41,6 +46,24 @@ class ReadItem(Request):
             found[name] = reading
             yield None
         yield ItemRead(self.item, found)
+
+    @property
+    def words(self) -> Sequence[str]:
+        return ["learn", ITEMS[AT[self.item]].word]
+
+    @property
+    def file_name(self) -> str:
+        return f"learn-{self.item}"
+
+    def table(self, answer: Card) -> Table[Any]:
+        from ....core.tables.learning import cards_table
+
+        return cards_table([answer])
+
+    def code(self, answer: Card, dialect: Dialect) -> str:
+        from ....core.program.library import card_code
+
+        return card_code(answer, self.line())
 
 
 @dataclass(frozen=True, eq=False)

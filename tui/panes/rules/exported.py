@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ....core.lab.results import Order
 from ....core.parameters import Parameters
 from ....core.tables import rules as tables
-from ...views.reproduce import rules_line
+from ...compute.question import rules_line
 from .requests import of_mechanisms, of_weightings
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from textual import events
 from textual.actions import SkipAction
@@ -28,17 +28,12 @@ from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.fields.draft import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
-from ...views.reproduce import softmax_line
 from ...widgets.typing import typing
 from ..pane import Host
 from ..stepping import SteppingPane, stepping_keys
 from .requests import WorkedSides, WorkOut
 from .view import Editing, Worked
 from .widget import SoftmaxText
-
-if TYPE_CHECKING:
-    from ....core.program.text import Dialect
-    from ....core.tables.table import Format, Table
 
 _SCORE = EXAMPLE_FIELD["scores"]
 
@@ -121,24 +116,12 @@ class SoftmaxPane(SteppingPane):
     def follow(self) -> None:
         self._work_out()
 
-    def result(self, kind: Format) -> Table[Any]:
-        from ....core.tables.softmax import softmax_table
+    @property
+    def question(self) -> WorkOut:
+        worked = self.answered()
+        return WorkOut(self.example, worked.parameters)
 
-        worked = self._require_sound()
-        return softmax_table(self.example, relevant(worked.parameters), worked.sides)
-
-    def command(self) -> str:
-        worked = self._require_sound()
-        return softmax_line(self.example, worked.parameters)
-
-    def code(self, dialect: Dialect) -> str:
-        from ....core.program.lab import softmax_code
-
-        worked = self._require_sound()
-        return softmax_code(self.example, relevant(worked.parameters), worked.sides, dialect, self.command())
-
-    def _require_sound(self) -> Worked:
-        """Return the results shown, if they are current; raises InputError otherwise."""
+    def answered(self) -> Worked:
         if self.editing.objection:
             raise InputError("{reason}.", reason=self.editing.objection)
         if self.worked is None or not self.is_current:

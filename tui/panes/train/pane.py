@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
@@ -17,7 +17,6 @@ from ....core.training.snapshot import QUANTITIES, Snapshot
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
-from ...views.reproduce import train_line
 from ...widgets.typing import typing
 from ..lists import choose_in, choose_rules
 from ..pane import Host
@@ -27,9 +26,7 @@ from .view import MOST_RULES
 from .widget import START, RaceCurves, RaceSettings
 
 if TYPE_CHECKING:
-    from ....core.program.text import Dialect
     from ....core.tables.runs import Ended
-    from ....core.tables.table import Format, Table
 
 _CACHED = 12  # races whose curves are kept, so that undo shows them at once
 UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]
@@ -155,32 +152,18 @@ class TrainPane(TwoParts):
 
     # Export and undo
 
-    def result(self, kind: Format) -> Table[Any]:
-        from ....core.tables.runs import training_table
+    @property
+    def question(self) -> RunRace:
+        return RunRace(self.race)
 
-        return training_table([self._ended()])
-
-    def code(self, dialect: Dialect) -> str:
-        from ....core.program.training import training_code
-
-        return training_code([self._ended()], dialect, self.command())
-
-    def _ended(self) -> Ended:
-        """Return the race on screen and how it ended; raise InputError if it has not."""
+    def answered(self) -> Sequence[Ended]:
         shown = self.curves.shown
         if self.settings.objection:
             raise InputError("{objection}.", objection=self.settings.objection)
         if shown is None or not self.is_current:
             done = shown.done if shown is not None and self._is_shown else 0
             raise InputError("{done} of {steps} steps trained so far.", done=done, steps=self.race.steps)
-        return shown.race, shown.results, shown.used
-
-    def command(self) -> str:
-        return train_line(self.race, self.glyphs.ascii)
-
-    @property
-    def file_name(self) -> str:
-        return f"train-d{self.race.d_k}"
+        return [(shown.race, shown.results, shown.used)]
 
     @property
     def undo_state(self) -> UndoState:

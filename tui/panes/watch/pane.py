@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -17,7 +17,6 @@ from ....core.watching.sample import sample_run
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.reproduce import in_shell
 from ...views.results.watching import wanted_width
 from ..pane import Host
 from ..two_parts import TwoParts
@@ -27,8 +26,6 @@ from .widget import Chosen, Ranking, RunMap
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from ....core.program.text import Dialect
-    from ....core.tables.table import Format, Table
     from ....core.watching.snapshot import Snapshot
 
 _VERY_WIDE, _LARGEST_MAP, _BORDER = 150, 0.5, 4  # columns from which the map may have this part of them
@@ -109,26 +106,14 @@ class WatchPane(TwoParts):
     def is_current(self) -> bool:
         return self.shown is not None
 
-    def result(self, kind: Format) -> Table[Any]:
-        from ....core.tables.runs import watch_table
+    @property
+    def question(self) -> LookAtRun:
+        return LookAtRun(self.run, self.limit, self.at, self.baseline)
 
+    def answered(self) -> tuple[Snapshot, tuple[int, int]]:
         if self.shown is None:
             raise InputError("No step of a run is on screen.")
-        return watch_table(str(self.run), self.shown)
-
-    def command(self) -> str:
-        words = ["attn-tui", "watch", str(self.run), "--once"]
-        words += ["--max-logit", f"{self.limit:g}"] if self.limit != LIMIT else []
-        words += ["--step", str(self.at)] if self.at is not None else []
-        words += ["--baseline", str(self.baseline)] if self.baseline is not None else []
-        return in_shell(words, self.glyphs.ascii)
-
-    def code(self, dialect: Dialect) -> str:
-        from ....core.program.library import watched_code
-
-        if self.shown is None:
-            raise InputError("No step of a run is on screen.")
-        return watched_code(self.run, self.shown, *self.map.cursor, self.command())
+        return self.shown, self.map.cursor
 
     @property
     def file_name(self) -> str:

@@ -14,8 +14,8 @@ from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.scales import multiplier
 from ....compute.measure import Answer
+from ....compute.question import SweepQuestion, sweep_line
 from ....compute.request import Request
-from ....views.reproduce import SweepQuestion, sweep_line
 from ....views.results.table import Contents, with_theory
 from ...pane import Pane
 from ..grids import GRIDS, Grid, at_any

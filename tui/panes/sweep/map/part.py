@@ -10,8 +10,8 @@ from .....core.errors import InputError
 from .....core.model_choice import usual_of
 from .....core.parameters import Parameters
 from .....core.statistics.catalogue import Statistic
+from ....compute.question import SweepQuestion, sweep_line
 from ....compute.request import Request
-from ....views.reproduce import SweepQuestion, sweep_line
 from ...pane import Pane
 from .requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, Place, PredictMap
 from .view import Mapped

@@ -1,4 +1,4 @@
-"""The command lines that print what is on screen."""
+"""Questions: requests that a command answers too, each with the command line that prints its answer."""
 
 from __future__ import annotations
 
@@ -6,15 +6,45 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ...core.attention.cost import SHAPE_FIELDS, Layer
-from ...core.attention.presets import Preset
-from ...core.attention.worked_example import EXAMPLE_FIELD, Example, relevant, scores_text
 from ...core.captures.settings import AS_IN_FILE, HEAD_FIELDS, HeadSetting
 from ...core.lab.results import Order, Target
 from ...core.model_choice import usual_of
 from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters
-from ...core.training.settings import RACE_FIELDS, RATES, Race, option_of
+from .request import Request
+
+if TYPE_CHECKING:
+    from ...core.program.text import Dialect
+    from ...core.tables.table import Table
+
+A = TypeVar("A")
+
+
+class Question(Request, Generic[A]):
+    """What a pane shows and a command prints: a frozen value, with its command and its answer in every form."""
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The words of the command after `attn-tui`."""
+        raise NotImplementedError
+
+    @property
+    def file_name(self) -> str:
+        """The default name of an exported file without its ending, such as lab-d64."""
+        raise NotImplementedError
+
+    def line(self, ascii_only: bool = False) -> str:
+        """Return the command for a shell."""
+        return in_shell(["attn-tui", *self.words], ascii_only)
+
+    def table(self, answer: A) -> Table[Any]:
+        """Return the answer as a table, which can be written in every format."""
+        raise NotImplementedError
+
+    def code(self, answer: A, dialect: Dialect) -> str:
+        """Return a program that prints the answer; raise InputError, with a sentence, if there is none."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -27,11 +57,6 @@ class SweepQuestion:
     statistics: tuple[str, ...] = ()  # if empty, the default of each format
     target: Target | None = None
     n_keys: str = ""  # the numbers of keys, if they are swept too
-
-
-def command_line(parameters: Parameters) -> str:
-    """Return `attn-tui report --d-k 512`: the command with the parameters that differ from the defaults."""
-    return in_shell(["attn-tui", "report", *parameter_options(parameters)])
 
 
 def sweep_line(question: SweepQuestion, output_format: str = "table", ascii_only: bool = False) -> str:
@@ -81,45 +106,6 @@ def setting_options(setting: HeadSetting) -> list[str]:
         elif field.name != "multiplier" and value != getattr(AS_IN_FILE, field.name):
             words += [field.option, field.format(value)]
     return words
-
-
-def softmax_line(example: Example, parameters: Parameters) -> str:
-    """Return `attn-tui softmax --scores=1,2,3 …`: the command that works out this example."""
-    words, usual = ["attn-tui", "softmax"], Example()
-    if example.scores != usual.scores:
-        words.append(f"--scores={scores_text(example.scores)}")
-    for name in ("temperature", "shift"):
-        value, field = getattr(example, name), EXAMPLE_FIELD[name]
-        if value != getattr(usual, name):
-            words += [field.option, field.format(value)]
-    return in_shell([*words, *parameter_options(relevant(parameters))])
-
-
-def cost_line(layer: Layer, preset: Preset | None) -> str:
-    """Return `attn-tui cost --d-model 512 …`: the command that counts what this layer costs."""
-    words, usual = ["attn-tui", "cost"], Layer()
-    if preset is not None:
-        usual = preset.layer
-        words += ["--preset", preset.name]
-    filled = {"kv_heads": layer.key_heads, "d_k": layer.width, "d_v": layer.value_width}
-    for field in SHAPE_FIELDS:
-        value = getattr(layer, field.name)
-        if value != getattr(usual, field.name):
-            # No option unsets a value of the preset.
-            words += [field.option, field.format(filled[field.name] if value is None else value)]
-    return in_shell(words)
-
-
-def train_line(race: Race, ascii_only: bool = False, d_ks: Sequence[int] = ()) -> str:
-    """Return `attn-tui train --d-k 64 --rules none,sqrt_d_k …`: the command that runs this race, or at `d_ks`."""
-    widths = ",".join(map(str, d_ks or [race.d_k]))
-    words = ["attn-tui", "train", "--d-k", widths, "--rules", ",".join(race.rules)]
-    usual = Race(optimiser=race.optimiser, rate=RATES[race.optimiser])
-    for field in RACE_FIELDS[1:]:
-        value = getattr(race, field.name)
-        if value != getattr(usual, field.name) or (field.name == "optimiser" and value != Race.optimiser):
-            words += [option_of(field), field.format(value)]
-    return in_shell(words, ascii_only)
 
 
 def parameter_options(parameters: Parameters, without: str = "") -> list[str]:

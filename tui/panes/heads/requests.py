@@ -1,0 +1,53 @@
+"""The question of the Heads pane: what a layer costs. Its answer takes no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ....core.attention.cost import SHAPE_FIELDS, Cost, Layer
+from ....core.attention.presets import Preset
+from ...compute.question import Question
+
+if TYPE_CHECKING:
+    from ....core.program.text import Dialect
+    from ....core.tables.table import Table
+
+
+@dataclass(frozen=True)
+class CountCost(Question[Cost]):
+    """What a layer costs that a preset may be the start of."""
+
+    layer: Layer
+    preset: Preset | None = None
+
+    @property
+    def words(self) -> Sequence[str]:
+        words, usual = ["cost"], Layer()
+        if self.preset is not None:
+            usual = self.preset.layer
+            words += ["--preset", self.preset.name]
+        filled = {"kv_heads": self.layer.key_heads, "d_k": self.layer.width, "d_v": self.layer.value_width}
+        for field in SHAPE_FIELDS:
+            value = getattr(self.layer, field.name)
+            if value != getattr(usual, field.name):
+                # No option unsets a value of the preset.
+                words += [field.option, field.format(filled[field.name] if value is None else value)]
+        return words
+
+    @property
+    def file_name(self) -> str:
+        if self.preset is not None:
+            return f"heads-{self.preset.name}"
+        return f"heads-d{self.layer.d_model}-h{self.layer.heads}"
+
+    def table(self, answer: Cost) -> Table[Any]:
+        from ....core.tables.cost import cost_table
+
+        return cost_table(answer, self.preset)
+
+    def code(self, answer: Cost, dialect: Dialect) -> str:
+        from ....core.program.library import cost_code
+
+        return cost_code(answer, self.line())
