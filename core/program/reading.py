@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -137,12 +138,8 @@ class _Sum:
 
 def without_unused(program: str) -> str:
     """Return a program without the sizes of queries and keys, if nothing in it needs them."""
-    words = {"m", "n", "d_k"} & {*_words(code_of(program.replace(_SIZES, "")))}
-    return program if words else program.replace(f"{_SIZES}\n", "")
-
-
-def _words(code: str) -> list[str]:
-    return "".join(c if c.isidentifier() or c.isdigit() or c == "." else " " for c in code).split()
+    rest = program.replace(f"{_SIZES}\n", "")
+    return program if re.search(r"\b(m|n|d_k)\b", code_of(rest)) else rest
 
 
 def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> Reader:

@@ -1,4 +1,4 @@
-"""The programs of sweeps, maps, and comparisons of rules and of mechanisms: the same over many settings."""
+"""The programs of sweeps and maps, and comparisons of rules and of mechanisms: the same over many settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..tables.lab import SweepResult
 
 _OTHERWISE = ("logit_std", "entropy", "max_weight")  # printed if no program prints what the table shows
-_MEASURED = "{draws} draws of {rows} queries. Where a cell's exact value is known, the map shows that."
 _FAR = 30_000  # scores below it are far from the largest number of float16
 
 
@@ -102,8 +101,9 @@ def _looped(
         label, wide = loop.label("{d_k}", "{n}" if with_keys else None), max(map(len, labels)) + 2
         prints = [printing(label + end, wide, each) for end, each in zip(ends, found.calls, strict=True)]
         axes = [f"for {name} in {_values(loop, at)}:" for at, name in enumerate(("d_k", "n")[: 1 + with_keys])]
-        body = [*found.drawn.split("\n"), *prints]
-        blocks.append([found.values, *found.functions, found.measure, Piece(_nested(axes, body))])
+        lines = ["    " * depth + axis for depth, axis in enumerate(axes)]
+        lines += ["    " * len(axes) + line for line in (*found.drawn.split("\n"), *prints)]
+        blocks.append([found.values, *found.functions, found.measure, Piece("\n".join(lines))])
     titles = [STATISTIC[name].short_label for name in names]
     said = remarks([side for loop in loops for side in loop.sides])
     return assembled([command, *said, *left_out], blocks, expected(titles, rows), dialect)
@@ -135,53 +135,6 @@ def _values(loop: _Loop, axis: int) -> str:
         return f"range({values[0]}, {values[-1] + 1}{f', {step}' if step > 1 else ''})"
     text = ", ".join(map(str, values)) + ("," if len(values) == 1 else "")
     return "(" + textwrap.fill(text, WIDEST - 16, subsequent_indent="    ") + ")"
-
-
-def _nested(heads: Sequence[str], body: Sequence[str]) -> str:
-    """Return a body inside loops."""
-    lines = ["    " * depth + head for depth, head in enumerate(heads)]
-    return "\n".join([*lines, *("    " * len(heads) + line for line in body)])
-
-
-def map_code(sweep: SweepResult, dialect: Dialect) -> str:
-    """Return the program that prints the one statistic of a map, a line for each number of keys.
-
-    Raise NoCodeError if there is none.
-    """
-    loops = [*_loops(sweep)]
-    names = printed_names([(loop.sides, loop.every) for loop in loops], sweep.statistics)
-    if not names:
-        raise NoCodeError("No code: no short program prints {names}.", names=", ".join(sweep.shown))
-    blocks: list[list[Piece]] = []
-    rows: dict[str, list[str]] = {}
-    for loop in loops:
-        found = parts(loop.sides, loop.every, names, ("d_k", "n"))
-        keys = sorted({n for _, n in loop.columns})
-        ends = ["A", "B"] if len(loop.sides) > 1 else [loop.prefix.removesuffix(", ") or "A and B"]
-        for n in keys:
-            for at, end in enumerate(ends):
-                cells = [own[at].measured[names[0]].value for place, own in loop.columns.items() if place[1] == n]
-                rows[f"{end}, n {n}"] = [shown(cell) for cell in cells]
-        wide = max(map(len, ends)) + len(f", n {keys[-1]}") + 2
-        of_d_ks = _nested(
-            [f"    for d_k in {_values(loop, 0)}:"],
-            ["    " + line for line in (*found.drawn.split("\n"), f"found.append({' + '.join(found.calls)})")],
-        )
-        listed = ", ".join(f'"{end}"' for end in ends)
-        lines = [
-            f"for n in {_values(loop, 1)}:",
-            "    found = []",
-            of_d_ks,
-            f"    for name, row in zip(({listed},), zip(*found)):",
-            f"        {printing('{name}, n {n}', wide, 'row')}",
-        ]
-        blocks.append([found.values, *found.functions, found.measure, Piece("\n".join(lines))])
-    p = loops[0].sides[0]
-    said = [f"{STATISTIC[names[0]].label} over d_k.", _MEASURED.format(draws=p.batch, rows=p.n_queries)]
-    d_ks = list(dict.fromkeys(d_k for d_k, _ in loops[0].columns))
-    titles = [f"d_k {d_k}" if not at else str(d_k) for at, d_k in enumerate(d_ks)]
-    largest = remarks([side for loop in loops for side in loop.sides])
-    return assembled([sweep.command, *said, *largest], blocks, expected(titles, rows), dialect)
 
 
 def rules_code(p: Parameters, rows: Sequence[RuleRow], dialect: Dialect, command: str) -> str:

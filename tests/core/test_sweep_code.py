@@ -10,7 +10,7 @@ from attn_tui.core.lab.rules import faults
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.program.lab import softmax_code
 from attn_tui.core.program.statistics import CODE
-from attn_tui.core.program.sweep import map_code, rules_code, sweep_code
+from attn_tui.core.program.sweep import rules_code, sweep_code
 from attn_tui.core.program.text import Dialect, NoCodeError
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.tables.lab import SweepResult
@@ -18,7 +18,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
-from printed_code import INSTALLED, compared, expected_in, lines_of
+from printed_code import INSTALLED, compared, expected_in
 from sweeps import points
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=10, batch=3, d_v=8)
@@ -41,6 +41,7 @@ def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> Sw
         {"vary": ("precision", ["float32", "bfloat16"])},
         {"vary": ("seed", [0, 3])},
         {"vary": ("mask", ["none", "causal"]), "n_keys": (4, 30)},
+        {"n_keys": (2, 9, 30), "statistics": ("saturation", "grad_q_median")},  # as a map
         {"statistics": tuple(CODE)},
         {"statistics": tuple(CODE), "vary": ("mask", ["none", "causal"])},
         {"statistics": tuple(CODE), "vary": ("sink", ["none", "logit"])},
@@ -53,33 +54,6 @@ def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: D
     text = sweep_code(found, dialect)
     assert len(expected_in(text)) == 2 * len(found.points)  # A and B
     assert compared(text) == ""
-
-
-@pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize(
-    ("statistic", "changed"),
-    [
-        ("entropy", {}),
-        ("saturation", {"mask": "causal", "scale": "ssmax"}),
-        ("logit_std", {"against": "precision=bfloat16"}),
-        ("grad_q_median", {"mask": "causal", "scale": "ssmax"}),
-        ("grad_q_median", {"against": "precision=bfloat16"}),
-        ("logit_max", {"sink": "logit"}),
-    ],
-    ids=str,
-)
-def test_the_code_of_a_map_prints_its_cells(statistic: str, changed: dict[str, Any], dialect: Dialect) -> None:
-    found = swept(replace(SMALL, batch=4, **changed), n_keys=(2, 9, 30), statistics=(statistic,))
-    text = map_code(found, dialect)
-    assert [name.split()[-1] for name in expected_in(text)].count("30") == 2
-    assert all(len(cells) == 3 for cells in expected_in(text).values())
-    assert compared(text) == ""
-    assert lines_of(text) <= (48 if "against" in changed else 30)
-
-
-def test_a_map_of_a_statistic_without_code_has_none() -> None:
-    with pytest.raises(NoCodeError, match="grad_q_top1_share"):
-        map_code(swept(SMALL, n_keys=(2, 9), statistics=("grad_q_top1_share",)), "python")
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)

@@ -81,9 +81,9 @@ class MapPart:
 
     def code(self, dialect: Dialect, statistic: Statistic) -> str:
         """Return the program that prints the map of a statistic; request missing measurements."""
-        from .....core.program.sweep import map_code
+        from .....core.program.sweep import sweep_code
 
-        return map_code(self._result(statistic, "table"), dialect)
+        return sweep_code(self._result(statistic, "table"), dialect)
 
     def _result(self, statistic: Statistic, kind: Format | Literal["table"]) -> SweepResult:
         """Return the measurements of all places; request missing ones, and raise InputError."""
