@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .errors import InputError
+from .recorder.files.whole import whole_file
 
 
 class FileError(InputError):
@@ -69,38 +68,9 @@ def write_pieces(pieces: Iterable[bytes], path: Path, replace: bool = True, priv
     false.
     """
     target = Path(os.path.realpath(path))
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
+    if target.exists() and not target.is_file():
         with target.open("wb") as file:
             file.writelines(pieces)
         return
-    temporary = target.with_name(f".attn-tui-{os.urandom(8).hex()}.tmp")
-    access = 0o666 if mode is None and not private else 0o600
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, access)
-    with contextlib.ExitStack() as undo:
-        undo.callback(temporary.unlink, missing_ok=True)
-        with open(descriptor, "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            if mode is not None:
-                os.fchmod(descriptor, stat.S_IMODE(mode))
-            os.fsync(descriptor)
-        if not replace:
-            target.open("xb").close()  # fails if the file was created meanwhile
-            undo.callback(target.unlink, missing_ok=True)
-        os.replace(temporary, target)
-        undo.pop_all()  # success: keep the file
-    _flush_folder(target.parent)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, if its file system and its permissions allow it."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with whole_file(path, replace, private) as file:
+        file.writelines(pieces)

@@ -10,18 +10,23 @@ from types import ModuleType
 from typing import Any
 
 
-def after_import(name: str, call: Callable[[], None]) -> None:
-    """Call a function once, as soon as the module of this name was imported."""
-    sys.meta_path.insert(0, _Waiting(name, call))
-
-
-class _Waiting:
-    """A finder that finds one module as the others do, and has its loader call a function at the end."""
+class Waiting:
+    """A finder that finds one module as the others do, and has its loader call a function once, at the end."""
 
     def __init__(self, name: str, call: Callable[[], None]) -> None:
         self._name = name
         self._call = call
         self._searching = False
+
+    def start(self) -> None:
+        """Wait from now on, unless this waits already."""
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -44,8 +49,7 @@ class _Waiting:
         def exec_module(module: ModuleType) -> None:
             del loader.exec_module  # the instance's, which hides the class's
             run(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
+            self.stop()
             self._call()
 
         loader.exec_module = exec_module

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 ENDING = ".safetensors"
 VARIABLE = "ATTN_TUI_RECORD"  # of the environment: the options of a program that is being recorded
@@ -28,6 +30,7 @@ class Options:
     version: str = ""  # of attn-tui
     process: int = 0  # that the command became
     since: float = 0.0  # when the command began, in seconds of the clock
+    told: str = ""  # a file that has what processes of this run said
 
     def to_json(self) -> str:
         """Return the options as the value of the environment variable."""
@@ -86,3 +89,16 @@ def size_in_bytes(text: str) -> int:
     if match is None:
         raise ValueError(f"not a size: {text!r}")
     return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+
+
+def files_of(options: Options, since: float = 0.0) -> list[Path]:
+    """Return the files of all processes that were written under these options since a time, by name."""
+    path = Path(options.path)
+    name = re.compile(rf"{re.escape(path.stem)}(\.(process|rank)\d+)*{re.escape(path.suffix)}")
+    folder, pattern = (path.parent, f"*{path.suffix}") if options.one_file else (path, f"**/*{ENDING}")
+    found: list[Path] = []
+    for file in folder.glob(pattern):
+        with suppress(OSError):
+            if (not options.one_file or name.fullmatch(file.name)) and file.stat().st_mtime >= since:
+                found.append(file)
+    return sorted(found)

@@ -14,6 +14,7 @@ from .layers.layer import Site
 from .options import Options
 
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "num_head", "nheads")
+_LARGEST = 1 << 20  # characters of a configuration: it stands in the header of the file
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim")
 
 
@@ -113,8 +114,25 @@ def program_of(module: torch.nn.Module | None, options: Options) -> Program:
     kind = type(model).__name__
     source = config.get("_name_or_path")
     width = next((config[name] for name in _WIDTHS if type(config.get(name)) is int), None)
-    text = json.dumps(config, default=str) if config else None
-    return Program(f"{source} ({kind})" if source else kind, text, width, options.tokens, options.version)
+    text, remark = _as_json(config)
+    name = f"{source} ({kind})" if source else kind
+    return Program(name, text, width, options.tokens, options.version, remark)
+
+
+def _as_json(config: dict[str, Any]) -> tuple[str | None, str]:
+    """Return a configuration as JSON, None without one; and why it cannot be recorded."""
+    if not config:
+        return None, ""
+    pieces, size = list[str](), 0
+    try:
+        for piece in json.JSONEncoder(default=str).iterencode(config):
+            pieces.append(piece)
+            size += len(piece)
+            if size > _LARGEST:
+                return None, f"configuration not recorded: it has more than {_LARGEST:,} characters"
+    except (ValueError, TypeError, RecursionError) as error:  # it contains itself, or a key is no text
+        return None, f"configuration not recorded: {error}"
+    return "".join(pieces), ""
 
 
 def _config(model: torch.nn.Module) -> dict[str, Any]:

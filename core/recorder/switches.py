@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import torch
 
-from .imports import after_import
+from .imports import Waiting
 
 _HOOKS_WARNING = r"Using `torch\.compile\(module\)` when there are global hooks on modules"
 _TRACERS = ("FakeTensorMode", "ProxyTorchDispatchMode", "FunctionalTensorMode")
@@ -24,6 +24,7 @@ class Switches:
         self._eager = False
         self._quiet: tuple[Any, ...] | None = None  # the filter of warnings
         self._fast: bool | None = None
+        self._waiting = Waiting("torch._dynamo", self._set_stance)
 
     def force_eager(self) -> None:
         """Let compiled functions run as they were written. Without torch.compile there are none."""
@@ -32,7 +33,7 @@ class Switches:
         if "torch._dynamo" in sys.modules:
             self._set_stance()
         else:
-            after_import("torch._dynamo", self._set_stance)
+            self._waiting.start()
 
     def _set_stance(self) -> None:
         set_stance = getattr(torch.compiler, "set_stance", None)  # since PyTorch 2.6
@@ -48,6 +49,7 @@ class Switches:
     def restore(self) -> None:
         """Let compiled functions run compiled."""
         self._eager = False
+        self._waiting.stop()
         if self._quiet is not None:
             with contextlib.suppress(ValueError):  # the program removed it
                 cast("list[object]", warnings.filters).remove(self._quiet)

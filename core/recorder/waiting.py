@@ -5,14 +5,16 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .imports import after_import
-from .options import VARIABLE, Options
+from .imports import Waiting
+from .options import VARIABLE, Options, files_of
 
 if TYPE_CHECKING:
     from .recorder import Recorder
+
+_told = ""  # the file that keeps what is said
 
 
 def wait() -> None:
@@ -20,10 +22,12 @@ def wait() -> None:
     text = os.environ.get(VARIABLE)
     if text is None:
         return
+    global _told
     options = Options.from_json(text)
+    _told = options.told
     if os.getpid() == options.process:
         atexit.register(_say_if_unused, options)
-    after_import("torch", lambda: _start(options))
+    Waiting("torch", lambda: _start(options)).start()
 
 
 def _start(options: Options) -> None:
@@ -50,16 +54,15 @@ def _say_if_unused(options: Options) -> None:
 
 def _written(options: Options) -> bool:
     """Return whether some process of this run wrote a file."""
-    path = Path(options.path)
-    folder, pattern = (path.parent, f"{path.stem}*{path.suffix}") if options.one_file else (path, "**/*.safetensors")
-    try:
-        return any(file.stat().st_mtime >= options.since for file in folder.glob(pattern))
-    except OSError:
-        return False
+    return any(files_of(options, options.since))
 
 
 def say(text: str) -> None:
-    """Print lines on stderr; never raise."""
+    """Print lines on stderr, and keep them for the end of the run; never raise."""
+    with suppress(OSError):
+        if _told:
+            with open(_told, "a", encoding="utf-8", errors="replace") as file:
+                file.write(f"{text}\n")
     try:
         sys.stderr.write("".join(f"attn-tui: {line}\n" for line in text.splitlines()))
         sys.stderr.flush()

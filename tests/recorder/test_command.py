@@ -14,6 +14,7 @@ from attn_tui.tui.cli.main import main
 from running import plain, program, record, started
 
 Captured = pytest.CaptureFixture[str]
+NOTHING = "attn-tui: nothing recorded: no Python process loaded the recorder (with -I or -E, none does)\n"
 
 
 def refusal(words: list[str], capsys: Captured) -> str:
@@ -124,7 +125,31 @@ def test_signals_reach_the_program(number: signal.Signals, tmp_path: Path) -> No
 
 def test_a_program_that_is_no_python(tmp_path: Path) -> None:
     done = record(["-o", "a.safetensors", "--", "sh", "-c", "echo $0 $1; exit 4", "a", "b"], tmp_path)
-    assert (done.code, done.out, done.err) == (4, "a b\n", "")
+    assert (done.code, done.out) == (4, "a b\n")
+    assert done.err.removeprefix(NOTHING) == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no other process of the end of one")
+@pytest.mark.parametrize("words", [("true",), (sys.executable, "-I", "-c", "1"), (sys.executable, "-E", "-c", "1")])
+def test_a_program_that_loads_no_recorder_is_told_so_and_leaves_no_file_of_another_run(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    for name in ("a.safetensors", "a.process7.safetensors", "ab.safetensors"):
+        (tmp_path / name).write_text("yesterday")
+    done = record(["-o", "a.safetensors", "--", *words], tmp_path)
+    assert done.code == 0
+    assert (
+        done.err == "attn-tui: nothing recorded: no Python process loaded the recorder (with -I or -E, none does)\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["ab.safetensors"]
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no other process of the end of one")
+def test_files_of_processes_that_say_nothing_are_named(tmp_path: Path) -> None:
+    program = "import os; open('a.process9.safetensors', 'w').close(); os._exit(4)"
+    done = record(["-o", "a.safetensors", "--", sys.executable, "-c", program], tmp_path)
+    assert done.code == 4
+    assert done.err == f"attn-tui: recorded by other processes: {tmp_path / 'a.process9.safetensors'}\n"
 
 
 def test_the_users_own_sitecustomize_and_pythonpath_work(tmp_path: Path) -> None:
@@ -185,8 +210,9 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
 
 def test_steps_of_another_run_in_the_folder_are_noted(tmp_path: Path) -> None:
     words = ["-o", "run/", "--every", "2", "--", "true"]
-    assert record(words, tmp_path).err == ""
+    assert record(words, tmp_path).err.removeprefix(NOTHING) == ""
     (tmp_path / "run" / "step-000010.safetensors").write_bytes(b"")
     done = record(words, tmp_path)
     assert done.code == 0
-    assert done.err == "attn-tui: note: run/ already holds steps of another run; a separate folder keeps runs apart\n"
+    note = "attn-tui: note: run/ already holds steps of another run; a separate folder keeps runs apart\n"
+    assert done.err.removesuffix(NOTHING) == note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,69 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"a\.safetensors"):
         write(tmp_path / "a.safetensors", {"t": torch.zeros(2)}, {})
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_no_link_waits_under_the_temporary_name(tmp_path: Path) -> None:
+    """A name that can be foreseen, such as that of the process, could be a link to any file of the user."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    path = tmp_path / "a.safetensors"
+    for name in (f".{path.name}.{os.getpid()}.part", f".{path.name}.part"):
+        (tmp_path / name).symlink_to(victim)
+    write(path, {"t": torch.zeros(2)}, {"layers": "[]"})
+    assert victim.read_text() == "mine"
+    assert load(path)[0].keys() == {"t"}
+
+
+class Config:
+    """A configuration of a model, as transformers have one."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+
+def endless() -> Any:
+    config = Config(hidden_size=32)
+    config.__dict__["parent"] = config.__dict__
+    return config
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (endless(), "Circular reference"),
+        (Config(words=["a" * 100] * 500_000), "more than"),
+        (Config(nested={(1, 2): 3}), "keys must be"),
+    ],
+    ids=["circular", "large", "keys"],
+)
+def test_a_configuration_that_cannot_be_recorded_is_left_out_with_a_note(
+    config: Any, why: str, tmp_path: Path
+) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+    model: Any = Model()
+    model.config = config
+    with attn_tui.record(model, tmp_path / "a.safetensors"):
+        model(torch.ones(1, 2, 4, 8))
+    _, metadata = load(tmp_path / "a.safetensors")
+    assert "config" not in metadata
+    assert why in metadata["notes"]
+
+
+def test_a_folder_that_is_lost_is_an_error_that_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    model = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.ones(1, 4, 8)
+    recorder = attn_tui.record(model, folder / "a.safetensors")
+    folder.rmdir()
+    model(x, x, x)
+    with pytest.warns(RuntimeWarning, match="No such file or directory"):
+        recorder.close()
+    assert not folder.exists()
 
 
 def test_rows_and_texts_are_limited(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -216,6 +217,46 @@ def test_an_error_in_a_layer_leaves_a_file_and_no_mode(error: type[BaseException
     assert active_modes() == 0
     recorder.close()
     assert names(tmp_path / "a.safetensors") == ["0"]
+
+
+def test_many_recordings_leave_the_program_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also failed ones, in a program that has not compiled anything yet."""
+    monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
+    model, failing = model_of(), model_of(Block(), Failing())
+    failing[1].error = ArithmeticError
+
+    def state() -> tuple[object, ...]:
+        from torch.nn.modules import module
+        from torch.optim import optimizer
+        from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+        hooks = [*module.__dict__.items(), *optimizer.__dict__.items()]
+        return (
+            [*sys.meta_path],
+            [*warnings.filters],
+            [(name, len(held)) for name, held in hooks if name.startswith("_global") and isinstance(held, dict)],
+            [
+                len(each._forward_hooks) + len(each._forward_pre_hooks)
+                for each in (*model.modules(), *failing.modules())
+            ],
+            len(_get_current_dispatch_mode_stack()),
+            torch.backends.mha.get_fastpath_enabled(),
+            [thread.name for thread in threading.enumerate()],
+        )
+
+    before = state()
+    for number in range(100):
+        path = tmp_path / f"{number % 3}.safetensors"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with attn_tui.record(model, path):
+                if number % 2:
+                    model(X)
+            with pytest.raises(ArithmeticError), attn_tui.record(failing, path):
+                failing(X)
+            with attn_tui.record(None, path):
+                model(X)
+    assert state() == before
 
 
 def test_threads_get_their_own_results(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ class Program:
     d_model: int | None = None
     tokens: tuple[str, ...] | None = None
     version: str = ""  # of attn-tui
+    remark: str = ""  # what could not be recorded of it
 
 
 def layer_number(name: str) -> int | None:
@@ -65,8 +66,9 @@ def contents(
         metadata["tokens"] = json.dumps(program.tokens)
     if step is not None:
         metadata["step"] = str(step)
-    if remarks:
-        metadata["notes"] = "; ".join(remarks)
+    notes = [*remarks, *([program.remark] if program.remark else [])]
+    if notes:
+        metadata["notes"] = "; ".join(notes)
     return tensors, metadata
 
 

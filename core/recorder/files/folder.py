@@ -40,7 +40,8 @@ class Folder:
     def write(self, step: int | None, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> Path:
         """Write the file of a step; return its path."""
         path = self._one_file() if self.options.one_file or step is None else self._step_file(step)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.options.one_file:
+            path.parent.mkdir(parents=True, exist_ok=True)
         write(path, tensors, metadata)
         if path not in self.written:
             self.written.append(path)
@@ -54,7 +55,7 @@ class Folder:
             rank, size = rank_and_size()
             if self.options.ranks == "all" and size > 1:
                 path = path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError):
                 if self.options.process and path.stat().st_mtime >= self.options.since:
                     path = path.with_name(f"{path.stem}.process{os.getpid()}{path.suffix}")
             self._only = path

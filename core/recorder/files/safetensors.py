@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+
+from .whole import whole_file
 
 _TYPES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
@@ -35,20 +35,13 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(aside, "wb") as stream:
-            stream.write(len(text).to_bytes(8, "little"))
-            stream.write(text)
-            for tensor in tensors.values():
-                stored = tensor.contiguous()  # alive while its memory is read
-                if stored.numel():
-                    stream.write(_bytes(stored))
-        os.replace(aside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(aside)
-        raise
+    with whole_file(path) as stream:
+        stream.write(len(text).to_bytes(8, "little"))
+        stream.write(text)
+        for tensor in tensors.values():
+            stored = tensor.contiguous()  # alive while its memory is read
+            if stored.numel():
+                stream.write(_bytes(stored))
 
 
 def _bytes(tensor: torch.Tensor) -> memoryview:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
+import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +21,7 @@ from ....core.recorder.options import ENDING, VARIABLE, Options
 from ....core.tables.formats import version
 from ...settings.parse import UsageError, no_effect, whole_number
 from ..command import Command, Given
-from ..output import Output
+from ..output import Output, say
 from ..parser import Parser, as_message
 
 _DEFAULT = Options("")
@@ -163,6 +166,11 @@ def run(request: RecordRequest, output: Output) -> int:
     """Become the program, with the recorder waiting in it; return only by raising UsageError if it cannot run."""
     program = _program(request.command[0])
     options = replace(request.options, process=os.getpid(), since=time.time())
+    for file in recorder.files_of(options) if options.one_file else ():
+        if file.is_file():
+            file.unlink()  # of another run: what is left is of this one
+    if hasattr(os, "pidfd_open"):
+        options = _with_witness(options, output)
     for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
@@ -172,6 +180,38 @@ def run(request: RecordRequest, output: Output) -> int:
         raise UsageError(
             "{command}: cannot be run: {reason}", command=request.command[0], reason=error.strerror
         ) from error
+
+
+def _with_witness(options: Options, output: Output) -> Options:
+    """Leave a process that waits for the end of the program, which this one becomes, and says what that cannot."""
+    handle, told = tempfile.mkstemp(prefix="attn-tui-record-")
+    os.close(handle)
+    options = replace(options, told=told)
+    sys.stdout.flush()
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return options
+    if os.fork():  # the program has no child that it did not start
+        os._exit(0)
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1):
+            os.dup2(nothing, stream)
+        select.select([os.pidfd_open(options.process)], [], [])
+        said = Path(options.told).read_text("utf-8")
+        files = recorder.files_of(options, options.since)
+        unnamed = [str(file) for file in files if str(file) not in said and f"{file.parent}: " not in said]
+        if unnamed:
+            say(message("recorded by other processes: {files}", files=", ".join(unnamed)), output.messages)
+        elif not files and not said:
+            say(
+                message("nothing recorded: no Python process loaded the recorder (with -I or -E, none does)"),
+                output.messages,
+            )
+        os.unlink(options.told)
+    finally:
+        os._exit(0)
 
 
 def _program(name: str) -> str:

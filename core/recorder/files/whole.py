@@ -1,0 +1,51 @@
+"""Write a file as a whole, with nothing but the standard library: it has its name only once it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Generator
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, replace: bool = True, private: bool = False) -> Generator[BinaryIO, None, None]:
+    """Open a temporary file of a random name, flush it to the disk and rename it; without success, remove it.
+
+    The name cannot be foreseen, so no link waits under it. A file that is replaced keeps its permissions; a new one
+    is readable by its owner only if `private`. Raise FileExistsError if the file exists and `replace` is false.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mode = None
+    temporary = target.with_name(f".attn-tui-{os.urandom(8).hex()}.tmp")
+    access = 0o666 if mode is None and not private else 0o600
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, access)
+    with contextlib.ExitStack() as undo:
+        undo.callback(temporary.unlink, missing_ok=True)
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+        if not replace:
+            target.open("xb").close()  # fails if the file was created meanwhile
+            undo.callback(target.unlink, missing_ok=True)
+        os.replace(temporary, target)
+        undo.pop_all()  # success: keep the file
+    _flush_folder(target.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, if its file system and its permissions allow it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
