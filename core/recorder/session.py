@@ -20,6 +20,7 @@ from .trace.mode import RecordingMode
 from .trace.tracer import Listener, Tracer
 
 _SHARE = 10  # writing a file again and again takes at most one tenth of the time
+_ROOM = 512 << 20  # bytes of a GPU that must be free: twice what the work on a layer takes beside its copies
 _PATIENCE = 2.0  # seconds into a pass after which a first part of it is written
 
 
@@ -111,10 +112,23 @@ class Session:
 
     def _wanted(self, site: Site) -> bool:
         """Return whether a call is recorded, and count it."""
-        self.calls += not self._continues
         self._turn += 1
         number = layer_number(site.name)
-        return wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
+        wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
+        if wanted and not self._room(site):
+            return False  # counted with those missed
+        self.calls += not self._continues
+        return wanted
+
+    def _room(self, site: Site) -> bool:
+        """Return whether a GPU has memory for the work on a layer; if not, name the layer as missed."""
+        if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+            return True
+        unused = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # that the allocator keeps
+        if torch.cuda.mem_get_info()[0] + unused >= _ROOM:
+            return True
+        self._miss(site, f"less than {_ROOM >> 20} MiB of the GPU's memory are free")
+        return False
 
     def _take(self, layer: Layer) -> None:
         if self.deaf:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from .chain import read
-from .layer import Layer, Site, chosen_rows, kept, make_layer
+from .layer import Layer, Look, Site, chosen_rows, kept, make_layer
 from .layout import Layout, layout_of
 from .scores import Scores
 
@@ -84,20 +84,25 @@ def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recip
     rows = chosen_rows(layout.queries, recipe.rows)
     place = rows.to(x.device)
 
-    def pick(operand: torch.Tensor) -> torch.Tensor:
-        return layout.arrange(operand, layout.queries, operand.shape[-1])[:batch].index_select(2, place)
+    def pick(operand: torch.Tensor, some: torch.Tensor, keys: int | None = None) -> torch.Tensor:
+        return layout.pick(operand, place[some.to(place.device)], batch)[..., :keys]
 
-    q = layout.arrange(product.q, layout.queries, d_k)[:batch].index_select(2, place)
+    q = layout.pick(product.q, place, batch)
     k = layout.arrange(product.k, keys, d_k)[:batch]
     if product.width is not None and not bool(k[..., product.width :].any()):
         q, k = q[..., : product.width], k[..., : product.width]
-    reading = read(scores.steps, lambda operand: pick(operand)[..., :keys], pick)
+    notes: list[str] = []
+
+    def look(some: torch.Tensor) -> Look:
+        reading = read(scores.steps, lambda operand: pick(operand, some, keys), lambda operand: pick(operand, some))
+        reading.notes += notes
+        return Look(reading, pick(x, some))
+
     if layout.assumed:
-        reading.notes.append(f"{stacked} stacked matrices are taken for {layout.heads} heads of {layout.batch} texts")
-    layer = make_layer(
-        site, q, k, rows, layout.queries, reading, logits=pick(x), factors=product.factors, scores=scores.dtype
-    )
-    pending.shift = reading.shift
+        notes.append(f"{stacked} stacked matrices are taken for {layout.heads} heads of {layout.batch} texts")
+    layer = make_layer(site, q, k, rows, layout.queries, look, factors=product.factors, scores=scores.dtype)
+    if any(step.kind == "shift" for step in scores.steps):
+        pending.shift = look(torch.arange(len(rows))).reading.shift
     pending.batched = stacked > 1 or x.dim() > 2
     pending.layout, pending.keys, pending.rows, pending.batch = layout, keys, rows, batch
     return layer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +13,7 @@ from .chain import Reading
 from .visibility import Visible, shared, visible_of
 
 CHECKED = 32  # rows that the self-check computes again
+AT_ONCE = 1 << 21  # scores that are computed at once: 16 MiB in float64
 
 FORMATS = {
     torch.float16: "float16",
@@ -98,54 +101,79 @@ def kept(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
+@dataclass
+class Look:
+    """Some of the kept rows: what their steps say, and their logits if the program had them."""
+
+    reading: Reading
+    logits: torch.Tensor | None = None  # [batch, heads, rows, keys + sinks] that entered softmax
+
+
 def make_layer(
     site: Site,
     q: torch.Tensor,  # [batch, heads, rows, d_k], kept rows only
     k: torch.Tensor,  # [batch, kv_heads, keys, d_k]
     rows: torch.Tensor,
     queries: int,
-    reading: Reading,
+    look: Callable[[torch.Tensor], Look],  # at some of the kept rows, given by their places among them
     *,
-    logits: torch.Tensor | None = None,  # [batch, heads, rows, keys + sinks] that entered softmax
     lse: torch.Tensor | None = None,  # [batch, heads, rows] that a kernel returned
     factors: tuple[float | None, float | None] = (1.0, 1.0),
     scores: torch.dtype = torch.float32,
 ) -> Layer:
-    """Return the layer after its self-check. All tensors may be on any device; what is kept is copied."""
+    """Return the layer after its self-check. All tensors may be on any device; what is kept is copied.
+
+    Beside these copies, memory is needed for AT_ONCE scores in float64, and a few results of that size.
+    """
     keys = k.shape[2]
-    hidden = reading.hidden
-    if logits is not None:
-        finite = torch.finfo(logits.dtype).min / 2
-        unseen = logits[..., :keys] <= finite
-        hidden = unseen if hidden is None else hidden | unseen
-    pairs = torch.ones(1, 1, 1, 1, dtype=torch.bool) if hidden is None else ~shared(hidden.broadcast_to(
-        *hidden.shape[:2], len(rows), keys)).cpu()  # fmt: skip
-    pairs = pairs.expand(*pairs.shape[:2], len(rows), keys)
-    if logits is not None:
-        lse = torch.logsumexp(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)
-        if reading.shift is not None:
-            lse = lse - reading.shift[..., 0]
+    blocks = torch.arange(len(rows)).split(max(1, AT_ONCE // (q.shape[0] * q.shape[1] * max(1, keys))))
+    check = _Check(q, k, look(blocks[0]).reading, scores, lse)
+    for some in blocks:
+        check.add(some, look(some))
+    first = check.first
+    pairs = joined_rows(check.pairs)
+    found = lse if lse is not None else joined_rows(check.lses)[..., 0] if check.lses else None
     blind = ~pairs.any(dim=-1)  # queries that see no key, such as padding: what comes out for them means nothing
-    if lse is not None and reading.sinks is None and bool(blind.any()):
-        lse = lse.masked_fill(blind.to(lse.device), -float("inf"))
+    if found is not None and first.sinks is None and bool(blind.any()):
+        found = found.masked_fill(blind.to(found.device), -float("inf"))
     k_kept = kept(k)
     group = _repeated(k_kept) if k.shape[1] == q.shape[1] else 1
     layer = Layer(
         site=site,
-        parts=[Part(kept(q), None if lse is None else kept(lse.float()), rows, queries, keys,
+        parts=[Part(kept(q), None if found is None else kept(found.float()), rows, queries, keys,
               visible_of(pairs, rows, queries), None)],
         k=[k_kept[:, ::group].contiguous()],
         v=[],
-        scale=reading.scale,
-        head_scales=None if reading.head_scales is None else kept(reading.head_scales),
+        scale=first.scale,
+        head_scales=None if first.head_scales is None else kept(first.head_scales),
         prescaled=factors,
-        softcap=reading.softcap,
-        sinks=None if reading.sinks is None else kept(reading.sinks).float(),
+        softcap=first.softcap,
+        sinks=None if first.sinks is None else kept(first.sinks).float(),
         scores=FORMATS.get(scores, str(scores).removeprefix("torch.")),
-        notes=[*reading.notes],
+        notes=list(first.notes),
+        checked=check.of,
+        residual=check.residual,
+        tolerance=check.tolerance,
     )  # fmt: skip
-    _check(layer, q, k, reading, pairs, logits, scores)
+    _allow_shortened(layer, _shortened(q) * check.size)
+    problems = list(dict.fromkeys(check.problems))
+    if check.of == "logits" and (problems or not layer.exact):
+        why = "; ".join(problems) or f"scale · q·k is off by up to {layer.residual:.2g}"
+        layer.notes.append(f"bias is the difference of the logits and scale · q·k, because {why}")
+        layer.residual = 0.0
+        bias = joined_rows([check.difference(some, look(some)) for some in blocks])
+    else:
+        bias = check.bias()
+    layer.parts[0] = replace(layer.parts[0], bias=bias)
     return layer
+
+
+def joined_rows(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return blocks of rows [batch or 1, heads or 1, rows or 1, …] as one; rows that are the same in all, once."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = [max(part.shape[axis] for part in parts) for axis in (0, 1)]
+    return shared(torch.cat([part.expand(*sizes, *part.shape[2:]) for part in parts], dim=2))
 
 
 def _repeated(k: torch.Tensor) -> int:
@@ -160,80 +188,157 @@ def _repeated(k: torch.Tensor) -> int:
     return group if bool((groups == groups[:, :, :1]).all()) else 1
 
 
-def products(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-    """Return q·k in float64: [batch, heads, rows, keys]."""
-    batch, heads, rows, d = q.shape
-    grouped = q.double().reshape(batch, k.shape[1], -1, d)
-    return (grouped @ k.double().transpose(-1, -2)).reshape(batch, heads, rows, k.shape[2])
+def products(q: torch.Tensor, k: torch.Tensor, absolute: bool = False) -> torch.Tensor:
+    """Return q·k, or the sum of the absolute values of its terms, in float64: [batch, heads, rows, keys].
+
+    Keys are converted head by head: those of all heads may take more memory than the scores.
+    """
+    batch, heads, rows, _ = q.shape
+    found = torch.empty(batch, heads, rows, k.shape[2], dtype=torch.float64, device=q.device)
+    group = heads // k.shape[1]
+    for text in range(batch):
+        for head in range(heads):
+            a, b = q[text, head].double(), k[text, head // group].double()
+            found[text, head] = a.abs() @ b.abs().mT if absolute else a @ b.mT
+    return found
 
 
 def explained(q: torch.Tensor, k: torch.Tensor, reading: Reading) -> torch.Tensor:
     """Return the logits that the reading gives, without its bias: [batch, heads, rows, keys]."""
-    z = products(q, k) * reading.scale
+    z = products(q, k).mul_(reading.scale)
     if reading.head_scales is not None:
-        z = z * reading.head_scales.to(z)[:, None, None]
-    return z if reading.softcap is None else reading.softcap * torch.tanh(z / reading.softcap)
+        z *= reading.head_scales.to(z)[:, None, None]
+    return z if reading.softcap is None else torch.tanh(z / reading.softcap).mul_(reading.softcap)
 
 
-def _check(
-    layer: Layer,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    reading: Reading,
-    pairs: torch.Tensor,
-    logits: torch.Tensor | None,
-    scores: torch.dtype,
-) -> None:
-    """Compare the logits, or their log-sum-exp, with scale · q·k on some rows; keep the bias, or what is left."""
-    device = torch.device("cpu") if q.device.type == "mps" else q.device
-    some = chosen_rows(q.shape[2], CHECKED).to(device)
-    qs = q.to(device)[:, :, some]
-    z = explained(qs, k.to(device), reading)
-    size = products(qs.abs(), k.to(device).abs()).max() * abs(reading.scale) if z.numel() else torch.zeros(())
-    if reading.head_scales is not None:
-        size = size * reading.head_scales.abs().max().to(device)
-    bias = None if reading.bias is None else reading.bias.to(device)
-    if bias is not None:
-        z = z + (bias if bias.shape[2] == 1 else bias[:, :, some])
-    seen = pairs.to(device)[:, :, some].expand(z.shape)
-    largest = float(z[seen].abs().max()) if bool(seen.any()) else 0.0
-    rounding = torch.finfo(scores).eps if scores.is_floating_point else 0.0
-    layer.tolerance = 4 * (rounding * largest + 1.2e-7 * float(size))
-    shortened = _shortened(q) * float(size)
-    part = layer.parts[0]
-    if logits is not None:
-        x = logits.to(device)[..., : k.shape[2]]
-        entered = x[:, :, some].double()
-        if reading.shift is not None:
-            entered = entered - reading.shift.to(device)[:, :, some]
-        difference = (entered - z)[seen].abs()
-        layer.checked = "logits"
-        layer.residual = float(difference.max()) if difference.numel() else 0.0
-        _allow_shortened(layer, shortened)
-        if reading.problems or not layer.exact:
-            full = x.double() - explained(q.to(device), k.to(device), reading)
-            if reading.shift is not None:
-                full = full - reading.shift.to(device)
-            why = "; ".join(reading.problems) or f"scale · q·k is off by up to {layer.residual:.2g}"
-            layer.notes.append(f"bias is the difference of the logits and scale · q·k, because {why}")
-            layer.residual = 0.0
-            bias = full.masked_fill(~pairs.to(device), 0.0)
-            layer.parts[0] = replace(part, bias=kept(shared(bias).float()))
-            return
-    elif part.lse is not None:
-        terms = z.masked_fill(~seen, -float("inf"))
-        if reading.sinks is not None:
-            column = reading.sinks.to(terms)[None, :, None, None].expand(*terms.shape[:3], 1)
-            terms = torch.cat((terms, column), dim=-1)
-        given = part.lse.to(device)[:, :, some].double()
-        difference = (torch.logsumexp(terms, dim=-1) - given)[torch.isfinite(given)].abs()
-        layer.checked = "lse"
-        layer.residual = float(difference.max()) if difference.numel() else 0.0
-        layer.tolerance = max(layer.tolerance, 2e-4 if torch.finfo(q.dtype).eps > 1e-6 else 1e-5)  # kernels' exp
-        _allow_shortened(layer, shortened)
-    if bias is not None:
+class _Check:
+    """Compares logits, or their log-sum-exp, with scale · q·k block by block; collects masks and biases."""
+
+    def __init__(
+        self, q: torch.Tensor, k: torch.Tensor, first: Reading, scores: torch.dtype, lse: torch.Tensor | None
+    ) -> None:
+        self._device = torch.device("cpu") if q.device.type == "mps" else q.device
+        self._q, self._k, self.first, self._scores, self._lse = q, k, first, scores, lse
+        self._checked = set(chosen_rows(q.shape[2], CHECKED).tolist())
+        self.of = ""
+        self.residual = self.size = self._largest = 0.0
+        self.problems: list[str] = []
+        self.pairs: list[torch.Tensor] = []
+        self.lses: list[torch.Tensor] = []
+        self._biases: list[torch.Tensor | None] = []
+        self._dtypes: set[torch.dtype] = set()
+
+    def _explained(self, rows: torch.Tensor, reading: Reading) -> torch.Tensor:
+        device = self._device
+        return explained(self._q[:, :, rows.to(self._q.device)].to(device), self._k.to(device), reading)
+
+    def add(self, rows: torch.Tensor, look: Look) -> None:
+        """Take a block of rows."""
+        reading, logits, keys = look.reading, look.logits, self._k.shape[2]
+        self.problems += reading.problems
+        if not _same(reading, self.first):  # what differs from row to row is a bias
+            more = self._explained(rows, reading) - self._explained(rows, self.first)
+            reading.bias = more if reading.bias is None else more + reading.bias.to(more)
+            reading.bias_dtype = None
+        hidden = reading.hidden
+        if logits is not None:
+            unseen = logits[..., :keys] <= torch.finfo(logits.dtype).min / 2
+            hidden = unseen if hidden is None else hidden | unseen
+        pairs = torch.ones(1, 1, 1, 1, dtype=torch.bool) if hidden is None else ~shared(
+            hidden.broadcast_to(*hidden.shape[:2], len(rows), keys)).cpu()  # fmt: skip
+        pairs = pairs.expand(*pairs.shape[:2], len(rows), keys)
+        self.pairs.append(pairs)
+        if logits is not None:
+            lse = torch.logsumexp(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)[..., None]
+            self.lses.append(lse if reading.shift is None else lse - reading.shift)
         dtype = reading.bias_dtype if reading.bias_dtype in FORMATS else torch.float32
-        layer.parts[0] = replace(part, bias=kept(shared(bias).to(dtype)))
+        self._biases.append(None if reading.bias is None else kept(shared(reading.bias).to(dtype)))
+        if reading.bias is not None:
+            self._dtypes.add(dtype)
+        checked = [place for place, row in enumerate(rows.tolist()) if row in self._checked]
+        if checked:
+            self._compare(rows, torch.tensor(checked), look, pairs)
+
+    def _compare(self, rows: torch.Tensor, places: torch.Tensor, look: Look, pairs: torch.Tensor) -> None:
+        device, reading = self._device, look.reading
+        some = rows[places]
+
+        def picked(tensor: torch.Tensor) -> torch.Tensor:
+            tensor = tensor.to(device)
+            return tensor if tensor.shape[2] == 1 else tensor[:, :, places.to(device)]
+
+        z = self._explained(some, self.first)
+        terms = products(self._q[:, :, some.to(self._q.device)].to(device), self._k.to(device), absolute=True)
+        factor = abs(self.first.scale)
+        if self.first.head_scales is not None:
+            factor *= float(self.first.head_scales.abs().max())
+        self.size = max(self.size, float(terms.max()) * factor if terms.numel() else 0.0)
+        del terms
+        if reading.bias is not None:
+            z += picked(reading.bias)
+        seen = picked(pairs).expand(z.shape)
+        if bool(seen.any()):
+            self._largest = max(self._largest, float(z.masked_fill(~seen, 0.0).abs().max()))
+        if look.logits is not None:
+            self.of = "logits"
+            off = picked(look.logits)[..., : z.shape[-1]].double() - z
+            if reading.shift is not None:
+                off -= picked(reading.shift)
+            off = off.masked_fill(~seen, 0.0).abs()
+        elif self._lse is not None:
+            self.of = "lse"
+            z.masked_fill_(~seen, -float("inf"))
+            lse = torch.logsumexp(z, dim=-1)
+            if reading.sinks is not None:
+                lse = torch.logaddexp(lse, reading.sinks.to(lse)[None, :, None])
+            given = self._lse.to(device)[:, :, some.to(device)].double()
+            off = (lse - given).masked_fill(~torch.isfinite(given), 0.0).abs()
+        else:
+            return
+        largest = float(off.max()) if off.numel() else 0.0
+        self.residual = max(self.residual, math.inf if math.isnan(largest) else largest)
+
+    @property
+    def tolerance(self) -> float:
+        """What rounding may make of the comparison."""
+        rounding = torch.finfo(self._scores).eps if self._scores.is_floating_point else 0.0
+        found = 4 * (rounding * self._largest + 1.2e-7 * self.size)
+        if self.of == "lse":
+            found = max(found, 2e-4 if torch.finfo(self._q.dtype).eps > 1e-6 else 1e-5)  # kernels' exp
+        return found
+
+    def difference(self, rows: torch.Tensor, look: Look) -> torch.Tensor:
+        """Return what is left of the logits of a block, where they are visible."""
+        assert look.logits is not None
+        full = look.logits.to(self._device)[..., : self._k.shape[2]].double() - self._explained(rows, self.first)
+        if look.reading.shift is not None:
+            full -= look.reading.shift.to(self._device)
+        pairs = self.pairs[int(rows[0]) // self.pairs[0].shape[2]]
+        return kept(shared(full.masked_fill_(~pairs.to(self._device), 0.0)).float())
+
+    def bias(self) -> torch.Tensor | None:
+        """Return the bias of all rows, in the format of what was added if that is known."""
+        if all(bias is None for bias in self._biases):
+            return None
+        dtype = self._dtypes.pop() if len(self._dtypes) == 1 else torch.float32
+        blocks = [torch.zeros(1, 1, 1, 1) if bias is None else bias for bias in self._biases]
+        if all(block.shape[2] == 1 and torch.equal(block, blocks[0]) for block in blocks):
+            return blocks[0].to(dtype)
+        counts, keys = [pairs.shape[2] for pairs in self.pairs], self._k.shape[2]
+        wide = [block.expand(*block.shape[:2], count, keys) for block, count in zip(blocks, counts, strict=True)]
+        return joined_rows(wide).to(dtype).contiguous()
+
+
+def _same(a: Reading, b: Reading) -> bool:
+    """Return whether two readings have the same multipliers and soft-cap, to a rounding."""
+    if (a.softcap is None, a.head_scales is None) != (b.softcap is None, b.head_scales is None):
+        return False
+    near = math.isclose(a.scale, b.scale, rel_tol=1e-6)
+    if a.softcap is not None and b.softcap is not None:
+        near = near and math.isclose(a.softcap, b.softcap, rel_tol=1e-6)
+    if a.head_scales is not None and b.head_scales is not None:
+        near = near and torch.equal(a.head_scales, b.head_scales)
+    return near
 
 
 def _shortened(q: torch.Tensor) -> float:

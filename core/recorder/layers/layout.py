@@ -33,6 +33,12 @@ class Layout:
         split = tensor.reshape(self.outer, heads, self.inner, rows, width)
         return split.transpose(1, 2).reshape(self.batch, heads, rows, width)
 
+    def pick(self, tensor: torch.Tensor, rows: torch.Tensor, batch: int) -> torch.Tensor:
+        """Return these rows of the first texts of a canonical tensor as [batch, heads, rows, width]."""
+        split = tensor.reshape(self.outer, self.heads, self.inner, self.queries, tensor.shape[-1]).transpose(1, 2)
+        outer = -(-batch // self.inner)
+        return split[:outer].index_select(3, rows).flatten(0, 1)[:batch]
+
 
 def layout_of(lead: tuple[int, ...], rows: int, head_counts: tuple[int, ...], batch: int | None) -> Layout:
     """Return the layout of scores whose dimensions before the keys are `lead`.

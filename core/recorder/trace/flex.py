@@ -10,12 +10,37 @@ import torch
 
 from ..layers.chain import Reading
 from ..layers.eager import Recipe, add_values
-from ..layers.layer import Layer, Site, chosen_rows, make_layer, products
+from ..layers.layer import AT_ONCE, Layer, Look, Site, chosen_rows, make_layer, products
 
 
 def is_flex(func: Any) -> bool:
     """Return whether a higher-order operator is flex_attention."""
     return getattr(func, "_name", "") == "flex_attention"
+
+
+def run_in_blocks(func: Any, args: Sequence[Any], kwargs: Any) -> Any:
+    """Run flex_attention's operator as PyTorch does without compiling it, but some queries at a time.
+
+    Unfused, it makes all scores, which a compiled program that is recorded has no memory for.
+    """
+    q, k, v, score_mod, block_mask, *others = args
+    most = max(1, AT_ONCE // (q.shape[0] * q.shape[1] * k.shape[2]))
+    if q.shape[2] <= most:
+        return func(*args, **kwargs)
+    parts: list[tuple[torch.Tensor, ...]] = []
+    for start in range(0, q.shape[2], most):
+        mods = _later(score_mod, 3, start), (*block_mask[:-1], _later(block_mask[-1], 2, start))
+        parts.append(func(q[:, :, start : start + most], k, v, *mods, *others, **kwargs))
+    return tuple(torch.cat(results, dim=2) for results in zip(*parts, strict=True))
+
+
+def _later(function: Callable[..., Any], place: int, start: int) -> Callable[..., Any]:
+    """Return a function of pairs for queries that begin later; `place` is that of the query in its arguments."""
+
+    def moved(*given: Any) -> Any:
+        return function(*given[:place], given[place] + start, *given[place + 1 :])
+
+    return moved
 
 
 def record_flex(
@@ -28,20 +53,25 @@ def record_flex(
     batch, rows = min(q.shape[0], recipe.batch), chosen_rows(queries, recipe.rows)
     place = rows.to(q.device)
     kept_q, kept_k = q[:batch].index_select(2, place), k[:batch]
-    reading = Reading(scale=float(scale))
-    shape = (batch, q.shape[1], len(rows), k.shape[2])
     mask_mod = cast(Any, block_mask[-1] if isinstance(block_mask, tuple) else None)
-    if callable(mask_mod):
-        seen = _over_pairs(mask_mod, None, shape, place, mask_buffers)
-        if not bool(seen.all()):
-            reading.hidden = ~seen
-    z = products(kept_q, kept_k) * reading.scale
-    _read_score_mod(reading, z, lambda score: _over_pairs(score_mod, score, shape, place, score_buffers).double())
+
+    def look(some: torch.Tensor) -> Look:
+        reading, there = Reading(scale=float(scale)), place[some.to(place.device)]
+        shape = (batch, q.shape[1], len(some), k.shape[2])
+        if callable(mask_mod):
+            seen = _over_pairs(mask_mod, None, shape, there, mask_buffers)
+            if not bool(seen.all()):
+                reading.hidden = ~seen
+        z = products(kept_q[:, :, some.to(place.device)], kept_k) * reading.scale
+        _read_score_mod(reading, z, lambda score: _over_pairs(score_mod, score, shape, there, score_buffers).double())
+        return Look(reading)
+
     lse = out[1][:batch].index_select(2, place)
-    layers = [
-        make_layer(site, kept_q, kept_k, rows, queries, reading, lse=lse.double() * base, factors=factors)
-        for base in (math.log(2), 1.0)  # which base the log-sum-exp has depends on PyTorch's version
-    ]
+    layers: list[Layer] = []
+    for base in (math.log(2), 1.0):  # which base the log-sum-exp has depends on PyTorch's version
+        layers.append(make_layer(site, kept_q, kept_k, rows, queries, look, lse=lse.double() * base, factors=factors))
+        if layers[-1].exact:
+            break
     layer = min(layers, key=lambda each: each.residual)
     if recipe.values:
         add_values(layer, v[:batch], out[0][:batch].index_select(2, place))

@@ -11,7 +11,7 @@ import torch
 
 from ..layers.chain import read
 from ..layers.eager import Recipe, add_values
-from ..layers.layer import Layer, Site, chosen_rows, make_layer
+from ..layers.layer import Layer, Look, Site, chosen_rows, make_layer
 from ..layers.scores import Step
 from ..layers.visibility import Visible
 
@@ -159,28 +159,34 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
     place = rows.to(call.q.device)
     heads = call.q.shape[1]
 
-    def pick(operand: torch.Tensor) -> torch.Tensor:
-        wide = operand.expand(*operand.shape[:-2], queries, operand.shape[-1])
-        wide = wide.reshape((1,) * (4 - wide.dim()) + tuple(wide.shape)) if wide.dim() < 4 else wide
-        return wide[:batch].index_select(2, place)[..., :keys]
+    def look(some: torch.Tensor) -> Look:
+        there, where = rows[some], place[some.to(place.device)]
 
-    steps = [Step("mul", call.scale)]
-    if call.softcap:
-        steps += [Step("mul", 1 / call.softcap), Step("tanh"), Step("mul", call.softcap)]
-    if call.mask is not None:
-        boolean = call.mask.dtype == torch.bool
-        steps.append(Step("fill", -float("inf"), ~call.mask) if boolean else Step("add", 1.0, call.mask))
-    if call.slopes is not None:
-        steps.append(Step("add", 1.0, _alibi(call.slopes, queries, keys)))
-    band = _band(call, rows)
-    reading = read(steps, pick, pick)
-    if call.sinks is not None:
-        reading.sinks = call.sinks.detach().double().reshape(-1)[:heads]
-    if band is not None:
-        hidden = ~band.to(call.q.device)
-        reading.hidden = hidden if reading.hidden is None else reading.hidden | hidden
-    if call.dropout:
-        reading.notes.append(f"between softmax and the values: dropout {call.dropout:g}")
+        def pick(operand: torch.Tensor) -> torch.Tensor:
+            wide = operand.expand(*operand.shape[:-2], queries, operand.shape[-1])
+            wide = wide.reshape((1,) * (4 - wide.dim()) + tuple(wide.shape)) if wide.dim() < 4 else wide
+            return wide[:batch].index_select(2, where)[..., :keys]
+
+        steps = [Step("mul", call.scale)]
+        if call.softcap:
+            steps += [Step("mul", 1 / call.softcap), Step("tanh"), Step("mul", call.softcap)]
+        if call.mask is not None and call.mask.dtype != torch.bool:
+            steps.append(Step("add", 1.0, call.mask))
+        reading = read(steps, pick, pick)
+        hidden = [] if call.mask is None or call.mask.dtype != torch.bool else [~pick(call.mask)]
+        if (band := _band(call, there)) is not None:
+            hidden.append(~band.to(call.q.device))
+        for each in hidden:
+            reading.hidden = each if reading.hidden is None else reading.hidden | each
+        if call.slopes is not None:
+            bias = _alibi(call.slopes[..., :heads], where + (keys - queries), keys)
+            reading.bias = bias if reading.bias is None else reading.bias + bias
+        if call.sinks is not None:
+            reading.sinks = call.sinks.detach().double().reshape(-1)[:heads]
+        if call.dropout:
+            reading.notes.append(f"between softmax and the values: dropout {call.dropout:g}")
+        return Look(reading)
+
     q, k = call.q[:batch].index_select(2, place), call.k[:batch]
     width = _unpadded(call)
     lse = None if call.lse is None else call.lse[:batch, :, :queries].index_select(2, place)
@@ -190,7 +196,7 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
         k[..., :width],
         rows,
         queries,
-        reading,
+        look,
         lse=lse,
         factors=call.factors,
         scores=torch.float64 if q.dtype == torch.float64 else torch.float32,
@@ -217,11 +223,10 @@ def _band(call: Call, rows: torch.Tensor) -> torch.Tensor | None:
     return seen[None, None]
 
 
-def _alibi(slopes: torch.Tensor, queries: int, keys: int) -> torch.Tensor:
-    """Return flash-attn's bias of these slopes: [batch or 1, heads, queries, keys]."""
-    places = torch.arange(queries, device=slopes.device) + (keys - queries)
+def _alibi(slopes: torch.Tensor, places: torch.Tensor, keys: int) -> torch.Tensor:
+    """Return flash-attn's bias of these slopes, for queries at these places: [batch or 1, heads, queries, keys]."""
     distance = (places[:, None] - torch.arange(keys, device=slopes.device)).abs()
-    return -slopes.reshape(-1, slopes.shape[-1], 1, 1).float() * distance
+    return -slopes.reshape(-1, slopes.shape[-1], 1, 1).double() * distance
 
 
 def _unpadded(call: Call) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .flex import is_flex, run_in_blocks
 from .tracer import Tracer
 
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -32,7 +33,7 @@ class RecordingMode(TorchDispatchMode):
         if torch.is_inference_mode_enabled() and _is_composite(func):
             with self:  # what it consists of comes here, too
                 return func._op_dk(_COMPOSITE, *args, **kwargs)
-        out = func(*args, **kwargs)
+        out = run_in_blocks(func, args, kwargs) if is_flex(func) else func(*args, **kwargs)
         if self.deaf:
             return out
         self.operations += 1
