@@ -134,12 +134,12 @@ def _of_head(each: Figures, limits: Limits) -> list[Finding]:
         found.append(Finding(each.layer, each.head, rule, message, value, limit))
 
     verdict = each.verdict
-    if verdict.cause is not None:
-        cause: str = verdict.cause
-        if verdict.also:
-            cause = message("{cause} (or {also})", cause=cause, also=", ".join(verdict.also))
-        add(verdict.cause, joined((cause, verdict.says), ": "), verdict.multiplier, verdict.expected.multiplier)
-    elif verdict.verdict == "unexplained":
+    for each_cause in verdict.findings:
+        cause: str = each_cause.cause
+        if each_cause.also:
+            cause = message("{cause} (or {also})", cause=cause, also=", ".join(each_cause.also))
+        add(each_cause.cause, joined((cause, each_cause.says), ": "), verdict.multiplier, verdict.expected.multiplier)
+    if verdict.verdict == "unexplained":
         add(
             "unexplained",
             message("{says} ({evidence})", says=verdict.says, evidence=verdict.evidence),

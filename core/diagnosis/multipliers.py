@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..message import joined, message
+from .causes.catalogue import CAUSES
 from .configuration import Configuration, configured_scale
 from .subject import Facts
 
@@ -84,8 +85,7 @@ def names(
         if tried[candidate]:
             found[cause] = Name(cause, words)
     listed = list(found.values())
-    vague = ("scale-fixed", "scale-yarn", "scale-yarn-twice", "scale-padded")
-    if not listed or (tolerance > _COARSE and all(name.cause in vague for name in listed)):
+    if not listed or (tolerance > _COARSE and all(CAUSES[name.cause].vague for name in listed)):
         listed.append(
             Name("scale-other", "no known rule gives this number: a learned temperature or a wrong constant")
         )

@@ -1,4 +1,9 @@
-"""Try what the file says on the evidence; if that does not explain it, every hypothesis."""
+"""Try what the file says on the evidence; if that does not explain it, every hypothesis, then pairs of them.
+
+A hypothesis needs twice as many numbers of evidence as it has free coefficients, and pays for each. What rounding
+explains, in the finest arithmetic that the file allows, is not overturned; what only a coarser arithmetic explains
+is, by a hypothesis that needs none.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +16,24 @@ import numpy as np
 from ..arrays import FloatArray
 from ..message import message
 from .causes import dropout, factors
-from .causes.hypotheses import declared, hypotheses
+from .causes.catalogue import CAUSES, RANK, ROUNDS, hypotheses, together
+from .causes.edits import Case
 from .causes.hypothesis import Hypothesis, as_stored
 from .fitting.estimate import Fit, fit, search
-from .fitting.evidence import Observed, observe
-from .fitting.misfit import misfit
+from .fitting.evidence import Observed, numbers_of, observe
+from .fitting.misfit import misfits
 from .fitting.model import Model
+from .fitting.rounding import arithmetics
 from .subject import Evidence, Subject, some_rows, spread_rows
 
-EXPLAINED = 1.5  # misfit, in units of rounding, up to which nothing else is tried
-TOLERATED = 4.0  # misfit up to which a model explains the evidence, if no other does so much better
-# How much the residual must fall for something the file declares to count as lost, or for a bend; for anything else;
-# and for an explanation that leaves more than rounding.
-_EXACT = 1e-6  # distance, in the same units, below which nothing is left to explain
-_DECLARED, _PARSIMONY, _ROUGH = 1.2, 1.5, 30.0
+EXPLAINED = 1.5  # misfit, in units of rounding, up to which nothing else is tried, of many numbers
+_PROMISING, _PARSIMONY, _ROUGH = 1.2, 1.5, 30.0  # how much the residual must fall; if more than rounding is left
 _MOST = 1 << 16  # scores that the last fit uses
 _QUICK = 1 << 13  # scores that hypotheses are tried on, of 16 to 40 rows
-_STEPS = 20  # of a fit on these
+_STEPS, _PAIR_STEPS = 20, 8  # of a fit on these
 _FINALISTS = 6
+_PAIRED, _TURNED = 3, 12  # single hypotheses, the best, that are paired with all others, and rotations
+_PAIR_ROWS = 20
 # What factors of queries, keys and components say, the fewest first.
 _FACTORS = (
     (
@@ -53,8 +58,6 @@ _FACTORS = (
         True,
     ),
 )
-_ALSO = {"qk-norm-missing": ("qk-norm-extra",)}
-_BENDS = ("softcap-missing", "softcap-extra", "softcap-other", "sink-missing", "bias-missing", "scale-by-position")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,9 @@ class Found:
     hypothesis: Hypothesis | None
     model: Model
     fit: Fit
-    misfit: float
+    misfit: float  # in the finest arithmetic that explains the evidence, else the least
+    observed: Observed
+    level: int  # the number of that arithmetic among those that the file allows; their count if none does
 
     @property
     def multiplier(self) -> float:
@@ -82,26 +87,35 @@ class Found:
 class Trial:
     """The best explanation of one kind of evidence, and others that come as close."""
 
-    observed: Observed
     best: Found
     close: tuple[Found, ...]
+
+    @property
+    def observed(self) -> Observed:
+        """The evidence that the best explanation was fitted to."""
+        return self.best.observed
+
+    @property
+    def explained(self) -> bool:
+        """Whether nothing but rounding is left."""
+        return self.best.level < len(arithmetics(self.observed.subject, self.observed.evidence))
 
 
 def attempt(whole: Subject, evidence: Evidence, expected: float) -> Trial:
     """Explain one kind of evidence of a head; `expected` is the multiplier that it should have."""
     only, subject, observed, stored = _as_said(whole, evidence, expected)
-    if stored.misfit > EXPLAINED:
+    if stored.level > 0:
         quick, glimpse = _glimpse(subject, expected)
-        other = _fitted(observed, None, stored.model, search(glimpse, as_stored(quick), np.array([expected]), ()))
-        stored = min(stored, other, key=lambda found: found.fit.distance)
-    if stored.misfit > EXPLAINED or _is_something_lost(subject, observed, stored):
+        start = search(glimpse, as_stored(quick), np.array([expected]), ())
+        stored = min(stored, fitted(observed, None, stored.model, start), key=lambda found: found.fit.distance)
+    if stored.level > 0:
         return _chosen(observed, stored, _finalists(only, subject, observed, stored, expected), expected)
-    return Trial(observed, stored, ())
+    return Trial(stored, ())
 
 
 def may_fit(whole: Subject, expected: float) -> bool:
     """Return whether what the file says explains all evidence of a head, with some multiplier."""
-    return all(_as_said(whole, each, expected)[-1].misfit <= TOLERATED for each in whole.evidence)
+    return all(_as_said(whole, each, expected)[-1].level < len(arithmetics(whole, each)) for each in whole.evidence)
 
 
 def _as_said(whole: Subject, evidence: Evidence, expected: float) -> tuple[Subject, Subject, Observed, Found]:
@@ -110,16 +124,7 @@ def _as_said(whole: Subject, evidence: Evidence, expected: float) -> tuple[Subje
     rows = max(16, _MOST // only.k.shape[1] // only.q.shape[0])
     subject = some_rows(only, spread_rows(only.q.shape[1], rows))
     observed = observe(subject, subject.evidence[0], expected)
-    return only, subject, observed, _fitted(observed, None, as_stored(subject), np.array([expected]))
-
-
-def _is_something_lost(subject: Subject, observed: Observed, stored: Found) -> bool:
-    """Return whether the evidence fits better without something that the file declares."""
-    for each in declared(subject):
-        left = fit(observed, each.build(subject), stored.fit.theta[:1]).distance
-        if max(left * _DECLARED, _EXACT) < stored.fit.distance:
-            return True
-    return False
+    return only, subject, observed, fitted(observed, None, as_stored(subject), np.array([expected]))
 
 
 def _glimpse(subject: Subject, expected: float) -> tuple[Subject, Observed]:
@@ -129,53 +134,122 @@ def _glimpse(subject: Subject, expected: float) -> tuple[Subject, Observed]:
     return quick, observe(quick, quick.evidence[0], expected)
 
 
-def _fitted(observed: Observed, hypothesis: Hypothesis | None, model: Model, start: FloatArray) -> Found:
-    found = fit(observed, model, start)
-    return Found(hypothesis, model, found, misfit(observed, model, found.theta))
+def fitted(
+    observed: Observed, hypothesis: Hypothesis | None, model: Model, start: FloatArray, free: bool = True
+) -> Found:
+    """Fit a hypothesis from these coefficients; unless `free`, with this multiplier."""
+    found = fit(observed, model, start, free=free)
+    misfit, level = _level(observed, model, found.theta)
+    return Found(hypothesis, model, found, misfit, observed, level)
+
+
+def _level(observed: Observed, model: Model, theta: FloatArray) -> tuple[float, int]:
+    """Return the misfit, and the number of the arithmetic that explains the evidence."""
+    enough = EXPLAINED + 2 / math.sqrt(max(int(np.count_nonzero(observed.weight)), 1))
+    found = misfits(observed, model, theta, arithmetics(observed.subject, observed.evidence), enough)
+    return (found[-1], len(found) - 1) if found[-1] <= enough else (min(found), len(found))
+
+
+class _Search:
+    """Hypotheses on few rows, and the best ones on all."""
+
+    def __init__(self, only: Subject, subject: Subject, observed: Observed, stored: Found, expected: float) -> None:
+        self.observed, self.subject, self.stored = observed, subject, stored
+        self.quick, self.glimpse = _glimpse(subject, expected)
+        self.only, self.everything = only, observe(only, only.evidence[0], expected)
+        self.case = Case(only, only.evidence[0], stored.multiplier, expected)
+        self.guesses = (expected, stored.multiplier)
+        self.before = fit(self.glimpse, as_stored(self.quick), stored.fit.theta, _STEPS).distance
+        self.numbers, self.few = numbers_of(observed), numbers_of(self.glimpse)
+        self.singles: list[tuple[float, Hypothesis]] = []
+
+    def counts(self, hypothesis: Hypothesis, numbers: int) -> bool:
+        """Return whether there are enough numbers for the coefficients."""
+        return numbers >= 2 * (hypothesis.extra + 2)
+
+    def round(self, tried: Sequence[Hypothesis]) -> list[Found]:
+        """Return those of these hypotheses that fit best, fitted to all rows."""
+        ranked: list[tuple[float, Hypothesis, FloatArray]] = []
+        for each in tried:
+            if not self.counts(each, self.numbers):
+                continue
+            place, seen = (self.quick, self.glimpse) if self.counts(each, self.few) else (self.subject, self.observed)
+            place, seen = (self.only, self.everything) if each.whole else (place, seen)
+            model = each.build(place)
+            best = min(
+                (fit(seen, model, start, _STEPS) for start in self._starts(seen, model, each)),
+                key=lambda found: found.distance,
+            )
+            ranked.append((best.distance, each, best.theta))
+        self.singles += [(distance, each) for distance, each, _ in ranked]
+        return self._on_all_rows(ranked)
+
+    def _on_all_rows(self, ranked: list[tuple[float, Hypothesis, FloatArray]]) -> list[Found]:
+        ranked.sort(key=lambda each: each[0])
+        found: list[Found] = []
+        for distance, each, theta in ranked[:_FINALISTS]:
+            if distance <= min(4 * ranked[0][0], self.before / _PROMISING):
+                place, seen = (self.only, self.everything) if each.whole else (self.subject, self.observed)
+                one = fitted(seen, each, each.build(place), theta)
+                if _is_plausible(seen, one):
+                    found.append(one)
+        return found
+
+    def pairs(self) -> list[Found]:
+        """Return the pairs of hypotheses that fit best: the likeliest on few rows, until one explains these."""
+        quick = some_rows(self.quick, spread_rows(self.quick.q.shape[1], _PAIR_ROWS))
+        glimpse = observe(quick, quick.evidence[0], self.case.expected)
+        ranked: list[tuple[float, Hypothesis, FloatArray]] = []
+        for each in self._pairs():
+            if each.whole or not self.counts(each, self.numbers):
+                continue
+            model = each.build(quick)
+            starts = (search(glimpse, model, start, self.guesses, False) for start in each.starts(self.guesses[0]))
+            best = min((fit(glimpse, model, start, _PAIR_STEPS) for start in starts), key=lambda one: one.distance)
+            ranked.append((best.distance, each, best.theta))
+            if best.distance <= EXPLAINED:
+                break
+        return self._on_all_rows(ranked)
+
+    def _starts(self, observed: Observed, model: Model, hypothesis: Hypothesis) -> Iterator[FloatArray]:
+        """Yield starting coefficients, near the best multiplier for each start of the others.
+
+        The logarithms of weights are linear in the multiplier, so that these are fitted from any start.
+        """
+        linear = observed.evidence.kind == "weights" or hypothesis.whole
+        for start in hypothesis.starts(self.guesses[0]):
+            yield search(observed, model, start, self.guesses, everywhere=not linear)
+
+    def _pairs(self) -> list[Hypothesis]:
+        """Return pairs of masks, and of the best single hypotheses, with all others that have few coefficients."""
+        self.singles.sort(key=lambda each: each[0])
+        singles = [each for _, each in self.singles if each.extra <= 2 and not each.whole]
+        turned = [each for each in singles if each.cause.startswith("rope-")][:_TURNED]
+        others = [each for each in singles if not each.cause.startswith("rope-")]
+        masks = [each for each in others if each.stage == "mask"]
+        found: dict[frozenset[int], Hypothesis] = {}
+        for one in [*others[:_PAIRED], *masks]:
+            for other in [*others, *turned]:
+                key = frozenset((id(one), id(other)))
+                if key not in found and (pair := together(one, other)) is not None:
+                    found[key] = pair
+        return list(found.values())
 
 
 def _finalists(only: Subject, subject: Subject, observed: Observed, stored: Found, expected: float) -> list[Found]:
-    """Try hypotheses on few rows, stage by stage, and the best ones on all, until one explains the evidence."""
-    quick, glimpse = _glimpse(subject, expected)
-    everything = observe(only, only.evidence[0], expected)
-    before = fit(glimpse, as_stored(quick), stored.fit.theta, _STEPS).distance
-    found: list[Found] = []
-    for stage in hypotheses(only, only.evidence[0], stored.multiplier, expected):
-        ranked: list[tuple[float, Hypothesis, FloatArray]] = []
-        for each in stage:
-            place, seen = (only, everything) if each.whole else (quick, glimpse)
-            model = each.build(place)
-            best = min(
-                (
-                    fit(seen, model, start, _STEPS)
-                    for start in _starts(seen, model, each, (expected, stored.multiplier))
-                ),
-                key=lambda fitted: fitted.distance,
-            )
-            ranked.append((best.distance, each, best.theta))
-        ranked.sort(key=lambda each: each[0])
-        promising = [each for each in ranked[:_FINALISTS] if each[0] <= min(4 * ranked[0][0], before / _DECLARED)]
-        for _, each, theta in promising:
-            place, seen = (only, everything) if each.whole else (subject, observed)
-            fitted = _fitted(seen, each, each.build(place), theta)
-            if _is_plausible(seen, fitted):
-                found.append(fitted)
-        if any(each.misfit <= EXPLAINED for each in found):
-            return found
-    return [*found, *_last_resort(quick, glimpse, expected)]
+    """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence.
 
-
-def _starts(
-    observed: Observed, model: Model, hypothesis: Hypothesis, guesses: Sequence[float]
-) -> Iterator[FloatArray]:
-    """Yield starting coefficients, near the best multiplier for each start of the others.
-
-    The logarithms of weights are linear in the multiplier, so that these are fitted from any start.
+    Where a coarse arithmetic explains the evidence, neither pairs nor factors are tried.
     """
-    inner = np.array(hypothesis.inner) * guesses[0]
-    linear = observed.evidence.kind == "weights" or hypothesis.whole
-    for others in hypothesis.others:
-        yield search(observed, model, np.array([*inner, *others]), guesses, everywhere=not linear)
+    trying, found = _Search(only, subject, observed, stored, expected), list[Found]()
+    for late in range(ROUNDS):
+        found += trying.round(hypotheses(trying.case, late))
+        if any(each.level < stored.level for each in found):
+            return found
+    if stored.level < len(arithmetics(observed.subject, observed.evidence)):
+        return found
+    found += _last_resort(trying.quick, trying.glimpse, expected)
+    return found if any(each.level < stored.level for each in found) else [*found, *trying.pairs()]
 
 
 def _last_resort(quick: Subject, glimpse: Observed, expected: float) -> list[Found]:
@@ -184,60 +258,66 @@ def _last_resort(quick: Subject, glimpse: Observed, expected: float) -> list[Fou
     if glimpse.evidence.kind == "lse":
         return []
     found: list[Found] = []
+    levels = len(arithmetics(quick, glimpse.evidence))
 
     def add(cause: str, words: str, distance: float, multiplier: float) -> None:
-        hypothesis = Hypothesis(cause, words, as_stored, _ALSO.get(cause, ()))
-        found.append(Found(hypothesis, model, Fit(np.array([multiplier]), np.array([math.inf]), distance), distance))
+        row = CAUSES[cause]
+        hypothesis = Hypothesis(words, lambda _, model: model, cause, row.stage, row.also)
+        level = levels - 1 if distance <= EXPLAINED else levels
+        about = Fit(np.array([multiplier]), np.array([math.inf]), distance)
+        found.append(Found(hypothesis, model, about, distance, glimpse, level))
 
     if glimpse.evidence.kind == "o" and dropout.shows_in_output(glimpse, model, theta):
         add("dropout-on", "outputs lack keys at random: dropout was on", 1.0, expected)
     for cause, words, of_keys, of_components in _FACTORS:
         left = factors.left_with_factors(glimpse, model, expected, of_keys, of_components)
-        add(cause, words, left, math.nan)
         if left <= EXPLAINED:
+            add(cause, words, left, math.nan)
             break
     return found
 
 
 def _is_plausible(observed: Observed, found: Found) -> bool:
     """Return whether the coefficients make sense for the hypothesis."""
-    hypothesis, theta = found.hypothesis, found.fit.theta
+    hypothesis, theta, model = found.hypothesis, found.fit.theta, found.model
     assert hypothesis is not None
     if not math.isfinite(found.fit.distance):
         return False
-    if hypothesis.cause in ("softcap-extra", "softcap-other"):
-        model = found.model
+    if model.free_softcap:
         scores = model.inner[0] if model.seen is None else np.where(model.seen, model.inner[0], 0)
-        return math.exp(min(float(theta[1]), 300.0)) <= 5 * abs(found.multiplier) * float(np.abs(scores).max())
-    if hypothesis.cause == "sink-extra":
-        return float(theta[-1]) > -30
-    if hypothesis.cause == "dropout-on":
-        return dropout.shows_in_weights(observed, found.model, theta)
-    return True
+        cap = math.exp(min(float(theta[len(model.inner) + len(model.outer)]), 300.0))
+        if cap > 5 * abs(found.multiplier) * float(np.abs(scores).max()):
+            return False
+    if model.free_sink and float(theta[-1]) <= -30:
+        return False
+    return not model.gaps or dropout.shows_in_weights(observed, model, theta)
 
 
 def _chosen(observed: Observed, stored: Found, finalists: Sequence[Found], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
-    if any(each.misfit <= EXPLAINED and not each.model.gaps for each in finalists):
+    explaining = [each for each in finalists if each.level < stored.level]
+    if any(not each.model.gaps for each in explaining):
         finalists = [each for each in finalists if not each.model.gaps]  # dropout explains any zeros
+        explaining = [each for each in explaining if not each.model.gaps]
+    levels = len(arithmetics(observed.subject, observed.evidence))
+    finalists = explaining or ([] if stored.level < levels else finalists)
     if not finalists:
-        return Trial(observed, stored, ())
+        return Trial(stored, ())
     best = min(finalists, key=lambda found: found.cost)
     assert best.hypothesis is not None
-    lost = best.hypothesis.cause in _BENDS
-    gained = stored.fit.distance / max(best.fit.distance, 1e-12)
-    needed = _DECLARED if lost else _PARSIMONY
-    if best.misfit > 2 * TOLERATED:
-        needed = _ROUGH
-    if gained < needed or (stored.misfit <= EXPLAINED and not lost):
-        return Trial(observed, stored, ())
+    gain = stored.fit.distance / max(best.fit.distance, 1e-12)
+    numbers = numbers_of(observed)
+    paid = 2 * numbers * math.log(max(gain, 1e-12)) >= max(best.hypothesis.extra, 1) * math.log(numbers + 1) + 10
+    if gain < (_PARSIMONY if explaining else _ROUGH) or not (paid or math.isnan(best.multiplier)):
+        return Trial(stored, ())
     limit = best.cost * _PARSIMONY
-    close = [each for each in finalists if each.cost <= limit and each.misfit <= max(TOLERATED, best.misfit * 1.5)]
+    close = [each for each in finalists if each.cost <= limit]
 
-    def rank(found: Found) -> tuple[int, float]:
+    def rank(found: Found) -> tuple[int, int, float, int]:
         assert found.hypothesis is not None
         ratio = found.multiplier / expected
-        return found.hypothesis.extra, abs(math.log(ratio)) if ratio > 0 else math.inf
+        away = abs(math.log(ratio)) if ratio > 0 else math.inf
+        return len(found.hypothesis.parts), found.hypothesis.extra, round(away, 3), RANK[found.hypothesis.cause]
 
     close.sort(key=rank)
-    return Trial(observed, close[0], tuple(close))
+    return Trial(close[0], tuple(close))

@@ -10,21 +10,36 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..message import joined, message
+from .causes.catalogue import CAUSES
+from .causes.hypothesis import Hypothesis, as_stored
+from .causes.stages import ORDER, StageName
 from .configuration import Configuration
 from .consequence import Consequence, consequence
-from .fitting.evidence import Observed, residual
-from .fitting.misfit import logit_noise, misfit
+from .fitting.evidence import Observed, numbers_of, residual
+from .fitting.misfit import logit_noise, rounding_divergence
 from .fitting.model import logits, softmax
-from .fitting.rounding import is_short, spacing, unit
+from .fitting.rounding import arithmetics, is_short, spacing, unit
 from .multipliers import Expected, Name, expected_multiplier, names
 from .subject import Evidence, Facts, Subject
-from .trial import EXPLAINED, TOLERATED, Found, Trial, attempt
+from .trial import Found, Trial, attempt, fitted
 
 Word: TypeAlias = Literal["healthy", "cause", "undecided", "unexplained", "no-evidence"]
 
+_TOLERATED = 4.0  # misfit up to which what the file says explains the evidence, if nothing else does
 _UNSURE = 0.1  # relative standard error of a multiplier above which it is not known
 _COARSE = 0.03  # rounding of logits above which it blurs the multiplier
-_ORDER: tuple[Word, ...] = ("cause", "unexplained", "healthy", "undecided", "no-evidence")
+_LEAST_NUMBERS = 4  # of evidence, to name a multiplier
+_ABSORBED = 1e-6  # the mean weight of a sink below which it has no consequence
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was done to a head."""
+
+    cause: str
+    says: str
+    also: tuple[str, ...] = ()  # causes that explain the evidence as well
+    stage: StageName = "multiplier"  # at which it acts
 
 
 @dataclass(frozen=True)
@@ -32,15 +47,25 @@ class Verdict:
     """What was done to a head, as far as the evidence tells."""
 
     verdict: Word
-    cause: str | None
     says: str
     expected: Expected
+    findings: tuple[Finding, ...] = ()  # in the order of computing
+    maybe: tuple[str, ...] = ()  # causes that would explain an undecided head
     evidence: str | None = None
-    also: tuple[str, ...] = ()  # causes that explain the evidence as well
     multiplier: float | None = None
     multiplier_error: float | None = None
     misfit: float | None = None  # in units of rounding
     consequence: Consequence | None = None
+
+    @property
+    def cause(self) -> str | None:
+        """The first cause."""
+        return self.findings[0].cause if self.findings else None
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Causes that explain the evidence as well as the first one."""
+        return self.findings[0].also if self.findings else self.maybe
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,29 +84,48 @@ def diagnose(subject: Subject, given: Configuration | None = None) -> Verdict:
 def examine(subject: Subject, given: Configuration | None = None) -> Examined:
     """Return the verdict on a head with its explanation.
 
-    Every kind of evidence is used; the first one that shows a cause decides.
+    The first evidence that decides speaks of the scores; all others speak only of what comes after the softmax.
     """
     expected = expected_multiplier(subject.facts, given)
     if subject.facts.over_queries:
         says = "softmax ran over the queries instead of the keys, as the file says"
-        return Examined(Verdict("cause", "softmax-axis", says, expected), None)
+        return Examined(Verdict("cause", says, expected, (Finding("softmax-axis", says, stage="weights"),)), None)
     if not subject.evidence:
-        says = "q and k alone cannot tell which scale was used"
-        return Examined(Verdict("no-evidence", None, says, expected), None)
+        return Examined(Verdict("no-evidence", "q and k alone cannot tell which scale was used", expected), None)
     if wrong := _not_finite_inputs(subject):
-        return Examined(
-            not_finite(subject.facts, message("{wrong} has values that are NaN or infinite", wrong=wrong)), None
-        )
+        says = message("{wrong} has values that are NaN or infinite", wrong=wrong)
+        return Examined(not_finite(subject.facts, says), None)
     found = [_of_evidence(subject, evidence, expected) for evidence in subject.evidence]
     if any(each.verdict.verdict == "healthy" for each in found):
         # A log-sum-exp without the sink is renormalised by σ(lse − sink): the output and the weights have it.
         found = [each for each in found if (each.verdict.evidence, each.verdict.cause) != ("lse", "sink-missing")]
-    return min(found, key=lambda each: _ORDER.index(each.verdict.verdict))
+    first = next((each for each in found if each.verdict.verdict != "undecided"), found[0])
+    later = [each for each in found[found.index(first) + 1 :] if _is_after_softmax(each.verdict)]
+    if not later:
+        return first
+    if first.verdict.verdict in ("healthy", "undecided"):
+        return later[0]
+    known = [each.cause for each in first.verdict.findings]
+    more = [each for other in later for each in other.verdict.findings if each.cause not in known]
+    return replace(first, verdict=_with_findings(first.verdict, [*first.verdict.findings, *more]))
+
+
+def _is_after_softmax(verdict: Verdict) -> bool:
+    """Return whether a verdict is about what comes after softmax, or evidence that nothing explains."""
+    if verdict.verdict == "unexplained":
+        return True
+    return verdict.verdict == "cause" and all(each.stage in ("weights", "v", "o") for each in verdict.findings)
+
+
+def _with_findings(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
+    ordered = sorted(found, key=lambda each: ORDER.index(each.stage))
+    says = joined([each.says for each in ordered], "; ") if len(ordered) > 1 else ordered[0].says
+    return replace(verdict, verdict="cause", findings=tuple(ordered), says=says)
 
 
 def not_finite(facts: Facts, says: str) -> Verdict:
     """Return the verdict on a head whose q or k cannot be used."""
-    return Verdict("cause", "not-finite", says, expected_multiplier(facts, None))
+    return Verdict("cause", says, expected_multiplier(facts, None), (Finding("not-finite", says, stage="qk"),))
 
 
 def _not_finite_inputs(subject: Subject) -> str | None:
@@ -91,8 +135,7 @@ def _not_finite_inputs(subject: Subject) -> str | None:
 def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Examined:
     values = evidence.values[subject.used]
     if not len(values):
-        says = "no query sees a key"
-        return Examined(Verdict("undecided", None, says, expected, evidence.kind), None)
+        return Examined(Verdict("undecided", "no query sees a key", expected, evidence=evidence.kind), None)
     wrong = ~np.isfinite(values)
     rows = int(wrong.reshape(len(values), -1).any(axis=-1).sum())
     says = message(
@@ -101,13 +144,17 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
         rows=rows,
         count=len(values),
     )
-    broken = Verdict("cause", "not-finite", says, expected, evidence.kind)
+    broken = Verdict(
+        "cause", says, expected, (Finding("not-finite", says, stage=evidence.kind),), evidence=evidence.kind
+    )
     if rows > len(values) // 4:
         return Examined(broken, None)
     trial = attempt(subject, evidence, expected.multiplier)
     found = _judged(subject, trial, expected)
     if rows and found.verdict == "cause":  # a mask that hides all keys of a row explains that row
-        found = replace(found, also=tuple(dict.fromkeys([*found.also, "not-finite"])))
+        first = found.findings[0]
+        first = replace(first, also=tuple(dict.fromkeys([*first.also, "not-finite"])))
+        found = replace(found, findings=(first, *found.findings[1:]))
     elif rows:
         found, trial = broken, None
     return Examined(found, trial)
@@ -117,64 +164,132 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     """Put the best explanation into words."""
     observed, best = trial.observed, trial.best
     multiplier, error = best.multiplier, float(best.fit.errors[0])
-    relative = error / abs(multiplier) if multiplier else math.inf
-
-    def verdict(word: Word, cause: str | None, also: Sequence[str], says: str) -> Verdict:
-        return Verdict(
-            verdict=word,
-            cause=cause,
-            says=says,
-            expected=expected,
-            evidence=observed.evidence.kind,
-            also=tuple(dict.fromkeys(each for each in also if each != cause)),
-            multiplier=None if math.isnan(multiplier) else multiplier,
-            multiplier_error=error if math.isfinite(error) else None,
-            misfit=best.misfit,
-            consequence=consequence(trial, expected.multiplier) if word == "cause" else None,
-        )
-
-    hypothesis = best.hypothesis
-    if hypothesis is not None:
-        also = [*hypothesis.also]
-        for each in trial.close:
-            assert each.hypothesis is not None
-            also += [each.hypothesis.cause, *each.hypothesis.also]
-        return verdict("cause", hypothesis.cause, also, _times(multiplier, hypothesis.words))
-    if best.misfit > TOLERATED and not _is_noise(observed, best):
-        return verdict("unexplained", None, (), "no hypothesis explains the evidence")
-    if subject.facts.unknown_factor:
+    fitted = Verdict(
+        "healthy",
+        message("× {multiplier:.4g}, as expected", multiplier=multiplier),
+        expected,
+        evidence=observed.evidence.kind,
+        multiplier=None if math.isnan(multiplier) else multiplier,
+        multiplier_error=error if math.isfinite(error) else None,
+        misfit=best.misfit,
+    )
+    if best.hypothesis is None and best.misfit > _TOLERATED:
+        return replace(fitted, verdict="unexplained", says="no hypothesis explains the evidence")
+    findings = [] if best.hypothesis is None else _done(best.hypothesis, trial)
+    gains = any(CAUSES[each.cause].gains for each in findings) or math.isnan(multiplier) or len(best.model.inner) > 1
+    if gains:
+        return replace(_with_findings(fitted, findings), consequence=consequence(trial, expected.multiplier))
+    if subject.facts.unknown_factor and not findings:
         says = message(
             "× {multiplier:.4g} as recorded; q or k contains a factor that is unknown, so the whole scale is, too",
             multiplier=multiplier,
         )
-        return verdict("undecided", None, (), says)
-    tolerance = max(min(5 * relative, 0.5), _floor(observed))
-    sure = relative <= _UNSURE
+        return replace(fitted, verdict="undecided", says=says)
+    scale = _Scale(subject, observed, best, expected)
+    if scale.sure and not subject.facts.unknown_factor and not scale.is_expected:
+        if scale.rounded:
+            says = "× {multiplier:.6g}, as expected, rounded to {format}"
+            fitted = replace(fitted, says=message(says, multiplier=multiplier, format=subject.format))
+        else:
+            named = scale.names()
+            also = tuple(name.cause for name in named)
+            if not findings and expected.assumed and subject.facts.observed:
+                says = _unusual(multiplier, expected.multiplier, subject.facts, named)
+                return replace(fitted, verdict="undecided", says=says, maybe=also)
+            if not findings and numbers_of(observed) < _LEAST_NUMBERS:
+                return replace(fitted, verdict="undecided", says=_UNDETERMINED)
+            findings.append(Finding(also[0], _times(multiplier, named[0].words), also[1:]))
+    if findings and _is_nothing(trial, expected.multiplier, findings):
+        findings = []
+    if findings:
+        found = _with_findings(fitted, findings)
+        return replace(found, consequence=consequence(trial, expected.multiplier))
+    if not scale.sure or (scale.blurred and not _near(multiplier, expected.multiplier, max(0.02, scale.tolerance))):
+        return replace(fitted, verdict="undecided", says=_UNDETERMINED)
+    return fitted
 
-    def fits(candidate: float) -> bool:
-        return (sure and _near(multiplier, candidate, tolerance)) or _explains(observed, best, candidate)
 
-    if sure and _near(multiplier, expected.multiplier, max(0.02, tolerance)):
-        if fits(expected.multiplier):
-            return verdict("healthy", None, (), message("× {multiplier:.4g}, as expected", multiplier=multiplier))
-        if fits(_rounded(expected.multiplier, subject.format)):
-            return verdict(
-                "healthy",
-                None,
-                (),
-                message(
-                    "× {multiplier:.6g}, as expected, rounded to {format}",
-                    multiplier=multiplier,
-                    format=subject.format,
-                ),
-            )
-    if (_is_blurred(observed, best) or not sure) and _explains(observed, best, expected.multiplier):
-        return verdict("undecided", None, (), "the evidence does not determine the multiplier")
-    named = names(multiplier, tolerance, expected.multiplier, subject.facts, fits)
-    also = [name.cause for name in named]
-    if expected.assumed and subject.facts.observed:
-        return verdict("undecided", None, also, _unusual(multiplier, expected.multiplier, subject.facts, named))
-    return verdict("cause", named[0].cause, also, _times(multiplier, named[0].words))
+_UNDETERMINED = message("the evidence does not determine the multiplier")
+
+
+def _done(hypothesis: Hypothesis, trial: Trial) -> list[Finding]:
+    """Return what a hypothesis says was done; of a single one with others that come as close."""
+    if hypothesis.parts:
+        return [Finding(each.cause, each.words, each.also, each.stage) for each in hypothesis.parts]
+    also = [*hypothesis.also]
+    for each in trial.close:
+        assert each.hypothesis is not None
+        also += [name for part in each.hypothesis.each for name in (part.cause, *part.also)]
+    named = tuple(name for name in dict.fromkeys(also) if name != hypothesis.cause)
+    return [Finding(hypothesis.cause, _times(trial.best.multiplier, hypothesis.words), named, hypothesis.stage)]
+
+
+def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> bool:
+    """Return whether what was done leaves the weights within rounding."""
+    best, observed = trial.best, trial.observed
+    found = consequence(trial, expected)
+    if found is None or any(each.stage in ("lse", "weights", "v", "o") for each in findings):
+        return False
+    if any(each.stage == "sink" for each in findings):
+        stored = as_stored(observed.subject)
+        shares = [softmax(model, logits(model, theta, slopes=False)).sink for model, theta in
+                  ((best.model, best.fit.theta), (stored, np.array([expected])))]  # fmt: skip
+        return max(float(np.mean(np.abs(shares[0] - shares[1]))), found.divergence) < _ABSORBED
+    allowed = arithmetics(observed.subject, observed.evidence)
+    rounding = rounding_divergence(observed, best.model, best.fit.theta, allowed[min(best.level, len(allowed) - 1)])
+    return found.divergence <= 4 * rounding + 1e-12
+
+
+class _Scale:
+    """Whether the multiplier of the best explanation is the expected one, and its names if it is not."""
+
+    def __init__(self, subject: Subject, observed: Observed, best: Found, expected: Expected) -> None:
+        self.subject, self.observed, self.best, self.expected = subject, observed, best, expected.multiplier
+        error = float(best.fit.errors[0])
+        relative = error / abs(best.multiplier) if best.multiplier else math.inf
+        self.tolerance = max(min(5 * relative, 0.5), _floor(observed))
+        self.sure = relative <= _UNSURE
+        self.blurred = _is_blurred(observed, best)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether the expected multiplier explains the evidence."""
+        near = self.sure and _near(self.best.multiplier, self.expected, self.tolerance)
+        return near or self._explains(self.expected)
+
+    @property
+    def rounded(self) -> bool:
+        """Whether it is the expected multiplier, rounded to the format of q and k."""
+        rounded = _rounded(self.expected, self.subject.format)
+        return _near(self.best.multiplier, self.expected, 0.02) and self._fits(rounded)
+
+    def names(self) -> list[Name]:
+        """Return its names, the likeliest first."""
+        return names(self.best.multiplier, self.tolerance, self.expected, self.subject.facts, self._fits)
+
+    def _fits(self, candidate: float) -> bool:
+        if self.sure and _near(self.best.multiplier, candidate, self.tolerance):
+            return True
+        if not _near(self.best.multiplier, candidate, 1e-3) and not self.blurred:
+            theta = self.best.fit.theta.copy()
+            theta[0] = candidate
+            distance = residual(self.observed, self.best.model, theta, slopes=False).distance
+            if distance > 1.02 * self.best.fit.distance + 0.02:
+                return False
+        return self._explains(candidate)
+
+    def _explains(self, candidate: float) -> bool:
+        """Return whether another multiplier explains the evidence, in no coarser arithmetic."""
+        ratio = candidate / self.best.multiplier if self.best.multiplier else math.inf
+        if not 0 < ratio < math.inf:
+            return False
+        theta = self.best.fit.theta.copy()
+        theta[: len(self.best.model.inner)] *= ratio
+        found = fitted(self.observed, self.best.hypothesis, self.best.model, theta, free=False)
+        return found.level <= self.best.level and (
+            found.level < len(arithmetics(self.subject, self.observed.evidence))
+            or found.misfit <= 1.1 * self.best.misfit
+        )
 
 
 def _times(multiplier: float, words: str) -> str:
@@ -212,18 +327,6 @@ def _near(a: float, b: float, tolerance: float) -> bool:
     return abs(a / b - 1) <= tolerance
 
 
-def _explains(observed: Observed, found: Found, multiplier: float) -> bool:
-    """Return whether another multiplier explains the evidence as well as the fitted one does."""
-    theta = found.fit.theta.copy()
-    theta[0] = multiplier
-    near = _near(multiplier, found.multiplier, 1e-3)
-    if not near and not _is_blurred(observed, found):
-        distance = residual(observed, found.model, theta, slopes=False).distance
-        if distance > 1.02 * found.fit.distance + 0.02:
-            return False
-    return misfit(observed, found.model, theta) <= max(EXPLAINED, 1.1 * found.misfit)
-
-
 def _is_blurred(observed: Observed, found: Found) -> bool:
     """Return whether rounding blurs the multiplier in a way that its standard error does not show.
 
@@ -246,12 +349,3 @@ def _floor(observed: Observed) -> float:
     if is_short(short):
         return 2 * unit(short)
     return 3e-5 if is_short(subject.format) else 3e-6
-
-
-def _is_noise(observed: Observed, found: Found) -> bool:
-    """Return whether rounding the logits to 16 bits would explain what is left."""
-    if observed.subject.facts.scores is not None:
-        return False
-    if not is_short(observed.subject.format) and not is_short(observed.evidence.format):
-        return False
-    return misfit(observed, found.model, found.fit.theta, "bfloat16") <= EXPLAINED

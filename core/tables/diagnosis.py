@@ -54,9 +54,13 @@ _DIAGNOSED: Sequence[Cell[Diagnosed]] = (
     Cell("verdict", str, "verdict.verdict", "verdict"),
     Cell(
         "cause", str, "verdict.cause", "cause",
-        lambda each: " = ".join(filter(None, (each.verdict.cause, *each.verdict.also))) or NONE,
+        lambda each: ", ".join(" = ".join((one.cause, *one.also)) for one in each.verdict.findings)
+        or " = ".join(each.verdict.maybe) or NONE,
     ),
     Cell("also", list, "verdict.also"),
+    Cell("findings", list, lambda each: [
+        {"cause": one.cause, "also": list(one.also), "says": str(one.says)} for one in each.verdict.findings
+    ]),
     Cell("multiplier", float, "verdict.multiplier", "multiplier"),
     Cell("multiplier_error", float, "verdict.multiplier_error"),
     Cell("expected", float, "verdict.expected.multiplier", "expected"),
@@ -74,7 +78,7 @@ _DIAGNOSED: Sequence[Cell[Diagnosed]] = (
 def summary(heads: Sequence[Diagnosed]) -> dict[str, Any]:
     """Return how many heads have each verdict, and each cause."""
     words = Counter(each.verdict.verdict for each in heads)
-    causes = Counter(each.verdict.cause for each in heads if each.verdict.cause is not None)
+    causes = Counter(one.cause for each in heads for one in each.verdict.findings)
     names = ("healthy", "cause", "undecided", "unexplained", "no-evidence")
     return {
         "verdicts": {name: words[name] for name in names},

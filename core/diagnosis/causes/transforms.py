@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -13,37 +12,22 @@ from ...attention.normalise import normalised
 from ...message import message
 from ...scales import Normalise
 from ..subject import Indices, Subject, places
+from .edits import Case
+from .hypothesis import Hypothesis, rescored
 
 _THETAS = (10_000.0, 500_000.0, 1_000_000.0, 100_000.0, 150_000.0, 5_000_000.0, 8_000_000.0)
 _USUAL = 3  # of these, for a part of the components
 
 
-@dataclass(frozen=True)
-class Transform:
-    """A change of queries and keys, and the scores [texts, rows, keys] that it gives."""
-
-    cause: str
-    also: tuple[str, ...]
-    words: str
-    scores: Callable[[Subject], FloatArray]
-
-
-def normalisations() -> Iterator[Transform]:
+def normalisations(_: Case) -> Iterator[Hypothesis]:
     """Yield a QK-norm that the file does not have: of q and k, or of one of them."""
     kinds: tuple[tuple[Normalise, str], ...] = (("rms", "the root mean square"), ("layer_norm", "LayerNorm"))
     for how, words in kinds:
-        yield Transform(
-            "qk-norm-extra",
-            ("qk-norm-missing",),
-            message("q and k were normalised by {words}", words=words),
-            partial(_normalised, how, True, True),
-        )
+        said = message("q and k were normalised by {words}", words=words)
+        yield Hypothesis(said, rescored(partial(_normalised, how, True, True)))
     for of_q, word in ((True, "q"), (False, "k")):
-        yield Transform(
-            "qk-norm-extra",
-            ("qk-norm-missing",),
-            message("{word} was normalised", word=word),
-            partial(_normalised, "rms", of_q, not of_q),
+        yield Hypothesis(
+            message("{word} was normalised", word=word), rescored(partial(_normalised, "rms", of_q, not of_q))
         )
 
 
@@ -53,28 +37,23 @@ def _normalised(how: Normalise, of_q: bool, of_k: bool, subject: Subject) -> Flo
     return q @ k.mT
 
 
-def rotations(subject: Subject) -> Iterator[Transform]:
-    """Yield queries and keys rotated once more, and once less, than they are stored."""
+def rotations(sign: int, case: Case) -> Iterator[Hypothesis]:
+    """Yield queries and keys rotated once more than they are stored, or once less with a `sign` of −1."""
+    subject = case.subject
     config, width = subject.facts.config, subject.q.shape[-1]
     thetas = list(dict.fromkeys(([config.rope_theta] if config and config.rope_theta else []) + list(_THETAS)))
     for first, count in _rotated_parts(subject, width):
         for interleaved in (False, True):
             for theta in thetas if count == width else thetas[:_USUAL]:
                 words = f"θ {theta:g}{', interleaved' if interleaved else ''}"
-                words += (
-                    message(", components {first} to {last}", first=first, last=first + count - 1)
-                    if count < width
-                    else ""
+                if count < width:
+                    words += message(", components {first} to {last}", first=first, last=first + count - 1)
+                said = (
+                    message("q and k were not rotated ({words})", words=words)
+                    if sign < 0
+                    else message("q and k were rotated once more than stored ({words})", words=words)
                 )
-                less, more = (partial(_turned, sign, theta, first, count, interleaved) for sign in (-1, 1))
-                yield Transform("rope-missing", (), message("q and k were not rotated ({words})", words=words), less)
-                also = ("rope-missing",)
-                yield Transform(
-                    "rope-twice",
-                    also,
-                    message("q and k were rotated once more than stored ({words})", words=words),
-                    more,
-                )
+                yield Hypothesis(said, rescored(partial(_turned, sign, theta, first, count, interleaved)))
 
 
 def _turned(sign: int, theta: float, first: int, count: int, interleaved: bool, subject: Subject) -> FloatArray:

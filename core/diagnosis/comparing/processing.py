@@ -19,22 +19,6 @@ from .score_change import half_unit
 
 _EXACT = 1e-5  # relative: multipliers that two files say are the same if they are as close as this
 _UNSURE = 0.05  # relative standard error above which a fitted multiplier is not compared
-_STAGES: dict[str, StageName] = {
-    "scale": "multiplier",
-    "softcap": "softcap",
-    "bias": "bias",
-    "causal": "mask",
-    "own": "mask",
-    "future": "mask",
-    "padding": "mask",
-    "window": "mask",
-    "sink": "sink",
-    "gqa": "qk",
-    "rope": "qk",
-    "qk": "qk",
-    "softmax": "weights",
-    "dropout": "weights",
-}  # by the first word of a cause
 _OF_THE_OTHER = message("in the other capture")
 
 
@@ -129,19 +113,9 @@ def _is_sure(verdict: Verdict) -> bool:
 
 
 def stage_of(found: Examined) -> StageName | None:
-    """Return the stage at which the cause of a verdict acts; None if there is no cause."""
-    cause = found.verdict.cause
-    if cause is None:
-        return None
-    if cause == "not-finite":
-        return _finite_stage(found.verdict.evidence)
-    if cause == "scale-base2" and found.trial is not None and found.trial.best.model.lse_factor != 1:
-        return "lse"
-    return _STAGES[cause.split("-", 1)[0]]
-
-
-def _finite_stage(evidence: str | None) -> StageName:
-    return evidence if evidence in ("lse", "weights", "o") else "qk"
+    """Return the stage at which the first cause of a verdict acts; None if there is no cause."""
+    findings = found.verdict.findings
+    return findings[0].stage if findings else None
 
 
 def _add_causes(found: Processing) -> None:

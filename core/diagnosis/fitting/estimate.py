@@ -24,8 +24,8 @@ class Fit:
     distance: float  # the root mean square of what is left, over a fixed noise
 
 
-def fit(observed: Observed, model: Model, start: FloatArray, steps: int = 25) -> Fit:
-    """Minimise the distance by damped Gauss–Newton steps from these coefficients."""
+def fit(observed: Observed, model: Model, start: FloatArray, steps: int = 25, free: bool = True) -> Fit:
+    """Minimise the distance by damped Gauss–Newton steps from these coefficients; the multiplier may be fixed."""
     theta = np.array(start, np.float64)
     left = residual(observed, model, theta)
     damping = 1e-9
@@ -36,6 +36,7 @@ def fit(observed: Observed, model: Model, start: FloatArray, steps: int = 25) ->
         normal, slope = left.jacobian.T @ left.jacobian, left.jacobian.T @ left.r
         diagonal = np.diagonal(normal).copy()
         active = diagonal > 1e-14 * max(float(diagonal.max()), 1e-300)
+        active[0] &= free
         if not active.any():
             break
         better = False

@@ -14,7 +14,9 @@ from ...arrays import BoolArray, FloatArray
 from ...attention.softmax import Softmax
 from ..subject import Evidence, Subject
 from .model import Logits, Model, dot, logits, softmax
-from .rounding import SINGLE, SPREAD, approximation, scores_format, smallest, spacing, unit
+from .rounding import SINGLE, SPREAD, approximation, arithmetics, smallest, spacing, unit
+
+_SMALL = 1 << 16  # numbers of evidence whose equal rows are counted once
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class Residual:
     r: FloatArray  # [entries]
     jacobian: FloatArray  # [entries, coefficients]
     rest: float  # the mean square of entries that contradict the mask
+    used: BoolArray | None = None  # the entries of the evidence that r has, in order; None: others
 
     @property
     def distance(self) -> float:
@@ -73,19 +76,35 @@ def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> O
     step = spacing(safe, evidence.format)
     relative = step / safe
     noise = relative * relative / 12
-    coarse = scores_format(subject, evidence)
-    size = SPREAD * unit(coarse) * abs(expected) * math.sqrt(2)
+    size = SPREAD * unit(arithmetics(subject, evidence)[0].scores) * abs(expected) * math.sqrt(2)
     scaled = size * subject.scores
     noise += scaled * scaled + (2 * SINGLE) ** 2
     good = positive & (relative < 0.1) & subject.used[..., np.newaxis]
     total = p.sum(axis=-1)
-    rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) / 12) + 4 * SINGLE
+    # Equal weights have the same rounding error, so that a row has as many of them as numbers between its extremes.
+    count = np.maximum(positive.sum(axis=-1), 1)
+    spread = np.max(p, axis=-1) - np.min(np.where(positive, p, np.inf), axis=-1)
+    several = np.clip(spread / np.max(step, axis=-1) + 1, 1, count)
+    rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) * (count / several) / 12) + 4 * SINGLE
     # A tensor that is not quite normalised: the sum of rounded weights.
     with np.errstate(divide="ignore", invalid="ignore"):
         sums = np.where(subject.used & (total > 0), np.log(total), 0)
         over = np.where(subject.used & (total > 0), total / rounding, 0)
     weight = np.where(good, 1 / np.sqrt(noise), 0)
     return Observed(subject, evidence, np.log(safe), weight, (sums, over))
+
+
+def numbers_of(observed: Observed) -> int:
+    """Return how many independent numbers the evidence has at most: equal ones in a row, or of rows, say the same."""
+    evidence = observed.evidence
+    if evidence.kind == "lse":
+        return len(np.unique(observed.target[observed.weight > 0]))
+    values = evidence.values[observed.weight.any(axis=-1)]
+    rows = np.unique(values.reshape(-1, values.shape[-1]), axis=0) if values.size < _SMALL else values
+    if evidence.kind == "o":
+        return rows.size
+    changes = np.diff(np.sort(rows, axis=-1), axis=-1)
+    return int(np.count_nonzero(changes > 0))
 
 
 def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool = True) -> Residual:
@@ -104,13 +123,25 @@ def _of_lse(observed: Observed, model: Model, found: Logits, soft: Softmax) -> R
     lse = soft.lse
     if lse.shape != weight.shape:
         return Residual(np.empty(0), np.empty((0, model.size)), math.inf)
-    lost = np.isneginf(lse) & (weight > 0)
-    r = np.where(weight > 0, (model.lse_factor * np.where(np.isfinite(lse), lse, 0) - observed.target) * weight, 0)
+    seen, rest = _seeing(model, weight > 0)
+    r = (model.lse_factor * np.where(seen, lse, 0) - observed.target) * weight
     columns: list[FloatArray] = [dot(soft.weights, slope, axis=model.axis) for slope in found.slopes]
     if model.free_sink:
         columns.append(soft.sink)
     jacobian = np.stack([model.lse_factor * column * weight for column in columns], -1) if columns else None
-    return _flat(r, jacobian, weight > 0, model, math.inf if lost.any() else 0.0)
+    return _flat(r, jacobian, seen, model, rest)
+
+
+def _seeing(model: Model, used: BoolArray) -> tuple[BoolArray, float]:
+    """Return the rows in use that see a key in a model, and ∞ if others are more than a few.
+
+    What a row without visible keys returns is up to the implementation: NaN, its own value, or the mean of all.
+    """
+    if model.seen is None or model.axis != -1 or model.sink is not None or model.free_sink:
+        return used, 0.0
+    seen = used & model.seen.any(axis=-1)
+    lost = int(np.count_nonzero(used)) - int(np.count_nonzero(seen))
+    return seen, math.inf if lost > max(len(used), used.size // 16) else 0.0
 
 
 def _of_o(observed: Observed, model: Model, found: Logits, soft: Softmax) -> Residual:
@@ -129,15 +160,16 @@ def _of_o(observed: Observed, model: Model, found: Logits, soft: Softmax) -> Res
     if model.free_sink:
         columns.append(-np.expand_dims(soft.sink, model.axis) * o)
     jacobian = np.stack([column * weight for column in columns], -1) if columns else None
-    return _flat(r, jacobian, np.broadcast_to(weight > 0, r.shape), model, 0.0)
+    seen, rest = _seeing(model, weight[..., 0] > 0)
+    return _flat(r, jacobian, np.broadcast_to(seen[..., np.newaxis], r.shape), model, rest)
 
 
 def _flat(r: FloatArray, jacobian: FloatArray | None, used: BoolArray, model: Model, rest: float) -> Residual:
     if used.all():
         flat = np.empty((r.size, model.size)) if jacobian is None else jacobian.reshape(r.size, -1)
-        return Residual(r.reshape(-1), flat, rest)
+        return Residual(r.reshape(-1), flat, rest, used)
     chosen = np.empty((int(used.sum()), model.size)) if jacobian is None else jacobian[used]
-    return Residual(r[used], chosen, rest)
+    return Residual(r[used], chosen, rest, used)
 
 
 def _of_weights(observed: Observed, model: Model, found: Logits) -> Residual:
@@ -207,7 +239,7 @@ def _contradictions(observed: Observed, model: Model, ln_p: FloatArray, known: B
             excess = np.maximum(ln_p[zero] - max(least, -80.0), 0)
             rest += float(np.vdot(excess, excess)) * typical**2 / count
     if model.seen is not None:
-        shown = (p > 0) & ~model.seen & observed.subject.used[..., np.newaxis]
+        shown = (p > 0) & ~model.seen & _seeing(model, observed.subject.used)[0][..., np.newaxis]
         if shown.any():
             excess = np.log(p[shown]) - math.log(smallest(format)) + 1
             rest += float(np.vdot(excess, excess)) * typical**2 / count

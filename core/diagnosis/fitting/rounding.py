@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ...arrays import FloatArray
@@ -42,13 +44,38 @@ def is_short(format: str) -> bool:
     return unit(format) > SINGLE
 
 
-def scores_format(subject: Subject, evidence: Evidence) -> str:
-    """Return the format that logits may have been rounded to: the file's, else that of 16-bit weights and outputs."""
-    if subject.facts.scores is not None:
-        return subject.facts.scores
-    if evidence.kind != "lse" and is_short(evidence.format) and is_short(subject.format):
-        return evidence.format
-    return "float32"
+@dataclass(frozen=True)
+class Arithmetic:
+    """How logits may have been computed from q and k as stored."""
+
+    scores: str  # the number format of scores and logits
+    sides: str | None = None  # the format that q and k were rounded to once more, after a factor; None: not again
+
+
+def arithmetics(subject: Subject, evidence: Evidence) -> tuple[Arithmetic, ...]:
+    """Return the arithmetics that what the file says allows, the finest first.
+
+    Weights and outputs of 16 bits mostly come from logits of 16 bits, while kernels return the log-sum-exp of logits
+    in float32. q of 16 bits may have been multiplied and rounded again before it met k, and float32 may be TF32.
+    """
+    said, evidence_format = subject.facts.scores, evidence.format
+    short, stored = is_short(subject.format), is_short(evidence_format)
+    if said is not None:
+        scores = [said]
+    elif short:
+        scores = [subject.format] if stored and evidence.kind != "lse" else ["float32", subject.format]
+    else:
+        scores = ["float32"]
+    found = [Arithmetic(each) for each in scores]
+    if short:
+        found.append(Arithmetic(scores[-1], subject.format))
+    elif said is None and stored:
+        found.append(Arithmetic(evidence_format, evidence_format))
+    elif scores[-1] == "float32":
+        found.append(Arithmetic("float32", "tfloat32"))
+    if said is None and short and subject.format != "bfloat16":
+        found.append(Arithmetic("bfloat16"))
+    return tuple(found)
 
 
 def approximation(subject: Subject) -> float:

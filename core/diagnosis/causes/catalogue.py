@@ -1,0 +1,117 @@
+"""CAUSES: what may have been done to a head other than what its file says, the most common first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from ..subject import Kind
+from . import edits
+from .edits import Case
+from .hypothesis import Hypothesis, both
+from .stages import ORDER, StageName
+from .transforms import normalisations, rotations
+from .uneven import by_part, by_position, uneven_blocks, uneven_rows
+from .windows import windows
+
+Edits: TypeAlias = "Callable[[Case], Iterator[Hypothesis]]"
+_ALL: tuple[Kind, ...] = ("weights", "lse", "o")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One cause: the stage of attention at which it acts, and the edits of what the file says that it means.
+
+    Without edits, it is a name for a multiplier (multipliers.py), for numbers that are not finite, or for factors.
+    """
+
+    id: str
+    stage: StageName
+    edits: Edits | None = None
+    late: int = 0  # the round in which it is tried; later ones only if nothing before explains the evidence
+    also: tuple[str, ...] = ()  # causes with the same effect
+    needs: tuple[Kind, ...] = _ALL  # evidence that can tell
+    vague: bool = False  # whether it is near many numbers, so that it is never certain
+    gains: bool = False  # whether it changes the size of scores, so that their multiplier says nothing
+
+
+_QK_NORM = ("qk-norm-extra", "qk-norm-missing")
+_CAUSES = (
+    Cause("scale-missing", "multiplier"),
+    Cause("scale-twice", "multiplier"),
+    Cause("scale-1-over-d", "multiplier"),
+    Cause("scale-inverted", "multiplier"),
+    Cause("scale-d-model", "multiplier"),
+    Cause("scale-n-heads", "multiplier"),
+    Cause("scale-quarter", "multiplier"),
+    Cause("scale-base2", "multiplier"),
+    Cause("scale-base2", "lse", edits.log_base, needs=("lse",)),
+    Cause("scale-layer", "multiplier"),
+    Cause("scale-padded", "multiplier", vague=True),
+    Cause("scale-fixed", "multiplier", vague=True),
+    Cause("scale-yarn", "multiplier", vague=True),
+    Cause("scale-yarn-twice", "multiplier", vague=True),
+    Cause("scale-other", "multiplier"),
+    Cause("softcap-missing", "softcap", edits.no_softcap),
+    Cause("sink-missing", "sink", edits.no_sink),
+    Cause("bias-missing", "bias", edits.no_bias),
+    Cause("scale-by-position", "multiplier", edits.same_in_rows),
+    Cause("causal-lost", "mask", partial(edits.masks, "causal-lost")),
+    Cause("future-key", "mask", partial(edits.masks, "future-key")),
+    Cause("causal-shifted", "mask", partial(edits.masks, "causal-shifted")),
+    Cause("causal-extra", "mask", partial(edits.masks, "causal-extra")),
+    Cause("own-key-hidden", "mask", partial(edits.masks, "own-key-hidden")),
+    Cause("padding-attended", "mask", partial(edits.masks, "padding-attended")),
+    Cause("window-ignored", "mask", partial(edits.masks, "window-ignored")),
+    Cause("causal-lost", "mask", edits.mask_as_number),
+    Cause("gqa-tiled", "qk", edits.tiled),
+    Cause("qk-swapped", "qk", edits.swapped),
+    Cause("softmax-axis", "weights", edits.along_queries),
+    Cause("dropout-on", "weights", edits.dropped, needs=("weights",)),
+    Cause("qk-norm-extra", "qk", normalisations, also=_QK_NORM, gains=True),
+    Cause("softcap-extra", "softcap", partial(edits.softcap, False)),
+    Cause("softcap-other", "softcap", partial(edits.softcap, True)),
+    Cause("sink-extra", "sink", edits.sink),
+    Cause("bias-scaled", "bias", edits.scaled_bias, late=1),
+    Cause("bias-extra", "bias", edits.bias_of_distance, late=1),
+    Cause("scale-by-position", "multiplier", by_position, late=1),
+    Cause("scale-by-part", "multiplier", by_part, late=1),
+    Cause("window-extra", "mask", partial(windows, False), late=1, also=("window-ignored",)),
+    Cause("window-ignored", "mask", partial(windows, True), late=1),
+    Cause("rope-missing", "qk", partial(rotations, -1), late=2),
+    Cause("rope-twice", "qk", partial(rotations, 1), late=2, also=("rope-missing",)),
+    Cause("bias-extra", "bias", edits.free_biases, late=3),
+    Cause("scale-by-block", "multiplier", uneven_blocks, late=3),
+    Cause("scale-by-position", "multiplier", uneven_rows, late=3),
+    Cause("qk-norm-missing", "qk", also=_QK_NORM, gains=True),
+    Cause("not-finite", "qk"),
+)
+CAUSES: dict[str, Cause] = {each.id: each for each in reversed(_CAUSES)}
+RANK = {id: number for number, id in enumerate(dict.fromkeys(each.id for each in _CAUSES))}
+ROUNDS = 4
+
+
+def hypotheses(case: Case, late: int) -> list[Hypothesis]:
+    """Return the hypotheses that apply to this head and evidence in a round, the most common first."""
+    found: list[Hypothesis] = []
+    for cause in _CAUSES:
+        if cause.edits is not None and cause.late == late and case.evidence.kind in cause.needs:
+            found += [
+                replace(each, cause=cause.id, stage=cause.stage, also=each.also or cause.also)
+                for each in cause.edits(case)
+                if case.evidence.kind in each.kinds
+            ]
+    return found
+
+
+def together(one: Hypothesis, other: Hypothesis) -> Hypothesis | None:
+    """Return the hypothesis that both were done, in the order of computing; None if one undoes the other."""
+    first, second = sorted((one, other), key=lambda each: ORDER.index(each.stage))
+    stages = first.stage, second.stage
+    undone = (one.cause == "scale-by-part" or other.cause == "scale-by-part") and "qk" in stages
+    undone |= "softmax-axis" in (one.cause, other.cause) and "sink" in stages
+    if (stages[0] == stages[1] and stages[0] != "bias") or undone or len(first.inner) > 1 < len(second.inner):
+        return None
+    return both(first, second)
