@@ -27,7 +27,9 @@ from .fitting.rounding import arithmetics
 from .subject import Evidence, Subject, some_rows, spread_rows
 
 EXPLAINED = 1.5  # misfit, in units of rounding, up to which nothing else is tried, of many numbers
-_PROMISING, _PARSIMONY, _ROUGH = 1.2, 1.5, 30.0  # how much the residual must fall; if more than rounding is left
+# How much the residual must fall for a trial; to explain what nothing else does; where a coarse arithmetic does; and
+# if more than rounding is left.
+_PROMISING, _PARSIMONY, _OVERTURNING, _ROUGH = 1.2, 1.5, 3.0, 30.0
 _MOST = 1 << 16  # scores that the last fit uses
 _QUICK = 1 << 13  # scores that hypotheses are tried on, of 16 to 40 rows
 _STEPS, _PAIR_STEPS = 20, 8  # of a fit on these
@@ -308,8 +310,9 @@ def _chosen(observed: Observed, stored: Found, finalists: Sequence[Found], expec
     gain = stored.fit.distance / max(best.fit.distance, 1e-12)
     numbers = numbers_of(observed)
     paid = 2 * numbers * math.log(max(gain, 1e-12)) >= max(best.hypothesis.extra, 1) * math.log(numbers + 1) + 10
-    if gain < (_PARSIMONY if explaining else _ROUGH) or not (paid or math.isnan(best.multiplier)):
-        return Trial(stored, ())
+    needed = _OVERTURNING if stored.level < levels else _PARSIMONY if explaining else _ROUGH
+    if gain < needed or not (paid or math.isnan(best.multiplier)):
+        return Trial(stored, tuple(sorted(finalists, key=lambda found: found.cost)))
     limit = best.cost * _PARSIMONY
     close = [each for each in finalists if each.cost <= limit]
 

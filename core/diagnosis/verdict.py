@@ -29,6 +29,7 @@ _TOLERATED = 4.0  # misfit up to which what the file says explains the evidence,
 _UNSURE = 0.1  # relative standard error of a multiplier above which it is not known
 _COARSE = 0.03  # rounding of logits above which it blurs the multiplier
 _LEAST_NUMBERS = 4  # of evidence, to name a multiplier
+_NEAREST = 2  # hypotheses that are named if none explains the evidence
 _ABSORBED = 1e-6  # the mean weight of a sink below which it has no consequence
 
 
@@ -101,12 +102,12 @@ def examine(subject: Subject, given: Configuration | None = None) -> Examined:
         found = [each for each in found if (each.verdict.evidence, each.verdict.cause) != ("lse", "sink-missing")]
     first = next((each for each in found if each.verdict.verdict != "undecided"), found[0])
     later = [each for each in found[found.index(first) + 1 :] if _is_after_softmax(each.verdict)]
-    if not later:
-        return first
-    if first.verdict.verdict in ("healthy", "undecided"):
-        return later[0]
+    if later and first.verdict.verdict in ("healthy", "undecided"):
+        return min(later, key=lambda each: each.verdict.verdict != "cause")
     known = [each.cause for each in first.verdict.findings]
     more = [each for other in later for each in other.verdict.findings if each.cause not in known]
+    if not more:
+        return first
     return replace(first, verdict=_with_findings(first.verdict, [*first.verdict.findings, *more]))
 
 
@@ -174,7 +175,9 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         misfit=best.misfit,
     )
     if best.hypothesis is None and best.misfit > _TOLERATED:
-        return replace(fitted, verdict="unexplained", says="no hypothesis explains the evidence")
+        nearest = [part.cause for each in trial.close[:_NEAREST] if each.hypothesis for part in each.hypothesis.each]
+        maybe = tuple(dict.fromkeys(nearest))
+        return replace(fitted, verdict="unexplained", says="no hypothesis explains the evidence", maybe=maybe)
     findings = [] if best.hypothesis is None else _done(best.hypothesis, trial)
     gains = any(CAUSES[each.cause].gains for each in findings) or math.isnan(multiplier) or len(best.model.inner) > 1
     if gains:
@@ -333,7 +336,8 @@ def _is_blurred(observed: Observed, found: Found) -> bool:
     Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
     """
     theta, evidence = found.fit.theta, observed.evidence
-    if logit_noise(observed, found.model, theta) > _COARSE:
+    allowed = arithmetics(observed.subject, evidence)
+    if logit_noise(observed, found.model, theta, allowed[min(found.level, len(allowed) - 1)]) > _COARSE:
         return True
     if evidence.kind != "o" or not is_short(evidence.format):
         return False

@@ -58,7 +58,7 @@ _DIAGNOSED: Sequence[Cell[Diagnosed]] = (
         or " = ".join(each.verdict.maybe) or NONE,
     ),
     Cell("also", list, "verdict.also"),
-    Cell("findings", list, lambda each: [
+    Cell("findings", object, lambda each: [
         {"cause": one.cause, "also": list(one.also), "says": str(one.says)} for one in each.verdict.findings
     ]),
     Cell("multiplier", float, "verdict.multiplier", "multiplier"),

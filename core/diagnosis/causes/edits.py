@@ -48,7 +48,7 @@ def mask_as_number(case: Case) -> Iterator[Hypothesis]:
             return replace(model, seen=None, outer=(*model.outer, s.seen.astype(np.float64)))
 
         words = "the mask was added as a number instead of hiding keys"
-        yield Hypothesis(words, edit, also=("bias-extra", "padding-attended"), outer=(1.0,))
+        yield Hypothesis(words, edit, also=("bias-extra", "padding-attended"), outer=((1.0,),))
 
 
 def tiled(case: Case) -> Iterator[Hypothesis]:
@@ -139,7 +139,7 @@ def scaled_bias(case: Case) -> Iterator[Hypothesis]:
             assert s.bias is not None
             return replace(model, bias=None, outer=(*model.outer, s.bias))
 
-        yield Hypothesis("the bias was multiplied", edit, outer=(1.0,))
+        yield Hypothesis("the bias was multiplied", edit, outer=((1.0,),))
 
 
 def bias_of_distance(_: Case) -> Iterator[Hypothesis]:
@@ -147,7 +147,10 @@ def bias_of_distance(_: Case) -> Iterator[Hypothesis]:
         return replace(model, outer=(*model.outer, -np.abs(_distance(s))))
 
     yield Hypothesis(
-        "a bias falls linearly with distance, as ALiBi does", edit, also=("bias-position",), outer=(0.0,)
+        "a bias falls linearly with distance, as ALiBi does",
+        edit,
+        also=("bias-position",),
+        outer=((0.0,), (0.1,)),
     )
 
 
@@ -158,7 +161,7 @@ def free_biases(case: Case) -> Iterator[Hypothesis]:
         "a bias depends on distance, in buckets like T5's",
         partial(_bucketed, used),
         also=("bias-position",),
-        outer=(0.0,) * len(used),
+        outer=((0.0,) * len(used),),
     )
     keys = case.subject.k.shape[1]
     if keys <= 96:
@@ -167,7 +170,7 @@ def free_biases(case: Case) -> Iterator[Hypothesis]:
             own = tuple(np.broadcast_to(row, s.scores.shape) for row in np.eye(keys)[1:])
             return replace(model, outer=(*model.outer, *own))
 
-        yield Hypothesis("every key has its own bias", edit, outer=(0.0,) * (keys - 1), kinds=("weights", "o"))
+        yield Hypothesis("every key has its own bias", edit, outer=((0.0,) * (keys - 1),), kinds=("weights", "o"))
 
 
 def same_in_rows(case: Case) -> Iterator[Hypothesis]:

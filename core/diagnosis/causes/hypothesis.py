@@ -29,8 +29,8 @@ class Hypothesis:
     stage: StageName = "qk"  # at which it acts
     also: tuple[str, ...] = ()
     inner: tuple[float, ...] = (1.0,)
-    outer: tuple[float, ...] = ()
-    softcaps: tuple[float, ...] = ()  # starts that are tried, if it is free
+    outer: tuple[tuple[float, ...], ...] = ((),)  # starts that are tried
+    softcaps: tuple[float, ...] = ()  # the same, if it is free
     sinks: tuple[float, ...] = ()
     kinds: tuple[Kind, ...] = ("weights", "lse", "o")  # evidence that can tell
     whole: bool = False  # whether all rows are needed
@@ -44,7 +44,7 @@ class Hypothesis:
     @property
     def extra(self) -> int:
         """Free coefficients beyond the multiplier."""
-        return len(self.inner) - 1 + len(self.outer) + bool(self.softcaps) + bool(self.sinks)
+        return len(self.inner) - 1 + len(self.outer[0]) + bool(self.softcaps) + bool(self.sinks)
 
     def build(self, subject: Subject) -> Model:
         """Return the model of a head for which this was done."""
@@ -52,8 +52,9 @@ class Hypothesis:
 
     def starts(self, multiplier: float) -> Iterator[FloatArray]:
         """Yield coefficients to start from."""
-        for bends in product(*(starts for starts in (self.softcaps, self.sinks) if starts)):
-            yield np.array([*(multiplier * each for each in self.inner), *self.outer, *bends])
+        for outer in self.outer:
+            for bends in product(*(starts for starts in (self.softcaps, self.sinks) if starts)):
+                yield np.array([*(multiplier * each for each in self.inner), *outer, *bends])
 
 
 def both(first: Hypothesis, second: Hypothesis) -> Hypothesis:
@@ -68,7 +69,7 @@ def both(first: Hypothesis, second: Hypothesis) -> Hypothesis:
         first.cause,
         first.stage,
         inner=max(first.inner, second.inner, key=len),
-        outer=first.outer + second.outer,
+        outer=tuple(one + other for one, other in product(first.outer, second.outer)),
         softcaps=first.softcaps + second.softcaps,
         sinks=first.sinks + second.sinks,
         whole=first.whole or second.whole,

@@ -100,9 +100,12 @@ def numbers_of(observed: Observed) -> int:
     if evidence.kind == "lse":
         return len(np.unique(observed.target[observed.weight > 0]))
     values = evidence.values[observed.weight.any(axis=-1)]
-    rows = np.unique(values.reshape(-1, values.shape[-1]), axis=0) if values.size < _SMALL else values
+    rows = np.unique(values, axis=0) if values.size < _SMALL else values
     if evidence.kind == "o":
-        return rows.size
+        keys = (
+            observed.subject.k.shape[1] if observed.subject.seen is None else observed.subject.seen.sum(axis=-1).max()
+        )
+        return len(rows) * min(rows.shape[-1], max(int(keys) - 1, 0))
     changes = np.diff(np.sort(rows, axis=-1), axis=-1)
     return int(np.count_nonzero(changes > 0))
 

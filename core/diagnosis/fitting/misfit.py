@@ -166,9 +166,9 @@ def rounding_divergence(observed: Observed, model: Model, theta: FloatArray, ari
     return 0.5 * float(np.mean(dot(weights, of_each, axis=model.axis)))
 
 
-def logit_noise(observed: Observed, model: Model, theta: FloatArray) -> float:
-    """Return the mean rounding error of the logits that carry weight, if they have 16 bits."""
+def logit_noise(observed: Observed, model: Model, theta: FloatArray, arithmetic: Arithmetic) -> float:
+    """Return the mean rounding error of the logits that carry weight."""
     found = logits(model, theta, slopes=False)
     soft = softmax(model, found)
-    coarse = unit(arithmetics(observed.subject, observed.evidence)[0].scores)
+    coarse = max(unit(arithmetic.scores), unit(arithmetic.sides or "float32"))
     return SPREAD * coarse * float(np.mean(dot(soft.weights, np.abs(found.z), axis=model.axis)))
