@@ -48,6 +48,9 @@ bench: .venv/installed  ## measure recomputes, sweeps and captures against the l
 	@echo
 	@$(if $(wildcard .venv-torch/installed),.venv-torch/bin,$(BIN))/python benchmarks/recorder.py
 
+calibrate: .venv/installed  ## count healthy heads that a diagnosis accuses and faults that it names, on simulated heads
+	@$(BIN)/python benchmarks/calibrate.py $(ARGS)
+
 bench-terminal: .venv/installed-for-benchmarks  ## measure the app in a terminal against a bare Textual app
 	@$(BIN)/python benchmarks/terminal.py $(ARGS)
 
@@ -68,7 +71,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-all test-lowest test-torch soak lint bench bench-terminal docs messages pictures clean help
+.PHONY: run test test-all test-lowest test-torch soak lint bench calibrate bench-terminal docs messages pictures clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv; this takes a minute" >&2

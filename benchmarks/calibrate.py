@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
+from attn_tui.core.arrays import FloatArray
+from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject, places
 from attn_tui.core.diagnosis.verdict import Verdict, diagnose
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -232,7 +233,7 @@ def _masked(visible: Callable[[Array], Array]) -> Fault:
 
 def _turned(x: Array, positions: Array, sign: int) -> Array:
     half = x.shape[-1] // 2
-    angles = sign * positions[:, np.newaxis] * np.power(10_000.0, -np.arange(half) / half)
+    angles: FloatArray = sign * positions[:, np.newaxis] * 10_000.0 ** (-np.arange(half, dtype=np.float64) / half)
     a, b = x[:, :half], x[:, half:]
     return np.concatenate([a * np.cos(angles) - b * np.sin(angles), b * np.cos(angles) + a * np.sin(angles)], -1)
 
@@ -301,7 +302,7 @@ FAULTS: dict[str, tuple[str, Fault, tuple[Kind, ...]]] = {
     ),
     "causal lost": ("causal-lost", _masked(lambda away: away < np.inf), ()),
     "future key": ("future-key", _masked(lambda away: away <= 1), ()),
-    "own key hidden": ("own-key-hidden", _masked(lambda away: np.where(np.arange(away.shape[1]) == 0, True, away < 0)), ()),
+    "own key hidden": ("own-key-hidden", _masked(lambda away: (away < 0) | (places(away.shape[1]) == 0)), ()),
     "window extra": ("window-extra", _masked(lambda away: (away <= 0) & (away > -11)), ()),
     "window ignored": ("window-ignored", _window_ignored, ()),
     "shifted": ("causal-shifted", _shifted, ()),

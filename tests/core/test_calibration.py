@@ -1,0 +1,26 @@
+"""A short battery of simulated heads: no healthy one is accused, and faults are named."""
+
+from __future__ import annotations
+
+import pytest
+from calibrate import FAULTS, calibrate, causes_of, faulty, healthy
+
+
+@pytest.mark.slow
+def test_healthy_heads_are_not_accused_and_faults_are_named() -> None:
+    counts = (216, 4 * len(FAULTS), 40)
+    totals = calibrate(1, counts)
+    assert totals["accused"][0] == 0
+    assert totals["unexplained"][0] <= counts[0] / 100
+    assert totals["named"][0] >= 0.95 * counts[1]
+    assert totals["both"][0] >= 0.7 * counts[2]
+
+
+def test_a_few_healthy_heads_of_each_family_are_not_accused() -> None:
+    assert {verdict.verdict for _, verdict in healthy(2, 18)} <= {"healthy", "undecided"}
+
+
+def test_of_two_faults_one_of_which_is_the_scale_both_are_findings() -> None:
+    found = [(names, verdict) for names, _, verdict in faulty(3, 8, 2) if "scale missing" in names]
+    for names, verdict in found:
+        assert {FAULTS[name][0] for name in names} <= causes_of(verdict)
