@@ -47,12 +47,12 @@ def test_the_next_run_starts_with_the_last_parameters_and_greets_until_escape(fi
 
 
 def test_the_first_run_starts_before_softmax_saturates_and_the_next_where_it_was_left(file: Path) -> None:
-    with running(ATTN_TUI_HINT="") as session:
+    with running("--no-mouse", ATTN_TUI_HINT="") as session:
         session.ready().shows(4)
         session.quit()
     assert saved(file) == {"parameters": {"d_k": 4}}
     file.write_text("")
-    with running(ATTN_TUI_HINT="") as session:
+    with running("--no-mouse", ATTN_TUI_HINT="") as session:
         session.ready().shows(64)
         session.quit()
 
