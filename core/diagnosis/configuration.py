@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ..errors import InputError
 from ..message import message
+from ..scales import ScaleName, Setting, multiplier, scale_rule
 
 # Models whose scores are not scaled: T5 and GPT-Neo fold the scale into their initialisation, Gemma 3n and 4 into the
 # gains of their QK-norm.
@@ -42,6 +43,7 @@ class Configuration:
     rotary_share: float | None = None  # the share of the components that are rotated
     window: int | None = None
     layer_types: tuple[str, ...] = ()
+    intended: ScaleName | None = None  # a rule or formula that the user expects, whatever else is said
     terms: int = 1  # of a score: DeBERTa adds products with positions, and divides by √(d_k · terms)
 
     @property
@@ -112,6 +114,9 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredS
 
     `d_k` is used where the configuration does not give the width of a head.
     """
+    if config.intended is not None:
+        value = multiplier(config.intended, Setting(d_k=config.width or d_k, layer=layer))
+        return ConfiguredScale(value, scale_rule(config.intended).formula)
     kind = config.model_type.removesuffix("_text")
     if config.attention_multiplier is not None:
         found = ConfiguredScale(config.attention_multiplier, "attention_multiplier")
@@ -133,6 +138,21 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredS
     if config.inverse_layer:
         found = ConfiguredScale(found.multiplier / (layer + 1), message("{words} / (layer + 1)", words=found.words))
     return found
+
+
+def expecting(
+    expect: str | float | None, given: Configuration | None = None, own: Configuration | None = None
+) -> Configuration | None:
+    """Return a configuration, by default the file's `own`, with the multiplier that the user expects.
+
+    `expect` is a rule, a number or a formula of d, such as "1/sqrt(d)". Raise InputError if it is none of these.
+    """
+    if expect is None:
+        return given
+    rule = f"{expect:.17g}" if isinstance(expect, (int, float)) else expect
+    if scale_rule(rule).by_row or {*scale_rule(rule).needs} - {"d_k", "layer"}:
+        raise InputError("expect: {rule} depends on more than d_k and the layer", rule=rule)
+    return replace(given or own or Configuration(), intended=rule)
 
 
 def _mscale(factor: float, mscale: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
@@ -212,6 +212,23 @@ class Checked:
     allowed: Sequence[Finding]
     name: str = ""  # of the file, if there are several
 
+    @property
+    def judged(self) -> Mapping[str, int]:
+        """Return how many heads are healthy, have a finding, allowed or not, and are not judged, by the reason."""
+        found = {(each.layer, each.head) for each in (*self.findings, *self.allowed)}
+        rest = [each.verdict.verdict for each in self.heads if (each.layer, each.head) not in found]
+        return {
+            "healthy": rest.count("healthy"),
+            "with_findings": len(self.heads) - len(rest),
+            "undecided": len(rest) - rest.count("healthy") - rest.count("no-evidence"),
+            "no_evidence": rest.count("no-evidence"),
+        }
+
+    @property
+    def not_judged(self) -> int:
+        """The number of heads on which there is no verdict."""
+        return self.judged["undecided"] + self.judged["no_evidence"]
+
     def place(self, each: Finding) -> str:
         """Return where a finding is, for people."""
         return each.place if each.layer is not None or not self.name else self.name
@@ -235,6 +252,7 @@ def check_table(checked: Sequence[Checked]) -> Table[Found]:
             "summary": {
                 name: sum(len(getattr(each, name)) for each in checked) for name in ("heads", "findings", "allowed")
             }
+            | {name: sum(each.judged[name] for each in checked) for name in checked[0].judged}
         },
     )
 

@@ -22,7 +22,7 @@ from ..captures.settings import HeadSetting
 from ..diagnosis import check, replay, verdict
 from ..diagnosis.comparing import compare
 from ..diagnosis.comparing.results import HeadComparison, Pair
-from ..diagnosis.configuration import Configuration
+from ..diagnosis.configuration import Configuration, expecting
 from ..diagnosis.heads.ranking import Known, known
 from ..diagnosis.heads.rough import rough_statistics
 from ..diagnosis.reading import file_configuration, read_subject
@@ -226,10 +226,11 @@ def explain(capture: CaptureFile, place: Place) -> Iterator[tuple[float, tuple[L
 
 
 def check_figures(
-    capture: CaptureFile, place: Place, given: Configuration | None
+    capture: CaptureFile, place: Place, given: Configuration | None, expect: str | None = None
 ) -> Iterator[tuple[float, check.Figures | None]]:
-    """Return what a check says of a head."""
-    return check.measure(capture, capture.layers[place[0]], place[1], file_configuration(capture), given)
+    """Return what a check says of a head; `expect` is the rule or formula that the user expects."""
+    own = file_configuration(capture)
+    return check.measure(capture, capture.layers[place[0]], place[1], own, expecting(expect, given, own))
 
 
 def replay_rules(
@@ -240,12 +241,13 @@ def replay_rules(
 
 
 def diagnose(
-    capture: CaptureFile, place: Place, given: Configuration | None
+    capture: CaptureFile, place: Place, given: Configuration | None, expect: str | None = None
 ) -> Iterator[tuple[float, tuple[Layer, int, verdict.Verdict]]]:
-    """Return the verdict on a head."""
-    layer, head = capture.layers[place[0]], place[1]
+    """Return the verdict on a head; `expect` is the rule or formula that the user expects."""
+    layer, head, own = capture.layers[place[0]], place[1], file_configuration(capture)
+    given = expecting(expect, given, own)
     try:
-        found = verdict.diagnose(read_subject(capture, layer, head, file_configuration(capture), given), given)
+        found = verdict.diagnose(read_subject(capture, layer, head, own, given), given)
     except NotFiniteError as error:
         found = verdict.not_finite(Facts(layer.d_k, layer.scale), str(error))
     yield 1.0, (layer, head, found)

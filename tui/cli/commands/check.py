@@ -19,7 +19,7 @@ from ..output import CODE, LISTED, Output, OutputFormat, say
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, on_heads, one_engine, opened, work_of
 from .compare import compare_captures
-from .diagnose import add_config, read_configuration
+from .diagnose import add_config, add_expect, expected_rule, read_configuration
 
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
@@ -50,6 +50,8 @@ class CheckRequest:
     limits: dict[str, float]
     allow: tuple[str, ...] = ()
     config: Path | None = None
+    expect: str | None = None
+    strict: bool = False
     baseline: Path | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
@@ -62,6 +64,8 @@ def _add_options(parser: Parser) -> None:
     add_axes(parser)
     add_mask_true(parser)
     add_config(parser)
+    add_expect(parser)
+    parser.add("file", "--strict", action="store_true", help="fail, too, if a head is not judged")
     parser.add("file", "--baseline", metavar="OLD", help="an earlier capture of the same model to compare with")
     for name, words in _LIMITS.items():
         parser.add("limits", f"--{name.replace('_', '-')}", metavar="X", help=words)
@@ -88,6 +92,8 @@ def _request(given: Given) -> CheckRequest:
         cast("dict[str, float]", limits),
         tuple(allow),
         Path(given["config"]) if "config" in given else None,
+        given.get("expect") and expected_rule(given),
+        "strict" in given,
         Path(given["baseline"]) if "baseline" in given else None,
         given.get("axes"),
         given.get("mask_true"),
@@ -153,7 +159,9 @@ def _check(request: CheckRequest, output: Output) -> int:
     captures = opened(request, output, () if old is None else old.files, given)
     chosen = [chosen_heads(capture, None, None) for capture in captures]
     what = message("checking {number} heads", number=sum(map(len, chosen)))
-    found = iter(complete(on_heads(working.check_figures, captures, chosen, (given,), what, request, output)))
+    found = iter(
+        complete(on_heads(working.check_figures, captures, chosen, (given, request.expect), what, request, output))
+    )
     known = {each.name for each in fields(Limits)}
     limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
     checked = [
@@ -161,12 +169,13 @@ def _check(request: CheckRequest, output: Output) -> int:
         for number, (capture, heads) in enumerate(zip(captures, chosen, strict=True))
     ]
     output.emit(
-        lambda: _table(checked, output.glyphs.say),
+        lambda: _table(checked, request, output.glyphs.say),
         lambda: check_table(checked),
         lambda _: _code(request, captures, checked),
         others={"junit": lambda: check_junit(checked), "github": lambda: check_github(checked)},
     )
-    return _FOUND if any(each.findings for each in checked) else 0
+    failed = any(each.findings or (request.strict and each.not_judged) for each in checked)
+    return _FOUND if failed else 0
 
 
 def _code(request: CheckRequest, captures: Sequence[CaptureFile], checked: Sequence[Checked]) -> str:
@@ -178,7 +187,7 @@ def _code(request: CheckRequest, captures: Sequence[CaptureFile], checked: Seque
     known = [head for head in heads if head[1].largest_logit is not None] or heads
     number, chosen = next((head for head in known if (head[0], head[1].layer, head[1].head) in at), known[0])
     words = ["attn-tui", "check", str(request.files[number])]
-    options = {"config": request.config, "baseline": request.baseline, "axes": request.axes}
+    options = {"config": request.config, "expect": request.expect, "baseline": request.baseline, "axes": request.axes}
     options |= {"mask-true": request.mask_true} | {
         name.replace("_", "-"): f"{limit:g}" for name, limit in request.limits.items()
     }
@@ -221,37 +230,54 @@ def _checked(
     return Checked(capture, heads, [each for each in found if each not in allowed], allowed, name)
 
 
-def _table(checked: Sequence[Checked], say: Callable[[str], str]) -> str:
-    """Return a line for each finding, and one that counts them."""
+def _table(checked: Sequence[Checked], request: CheckRequest, say: Callable[[str], str]) -> str:
+    """Return a line for each finding, one that counts heads by their verdicts, and what to do about the rest."""
     lines = [
         message("{place}: {finding}", place=file.place(each), finding=each.message)
         for file in checked
         for each in file.findings
     ]
+    judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
+    left = judged["undecided"] + judged["no_evidence"]
     allowed = sum(len(each.allowed) for each in checked)
-    counts = [counted("{number} file", "{number} files", len(checked))] if len(checked) > 1 else []
-    counts.append(counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked)))
+    counts = [message("{number} healthy", number=judged["healthy"])]
     counts.append(counted("{number} finding", "{number} findings", len(lines)))
     counts += [message("{number} allowed", number=allowed)] if allowed else []
-    return "".join(f"{say(line)}\n" for line in [*lines, joined(counts, ", ")])
+    if left:
+        reasons = [message("no evidence")] if judged["no_evidence"] else []
+        reasons += [message("undecided")] if judged["undecided"] else []
+        counts.append(message("{number} not judged ({reasons})", number=left, reasons=joined(reasons, " · ")))
+    heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
+    if len(checked) > 1:
+        heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
+    lines.append(message("{heads}: {counts}", heads=heads, counts=joined(counts, ", ")))
+    if judged["no_evidence"]:
+        lines.append(
+            message("Not judged: the file needs lse, weights, or v and o; `attn-tui record --values` has them.")
+        )
+    if judged["undecided"] and request.expect is None:
+        lines.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
+    return "".join(f"{say(line)}\n" for line in lines)
 
 
 COMMAND = Command(
-    usage="""attn-tui check FILE... [--config FILE] [--baseline OLD] [limits]
-                        [--allow PATTERN] [--format FORMAT] [-o FILE]""",
+    usage="""attn-tui check FILE... [--config FILE] [--expect FORMULA] [--strict]
+                        [--baseline OLD] [limits] [--allow PATTERN] [--format FORMAT] [-o FILE]""",
     description="""\
 Check the heads of captures, for scripts and continuous integration. The exit
-status is 0 without findings, 1 with findings, and 2 if a file cannot be read or
-used. Each file is checked by itself. Findings are: numbers that are not
-finite, logits that are too large, heads whose logits or whose queries or keys
-hardly differ, a file whose heads are nearly all one-hot, and, where the file
-has weights, lse or o and v, every cause that `attn-tui diagnose` finds.
+status is 0 without findings, 1 with findings (with --strict, also if a head is
+not judged), and 2 if a file cannot be read or used. Each file is checked by
+itself. Findings are: numbers that are not finite, logits that are too large,
+heads whose logits or whose queries or keys hardly differ, a file whose heads
+are nearly all one-hot, and, where the file has weights, lse or o and v, every
+cause that `attn-tui diagnose` finds.
 Limits also come from the section [tool.attn-tui.check] of pyproject.toml in the
 current folder.""",
     examples="""\
 examples:
   attn-tui check capture.safetensors
   attn-tui check capture.safetensors --config config.json --format github
+  attn-tui check capture.safetensors --expect '1/sqrt(d)' --strict
   attn-tui check capture.safetensors --max-logit 50 --allow '*:scale-other'
   attn-tui check step-*.safetensors --format junit -o findings.xml
   attn-tui check new.safetensors --baseline old.safetensors --format junit

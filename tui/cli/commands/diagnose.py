@@ -37,6 +37,7 @@ class DiagnoseRequest:
     layer: str | None = None
     head: int | None = None
     config: Path | None = None
+    expect: str | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
     remarks: tuple[str, ...] = ()
@@ -49,6 +50,7 @@ def _add_options(parser: Parser) -> None:
     add_axes(parser)
     add_mask_true(parser)
     add_config(parser)
+    add_expect(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
     add_work(parser)
@@ -65,12 +67,35 @@ def add_config(parser: Parser) -> None:
     )
 
 
+def add_expect(parser: Parser) -> None:
+    """Add the option that says which scale is expected."""
+    parser.add(
+        "file",
+        "--expect",
+        metavar="FORMULA",
+        help="the multiplier that is intended: a rule, a number or a formula such as '1/sqrt(d)'",
+    )
+
+
+def expected_rule(given: Given) -> str | None:
+    """Return the expected rule or formula; raise UsageError if it is none."""
+    from ....core.diagnosis.configuration import expecting
+
+    expect = given.get("expect")
+    try:
+        expecting(expect)
+    except InputError as error:
+        raise UsageError("--expect: {reason}", reason=error) from error
+    return expect
+
+
 def _request(given: Given) -> DiagnoseRequest:
     return DiagnoseRequest(
         tuple(map(Path, given["file"])),
         given.get("layer"),
         head_number(given["head"]) if "head" in given else None,
         Path(given["config"]) if "config" in given else None,
+        expected_rule(given),
         given.get("axes"),
         given.get("mask_true"),
         work=work_of(given),
@@ -94,6 +119,7 @@ def read_configuration(path: Path | None) -> Configuration | None:
 
 def run(request: DiagnoseRequest, output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
+    from ....core.diagnosis.configuration import expecting
     from ....core.program.diagnosis import diagnosis_code
     from ....core.tables.diagnosis import Diagnosed, diagnosis_table
     from ....core.work import heads as working
@@ -109,10 +135,14 @@ def run(request: DiagnoseRequest, output: Output) -> int:
             )
         [(layer, head)] = [each for heads in chosen for each in heads]
         command = _command(request)
-        output.emit(code=lambda dialect: diagnosis_code(captures[0], layer, head, given, dialect, command))
+        output.emit(
+            code=lambda dialect: diagnosis_code(
+                captures[0], layer, head, expecting(request.expect, given), dialect, command
+            )
+        )
         return 0
     what = message("diagnosing {number} heads", number=asked)
-    found = on_heads(working.diagnose, captures, chosen, (given,), what, request, output)
+    found = on_heads(working.diagnose, captures, chosen, (given, request.expect), what, request, output)
     heads = (each if isinstance(each, InputError) else Diagnosed(*each) for each in found)
     return Results(heads, asked, "heads").emit(
         output,
@@ -123,7 +153,13 @@ def run(request: DiagnoseRequest, output: Output) -> int:
 
 def _command(request: DiagnoseRequest) -> str:
     """Return the command that diagnoses this head."""
-    options = {"config": request.config, "layer": request.layer, "head": request.head, "axes": request.axes}
+    options = {
+        "config": request.config,
+        "expect": request.expect,
+        "layer": request.layer,
+        "head": request.head,
+        "axes": request.axes,
+    }
     options |= {"mask-true": request.mask_true}
     words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     return in_shell(["attn-tui", "diagnose", str(request.files[0]), *words])
@@ -163,8 +199,8 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
 
 
 COMMAND = Command(
-    usage="""attn-tui diagnose FILE... [--config FILE] [--layer I] [--head H]
-                        [--axes AXES] [--mask-true WORD]
+    usage="""attn-tui diagnose FILE... [--config FILE] [--expect FORMULA] [--layer I]
+                        [--head H] [--axes AXES] [--mask-true WORD]
                         [--format FORMAT] [-o FILE]""",
     description="""\
 Find out which multiplier the scores of captured heads were really given, and
@@ -184,6 +220,7 @@ examples:
   attn-tui diagnose capture.safetensors                        every head
   attn-tui diagnose capture.safetensors --layer 3 --head 5     one head
   attn-tui diagnose capture.safetensors --config config.json   what is expected
+  attn-tui diagnose capture.safetensors --expect '1/sqrt(d)'   what is intended
   attn-tui diagnose step-*.safetensors --format jsonl          several files
 """,
     add_options=_add_options,

@@ -1,25 +1,55 @@
-"""attn-tui: see, predict and debug the scale in scaled dot-product attention, from a terminal.
+"""attn-tui: see, predict and debug the scale in scaled dot-product attention.
 
-`attn_tui.record` records the attention of PyTorch models; only its first use imports PyTorch.
+The command line and the app are clients of the same core; docs/python.md shows the library. Importing this package
+takes milliseconds: NumPy is loaded at the first use of a name, and PyTorch only by `record` and `testing`.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from attn_tui.core.api import RULES as RULES
+    from attn_tui.core.api import STATISTICS as STATISTICS
+    from attn_tui.core.api import check as check
+    from attn_tui.core.api import compare as compare
+    from attn_tui.core.api import diagnose as diagnose
+    from attn_tui.core.api import measure as measure
+    from attn_tui.core.api import open as open
+    from attn_tui.core.api import predict as predict
+    from attn_tui.core.api import sweep as sweep
+    from attn_tui.core.errors import InputError as InputError
     from attn_tui.core.recorder.api import record as record
+
+    __version__: str
+
+_API = "attn_tui.core.api"
+_MODULES = {
+    **dict.fromkeys(
+        ("RULES", "STATISTICS", "check", "compare", "diagnose", "measure", "open", "predict", "sweep"), _API
+    ),
+    "InputError": "attn_tui.core.errors",
+    "record": "attn_tui.core.recorder.api",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name != "record":
+    if name == "__version__":
+        from attn_tui.core.tables.formats import version
+
+        return version()
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from attn_tui.core.recorder.api import record
+        return getattr(import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise ModuleNotFoundError(
-            "attn_tui.record needs PyTorch: pip install 'attn-tui[torch]'", name="torch"
+            f"attn_tui.{name} needs PyTorch: pip install 'attn-tui[torch]'", name="torch"
         ) from error
-    return record
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, "__version__"})
