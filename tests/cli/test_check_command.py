@@ -45,7 +45,10 @@ def capture(folder: Path, scale: float = 1.0, name: str = "capture", seed: int =
 
 
 def test_healthy_heads_have_no_findings(tmp_path: Path, capsys: Captured) -> None:
-    assert checked([SAMPLE], capsys) == (0, "72 heads, 0 findings\n")
+    code, out = checked([SAMPLE], capsys)
+    assert code == 0
+    assert out.splitlines()[-1] == "72 heads: 0 healthy, 0 findings, 72 not judged (no evidence)"
+    assert checked([SAMPLE, "--strict"], capsys) == (1, out)
     assert rules([capture(tmp_path)], capsys) == []
 
 
@@ -53,7 +56,7 @@ def test_wrong_scales_are_found_where_there_is_evidence(capsys: Captured) -> Non
     code, out = checked([WRONG], capsys)
     assert code == 1
     assert "layer 2 head 0: scale-twice (or scale-1-over-d): × 0.03125: the scale was applied twice\n" in out
-    assert out.endswith("24 heads, 10 findings\n")
+    assert out.endswith("24 heads: 8 healthy, 10 findings, 6 not judged (no evidence)\n")
 
 
 def test_large_logits_are_a_finding_of_one_line(tmp_path: Path, capsys: Captured) -> None:
@@ -108,7 +111,8 @@ def test_allowed_findings_do_not_count(pattern: str, left: int, capsys: Captured
     pattern = pattern if ":" in pattern else f"{pattern}:*"
     assert len(rules([WRONG, "--allow", pattern], capsys)) == left
     code, out = checked([WRONG, "--allow", pattern, "--allow", "*:*"], capsys)
-    assert (code, out) == (0, "24 heads, 0 findings, 10 allowed\n")
+    assert code == 0
+    assert out.endswith("24 heads: 8 healthy, 0 findings, 10 allowed, 6 not judged (no evidence)\n")
 
 
 def test_limits_come_from_the_project_and_options_override_them(empty_folder: Path, capsys: Captured) -> None:

@@ -36,7 +36,7 @@ CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uff60]")
 ENGLISH = (
     "core/captures/features.py",  # what docs/capture-format.md says of them  # files whose texts are English in every language
     "core/program/", "core/tables/",
-    "tui/cli/crash.py", "tui/cli/root/__init__.py",  # for developers
+    "tui/cli/crash.py", "tui/cli/root/",  # for developers
     "tui/terminal/reader.py",  # a regular expression with comments
     "tui/views/fields/synonyms.py", "tui/views/fields/choices.py",  # words by which choices are found
 )  # fmt: skip
@@ -80,9 +80,9 @@ def _forms(text: str | Iterable[str]) -> list[str]:
 def _written(tree: ast.AST) -> Iterator[str]:
     """Yield the texts in a tree, with {} for what is filled in; no docstrings, and nothing for programmers alone."""
     match tree:
-        case ast.Expr(value=ast.Constant()) | ast.Assert():
+        case ast.Expr(value=ast.Constant()) | ast.Assert() | ast.FunctionDef(name="__repr__"):
             pass
-        case ast.Call(func=ast.Name(id="AssertionError" | "RuntimeError" | "TypeError")):
+        case ast.Call(func=ast.Name(id="AssertionError" | "RuntimeError" | "TypeError" | "KeyError")):
             pass
         case ast.JoinedStr() | ast.Constant(value=str()):
             parts = tree.values if isinstance(tree, ast.JoinedStr) else [tree]

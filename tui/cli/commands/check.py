@@ -59,6 +59,9 @@ class CheckRequest:
     work: Work = USUAL
 
 
+_OTHERS = ("allow", "expect", "strict")
+
+
 def _add_options(parser: Parser) -> None:
     add_files(parser)
     add_axes(parser)
@@ -84,6 +87,7 @@ def _add_options(parser: Parser) -> None:
 def _request(given: Given) -> CheckRequest:
     limits = _project_limits()
     allow = [*cast("Sequence[str]", limits.pop("allow", ())), *given.get("allow", ())]
+    expect, strict = limits.pop("expect", None), limits.pop("strict", False)
     for name in _LIMITS:
         if name in given:
             limits[name] = _number(given[name], f"--{name.replace('_', '-')}")
@@ -92,8 +96,8 @@ def _request(given: Given) -> CheckRequest:
         cast("dict[str, float]", limits),
         tuple(allow),
         Path(given["config"]) if "config" in given else None,
-        given.get("expect") and expected_rule(given),
-        "strict" in given,
+        expected_rule({"expect": expect, **given}),
+        strict or given.get("strict", False),
         Path(given["baseline"]) if "baseline" in given else None,
         given.get("axes"),
         given.get("mask_true"),
@@ -135,9 +139,14 @@ def _project_limits() -> dict[str, Any]:
             found[name] = patterns
         elif name in _LIMITS:
             found[name] = _number(value, where)
+        elif name in ("expect", "strict"):
+            if not isinstance(value, str if name == "expect" else bool):
+                kind = message("a formula") if name == "expect" else message("true or false")
+                raise UsageError("{where}: must be {kind}, not {value!r}", where=where, kind=kind, value=value)
+            found[name] = value
         else:
             raise UsageError(
-                "{where}: unknown; must be one of {limits}, allow", where=where, limits=", ".join(_LIMITS)
+                "{where}: unknown; must be one of {limits}", where=where, limits=", ".join((*_LIMITS, *_OTHERS))
             )
     return found
 
@@ -250,19 +259,20 @@ def _table(checked: Sequence[Checked], request: CheckRequest, say: Callable[[str
     heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
     if len(checked) > 1:
         heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
-    lines.append(message("{heads}: {counts}", heads=heads, counts=joined(counts, ", ")))
     if judged["no_evidence"]:
         lines.append(
-            message("Not judged: the file needs lse, weights, or v and o; `attn-tui record --values` has them.")
+            message("No evidence: the file needs lse, weights, or o and v, as `attn-tui record` writes them.")
         )
     if judged["undecided"] and request.expect is None:
         lines.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
+    lines.append(message("{heads}: {counts}", heads=heads, counts=joined(counts, ", ")))
     return "".join(f"{say(line)}\n" for line in lines)
 
 
 COMMAND = Command(
     usage="""attn-tui check FILE... [--config FILE] [--expect FORMULA] [--strict]
-                        [--baseline OLD] [limits] [--allow PATTERN] [--format FORMAT] [-o FILE]""",
+                        [--baseline OLD] [limits] [--allow PATTERN]
+                        [--format FORMAT] [-o FILE]""",
     description="""\
 Check the heads of captures, for scripts and continuous integration. The exit
 status is 0 without findings, 1 with findings (with --strict, also if a head is
@@ -271,8 +281,8 @@ itself. Findings are: numbers that are not finite, logits that are too large,
 heads whose logits or whose queries or keys hardly differ, a file whose heads
 are nearly all one-hot, and, where the file has weights, lse or o and v, every
 cause that `attn-tui diagnose` finds.
-Limits also come from the section [tool.attn-tui.check] of pyproject.toml in the
-current folder.""",
+Limits, expect and strict also come from the section [tool.attn-tui.check] of
+pyproject.toml in the current folder.""",
     examples="""\
 examples:
   attn-tui check capture.safetensors

@@ -1,0 +1,71 @@
+"""The assertion on the scale of a model's attention."""
+
+import math
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+from attn_tui.testing import assert_attention_scale  # noqa: E402
+
+
+def layer_of(scale: float, heads: int = 4, before: float = 1.0) -> Any:
+    """A module of one layer of attention, which multiplies q by `before`, and scores by `scale`."""
+
+    class Attention(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.qkv = torch.nn.Linear(32, 96)
+
+        def forward(self, x: Any) -> Any:
+            q, k, v = (each.unflatten(-1, (heads, -1)).transpose(1, 2) for each in self.qkv(x).chunk(3, -1))
+            weights = torch.softmax((before * q) @ k.mT * scale, -1)
+            return (weights @ v).transpose(1, 2).flatten(-2)
+
+    return Attention()
+
+
+def model_of(*layers: Any) -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(*layers)
+
+
+X = torch.randn(2, 24, 32, generator=torch.Generator().manual_seed(1))
+RIGHT = 1 / math.sqrt(8)
+
+
+def test_a_model_with_the_expected_scale_passes_and_stays_in_its_mode() -> None:
+    model = model_of(layer_of(RIGHT), layer_of(RIGHT)).train()
+    assert_attention_scale(model, X)
+    assert_attention_scale(model, X, expect=RIGHT)
+    assert model.training
+
+
+@pytest.mark.parametrize("wrong", [layer_of(RIGHT * 1.06), layer_of(RIGHT, before=RIGHT), layer_of(1.0)])
+def test_a_wrong_scale_in_one_layer_fails_and_names_the_layer(wrong: Any) -> None:
+    with pytest.raises(AssertionError, match="layer 1 head 0") as failure:
+        assert_attention_scale(model_of(layer_of(RIGHT), wrong), X)
+    assert "layer 0" not in str(failure.value)
+
+
+def test_another_scale_may_be_the_expected_one() -> None:
+    assert_attention_scale(model_of(layer_of(1 / 8)), X, expect="1/d")
+    with pytest.raises(AssertionError, match="1/d"):
+        assert_attention_scale(model_of(layer_of(RIGHT)), X, expect="1/d")
+
+
+def test_a_model_without_attention_fails() -> None:
+    with pytest.raises(AssertionError, match="no attention"):
+        assert_attention_scale(torch.nn.Linear(32, 32), X)
+
+
+def test_pytorch_s_own_module_passes() -> None:
+    class Own(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(32, 4, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.attention(x, x, x, need_weights=False)[0]
+
+    assert_attention_scale(Own(), X)
