@@ -34,7 +34,7 @@ CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uff60]")
 
 # Texts that read like prose and are no messages.
 ENGLISH = (
-    "core/captures/features.py",  # what docs/capture-format.md says of them  # files whose texts are English in every language
+    "core/captures/features.py",  # what docs/capture-format.md says
     "core/program/", "core/tables/",
     "tui/cli/crash.py", "tui/cli/root/",  # for developers
     "tui/terminal/reader.py",  # a regular expression with comments
