@@ -106,7 +106,7 @@ def computation_of(p: Parameters) -> Computation:
     return Computation(
         norms=(norm, norm),
         gain=p.norm_gain,
-        factor=0.0 if scales_vectors(p, p.scale) else 1.0,
+        factor=0.0 if scales_vectors(p, p.scale) else 1.0,  # not 1: a program has it by name, too
         mechanism=p.mechanism,
         softcap=p.softcap or None,
         visibility=visibility(p),
