@@ -1,11 +1,14 @@
 """What the command line refuses: one line on stderr that says what, where and what is accepted; exit code 2."""
 
+import argparse
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from attn_tui.core.captures.files import ENDINGS
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
+from attn_tui.tui.cli.main import main
 from cli_runner import SAMPLE, Captured, assert_refused, refusal
 
 
@@ -92,3 +95,19 @@ def test_a_file_of_garbage_is_refused_in_one_line(
 def test_control_characters_in_names_of_files_are_escaped(tmp_path: Path, capsys: Captured) -> None:
     assert r"a\nb\x1b[31m.npz" in refusal(["inspect", str(tmp_path / "a\nb\x1b[31m.npz")], capsys)
     assert r"\udcff.npz" in refusal(["inspect", os.fsdecode(b"\xff.npz")], capsys)
+
+
+def test_a_missing_argument_is_named_however_python_reports_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect"]) == 2
+    said = capsys.readouterr().err
+
+    def raising(*_: object) -> NoReturn:  # as from Python 3.13 on
+        raise argparse.ArgumentError(None, "the following arguments are required: FILE")
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_known_args", raising)
+    assert main(["inspect"]) == 2
+    assert capsys.readouterr().err == said
+    assert "FILE" in said
+    assert "None" not in said

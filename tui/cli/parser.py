@@ -80,6 +80,8 @@ class Parser(argparse.ArgumentParser):
         try:
             found, unknown = self.parse_known_args(_joined(words))
         except argparse.ArgumentError as error:
+            if error.argument_name is None:  # from Python 3.13 on, of a whole command line
+                self.error(error.message)
             self._fail(
                 message("{option}: {reason}", option=error.argument_name, reason=as_message(error.message, _REASONS))
             )
