@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -74,8 +74,13 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     k = _vectors(capture, stored.k, head, layer.heads)
     wide = np.float64 if np.float64 in (q.dtype, k.dtype) else np.float32
     positions = _positions(capture, stored)
+    if positions.max() >= layer.keys:  # the queries are of another text
+        layer = replace(layer, cross=True)
+        stored = replace(stored, layer=layer)
     mask, left_out, biases, used, lengths = _mask_and_biases(capture, stored, head, positions)
     visibility = _visibility(layer, positions, mask, left_out)
+    if not (stored.declared or layer.evidence):
+        _require_filled(k, mask, stored.k[0].array)
     sink, scale = _of_head(capture, stored, "sinks", head), _scale(capture, stored, head)
     return Head(
         q=_finite(q, wide, stored.q[0].array, layer, head),
@@ -134,6 +139,21 @@ def _vectors(capture: CaptureFile, parts: Sequence[Located], head: int, heads: i
     return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
 
 
+def _require_filled(k: AnyArray, mask: BoolArray | None, array: Stored) -> None:
+    """Raise CaptureError if several last keys are zeros that no mask hides: the end of a cache that is not filled."""
+    seen: BoolArray = np.all(k == 0, axis=(0, 2))
+    if mask is not None:
+        seen = seen & np.any(mask, axis=(0, 1))
+    filled = len(seen) - int(np.argmin(seen[::-1]))
+    if 0 < filled < len(seen) - 1 and seen[-1]:
+        raise array.error(
+            "{where}: keys {first} to {last} are zeros and not hidden, like a cache that is not filled; save the "
+            "first {first} keys, or say metadata 'lengths'",
+            first=filled,
+            last=len(seen) - 1,
+        )
+
+
 def _positions(capture: CaptureFile, stored: StoredLayer) -> npt.NDArray[np.int64]:
     """Return the position of each query among the keys; raise CaptureError if there is no such key."""
     layer, rows = stored.layer, stored.added.get("rows")
@@ -141,7 +161,8 @@ def _positions(capture: CaptureFile, stored: StoredLayer) -> npt.NDArray[np.int6
         first = layer.keys - layer.queries if layer.alignment == "bottom_right" else 0
         return first + np.arange(layer.queries)
     positions = _read(capture, rows, lambda stream: rows.read(stream, rows.shape)).astype(np.int64)
-    if positions.min() < 0 or positions.max() >= layer.keys:
+    among_keys = layer.causal or layer.window or layer.chunk or "slopes" in stored.added
+    if positions.min() < 0 or (among_keys and positions.max() >= layer.keys):
         raise rows.error("{where} must hold positions from 0 to {keys}", keys=layer.keys - 1)
     return positions
 
@@ -227,7 +248,7 @@ def _mask_and_biases(
             used.append(one)
     tensors = [(each, False) for each in stored.masks if not each.of_queries]
     if "bias" in stored.added:
-        tensors.append((Masking(stored.added["bias"], "visible"), True))
+        tensors.append((Masking(stored.added["bias"], "visible", stored.declared), True))
     for each, is_bias in tensors:
         visible, added, one = _mask_or_bias(capture, each, is_bias, layer, head, positions)
         used.append(one)
@@ -254,7 +275,13 @@ def _mask_or_bias(
     Where only some queries are stored, a bias may have rows for all tokens.
     """
     array = masking.array
-    whole = is_bias and layer.rows is not None and len(array.shape) >= 2 and array.shape[-2] == layer.keys
+    whole = (
+        is_bias
+        and layer.rows is not None
+        and not layer.cross
+        and len(array.shape) >= 2
+        and array.shape[-2] == layer.keys
+    )
     if whole and layer.queries == layer.keys > 1 and (positions != np.arange(layer.keys)).any():
         raise array.error(
             "{where} may have its rows in the order of the queries or of the keys; save the queries in the order "

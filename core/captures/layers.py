@@ -47,6 +47,7 @@ class StoredLayer:
     lengths: tuple[int, ...] | None = None  # of the texts of a padded batch, for masks that hide no padding
     added: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # biases, sinks, scales, … by feature
     evidence: Mapping[str, Located] = field(default_factory=dict[str, Located])  # v, o, lse and weights
+    declared: bool = False  # whether the file has our schema
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Given:
     axes: Axes | None
     lengths: tuple[int, ...] | None  # of the texts
     mask_true: Meaning | None
+    declared: bool = False  # whether the file has our schema, so that names mean what docs/capture-format.md says
 
 
 def build_layer(
@@ -70,7 +72,9 @@ def build_layer(
     notes = [pair.said] if pair.said else []
     notes += [*vectors.notes, *_notes_on_vectors(pair, metadata, k.size("head"))]
     tensors, shared, twice = _tensors(pair, arrays)
-    masks, mask_names, mask_notes = masks_of(pair, tensors, shared, metadata, arrays, sizes, given.mask_true)
+    masks, mask_names, mask_notes = masks_of(
+        pair, tensors, shared, metadata, arrays, sizes, given.mask_true, given.declared
+    )
     added, refusal, added_notes = _added(pair, tensors, arrays, sizes, metadata)
     causal, alignment, unaligned, causal_notes = _causal(metadata, sizes, "rows" in added, "slopes" in added)
     notes += [*causal_notes, *mask_notes, *added_notes]
@@ -140,7 +144,7 @@ def build_layer(
     )
     used = {*pair.names, *mask_names, *(array.name for array in added.values())}
     used |= {located.array.name for located in evidence.values()}
-    return StoredLayer(layer, vectors.q, vectors.k, masks, lengths, added, evidence), notes, used
+    return StoredLayer(layer, vectors.q, vectors.k, masks, lengths, added, evidence, given.declared), notes, used
 
 
 def _notes_on_vectors(pair: Pair, metadata: LayerMetadata, kv_heads: int) -> list[str]:

@@ -47,11 +47,13 @@ def masks_of(
     arrays: Mapping[str, Stored],
     sizes: Sizes,
     mask_true: Meaning | None,
+    declared: bool,
 ) -> tuple[tuple[Masking, ...], set[str], list[str]]:
     """Return the layer's masks, the names of tensors that are masks, and notes.
 
     `tensors` are the names of the layer's tensors by feature, `shared` those that belong to every layer. The mask is
-    the one named in the metadata, the one beside the layer's tensors, or the shared one; others are applied too.
+    the one named in the metadata, the one beside the layer's tensors, or the shared one; others are applied too. In a
+    file with our schema, as `declared`, a mask means what its name says.
     """
     names = {feature: tensors[feature] for feature in MASKS if feature in tensors}
     if metadata.unmasked:
@@ -69,7 +71,7 @@ def masks_of(
         if feature in shared:
             notes.append(message("{name} is used as the mask of every layer without its own", name=quoted(name)))
         masking, own = _masking(arrays[name], feature, pair.word(name), stated, sizes, sampled)
-        masks.append(masking)
+        masks.append(replace(masking, sure=masking.sure or declared))
         notes += own
     return tuple(masks), used, notes
 
@@ -235,7 +237,7 @@ def read_mask(
         raise CaptureError(
             "{where} holds NaN or +∞; must be numbers added to the logits, or −∞ to hide a key", where=mask.where
         )
-    if heads_first and visible.all() and _is_like_a_mask(added):
+    if heads_first and not sure and visible.all() and _is_like_a_mask(added):
         raise mask.error(
             "{where} holds only 0 and 1, like a mask, and would be added to the logits; rename it 'mask', or "
             "'causal_mask', if 1 means visible"

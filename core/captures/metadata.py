@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -209,7 +210,7 @@ class Metadata:
             unknown += [f"layers[].{key}" for key in entry if first_name(key, entry[key]) not in OF_ENTRIES]
         return tuple(dict.fromkeys(unknown))
 
-    @property
+    @cached_property
     def config(self) -> Mapping[str, object] | None:
         """The model's configuration; None if the file has none."""
         value = self._values.get("config")
@@ -283,6 +284,35 @@ class Metadata:
         kind = self._layer_type(index if numbered else None)
         return layer_metadata(self._where, {**kind, **entry}, self._values, self._given)
 
+    def check_entries(self, layers: Sequence[Layer], labels: Sequence[str]) -> None:
+        """Raise CaptureError for an entry of `layers` that is of another layer by its name, or of none by its index.
+
+        `labels` are the parts that the names of each layer's tensors share.
+        """
+        if not self._indexed:
+            return
+        indices = {label: layer.index for label, layer in zip(labels, layers, strict=True)}
+        for number, entry in enumerate(self._entries):
+            name, index = entry.get("name"), entry.get("index")
+            own = indices.get(name) if isinstance(name, str) else None
+            if own is not None and own != index:
+                raise CaptureError(
+                    "{where} 'layers'[{number}] has index {index} and the name {name} of layer {own}",
+                    where=self._where,
+                    number=number,
+                    own=own,
+                    name=quoted(name),
+                    index=quoted(index),
+                )
+            if id(entry) not in self._read:
+                raise CaptureError(
+                    "{where} 'layers'[{number}] has index {index}, which no layer has; layers are {known}",
+                    where=self._where,
+                    number=number,
+                    index=quoted(index),
+                    known=", ".join(str(layer.index) for layer in layers[:8]) + (", …" if len(layers) > 8 else ""),
+                )
+
     def _layer_type(self, index: int | None) -> Mapping[str, str]:
         """Return the type of layer `index` in the list of all layers' types, if there is one."""
         value = self._values.get("layer_types")
@@ -322,17 +352,29 @@ class Metadata:
         )
 
 
-def heads_of(config: Mapping[str, object], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return the heads that a model's configuration gives to queries with heads side by side, and their width."""
-    for inner in (config, config.get("text_config")):
-        if not isinstance(inner, Mapping):
+def heads_of(config: Mapping[str, object], shape: tuple[int, ...], by_width: bool = False) -> dict[str, Any]:
+    """Return the heads that a model's configuration gives to queries with heads side by side, and their width.
+
+    With `by_width`, only if the configuration says that all heads are as wide as the last axis.
+    """
+    for inner in (config, _inner(config, "text_config")):
+        heads = config_heads(inner)
+        if heads is None or not 1 < len(shape) < 4 or shape[-1] % heads:
             continue
-        known = cast("Mapping[str, object]", inner)
-        for key in ("num_attention_heads", "n_head", "n_heads", "num_heads"):
-            heads = known.get(key)
-            if type(heads) is int and heads > 0 and 1 < len(shape) < 4 and shape[-1] % heads == 0:
-                return {"heads": heads, "d_k": shape[-1] // heads}
+        head_dim, hidden = inner.get("head_dim"), inner.get("hidden_size")
+        width = heads * head_dim if type(head_dim) is int else hidden
+        if not by_width or (heads > 1 and shape[-1] == width):
+            return {"heads": heads, "d_k": shape[-1] // heads}
     return {}
+
+
+def config_heads(config: Mapping[str, object]) -> int | None:
+    """Return the number of heads of a layer in a model's configuration."""
+    for key in ("num_attention_heads", "n_head", "n_heads", "num_heads"):
+        heads = config.get(key)
+        if type(heads) is int and heads > 0:
+            return heads
+    return None
 
 
 def context_factor(config: Mapping[str, object]) -> float | None:

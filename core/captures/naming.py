@@ -202,7 +202,7 @@ def _similar(names: Collection[str]) -> list[Pair]:
                     "",
                     {"q": name, "k": k, **({"v": v} if v in there else {})},
                     message(
-                        "{q} and {k} are read as queries and keys; --tensor q=NAME,k=NAME names others",
+                        "{q} and {k} are read as queries and keys, by their names",
                         q=quoted(name),
                         k=quoted(k),
                     ),
@@ -212,38 +212,13 @@ def _similar(names: Collection[str]) -> list[Pair]:
     for (index, _), several in layers.items():
         if len(several) > 1:
             raise CaptureError(
-                "layer {index} has several pairs of queries and keys, such as {one} and {other}; say which: --tensor "
-                "q=NAME,k=NAME",
+                "layer {index} has several pairs of queries and keys, such as {one} and {other}; keep one of them, "
+                "or name it layers.{index}.attn.q and layers.{index}.attn.k",
                 index=index,
                 one=quoted(several[0].q),
                 other=quoted(several[1].q),
             )
     return [pair for several in layers.values() for pair in several]
-
-
-def chosen(names: Collection[str], given: Mapping[str, str]) -> list[Pair]:
-    """Return the pairs of tensors that the user names, by what they are: q, k, and any other feature.
-
-    A `*` in a name is the number of a layer. Raise CaptureError if there are no such tensors.
-    """
-    if not {"q", "k"} <= {*given}:
-        raise CaptureError("--tensor must name both, such as q=NAME,k=NAME")
-    pattern = re.compile(r"(\d{1,9})".join(map(re.escape, given["q"].split("*", 1))))
-    numbers = [match[1] if pattern.groups else "" for name in sorted(names) if (match := pattern.fullmatch(name))]
-    found: list[Pair] = []
-    for number in numbers or [""]:
-        named = {feature: name.replace("*", number or "*") for feature, name in given.items()}
-        for name in named.values():
-            if name not in names:
-                listed = ", ".join(quoted(each) for each in sorted(names)[:5])
-                raise CaptureError(
-                    "--tensor: no {name} in the file; it has {listed}, …", name=quoted(name), listed=listed
-                )
-        q, start = named["q"], max(named["q"].rfind(mark) for mark in "./:") + 1
-        index = int(number) if number else _number_in(q) or 0
-        label = q[:start].rstrip("./:") or message("layer {index}", index=index)
-        found.append(Pair(index, label, Words(q[start:], named["k"][start:]), q[:start], "", named))
-    return sorted(found, key=lambda pair: pair.index)
 
 
 def _cased(word: str, like: str) -> str:

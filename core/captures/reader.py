@@ -20,7 +20,7 @@ from .files.safetensors import MOST_FILES, joined
 from .files.stored import Contents, Stored
 from .head import CaptureFile
 from .layers import OF_POSITIONS, Given, StoredLayer, build_layer
-from .metadata import Metadata, context_factor, heads_of, only_in_config, unpacked
+from .metadata import Metadata, config_heads, context_factor, heads_of, only_in_config, unpacked
 from .naming import ACCEPTED, HEADS_FIRST, Axes, Pair, pairs, partner
 from .unknown import Unknown
 
@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 _LISTED = 8  # names in the note on what is not used
 _MOST_NOTES = 40
+_QKV = re.compile(r"(?:^|[._/])(?:w?qkv|c_attn|query_key_value)(?!.*(?:weight|bias)$)", re.IGNORECASE)
+_OF_WEIGHTS = re.compile(r"(?:^|[._/])(?:att(?:entio)?ns?|weights|patterns?|probs)(?:[._/-]?\d+)?$", re.IGNORECASE)
 _INDEX = ".safetensors.index.json"
 _PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 _SHARD = re.compile(r"(?P<stem>.*)-[0-9]+-of-[0-9]+\.safetensors")
@@ -88,12 +90,13 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
     """Return what the files of one capture contain; `file` is the one that names it."""
     found = replace(found, metadata=unpacked(file, found.metadata))
     metadata = Metadata(file, found.metadata)
-    given = Given(_axes(file, found, axes), metadata.lengths(), mask_true)
+    given = Given(_axes(file, found, axes), metadata.lengths(), mask_true, found.metadata.get("schema") in SCHEMAS)
     found_pairs, left_out = pairs(found.arrays)
     if not found_pairs:
         raise NoQueriesError(_no_pair(file, found, left_out))
     stored, notes, unused = _layers(file, found, metadata, found_pairs, given)
     layers = tuple(each.layer for each in stored)
+    metadata.check_entries(layers, [pair.label for pair in found_pairs])
     notes += _missing_scales(layers)
     notes += only_in_config(metadata.config or {}, layers)
     unused += metadata.unused
@@ -147,8 +150,9 @@ def _layers(
     used: set[str] = set()
     for position, pair in enumerate(layer_pairs):
         own = metadata.layer(position, pair.index, len(layer_pairs), pair.numbered)
-        if pair.words.projection and pair.inside and own.heads is None:
-            own = replace(own, **heads_of(metadata.config or {}, found.arrays[pair.q].shape))
+        if own.heads is None and given.axes is None:
+            by_width = not (pair.words.projection and pair.inside)
+            own = replace(own, **heads_of(metadata.config or {}, found.arrays[pair.q].shape, by_width))
         layer, layer_notes, names = build_layer(position, pair, own, found.arrays, given)
         stored.append(layer)
         notes += layer_notes
@@ -157,9 +161,25 @@ def _layers(
     unknown, factor = Unknown(unused), context_factor(metadata.config or {})
     for place, (each, pair) in enumerate(zip(stored, layer_pairs, strict=True)):
         refusal = each.layer.refusal or unknown.refusal(pair, found.arrays, each.layer.sizes)
+        refusal = refusal or _swapped(each.layer, metadata)
         layer = replace(each.layer, refusal=refusal, context_factor=factor, path=str(file))
         stored[place] = replace(each, layer=layer)
     return tuple(_without_positions(stored, layer_pairs)), notes, unused
+
+
+def _swapped(layer: Layer, metadata: Metadata) -> str:
+    """Return why a layer is refused whose tokens are as many as the model's heads, and its heads are not."""
+    heads = config_heads(metadata.config or {})
+    if heads in (None, 1, layer.heads) or heads != layer.queries or metadata.number("n_heads") is not None:
+        return ""
+    if heads != layer.keys or layer.heads < heads:
+        return ""
+    return message(
+        "the model's configuration has {heads} heads, this layer {own} heads of {heads} tokens: the axes of heads "
+        "and tokens are probably exchanged; correct the metadata 'axes' and 'heads', or give --axes",
+        heads=heads,
+        own=layer.heads,
+    )
 
 
 def _texts(
@@ -254,6 +274,34 @@ def _no_pair(path: Path, found: Contents, left_out: Sequence[str]) -> str:
         )
     if left_out:
         return message("{path}: no queries and keys: {reason}", path=plain(path), reason=left_out[-1])
+    packed = next((name for name in names if _QKV.search(name) and len(found.arrays[name].shape) > 1), None)
+    if packed is not None:
+        shape = found.arrays[packed].shape
+        places = [axis for axis, length in enumerate(shape) if length == 3]
+        if len(places) == 1:
+            before = ":, " * places[0]
+            return message(
+                "{path}: {name} of shape {shown} holds q, k and v in one axis; save q = {name}[{before}0] and k = "
+                "{name}[{before}1] as 'q' and 'k'",
+                path=plain(path),
+                name=quoted(packed),
+                shown=found.arrays[packed].shown,
+                before=before,
+            )
+        return message(
+            "{path}: {name} of shape {shown} holds q, k and v side by side; split its last axis, and save [batch, "
+            "token, head, d_k] as 'q' and 'k' with metadata axes batch,token,head,d_k",
+            path=plain(path),
+            name=quoted(packed),
+            shown=found.arrays[packed].shown,
+        )
+    if names and all(_OF_WEIGHTS.search(name) and len(found.arrays[name].shape) > 2 for name in names):
+        return message(
+            "{path}: has attention weights ({listed}) without the queries and keys that they were computed from, and "
+            "weights alone do not tell a scale; save q and k too, as attn-tui record -o FILE -- COMMAND does",
+            path=plain(path),
+            listed=listed,
+        )
     if any(name.endswith((".weight", ".bias")) for name in names):
         return message(
             "{path}: has a model's weights ({listed}), not the queries and keys computed from a text; "

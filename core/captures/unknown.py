@@ -196,9 +196,11 @@ class Unknown:
         places = ["numbered", f"numbered {pair.after}"] if pair.after else ["no layer", pair.root or "."]
         names = [self._changing[place][0] for place in (_ALL, *places) if place in self._changing]
         if names:
-            return message(
-                "tensor {name} may change attention, and attn-tui does not know it", name=quoted(min(names))
-            )
+            name = quoted(min(names))
+            remedy = _remedy(min(names))
+            if remedy:
+                return message("tensor {name} may change attention: {remedy}", name=name, remedy=remedy)
+            return message("tensor {name} may change attention, and attn-tui does not know it", name=name)
         place = pair.after or pair.before
         beside = [name for name in self._modules.get(place, []) if pair.named(_own(name, pair)) == name]
         found = [name for name in beside if "." not in _own(name, pair)] if place else self._alone
@@ -209,6 +211,22 @@ class Unknown:
             return ""
         named = message("tensor {name} of shape {shown}", name=quoted(changing[0]), shown=arrays[changing[0]].shown)
         return message("{named} may change attention, and attn-tui does not know it", named=named)
+
+
+def _remedy(name: str) -> str:
+    """Return how to save what a tensor says, if it is something usual; empty if it is not."""
+    word = _SUFFIX.sub("", name).rpartition(".")[2]
+    if re.search(r"cu_?seq_?lens", word):
+        return message(
+            "texts are packed into one; save them as a padded batch with metadata 'lengths', or save a mask [tokens, "
+            "tokens] that is True within a text"
+        )
+    if re.fullmatch(r"[qk]_(?:de)?scale(?:_inv)?", word):
+        return message(
+            "save q and k multiplied by their scales; or, of one number for all, say the product of all scales as "
+            "metadata 'scale', and their inverses as 'prescaled'"
+        )
+    return ""
 
 
 def _own(name: str, pair: Pair) -> str:

@@ -124,7 +124,7 @@ def test_a_header_and_metadata_are_bounded(tmp_path: Path) -> None:
 
 
 def test_entries_of_many_layers_are_found_by_their_index(tmp_path: Path) -> None:
-    count, entries = 300, [{"index": index, "scale": 2 + index} for index in range(900)]
+    count, entries = 300, [{"index": index, "scale": 2 + index} for index in reversed(range(300))]
     header: dict[str, Any] = {"__metadata__": {"layers": json.dumps(entries)}}
     for index in range(count):
         header |= {f"q.{index}": entry([1, 1, 1, 1], 8 * index, 8 * index + 4)}

@@ -43,9 +43,12 @@ def test_a_mask_of_heads_or_of_the_windows_of_an_image_is_asked_about(tmp_path: 
 def test_a_bias_of_0_and_1_may_be_a_mask(tmp_path: Path, name: str) -> None:
     """nanoGPT's buffer `attn.bias` is a causal mask of ones and zeros, and no bias."""
     buffer = CAUSAL.astype(np.float32)[np.newaxis, np.newaxis]
+    foreign = {"axes": "batch,head,token,d_k", "causal": "false", "scale": SCALE}
     assert "holds only 0 and 1, like a mask" in refusal(
-        save(tmp_path / "x.safetensors", tensors(**{name: buffer}), **SAID)
+        save(tmp_path / "x.safetensors", tensors(**{name: buffer}), **foreign)
     )
+    logits = SCALE * Q[:, 0] @ K[:, 0].mT + buffer[0]
+    assert_measured(opened(tmp_path, tensors(**{name: buffer}), **SAID), 0, Expected(logits))
     logits = np.where(CAUSAL, SCALE * Q[:, 0] @ K[:, 0].mT, NO)
     assert_measured(opened(tmp_path, tensors(causal_mask=buffer), **SAID), 0, Expected(logits))
 

@@ -84,9 +84,17 @@ def test_keys_that_say_that_there_is_nothing_are_named_only(tmp_path: Path, noth
     assert set(open_capture(tmp_path / "opened.safetensors").unused) == {"alibi", "layers[].attn_bias"}
 
 
-def test_entries_that_belong_to_no_layer_are_named(tmp_path: Path) -> None:
-    capture = opened(tmp_path, layered(1), layers=[{"index": 0, "scale": 1}, {"index": 4, "scale": 2}])
-    assert (capture.layers[0].scale, capture.unused) == (1, ("layers[1]",))
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [{"index": 0, "scale": 1}, {"index": 4, "scale": 2}],
+        [{"index": 1, "name": "layers.0.attn"}, {"index": 0, "name": "layers.1.attn"}],
+    ],
+    ids=["no layer has the index", "another layer has the name"],
+)
+def test_entries_of_no_layer_or_of_another_one_are_refused(tmp_path: Path, entries: list[dict[str, object]]) -> None:
+    with pytest.raises(CaptureError, match=r"'layers'\[[01]\] has index"):
+        opened(tmp_path, layered(2), layers=entries)
 
 
 def test_the_only_entry_belongs_to_the_only_layer_without_a_number(tmp_path: Path) -> None:
@@ -134,7 +142,7 @@ def test_the_large_numbers_of_a_long_alibi_hide_no_keys(tmp_path: Path, values: 
 @pytest.mark.parametrize("name", ["mask", "attention_mask"])
 @pytest.mark.parametrize("mask", [~CAUSAL, np.zeros((6, 6), bool), ~np.eye(6, dtype=bool)])
 def test_a_mask_that_would_hide_too_much_is_asked_about(tmp_path: Path, name: str, mask: Array) -> None:
-    path = save(tmp_path / "x.safetensors", square("layers.0.attn.", **{name: mask}), schema="attn-tui/qk-2")
+    path = save(tmp_path / "x.safetensors", square("layers.0.attn.", **{name: mask}))
     capture = open_capture(path)
     with pytest.raises(CaptureError, match="--mask-true visible or hidden"):
         read_head(capture, capture.layers[0], 0)

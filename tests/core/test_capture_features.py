@@ -205,7 +205,7 @@ def test_sampled_queries_keep_their_positions(tmp_path: Path) -> None:
     capture = opened(tmp_path, sampled | {"layers.0.attn.bias": hiding}, **told)
     assert_measured(capture, 1, Expected(np.where(visible, SCALE * SCORES[:, 1, rows] + hiding[1, rows], NO)))
     assert "positions from 0 to 10" in refusal(
-        save(tmp_path / "x.safetensors", sampled | {"layers.0.attn.rows": rows + 1})
+        save(tmp_path / "x.safetensors", sampled | {"layers.0.attn.rows": rows + 1}, causal="top-left")
     )
 
 

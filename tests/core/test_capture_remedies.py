@@ -1,0 +1,95 @@
+"""Files that people have: usual names are read, and what cannot be read is refused with what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attn_tui.core.captures.reader import open_capture
+from capture_files import Array, assert_holds, has_note, numbers, opened, pair, refusal, save
+
+Q, K = pair(1, 4, 4, 6, 6, 8)
+CONFIG = {"hidden_size": 32, "num_attention_heads": 4}
+
+
+@pytest.mark.parametrize(
+    ("q", "k"),
+    [
+        ("query_states", "key_states"), ("layers.0.to_q", "layers.0.to_k"), ("blocks.0.wq", "blocks.0.wk"),
+        ("layers.0.attention.xq", "layers.0.attention.xk"), ("attn_q", "attn_k"), ("queries", "keys"),
+        ("model/layers.0/attn/q_proj/MatMul_output_0", "model/layers.0/attn/k_proj/MatMul_output_0"),
+        ("encoder/layer_0/attention/query/__call__", "encoder/layer_0/attention/key/__call__"),
+        ("q_heads", "k_heads"), ("layer0_Q", "layer0_K"), ("h.0.attn.queryStates", "h.0.attn.keyStates"),
+    ],
+)  # fmt: skip
+def test_names_that_differ_in_a_word_for_queries_and_keys_are_a_pair(tmp_path: Path, q: str, k: str) -> None:
+    capture = opened(tmp_path, {q: Q, k: K, q + "_norm.weight": numbers(8)}, scale=0.5, causal=True)
+    assert_holds(capture, Q, K)
+    assert capture.layers[0].index == 0
+    assert has_note(capture, q, k, "by their names")
+
+
+@pytest.mark.parametrize("ending", [".weight", ".bias", "_scale", "_mask", "_positions", "_cache"])
+def test_names_of_other_things_of_queries_and_keys_are_no_pair(tmp_path: Path, ending: str) -> None:
+    path = save(tmp_path / "x.safetensors", {f"layers.0.to_q{ending}": Q, f"layers.0.to_k{ending}": K})
+    assert "no queries and keys" in refusal(path) or "a model's weights" in refusal(path)
+
+
+def test_two_pairs_of_a_layer_are_refused(tmp_path: Path) -> None:
+    tensors = {"layers.3.to_q": Q, "layers.3.to_k": K, "layers.3.xq": Q, "layers.3.xk": K}
+    assert "layer 3 has several pairs" in refusal(save(tmp_path / "x.safetensors", tensors))
+
+
+def test_the_number_of_a_layer_is_in_any_name(tmp_path: Path) -> None:
+    tensors = {f"layer{number}_{side}": array for number in (2, 11) for side, array in (("Q", Q), ("K", K))}
+    assert [layer.index for layer in opened(tmp_path, tensors).layers] == [2, 11]
+
+
+def test_heads_side_by_side_are_split_as_the_configuration_says(tmp_path: Path) -> None:
+    flat = {side: array[0].swapaxes(0, 1).reshape(6, 32) for side, array in (("q", Q), ("k", K))}
+    assert_holds(opened(tmp_path, flat, config=CONFIG), Q, K)
+    [layer] = opened(tmp_path, flat, config={**CONFIG, "hidden_size": 64}).layers
+    assert layer.heads == 1  # of another width
+
+
+@pytest.mark.parametrize(
+    ("tensors", "remedy"),
+    [
+        ({"qkv": numbers(6, 3, 4, 8)}, "save q = 'qkv'[:, 0] and k = 'qkv'[:, 1]"),
+        ({"layers.0.qkv_proj": numbers(1, 6, 96)}, "split its last axis"),
+        ({"attentions.0": numbers(1, 4, 6, 6), "attentions.1": numbers(1, 4, 6, 6)}, "save q and k too"),
+        ({"q": Q, "k": K, "cu_seqlens_q": np.array([0, 2, 6], np.int32)}, "save them as a padded batch"),
+        ({"q": Q, "k": K, "k_scale": numbers(1)}, "metadata 'scale', and their inverses as 'prescaled'"),
+    ],
+    ids=["packed axis", "packed widths", "weights alone", "packed texts", "scaled format"],
+)
+def test_what_cannot_be_read_is_refused_with_the_remedy(
+    tmp_path: Path, tensors: dict[str, Array], remedy: str
+) -> None:
+    assert remedy in refusal(save(tmp_path / "x.safetensors", tensors))
+
+
+def test_the_end_of_a_cache_that_is_not_filled_is_refused_unless_it_is_hidden(tmp_path: Path) -> None:
+    q, k = pair(1, 4, 4, 1, 6)
+    k[:, :, 4:] = 0
+    told = {"scale": 0.5, "causal": "bottom-right"}
+    assert "keys 4 to 5 are zeros" in refusal(save(tmp_path / "x.safetensors", {"q": q, "k": k}, **told))
+    assert_holds(opened(tmp_path, {"q": q, "k": k}, lengths=[4], **told), q, k)
+    assert_holds(opened(tmp_path, {"q": q, "k": k, "lse": numbers(1, 4, 1)}, **told), q, k)  # which tells
+
+
+def test_as_many_tokens_as_the_model_has_heads_are_probably_heads(tmp_path: Path) -> None:
+    tensors = {side: numbers(2, 9, 4, 8, seed=seed) for seed, side in enumerate("qk")}
+    path = save(tmp_path / "x.safetensors", tensors, schema="attn-tui/qk-2", config=CONFIG)
+    assert "the axes of heads and tokens are probably exchanged" in refusal(path)
+    assert open_capture(path, "batch,token,head,d_k").layers[0].refusal == ""
+
+
+def test_rows_beyond_the_keys_are_positions_among_the_queries_of_another_text(tmp_path: Path) -> None:
+    q, k = pair(1, 4, 4, 5, 6)
+    rows = np.array([0, 7, 90, 200, 1023])
+    told = {"schema": "attn-tui/qk-2", "scale": 0.25}
+    assert_holds(opened(tmp_path, {"q": q, "k": k, "rows": rows}, causal=False, **told), q, k)
+    path = save(tmp_path / "x.safetensors", {"q": q, "k": k, "rows": rows}, causal=True, **told)
+    assert "must hold positions from 0 to 5" in refusal(path)
