@@ -66,6 +66,7 @@ def by_a_tenth(change: int) -> Callable[[int], int]:
 class SteppingPane(Pane):
     """A pane whose keys step d_k and other parameters."""
 
+    last_step: Callable[[int], int] = staticmethod(by(1))  # that the last key made, which a key may repeat
     _repeats = 0  # of the arrow that is held
     _last_arrow = 0, -math.inf  # its direction, and when it came
 
@@ -75,15 +76,18 @@ class SteppingPane(Pane):
         now = time.monotonic()
         self._repeats = self._repeats + 1 if change == direction and now - before < HELD else 0
         self._last_arrow = change, now
-        self.step_d_k(by(change) if self._repeats < SLOW else by_a_tenth(change))
+        self.last_step = by(change) if self._repeats < SLOW else by_a_tenth(change)
+        self.set_value("d_k", self.last_step(self.parameters.d_k))
 
     def action_double(self, direction: Literal[-1, 1]) -> None:
         """Step d_k to the next power of two."""
-        self.step_d_k(lambda d_k: int(FIELD["d_k"].stepped(d_k, direction)))
+        self.last_step = lambda d_k: int(FIELD["d_k"].stepped(d_k, direction))
+        self.set_value("d_k", self.last_step(self.parameters.d_k))
 
     def action_width(self, direction: int) -> None:
         """Step d_k to the next width that a real model uses."""
-        self.step_d_k(lambda d_k: next_width(d_k, direction))
+        self.last_step = lambda d_k: next_width(d_k, direction)
+        self.set_value("d_k", self.last_step(self.parameters.d_k))
 
     def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
         """Step a parameter as its field declares."""
@@ -97,10 +101,6 @@ class SteppingPane(Pane):
         """Reset all parameters."""
         self.set_parameters(Parameters())
 
-    def step_d_k(self, step: Callable[[int], int]) -> None:
-        """Apply a step to d_k."""
-        self.set_value("d_k", step(self.parameters.d_k))
-
     def set_value(self, name: str, value: Value) -> None:
         """Replace the value of a parameter, or say why it is not accepted beside the others; accept what is typed."""
         self.leave_field()
@@ -112,7 +112,8 @@ class SteppingPane(Pane):
             self.set_parameters(changed)
 
     def set_parameters(self, parameters: Parameters) -> None:
-        """Replace the parameters."""
+        """Replace the parameters, and drop what is being typed."""
+        self.end_typing()
         self.host.change(parameters)
 
 
@@ -164,10 +165,6 @@ class TypingPane(SteppingPane):
         if self.editing is None:
             return super().statuses()
         return typing_status(self.editing, self.glyphs)
-
-    def set_parameters(self, parameters: Parameters) -> None:
-        self.end_typing()
-        super().set_parameters(parameters)
 
     def leave(self) -> None:
         self.end_typing()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
@@ -24,7 +24,7 @@ from ...widgets.parameter_panel import ParameterPanel
 from ...widgets.results import Results, View
 from ...widgets.typing import typing
 from ..pane import Host
-from ..stepping import SteppingPane, by, stepping_keys
+from ..stepping import SteppingPane, stepping_keys
 from ..two_parts import TwoParts
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
@@ -68,7 +68,6 @@ class LabPane(TwoParts, SteppingPane):
         )
         self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
         self.answer: Answer | None = None  # the one on screen
-        self.last_step = by(1)  # the step of d_k that the last key made
         self._to_explain = ""  # the statistic to explain once there is a result
         self._objection = ""  # why the parameters, or the text being typed, are not accepted
 
@@ -174,14 +173,6 @@ class LabPane(TwoParts, SteppingPane):
         return p.with_value("d_k", self.last_step(p.d_k))
 
     # Actions
-
-    def step_d_k(self, step: Callable[[int], int]) -> None:
-        self.last_step = step
-        super().step_d_k(step)
-
-    def set_parameters(self, parameters: Parameters) -> None:
-        self.panel.finish()
-        super().set_parameters(parameters)
 
     def action_type(self, character: str) -> None:
         """Type a digit of d_k."""
