@@ -44,8 +44,9 @@ TABLES = {
     "core/learning/bugs/bug.py": "CAUSES", "core/model_widths.py": "MODEL_WIDTHS?",
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",
     "tui/app/keys.py": "EVERYWHERE", "tui/cli/commands/check.py": "_LIMITS", "tui/cli/parser.py": "_TITLES",
-    "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/rules/mechanisms.py": "_WORDS",
-    "tui/panes/rules/view.py": "CURVE METER STATUS SATURATED _WORDS", "tui/panes/rules/weightings.py": "_COLUMNS",
+    "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",
+    "tui/panes/rules/mechanisms.py": "_WORDS", "tui/panes/rules/view.py": "CURVE METER STATUS SATURATED _WORDS",
+    "tui/panes/rules/weightings.py": "_COLUMNS",
     "tui/panes/sweep/print_table.py": "_UNITS", "tui/panes/train/view.py": "_COLUMNS",
     "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help/page.py": "WORDS",
     "tui/views/notice.py": "GREETING COPIED _COPIED", "tui/views/plots/gauge.py": "TITLE",
@@ -208,7 +209,7 @@ def _sentences(nodes: Iterable[ast.AST]) -> Iterator[str]:
 def _declared(place: str) -> Iterator[tuple[str, str]]:
     """Yield the texts that a module declares, with what they are."""
     module = import_module("attn_tui." + place.removesuffix(".py").replace("/", "."))
-    for table in TABLES.get(place, "ABOUT" if place.endswith("/help.py") else "").split():
+    for table in TABLES.get(place, "").split():
         name = table.rstrip("?")
         yield from ((name, text) for text in _flat(getattr(module, name)) if name == table or has_prose(text))
     for node in tree(ROOT / place).body:

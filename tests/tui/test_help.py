@@ -6,14 +6,13 @@ import pytest
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.app.keys import APP_BINDINGS, all_commands
-from attn_tui.tui.panes.capture.help import ABOUT as ABOUT_CAPTURE
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.lab.help import ABOUT as ABOUT_LAB
+from attn_tui.tui.panes.help import ABOUT
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
 from stage import SMALL, Stage, played
 
-LAB, CAPTURE = (about[0][:22] for about in (ABOUT_LAB, ABOUT_CAPTURE))  # the start of each help
+LAB, CAPTURE = (about[0][:22] for about in (ABOUT["Lab"], ABOUT["Capture"]))  # the start of each help
 
 
 def is_open(stage: Stage) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 
-from attn_tui.tui.panes.lab.help import ABOUT
+from attn_tui.tui.panes.help import ABOUT
 from terminal_session import RIGHT, Session
 
 
@@ -25,7 +25,7 @@ def test_keys_in_kitty_s_protocol_are_the_same_keys(session: Session) -> None:
     for number, key in enumerate([b"\x1b[C", b"\x1b[1;1C", ell], start=65):
         session.send(key)
         session.shows(number)
-    for key, words in ((b"\x1b[112;5u", "Search for commands"), (mark, ABOUT[0][:30])):
+    for key, words in ((b"\x1b[112;5u", "Search for commands"), (mark, ABOUT["Lab"][0][:30])):
         session.send(key)  # Ctrl+P, and ?
         session.sees(words)
         session.send(b"\x1b[27u")

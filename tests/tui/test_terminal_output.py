@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from attn_tui.tui.panes.lab.help import ABOUT
+from attn_tui.tui.panes.help import ABOUT
 from terminal_session import LEFT, RIGHT, Session, opened, running
 
 slow = pytest.mark.slow
@@ -120,9 +120,9 @@ def test_an_unknown_version_of_textual_paints_and_reads_itself(
         assert (len(session.written) - before < 3 * STEP) == sends_differences
         assert (session.queries > 0) == sends_queries
         session.send(b"?")
-        session.sees(ABOUT[0][:30])
+        session.sees(ABOUT["Lab"][0][:30])
         session.send(b"\x1b")
-        session.until(lambda: ABOUT[0][:30] not in session.text, "Escape")
+        session.until(lambda: ABOUT["Lab"][0][:30] not in session.text, "Escape")
         session.resize(100, 30)
         session.until(lambda: "quit" in session.screen.lines[29] and session.screen.is_filled, "every cell")
         session.stop()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PaneRow:
-    """A pane. Its folder contains `pane.py` with the class and `help.py` with the help on the pane."""
+    """A pane. Its folder contains `pane.py` with the class; `help.py` has the help on all panes."""
 
     title: str  # as the top bar shows it
     folder: str
@@ -28,7 +28,7 @@ class PaneRow:
     @property
     def about(self) -> Sequence[str]:
         """The paragraphs of the help on the pane."""
-        return import_module(f".{self.folder}.help", __package__).ABOUT
+        return import_module(".help", __package__).ABOUT[self.title]
 
 
 PANES = {

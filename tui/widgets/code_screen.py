@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,14 +10,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.errors import InputError
-from ..views.code import code_lines
-from ..views.lines import Line
+from ..views.glyphs import Glyphs
+from ..views.lines import Line, Role
 from .help_screen import HelpScreen, HelpText
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
 
 
+_DEEPER = 4  # cells by which the rest of a long line is indented further
 _TITLES: dict[Dialect, str] = {"python": "code: NumPy", "torch": "code: PyTorch"}
 
 
@@ -55,3 +57,17 @@ class CodeScreen(HelpScreen):
         except InputError as error:
             self._code = f"# {error}\n"
         self._text.retitle(_TITLES[self._dialect])
+
+
+def code_lines(code: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a program as lines of at most `width` cells."""
+    lines: list[Line] = []
+    for text in glyphs.say(code.rstrip("\n")).split("\n"):
+        body = text.lstrip(" ")
+        role: Role = "dim" if body.startswith("#") else "text"
+        deeper = " " * min(len(text) - len(body) + _DEEPER, width // 2)
+        parts = [text]
+        if len(text) > width:
+            parts = textwrap.wrap(text, max(width, 8), subsequent_indent=deeper, break_on_hyphens=False)
+        lines.extend(((part, role),) for part in parts)
+    return lines

@@ -9,15 +9,12 @@ from ....core.message import joined, message
 from ....core.statistics.catalogue import Statistic
 from ...language.cells import cells
 from ...views.glyphs import Glyphs
+from ...views.help.page import MARKS
 from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.numbers import short_in_unit
 
 MARGIN = 4  # cells for the number of a layer
 _WIDEST = 3  # cells of one head
-MARKS: dict[str, str] = {  # of the words that a head may have
-    "wrong": "w", "unusual": "?",
-    "saturated": "S", "sink": "s", "one-hot": "o", "saturating": "t", "uniform": "u", "NaN": "N",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from typing import TypeAlias
 
 from ....core import message as messages
 from ....core.field import Field
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT, Statistic
+from ....core.statistics.status import MEANINGS
 from ...language.cells import cells, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, ends, line_width, wrapped
@@ -24,6 +25,10 @@ _DIGITS = ",".join("0123456789")
 PRESS = 13  # cells for the keys to press
 
 KeyHelp: TypeAlias = tuple[str, str, str]  # keys separated by commas, their effect, the name of the action
+MARKS: dict[str, str] = {  # of the words that a head may have
+    "wrong": "w", "unusual": "?",
+    "saturated": "S", "sink": "s", "one-hot": "o", "saturating": "t", "uniform": "u", "NaN": "N",
+}  # fmt: skip
 
 
 def help_lines(
@@ -122,3 +127,10 @@ def _statistic(statistic: Statistic, width: int, glyphs: Glyphs) -> list[Line]:
         ),
         (),
     ]
+
+
+def status_help(marks: Mapping[str, str]) -> str:
+    """Return a paragraph with every status, its mark if it has one, and its meaning."""
+    words = [message("{word} ({mark})", word=word, mark=marks[word]) if word in marks else word for word in MEANINGS]
+    parts = [joined([word, meaning], ": ") for word, meaning in zip(words, MEANINGS.values(), strict=True)]
+    return message("The status is the first of these words that applies. {statuses}.", statuses=joined(parts, ". "))
