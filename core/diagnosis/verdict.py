@@ -177,7 +177,9 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     if best.hypothesis is None and best.misfit > _TOLERATED:
         nearest = [part.cause for each in trial.close[:_NEAREST] if each.hypothesis for part in each.hypothesis.each]
         maybe = tuple(dict.fromkeys(nearest))
-        return replace(fitted, verdict="unexplained", says="no hypothesis explains the evidence", maybe=maybe)
+        return replace(
+            fitted, verdict="unexplained", says=message("no hypothesis explains the evidence"), maybe=maybe
+        )
     findings = [] if best.hypothesis is None else _done(best.hypothesis, trial)
     gains = any(CAUSES[each.cause].gains for each in findings) or math.isnan(multiplier) or len(best.model.inner) > 1
     if gains:
