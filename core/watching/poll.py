@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import time
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ _AT_ONCE = 8 << 20  # bytes of lines in one look
 _FILES_LISTED = 32  # files that are read before the folder is listed again
 _LONGEST = 64 << 20  # bytes of a line
 _HALF_WRITTEN = 10.0  # seconds after which a file that cannot be read is damaged
+_MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 _NUMBER = re.compile(r"(\d{1,15})(?!.*\d)")
 _ENDINGS = (".safetensors", ".npz")
 _NOTES = 20
@@ -51,6 +53,7 @@ class News:
     more: bool = False  # whether there is more to read at once
     notes: tuple[str, ...] = ()  # what could not be used, and whatever else happened
     waiting: str = ""  # why there is nothing to read yet
+    fraction: float | None = None  # of the file of lines that is read
     since: int | None = None  # the run was started over: from this step on, earlier ones are those of another run
 
 
@@ -87,6 +90,11 @@ def _lines(path: Path, cursor: Cursor) -> News:
         data = file.read(_AT_ONCE)
         while b"\n" not in data and len(data) < _LONGEST and (rest := file.read(_AT_ONCE)):
             data += rest
+    mark = None if cursor.offset else next((name for start, name in _MARKS.items() if data.startswith(start)), None)
+    if mark is not None:
+        raise InputError(
+            "{path}: begins with the byte order mark of {mark}; must be UTF-8 without it", path=path, mark=mark
+        )
     whole, newline, _ = data.rpartition(b"\n")
     if not newline and len(data) >= _LONGEST:
         raise InputError(
@@ -110,7 +118,10 @@ def _lines(path: Path, cursor: Cursor) -> News:
     waiting = "" if number else message("{path} has no whole line yet", path=path)
     since = min((step.step for step in steps), default=None) if cursor.over else None
     over = cursor.over and not steps
-    return News(tuple(steps), Cursor(offset, number, identity, over=over), more, _few(notes), waiting, since)
+    fraction = offset / max(status.st_size, 1)
+    return News(
+        tuple(steps), Cursor(offset, number, identity, over=over), more, _few(notes), waiting, fraction, since
+    )
 
 
 def _folder(path: Path, cursor: Cursor) -> News:

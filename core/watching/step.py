@@ -17,6 +17,9 @@ from ..plain import Plain, plain, quoted
 from .limits import MAX_LOGIT
 
 SCHEMA = "attn-tui/watch-1"
+_LAST_STEP = 10**15
+_LARGEST, _SMALLEST = 1e50, 1e-50  # as of captures: products and ratios of such numbers exist
+_HEADS = 1 << 20  # layers times the heads of the widest
 _OWN = ("schema", "step", "time", "layers", "scale", "scaled")  # the keys that are no statistics
 
 
@@ -47,8 +50,10 @@ def parse_line(text: str) -> Step:
     if line.get("schema", SCHEMA) != SCHEMA:
         raise InputError("schema must be {schema!r}, not {line!r}", schema=SCHEMA, line=line["schema"])
     step = line.get("step")
-    if not isinstance(step, int) or isinstance(step, bool) or step < 0:
-        raise InputError("step must be a whole number from 0 up, not {step!r}", step=step)
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= _LAST_STEP:
+        raise InputError(
+            "step must be a whole number from 0 to {most:.0e}, not {step}", most=_LAST_STEP, step=_shown(step)
+        )
     tables = {
         _statistic(name): _table(name, cast("list[object]", value))
         for name, value in line.items()
@@ -61,6 +66,13 @@ def parse_line(text: str) -> Step:
     for name, each in counts.items():
         if each != heads:
             raise InputError("{name!r} has other layers or heads than {other!r}", name=name, other=next(iter(counts)))
+    if len(heads) * max(heads) > _HEADS:
+        raise InputError(
+            "has {layers} layers of up to {heads} heads: at most {most:,} in all",
+            layers=len(heads),
+            heads=max(heads),
+            most=_HEADS,
+        )
     names = line.get("layers")
     layers = tuple(map(plain, cast("list[object]", names))) if isinstance(names, list) else _numbered(len(heads))
     if len(layers) != len(heads):
@@ -78,7 +90,7 @@ def parse_line(text: str) -> Step:
         layers,
         {name: grid(table) for name, table in tables.items()},
         heads,
-        _number(line.get("scale"), "scale"),
+        _number(line.get("scale"), "scale", zero=False),
         scaled,
     )
 
@@ -137,18 +149,32 @@ def _entry(name: str, value: object) -> float:
     """Return a number; NaN if there is none; infinity if it is not finite, as Python writes NaN and Infinity."""
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if type(value) is not float and type(value) is not int:
         raise InputError("{name!r} must hold numbers, not {value!r}", name=name, value=str(value)[:40])
-    try:
-        number = float(value)
-    except OverflowError:
+    if value == 0 or _SMALLEST <= abs(value) <= _LARGEST:
+        return float(value)
+    if isinstance(value, float) and not math.isfinite(value):
         return math.inf
-    return number if math.isfinite(number) else math.inf
+    raise InputError(
+        "{name!r} must hold 0 or numbers between {least:g} and {most:g}, not {value}",
+        name=name,
+        least=_SMALLEST,
+        most=_LARGEST,
+        value=_shown(value),
+    )
 
 
-def _number(value: Any, key: str) -> float | None:
+def _number(value: Any, key: str, zero: bool = True) -> float | None:
+    """Return a finite number, or None; also 0, if `zero`."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError("{key} must be a number, not {value!r}", key=key, value=str(value)[:40])
-    return _entry(key, value)
+    if type(value) not in (int, float) or not abs(value) <= _LARGEST or not (zero or abs(value) >= _SMALLEST):
+        raise InputError("{key} must be a number, not {value}", key=key, value=_shown(value))
+    return float(value)
+
+
+def _shown(value: object) -> str:
+    """Return a value as an error shows it: an integer may have thousands of digits."""
+    if isinstance(value, int) and abs(value) > _LAST_STEP:
+        return message("a number of {count} bits", count=value.bit_length())
+    return repr(value)[:40]

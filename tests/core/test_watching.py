@@ -77,6 +77,17 @@ def test_layers_may_have_different_numbers_of_heads() -> None:
         ('{"step": 1, "max_logit": [[1]], "layers": ["a", "b"]}', ("layers", "1 names", "2")),
         ('{"step": 1, "max_logit": [[1]], "scaled": "yes"}', ("scaled", "'yes'")),
         ('{"step": 1, "max_logit": [[1]], "scale": [1]}', ("scale", "number")),
+        ('{"step": 1' + "0" * 400 + ', "max_logit": [[1]]}', ("step", "to 1e+15", "1329 bits")),
+        ('{"step": 1' + "0" * 5000 + ', "max_logit": [[1]]}', ("is not JSON",)),
+        ('{"step": 1, "max_logit": [[5e-324]]}', ("'max_logit'", "1e-50", "5e-324")),
+        ('{"step": 1, "max_logit": [[1' + "0" * 400 + "]]}", ("'max_logit'", "1e+50", "1329 bits")),
+        ('{"step": 1, "max_logit": [[1]], "time": 1e999}', ("time", "inf")),
+        ('{"step": 1, "max_logit": [[1]], "scale": 1e308, "scaled": false}', ("scale", "1e+308")),
+        ('{"step": 1, "max_logit": [[Infinity]], "scale": 0, "scaled": false}', ("scale", "0")),
+        (
+            json.dumps({"step": 1, "max_logit": [[1]] * 20_000 + [[1] * 200]}),
+            ("20001 layers", "200 heads", "1,048,576"),
+        ),
     ],
 )
 def test_a_wrong_line_is_refused_with_what_is_accepted(text: str, pieces: tuple[str, ...]) -> None:
@@ -271,6 +282,15 @@ def test_a_bad_line_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     steps, _, notes = everything(path)
     assert [step.step for step in steps] == [0, 1]
     assert notes == ["run.jsonl line 2: is not JSON"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_file_in_another_encoding_is_told_as_such(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    path.write_text(mark + line(0, [[1.0]]) + "\n", encoding)
+    with pytest.raises(InputError, match=f"byte order mark of {encoding[:6].upper().rstrip('-')}"):
+        poll(path)
 
 
 def test_notes_on_thousands_of_bad_lines_are_few(tmp_path: Path) -> None:

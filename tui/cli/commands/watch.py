@@ -14,6 +14,7 @@ from .. import output as printing
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output, say
 from ..parser import Parser
+from ..progress import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
@@ -110,14 +111,18 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
     cursor, more, waiting = START, True, ""
     baseline: Step | None = None
     notes: list[str] = []
-    with one_blas_thread():
+    with one_blas_thread(), ProgressLine(message("reading"), messages) as progress:
         while more:
             news = poll(request.run, cursor)
             cursor, more, waiting = news.cursor, news.more, news.waiting
+            if news.fraction is not None:
+                progress.show(news.fraction)
             history = added(history, news.steps)
             baseline = next((step for step in news.steps if step.step == request.baseline), baseline)
             notes += [*news.notes, *(note for step in news.steps for note in step.notes)]
             if history:
+                if notes:
+                    progress.hide()
                 for note in notes:
                     say(message("note: {note}", note=note), messages)
                 notes.clear()
