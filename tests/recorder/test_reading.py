@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.capture import Layer
 from attn_tui.core.captures.head import CaptureFile, read_evidence, read_head
 from attn_tui.core.captures.heads import file_rule
-from attn_tui.core.captures.layers import Layer
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import computation
 from pytorch import torch
@@ -21,16 +21,34 @@ QK = tuple[int, int, int]  # key heads, queries, keys
 
 
 def sdpa(**options: Any) -> Callable[..., Any]:
-    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options)
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, **options)
+
+    return function
 
 
 def eager(change: Callable[[Any], Any], scale: float = D**-0.5) -> Callable[..., Any]:
     """Attention by hand; `change` is what happens to the scaled scores before softmax."""
-    return lambda q, k, v: change(q @ k.transpose(-1, -2) * scale).softmax(-1) @ v
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return change(q @ k.transpose(-1, -2) * scale).softmax(-1) @ v
+
+    return function
 
 
 def hidden(visible: Any) -> Callable[[Any], Any]:
-    return lambda scores: scores.masked_fill(~visible, -torch.inf)
+    def change(scores: Any) -> Any:
+        return scores.masked_fill(~visible, -torch.inf)
+
+    return change
+
+
+def capped(scores: Any) -> Any:
+    return 2 * torch.tanh(scores / 2)
+
+
+def biased(scores: Any) -> Any:
+    return scores + zeros_and_ones(N, M)
 
 
 def zeros_and_ones(queries: int, keys: int) -> Any:
@@ -46,7 +64,7 @@ KINDS: dict[str, tuple[Callable[..., Any], QK]] = {
     "more queries than are kept, few keys": (sdpa(), (H, 600, 9)),
     "more queries than are kept, causal": (sdpa(is_causal=True), (H, 600, 600)),
     "a bias of zeros and ones": (sdpa(attn_mask=zeros_and_ones(N, M)), (H, N, M)),
-    "a bias by hand of zeros and ones": (eager(lambda s: s + zeros_and_ones(N, M)), (H, N, M)),
+    "a bias by hand of zeros and ones": (eager(biased), (H, N, M)),
     "a diagonal mask": (sdpa(attn_mask=~torch.eye(N, dtype=torch.bool)), (H, N, N)),
     "only the diagonal": (sdpa(attn_mask=torch.eye(N, dtype=torch.bool)), (H, N, N)),
     "the upper triangle": (sdpa(attn_mask=causal_of(N, N, 0).T), (H, N, N)),
@@ -54,7 +72,7 @@ KINDS: dict[str, tuple[Callable[..., Any], QK]] = {
         sdpa(attn_mask=torch.arange(M) < torch.tensor([M, 7]).reshape(B, 1, 1, 1)), (H, N, M),
     ),
     "a window": (sdpa(attn_mask=causal_of(N, N, 0) & ~causal_of(N, N, -4)), (H, N, N)),
-    "a soft-cap": (eager(lambda s: 2 * torch.tanh(s / 2)), (H, N, M)),
+    "a soft-cap": (eager(capped), (H, N, M)),
     "hidden by hand": (eager(hidden(causal_of(N, N, 0))), (H, N, N)),
     "a single query": (sdpa(), (H, 1, M)),
     "a single key": (sdpa(), (H, N, 1)),
