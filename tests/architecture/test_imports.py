@@ -29,7 +29,7 @@ LAYERS = (
     ("core.claims",),
     ("core.learning", "core.work"),
     ("core.tables",),
-    ("core.program",),
+    ("core.program", "core.api"),
     ("tui.language",),
     ("tui.views", "tui.compute"),
     ("tui.terminal",),
