@@ -16,7 +16,7 @@ run: .venv/installed  ## open the app; with no terminal, print the report. make 
 	@$(BIN)/attn-tui $(ARGS)
 
 test: .venv/installed-for-tests  ## run the tests that are not slow. make test ARGS="tests/core -k softmax" runs some
-	@$(BIN)/python $(PYTEST) -m 'not slow and not soak' $(ARGS)
+	@$(BIN)/python $(PYTEST) -m 'not slow and not soak' --hypothesis-profile few $(ARGS)
 
 test-all: .venv/installed-for-tests  ## run all tests but those of make soak
 	@$(BIN)/python $(PYTEST) $(ARGS)

@@ -46,10 +46,10 @@ def a_statistic(name: str, folder: Path) -> Path:
     return folder / "run.jsonl"
 
 
-def a_capture(name: str, folder: Path, file: str = "heads.safetensors") -> Path:
-    """A capture with this text wherever a file may have some; its lse is that of twice the scale."""
+def a_capture(name: str, folder: Path) -> Path:
+    """A capture with this text as its name and wherever a file may have some; its lse is that of twice the scale."""
     rng = np.random.default_rng(1)
-    q, k = (rng.standard_normal((1, 2, 8, 16), dtype=np.float32) for _ in "qk")
+    q, k = (rng.standard_normal((1, 1, 8, 16), dtype=np.float32) for _ in "qk")
     z = q.astype(float) @ k.astype(float).swapaxes(-1, -2) / 2
     tensors = {f"layers.0.attn.{side}": array for side, array in (("q", q), ("k", k))}
     tensors["layers.0.attn.lse"] = np.log(np.exp(z).sum(-1)).astype(np.float32)
@@ -57,35 +57,29 @@ def a_capture(name: str, folder: Path, file: str = "heads.safetensors") -> Path:
     about = dict.fromkeys(("model", "model_source", "model_licence", "text", "text_licence", name), name)
     about |= {"tokens": json.dumps([name] * 8), "config": json.dumps({"model_type": name, name: name})}
     about["layers"] = json.dumps([{"name": name, "index": 0, "scale": 0.25, "notes": [name], name: name}])
-    save_file(tensors, folder / file, about)
-    return folder / file
-
-
-def a_name(name: str, folder: Path) -> Path:
-    """A capture whose file has this name, as far as names of files go."""
-    return a_capture("layer", folder, name.replace("/", "_").replace("\x00", "") + ".safetensors")
+    file = folder / (name.replace("/", "_").replace("\x00", "") + ".safetensors")
+    save_file(tensors, file, about)
+    return file
 
 
 def a_folder(name: str, folder: Path) -> Path:
     """A folder with such a capture, which is a run too."""
-    a_name(name, folder)
-    return folder
+    return a_capture(name, folder).parent
 
 
 WATCHED = tuple(("watch", "{file}", "--once", "--format", form) for form in ("table", *NUMBERS, *PROGRAMS))
 CAPTURED = (
     *(("inspect", "{file}", "--format", form) for form in ("table", *NUMBERS)),
-    *(("inspect", "{file}", "--layer", "0", "--head", "1", "--format", form) for form in ("table", *PROGRAMS)),
+    *(("inspect", "{file}", "--layer", "0", "--head", "0", "--format", form) for form in ("table", *PROGRAMS)),
     *(("diagnose", "{file}", "--format", form) for form in ("table", *NUMBERS)),
-    *(("diagnose", "{file}", "--layer", "0", "--head", "1", "--format", form) for form in PROGRAMS),
+    *(("diagnose", "{file}", "--layer", "0", "--head", "0", "--format", form) for form in PROGRAMS),
     *(("compare", "{file}", "{file}", "--format", form) for form in ("table", *NUMBERS)),
     *(("check", "{file}", "--format", form) for form in ("table", *NUMBERS, "junit", "github", *PROGRAMS)),
 )
 READERS: dict[str, tuple[Callable[[str, Path], Path], Sequence[Sequence[str]]]] = {
     "the name of a layer in a line": (a_line, WATCHED),
     "the name of a statistic": (a_statistic, WATCHED),
-    "the texts of a capture": (a_capture, CAPTURED),
-    "the name of a file": (a_name, CAPTURED),
+    "the name and the texts of a capture": (a_capture, CAPTURED),
     "the name of a step": (a_folder, WATCHED),
     "what is no file": (lambda name, folder: folder / name.replace("\x00", ""), (*WATCHED[:1], *CAPTURED[:1])),
 }

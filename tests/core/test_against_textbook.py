@@ -102,8 +102,17 @@ def assert_measured(column: Column, p: Parameters) -> None:
                 assert actual == pytest.approx(wanted, abs=within), name
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(
+    ("mechanism", "variant"),
+    [
+        pytest.param(
+            mechanism, variant, id=f"{mechanism}-{name}",
+            marks=[] if mechanism == "dot_product" or name in ("plain", "all") else pytest.mark.slow,
+        )
+        for mechanism in MECHANISMS
+        for name, variant in VARIANTS.items()
+    ],
+)  # fmt: skip
 def test_measurements_of_every_mechanism_and_rule(mechanism: Any, variant: dict[str, Any]) -> None:
     """Every other rule, and the rules between them in the next variant; sizes change from rule to rule."""
     first = (MECHANISMS.index(mechanism) + [*VARIANTS.values()].index(variant)) % 2

@@ -145,7 +145,7 @@ def test_lengths_beyond_the_tokens_are_refused(tmp_path: Path) -> None:
 numbers = st.sampled_from([*EXTREMES, 0.0, 1.0, -3.0, SMALLEST, LARGEST]) | st.floats(-1e308, 1e308)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 79), numbers), max_size=6),
     numbers.map(abs),

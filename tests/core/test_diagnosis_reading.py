@@ -16,6 +16,10 @@ from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariable
 
 Array: TypeAlias = npt.NDArray[Any]
 
+# What each kind of evidence shows is tested of single heads; the reader is the same for all.
+each_kind = pytest.mark.parametrize(
+    "kind", ["lse", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("weights", "o"))]
+)
 TEXTS, HEADS, KV_HEADS, TOKENS, D = 2, 4, 2, 40, 32
 PLACES = np.arange(TOKENS)
 AWAY = PLACES - PLACES[:, np.newaxis]
@@ -78,8 +82,7 @@ def causes(found: list[Verdict]) -> list[str | None]:
     return [each.cause if each.verdict == "cause" else each.verdict for each in found]
 
 
-@pytest.mark.parametrize("kind", ["weights", "lse", "o"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("kind", "dtype"), [("weights", "bfloat16"), ("lse", "float32"), ("o", "bfloat16")])
 def test_grouped_causal_heads_of_two_texts(kind: str, dtype: str, tmp_path: Path) -> None:
     found = tensors(dtype)
     made = attended(found, D**-0.5, CAUSAL)
@@ -99,7 +102,7 @@ def test_tiled_key_heads_are_told_where_they_differ(kind: str, tmp_path: Path) -
     assert causes(verdicts(tmp_path, stored, causal="true")) == ["healthy", "gqa-tiled", "gqa-tiled", "healthy"]
 
 
-@pytest.mark.parametrize("kind", ["weights", "lse", "o"])
+@each_kind
 def test_bias_sinks_windows_and_sampled_rows(kind: str, tmp_path: Path) -> None:
     found = tensors()
     bias = np.random.default_rng(4).normal(size=(1, 1, TOKENS, TOKENS))
@@ -118,7 +121,7 @@ def test_bias_sinks_windows_and_sampled_rows(kind: str, tmp_path: Path) -> None:
         assert causes(verdicts(tmp_path, {**stored, kind: other[kind][:, :, rows]}, **said)) == [cause] * HEADS
 
 
-@pytest.mark.parametrize("kind", ["weights", "lse", "o"])
+@each_kind
 def test_padding_that_is_attended_to(kind: str, tmp_path: Path) -> None:
     found = tensors()
     mask = np.arange(TOKENS) < np.array([TOKENS, 28])[:, np.newaxis]

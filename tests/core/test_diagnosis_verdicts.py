@@ -124,7 +124,7 @@ def test_a_soft_cap_far_above_the_logits_cannot_be_seen() -> None:
     assert verdict_of(case, "bfloat16", "weights").verdict == "healthy"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["lse", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("weights", "o"))])
 def test_nothing_known_explains_other_evidence(kind: Kind) -> None:
     case = case_of(HEAD, "float32")
     case.used_q = np.random.default_rng(9).normal(size=case.q.shape)
@@ -143,8 +143,7 @@ def test_numbers_that_are_not_finite_are_named(kind: Kind) -> None:
     assert diagnose(replace(subject, q=q)).cause == "not-finite"
 
 
-@pytest.mark.parametrize("number_format", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("number_format", "kind"), [*zip(("float32", "float16", "bfloat16"), KINDS, strict=True)])
 def test_a_row_without_keys_is_explained_by_a_mask_that_hides_the_own_key(kind: Kind, number_format: str) -> None:
     subject = subject_of(injected(HEAD, number_format, "own key hidden"), number_format, kind)
     [evidence] = subject.evidence

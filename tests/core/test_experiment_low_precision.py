@@ -207,13 +207,14 @@ def test_entropy_curves_of_rules_leave_out_nan_rows() -> None:
     assert all(value is not None for value in normalised)
 
 
+@pytest.mark.usefixtures("short_rule_grids")
 @pytest.mark.parametrize("arithmetic", ["eager", "fused"])
 def test_entropy_curves_of_rules_are_those_of_measurements(arithmetic: Any) -> None:
     p = replace(SMALL, precision="bfloat16", arithmetic=arithmetic, mask="causal", sink="logit", batch=4)
     *_, last = rule_curves.stream(p)
     assert last.found is not None
     for rule in ("none", "sqrt_d_k", "quarter", "rms_none"):
-        measured = values(replace(p, scale=rule))["entropy_fraction"]
+        measured = values(replace(p, scale=rule, batch=last.found.draws))["entropy_fraction"]
         curve = last.found.values[rule][last.found.d_ks.index(16)]
         assert curve == pytest.approx(measured, abs=0.002), rule
 

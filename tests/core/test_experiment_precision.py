@@ -36,9 +36,8 @@ def test_gradients_agree_in_float32_and_float64_and_if_components_are_made_again
 @pytest.mark.parametrize(
     "change", [{"n_keys": 1024, "n_queries": 1024}, {"n_keys": 8192, "n_queries": 64, "d_k": 1}], ids=str
 )
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_heavy_tails_lose_no_digits_in_float32(change: dict[str, Any], seed: int) -> None:
-    p = Parameters(components="student_t", degrees_of_freedom=3, batch=4, seed=seed, **change)
+def test_heavy_tails_lose_no_digits_in_float32(change: dict[str, Any]) -> None:
+    p = Parameters(components="student_t", degrees_of_freedom=3, batch=4, **change)
     for one, two in zip(run(p).columns, run(replace(p, precision="float64")).columns, strict=True):
         for name in ("logit_excess_kurtosis", "logit_variance", "logit_variance_within_row"):
             assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-4), name

@@ -9,7 +9,7 @@ from attn_tui.core.field import Field
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.theory.deviations import theory_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 SMALL: dict[str, Any] = {"batch": 3, "n_queries": 6, "n_keys": 12, "d_k": 8, "d_v": 4}
@@ -68,7 +68,6 @@ def extremes(field: Field) -> st.SearchStrategy[Any]:
 FREE = [field for field in FIELDS if field.name not in (*SMALL, "seed")]
 
 
-@settings(max_examples=150)
 @given(st.fixed_dictionaries({}, optional={field.name: extremes(field) for field in FREE}))
 def test_every_measurement_at_the_bounds_is_finite_or_refused(values: dict[str, Any]) -> None:
     """Warnings are errors in tests."""

@@ -26,6 +26,8 @@ from attn_tui.core.statistics.measurement import Estimate
 Item: TypeAlias = Step | Question
 ITEMS: tuple[Item, ...] = (*STEPS, *QUESTIONS)
 every = pytest.mark.parametrize("item", ITEMS, ids=[item.id for item in ITEMS])
+# Those whose figures take the longest; the others use the same trials, and the tests of races the rest.
+DEAR = {"training", "learn-it", "grow-like-d", "drop-at-inference", "number-of-keys", "optimum", "positions"}
 
 # Names with digits in them, worked examples, and the numbers of formulas. Other numbers are placeholders.
 _NAMES = r"b?float(16|32)|T5|MiniLM-L6-v2|Gemma [24]|Qwen3|Llama 4|softmax\([\d., ]+\)|of [\d.]+, [\d.]+, [\d.]+"
@@ -91,7 +93,11 @@ def test_every_given_value_and_every_figure_is_used(item: Item) -> None:
     assert set(item.figures) <= used | shown
 
 
-@every
+@pytest.mark.parametrize(
+    "item",
+    [pytest.param(item, marks=pytest.mark.slow) if item.id in DEAR else item for item in ITEMS],
+    ids=lambda item: item.id,
+)
 def test_measured_figures_agree_with_exact_ones(item: Item) -> None:
     found = readings(item.figures)
     for name, (measured, exact) in found.items():

@@ -10,7 +10,7 @@ from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column
 from attn_tui.core.statistics.merge import merge
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from measurements import assert_equal, numbers
 
@@ -37,7 +37,6 @@ def numbers_of(kept: tally.Tally) -> list[Any]:
     return numbers(columns_of(kept))
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_shuffled_parts_merge_to_the_tally_of_all(data: st.DataObject) -> None:
     """Exactly, if each draw is in one part, and also if some parts are merged first."""
@@ -62,7 +61,6 @@ def test_shuffled_parts_merge_to_the_tally_of_all(data: st.DataObject) -> None:
     assert numbers_of(merge(parts)) == numbers_of(whole)
 
 
-@settings(max_examples=60)
 @given(st.integers(2, 5), st.integers(2, 9), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_draws_cut_between_their_rows_merge_up_to_rounding(draws: int, rows: int, keys: int, random: Any) -> None:
     shape = (draws, rows, keys)

@@ -62,8 +62,8 @@ def test_the_exact_saturation_ratio_is_that_of_long_rows(name: str) -> None:
     assert measured.value == pytest.approx(exact.std / exact.threshold, rel=0.03)  # short rows spread less
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("softcap", [0.0, 2.0])
+@pytest.mark.usefixtures("short_rule_grids")
+@pytest.mark.parametrize(("precision", "softcap"), [("float32", 0.0), ("bfloat16", 0.0), ("float32", 2.0)])
 def test_the_curves_of_rules_use_the_rows_multipliers(precision: str, softcap: float) -> None:
     p = replace(P, precision=precision, softcap=softcap, batch=4, n_queries=14)
     *_, last = rule_curves.stream(p)

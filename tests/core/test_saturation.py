@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.arrays import FloatArray
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, ScaleName
@@ -66,13 +67,11 @@ def test_a_rule_may_saturate_thaw_and_saturate_again(n_keys: int) -> None:
     assert second[1] == WIDEST
 
 
-def deviation(p: Parameters, rule: ScaleName, d_k: int) -> float:
-    """The logits' standard deviation within a row by the laws of sums; NaN if the rule has no multiplier."""
-    try:
-        c = multiplier(rule, replace(p.setting, d_k=d_k))
-    except ParameterError:
-        return math.nan
-    return c * math.sqrt(d_k * (p.std_q**2 + p.mean_q**2) * p.std_k**2 * (1 - abs(p.correlation)))
+def deviations(p: Parameters, rule: ScaleName) -> FloatArray:
+    """The logits' standard deviation within a row by the laws of sums, at every d_k; NaN without a multiplier."""
+    widths = np.arange(1, WIDEST + 1)
+    size = (p.std_q**2 + p.mean_q**2) * p.std_k**2 * (1 - abs(p.correlation))
+    return multipliers(rule, p.setting, widths.tolist()) * np.sqrt(widths * size)
 
 
 @pytest.mark.parametrize("rule", PLAIN)
@@ -80,13 +79,13 @@ def test_the_intervals_are_all_widths_whose_logits_reach_the_threshold(rule: Sca
     """Found by looking at every width."""
     for n_keys, factor in ((2, 0.4), (5, 0.01), (8192, 0.01)):
         p = Parameters(n_keys=n_keys, scale="custom", multiplier=factor, std_k=1.3, mean_q=0.4, correlation=-0.2)
-        found = known(p, rule)
+        found, expected = known(p, rule), deviations(p, rule)
         widths = {d for first, last in found.saturated_at for d in range(first, last + 1)}
-        threshold = math.sqrt(2 * math.log(n_keys))
-        assert widths == {d for d in range(1, WIDEST + 1) if deviation(p, rule, d) >= threshold}, (n_keys, factor)
+        beyond = np.flatnonzero(expected >= math.sqrt(2 * math.log(n_keys))) + 1
+        assert widths == {*beyond.tolist()}, (n_keys, factor)
         gaps = zip(found.saturated_at, found.saturated_at[1:], strict=False)
         assert all(last + 1 < first for (_, last), (first, _) in gaps)
-        assert found.std == pytest.approx(deviation(p, rule, p.d_k))
+        assert found.std == pytest.approx(expected[p.d_k - 1])
         assert (found.ratio >= 1) == (p.d_k in widths)
 
 

@@ -34,7 +34,7 @@ def unscaled(p: Parameters) -> Mapping[str, float | None]:
     ],
 )
 def test_moments_of_components_are_those_of_their_density(law: ComponentLaw, exact: Any) -> None:
-    for order in range(9):
+    for order in (0, 1, 2, 4, 6, 8):
 
         def power(x: float, order: int = order) -> float:
             return x**order

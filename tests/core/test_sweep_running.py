@@ -69,8 +69,8 @@ def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> 
     cut_small(monkeypatch, 1 << 15)
     monkeypatch.setattr(tally, "PIECE", 1 << 13)
     p = Parameters(n_keys=64, batch=2)
-    few, many = (peak_memory(lambda n=n: drain(replace(p, n_queries=n), [8, 64])) for n in (1 << 10, 1 << 13))
-    assert many <= few + 64 * 4 * 2 * (1 << 13)  # one chunk of all queries of a draw
+    few, many = (peak_memory(lambda n=n: drain(replace(p, n_queries=n), [8, 64])) for n in (1 << 10, 1 << 12))
+    assert many <= few + 64 * 4 * 2 * (1 << 12)  # one chunk of all queries of a draw
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_cuts_cover_every_row_of_every_draw_once(batch: int, rows: int, keys: in
     assert np.all(covered[5:] == 1)
 
 
-@pytest.mark.parametrize("change", [{}, {"softcap": 20.0}, {"n_keys": 1024, "n_queries": 1024}], ids=str)
+@pytest.mark.parametrize("change", [{}, {"n_keys": 1024, "n_queries": 1024}], ids=str)
 def test_parts_have_every_width_once_and_take_no_more_than_a_few_seconds(change: dict[str, Any]) -> None:
     plan = sweep_plan(replace(Parameters(), **change), range(1, 2000))
     found = [*parts(plan)]

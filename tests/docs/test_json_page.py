@@ -256,6 +256,7 @@ def test_every_schema_has_an_example() -> None:
     assert {json.loads(text)["schema"] for _, text in EXAMPLES} == {f"attn-tui/{schema}" for schema in RUNS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "text"), EXAMPLES)
 def test_the_examples_are_what_the_commands_print(command: str, text: str, capsys: Captured) -> None:
     assert shows(json.loads(text), json.loads(printed(command, capsys)))

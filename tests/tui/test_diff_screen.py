@@ -129,7 +129,6 @@ def frames_of(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> list[tuple[Size
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(frames=frames_of(narrow_or_wide | combining))
 def test_after_any_frames_the_terminal_is_as_after_a_full_repaint(frames: list[tuple[Size, bool, Update]]) -> None:
     link = Link((0, 0))
@@ -142,7 +141,7 @@ def test_after_any_frames_the_terminal_is_as_after_a_full_repaint(frames: list[t
         assert link.is_as_repainted
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(words=st.lists(st.tuples(st.sampled_from([0, 8]), piece, piece, st.sampled_from(STYLES[:2])), min_size=5))
 def test_texts_that_change_in_place_are_as_after_a_full_repaint(words: list[tuple[int, str, str, Style]]) -> None:
     link = Link((16, 1))
@@ -154,7 +153,6 @@ def test_texts_that_change_in_place_are_as_after_a_full_repaint(words: list[tupl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("joins", [True, False], ids=["as one", "part by part"])
-@settings(max_examples=100)
 @given(frames=frames_of(composed))
 def test_all_other_characters_are_in_place_however_a_terminal_draws_composed_ones(
     joins: bool, frames: list[tuple[Size, bool, Update]]

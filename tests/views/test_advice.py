@@ -65,7 +65,7 @@ def numbers_after(words: str, said: str) -> list[float]:
 
 
 @pytest.mark.slow
-@examples(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(max_examples=4 * examples().max_examples, suppress_health_check=[HealthCheck.too_slow])
 @given(parameters)
 @example(Parameters(d_k=10, n_keys=128, **SMALL))
 @example(Parameters(scale="d_k", **SMALL))

@@ -30,11 +30,10 @@ def paragraphs(about: Field | Statistic | None) -> str:
 @pytest.mark.parametrize("about", THINGS, ids=lambda about: about.name if about else "nothing")
 def test_help_fits_and_has_an_ascii_form(about: Field | Statistic | None) -> None:
     for row in PANES.values():
-        for width in (66, 88):
-            for glyphs in (UNICODE, ASCII):
-                lines = help_lines(about, row.about, KEYS, width, glyphs)
-                assert all(line_width(line) <= width for line in lines)
-                assert all(text_of(line).isascii() for line in lines) or not glyphs.ascii
+        for width, glyphs in ((66, UNICODE), (88, ASCII)):
+            lines = help_lines(about, row.about, KEYS, width, glyphs)
+            assert all(line_width(line) <= width for line in lines)
+            assert all(text_of(line).isascii() for line in lines) or not glyphs.ascii
 
 
 @pytest.mark.parametrize("statistic", STATISTICS, ids=lambda statistic: statistic.name)
