@@ -3,7 +3,6 @@
 import multiprocessing
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from multiprocessing import resource_tracker
 from typing import Any
@@ -11,8 +10,11 @@ from typing import Any
 import pytest
 from attn_tui.core.work import cluster
 from attn_tui.tui.compute import request, workers
+from attn_tui.tui.compute.engine import Reply
+from attn_tui.tui.compute.request import Progress
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.rules.pane import RulesPane
+from attn_tui.tui.panes.sweep.curves.requests import MeasureOver, Points
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.picker import ChoiceScreen
@@ -66,19 +68,28 @@ def test_the_panes_show_what_they_show_without_workers(name: str) -> None:
     assert found[name] == found["serial"]
 
 
-@pytest.mark.soak  # a fast run ends before its rate is painted
-@played(replace(SMALL, n_keys=256, n_queries=128))
+def test_work_of_several_workers_is_answered_with_their_number_and_their_rate() -> None:
+    cache = request.Cache()
+    cache.workers.name = "threads:2"
+    found = [answer for answer in MeasureOver(SMALL, (4, 8)).work(cache) if isinstance(answer, Progress)]
+    assert found[-1].pace is not None
+    assert found[-1].pace.workers == 2
+    assert found[-1].pace.rate > 0
+
+
+@played()
 async def test_progress_shows_the_workers_and_their_rate(stage: Stage) -> None:
-    stage.engine.executor = "threads:2"
-    pane = await stage.opened(SweepPane)
-    shown: set[str] = set()
-
-    def seen() -> bool:
-        shown.add(stage.lines[0])
-        return pane.curves.is_complete
-
-    await stage.until(seen)
-    assert any("2 workers" in line and "parts/s" in line for line in shown)
+    await stage.at_rest()
+    stage.engine.hold = True
+    await stage.opened(SweepPane)
+    await stage.until(lambda: stage.engine.at_rest, "the sweep")
+    number = stage.engine.held_for(MeasureOver)[0].number
+    for content in (Progress(0.5, workers.Pace(2, 7.1)), Points({}, 0.5)):
+        stage.engine.deliver(Reply(number, content))
+    await stage.answered()
+    assert "2 workers · 7.1 parts/s" in stage.lines[0]
+    stage.engine.let_go()
+    await stage.at_rest()
     assert "workers" not in stage.lines[0]
 
 

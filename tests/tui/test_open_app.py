@@ -1,5 +1,6 @@
 """attn-tui on a terminal without a command: the app opens, or prints why not on one line."""
 
+import gc
 import re
 
 import pytest
@@ -43,13 +44,13 @@ def test_a_dumb_terminal_gets_the_report() -> None:
 def terminal(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Make the program take stdout for a terminal; the app must not open, as there is none."""
     monkeypatch.setattr(output, "is_terminal", lambda: True)
-    monkeypatch.setattr(tuning, "pause_collector", lambda: None)
     return monkeypatch
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """Return the one line with which these words are refused."""
     assert main(words) == 2
+    assert gc.isenabled()
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(r"attn-tui: [^\n\x1b]+\n", err)

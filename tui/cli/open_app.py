@@ -160,12 +160,12 @@ def open_app(request: OpenApp, ascii_only: bool) -> int:
     stdin = cast("TextIO | None", sys.stdin)  # None if it was closed
     if stdin is None or not stdin.isatty():
         raise InputError("stdin is not a terminal; `attn-tui report` prints instead")
-    tuning.pause_collector()
-    from ..compute.process import ProcessEngine
+    with tuning.paused_collector():
+        from ..compute.process import ProcessEngine
 
-    with closing(ProcessEngine()) as engine:
-        engine.start()
-        return _run(request, ascii_only, engine)
+        with closing(ProcessEngine()) as engine:
+            engine.start()
+            return _run(request, ascii_only, engine)
 
 
 def _given(request: OpenApp) -> dict[str, Any]:
