@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attn_tui.core.diagnosis.comparing.compare import compare
-from attn_tui.core.diagnosis.comparing.results import ORDER, Comparison, StageName
+from attn_tui.core.diagnosis.comparing.pairing import common_tokens, plan
+from attn_tui.core.diagnosis.comparing.results import ORDER, Comparison, Plan, StageName
 from pairs import D_K, HEADS, TOKENS, Layer, Recipe, causal, changed, recipe, rotated, written
 
 EVIDENCE = [("lse",), ("weights",), ("o",), ("lse", "weights", "o")]
@@ -387,11 +388,50 @@ def test_of_scores_that_differ_no_factor_is_taken_for_a_multiplier(tmp_path: Pat
     assert {each.stages[1].state for each in found.heads} == {"same"}
 
 
-def test_layers_in_one_capture_only_are_one_sentence(tmp_path: Path) -> None:
-    one = recipe()
-    short = replace(one, layers=one.layers[:1])
-    assert len(compared(short, one, tmp_path).missing) <= 1
-    assert len(compared(one, short, tmp_path).missing) == 1
+def planned(one: Recipe, other: Recipe, folder: Path) -> Plan:
+    return plan(written(one, folder / "one.safetensors"), written(other, folder / "other.safetensors"))
+
+
+@pytest.mark.parametrize(("alone", "named"), [(1, 1), (7, 7), (8, 6)])
+def test_of_layers_in_one_capture_only_all_are_named_or_six_and_how_many_more(
+    alone: int, named: int, tmp_path: Path
+) -> None:
+    [text] = planned(recipe(layers=1 + alone), recipe(layers=1), tmp_path).missing
+    assert text.count(".attn") == named
+    assert ("and 2 more" in text) == (named < alone)
+
+
+@pytest.mark.parametrize(("heads", "more"), [(8, False), (9, True)])
+def test_of_heads_in_another_order_eight_are_named(heads: int, more: bool, tmp_path: Path) -> None:
+    one = recipe(layers=1)
+    q, k = np.random.default_rng(1).normal(size=(2, 1, heads, TOKENS, D_K)).astype(np.float32)
+    one.layers[0] = replace(one.layers[0], q=q, k=k, v=q)
+
+    def roll(layer: Layer) -> None:
+        layer.q, layer.k, layer.v = (np.roll(each, 1, axis=1) for each in (q, k, q))
+
+    [note] = planned(one, changed(one, roll, 0), tmp_path).notes
+    assert note.count(" is ") == 8
+    assert (", …" in note) == more
+
+
+def test_heads_that_are_not_alike_are_compared_in_their_order(tmp_path: Path) -> None:
+    assert all(pair.head == pair.test_head for pair in planned(recipe(), recipe(seed=1), tmp_path).pairs)
+
+
+@pytest.mark.parametrize(
+    ("shared", "rows", "sameness"), [(8, None, "prefix"), (7, None, "different"), (8, "rows", "different")]
+)
+def test_texts_share_their_start_from_eight_tokens_if_all_rows_are_stored(
+    shared: int, rows: str | None, sameness: str, tmp_path: Path
+) -> None:
+    one = recipe(layers=1)
+    one.layers[0] = replace(one.layers[0], seen=causal(), causal="top-left")
+    other = replace(one, tokens=[*one.tokens[:shared], *("x" * (TOKENS - shared))])
+    files = [written(each, tmp_path / f"{name}.safetensors") for name, each in (("a", one), ("b", other))]
+    first, second = (file.layers[0] for file in files)
+    for pair in ((first, replace(second, rows=rows)), (replace(first, rows=rows), second)):
+        assert common_tokens(*files, *pair).sameness == sameness
 
 
 def test_what_follows_from_other_scores_is_not_called_the_same(tmp_path: Path) -> None:

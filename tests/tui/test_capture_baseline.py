@@ -9,6 +9,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.capture.requests import ComparedHeads, CompareHeads
 from attn_tui.tui.panes.capture.widget import CHANGE
 from stage import Script, Stage, play, some_heads
 
@@ -59,6 +60,9 @@ def test_b_compares_with_a_file_and_an_empty_answer_ends_it(tmp_path: Path) -> N
         assert not pane.map.compared
         assert pane.map.statistic is not CHANGE
         assert "against" not in stage.lines[1]
+        late = ComparedHeads(old, found.heads, ())
+        pane.show_answer(CompareHeads(pane.file, old), late)
+        assert not pane.map.compared
 
     play_with(new, script)
 
@@ -100,14 +104,20 @@ def test_y_copies_the_comparison_while_there_is_a_baseline(
     assert "first difference: q·kᵀ in layer 0, head 2" in capsys.readouterr().out
 
 
-def test_the_list_begins_with_the_head_that_changed_most(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("keys", "place"), [([], (0, 2)), (["right"], (0, 1))])
+def test_the_head_that_changed_most_is_shown_unless_another_was_chosen(
+    keys: list[str], place: tuple[int, int], tmp_path: Path
+) -> None:
     old, new = two_files(tmp_path)
 
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
         assert pane.map.cursor == (0, 0)  # of a file without evidence, no head is in doubt
-        await stage.press("b", *str(old), "enter")
+        stage.engine.hold = True
+        await stage.press("b", *str(old), "enter", *keys)
+        stage.engine.let_go()
         await stage.at_rest()
-        assert pane.map.cursor == pane.places[0] == (0, 2)
+        assert pane.places[0] == (0, 2)
+        assert pane.map.cursor == place
 
     play_with(new, script)

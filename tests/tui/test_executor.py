@@ -68,10 +68,13 @@ def test_the_panes_show_what_they_show_without_workers(name: str) -> None:
     assert found[name] == found["serial"]
 
 
-def test_work_of_several_workers_is_answered_with_their_number_and_their_rate() -> None:
+def test_work_of_several_workers_is_answered_with_their_number_and_their_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("attn_tui.core.work.sweeps._LEAST", 1e-5)
     cache = request.Cache()
     cache.workers.name = "threads:2"
-    found = [answer for answer in MeasureOver(SMALL, (4, 8)).work(cache) if isinstance(answer, Progress)]
+    found = [answer for answer in MeasureOver(SMALL, (*range(1, 40),)).work(cache) if isinstance(answer, Progress)]
     assert found[-1].pace is not None
     assert found[-1].pace.workers == 2
     assert found[-1].pace.rate > 0

@@ -116,9 +116,10 @@ def test_when_replies_stop_frames_are_sent_again_after_the_timeout() -> None:
     link.send(10)
     link.wait(link.pacing.delay())
     assert link.pacing.delay() == 0
-    for _ in range(5):
+    for _ in range(100):
         link.send(BIG)
         assert link.pacing.delay() == 0
+    assert not link.pacing.query(BIG), "as before the first reply, queries are few"
 
 
 @pytest.mark.parametrize(("delay", "timeout"), [(0.1, 2), (1, 4), (9, 10)])
