@@ -64,7 +64,7 @@ CAPPED = replace(SMALL, scale="two_sqrt_d_k", softcap=3.0)
     [
         ("Lab", [], SMALL),
         ("Lab", ["right", "s"], STUDENT),
-        ("Lab", [], replace(SMALL, scale="custom", multiplier=0.05, correlation=-0.25)),
+        pytest.param("Lab", [], replace(CUSTOM, correlation=-0.25), marks=pytest.mark.slow),
         ("Lab", ["right", "s"], replace(SMALL, multiplier=0.05)),
         ("Rules", [], SMALL),
         ("Rules", ["right", "o", "o", "I", "f"], replace(CUSTOM, layer=2)),
@@ -72,13 +72,13 @@ CAPPED = replace(SMALL, scale="two_sqrt_d_k", softcap=3.0)
         pytest.param("Rules", ["M"], CAPPED, marks=pytest.mark.slow),
         ("Softmax", [], Parameters()),
         ("Softmax", ["-", *"1.25", "enter", "t", "}", "["], Parameters(d_k=96, precision="float16", seed=7)),
-        ("Softmax", ["T"], replace(CUSTOM, n_keys=7)),
+        pytest.param("Softmax", ["T"], replace(CUSTOM, n_keys=7), marks=pytest.mark.slow),
         ("Heads", [], SMALL),
         ("Heads", [*at("bias"), "right"], SMALL),
-        ("Heads", ["/", *"gpt2", "enter", *at("heads"), *["H"] * 6], SMALL),
+        pytest.param("Heads", ["/", *"gpt2", "enter", *at("heads"), *["H"] * 6], SMALL, marks=pytest.mark.slow),
         ("Heads", ["/", *"llama-3-8b", "enter", *at("kv_heads"), "backspace"], SMALL),
-        ("Heads", ["/", *"gemma-7b", "enter", *at("d_k"), "backspace"], SMALL),
-        ("Heads", ["/", *"bert-base", "enter", *at("mask"), "right"], SMALL),
+        pytest.param("Heads", ["/", *"gemma-7b", "enter", *at("d_k"), "backspace"], SMALL, marks=pytest.mark.slow),
+        pytest.param("Heads", ["/", *"bert-base", "enter", *at("mask"), "right"], SMALL, marks=pytest.mark.slow),
     ],
 )
 def test_the_command_of_a_pane_prints_its_numbers(
@@ -224,7 +224,7 @@ def test_a_head_that_is_not_measured_yet_is_not_exported(tmp_path: Path) -> None
     play(script, given={"path": capture_file(tmp_path, some_heads())})
 
 
-@pytest.mark.parametrize("name", ["it's a $HOME.npz", "-x.npz", "\udcff\n.npz"])
+@pytest.mark.parametrize("name", ["it's a $HOME.npz", "-x.npz", pytest.param("\udcff\n.npz", marks=pytest.mark.slow)])
 def test_a_shell_can_read_any_file_name_in_the_command(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

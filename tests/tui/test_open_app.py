@@ -7,7 +7,6 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.tui.cli import output
 from attn_tui.tui.cli.main import main
-from attn_tui.tui.terminal import tuning
 from terminal_session import SMALL, printing, running
 
 
