@@ -425,13 +425,14 @@ def test_heads_that_are_not_alike_are_compared_in_their_order(tmp_path: Path) ->
 def test_texts_share_their_start_from_eight_tokens_if_all_rows_are_stored(
     shared: int, rows: str | None, sameness: str, tmp_path: Path
 ) -> None:
-    one = recipe(layers=1)
-    one.layers[0] = replace(one.layers[0], seen=causal(), causal="top-left")
-    other = replace(one, tokens=[*one.tokens[:shared], *("x" * (TOKENS - shared))])
-    files = [written(each, tmp_path / f"{name}.safetensors") for name, each in (("a", one), ("b", other))]
+    plain = recipe(layers=1)
+    plain.layers[0] = replace(plain.layers[0], seen=causal(), causal="top-left")
+    tokens = [*plain.tokens[:shared], *("x" * (TOKENS - shared))]
+    recipes = {"a": plain, "b": replace(plain, tokens=tokens)}
+    files = [written(each, tmp_path / f"{name}.safetensors") for name, each in recipes.items()]
     first, second = (file.layers[0] for file in files)
-    for pair in ((first, replace(second, rows=rows)), (replace(first, rows=rows), second)):
-        assert common_tokens(*files, *pair).sameness == sameness
+    for one, other in ((first, replace(second, rows=rows)), (replace(first, rows=rows), second)):
+        assert common_tokens(files[0], files[1], one, other).sameness == sameness
 
 
 def test_what_follows_from_other_scores_is_not_called_the_same(tmp_path: Path) -> None:

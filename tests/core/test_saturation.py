@@ -71,7 +71,7 @@ def deviations(p: Parameters, rule: ScaleName) -> FloatArray:
     """The logits' standard deviation within a row by the laws of sums, at every d_k; NaN without a multiplier."""
     widths = np.arange(1, WIDEST + 1)
     size = (p.std_q**2 + p.mean_q**2) * p.std_k**2 * (1 - abs(p.correlation))
-    return multipliers(rule, p.setting, widths.tolist()) * np.sqrt(widths * size)
+    return np.array(multipliers(rule, p.setting, widths.tolist())) * np.sqrt(widths * size)
 
 
 @pytest.mark.parametrize("rule", PLAIN)

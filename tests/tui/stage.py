@@ -303,6 +303,10 @@ class Stage:
         return {piece.style for piece in self.segments(widget)}
 
 
+def _drop_update(compositor: Any, **_: object) -> None:
+    compositor._dirty_regions.clear()
+
+
 def play(
     script: Script,
     parameters: Parameters = SMALL,
@@ -325,7 +329,7 @@ def play(
 
     with pytest.MonkeyPatch.context() as patched:
         if kind is AttnApp:  # without a terminal, updates are dropped; tests compose what they look at
-            patched.setattr(Compositor, "render_update", lambda compositor, **_: compositor._dirty_regions.clear())
+            patched.setattr(Compositor, "render_update", _drop_update)
         return asyncio.run(run())
 
 
