@@ -379,7 +379,11 @@ class Differences(Result):
 
     def __repr__(self) -> str:
         found = [each for each in self.comparison.heads if each.first is not None]
-        lines = [f"{each.place}: {each.first.name}, {each.first.says}" for each in found if each.first is not None]
+        lines = [
+            f"{each.layer.place} head {each.head}: {each.first.name}, {each.first.says}"
+            for each in found
+            if each.first is not None
+        ]
         more = [f"… {len(lines) - 8} more"] if len(lines) > 8 else []
         return "\n".join([f"<{len(found)} of {len(self.comparison.heads)} heads differ>", *lines[:8], *more])
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import attn_tui
@@ -74,10 +75,14 @@ def test_what_is_not_accepted_says_what_is() -> None:
             wrong()
 
 
+WRONG = Path(__file__).parents[1] / "data" / "wrong-scale.safetensors"
+
+
 def test_a_repr_is_short() -> None:
     measured = attn_tui.measure(d_k=8, **SMALL)
     capture = attn_tui.open(sample_path())
-    found = attn_tui.diagnose(capture), attn_tui.check(capture, max_logit=1), attn_tui.compare(capture, capture)
+    found = attn_tui.diagnose(WRONG), attn_tui.check(capture, max_logit=1), attn_tui.compare(WRONG, capture)
+    assert "differ" in repr(found[2])
     for each in (measured, attn_tui.sweep([4, 8], **SMALL), capture, capture[0, 0], capture[0, 0].measure(), *found):
         assert len(repr(each).splitlines()) <= 10
         assert len(repr(each)) < 2_000

@@ -82,7 +82,7 @@ def bar(ratio: float | None, cells: int, role: Role, glyphs: Glyphs) -> list[Spa
     at = cell_of(ratio, cells)
     point: Span = (glyphs.marks[0] if 1 / END <= ratio <= END else glyphs.right if ratio > 1 else glyphs.left, role)
     if at <= middle:
-        after = [(" " * (middle - at - 1), "text"), mark] if at < middle else []
+        after: list[Span] = [(" " * (middle - at - 1), "text"), mark] if at < middle else []
         return [(glyphs.rule * at, role), point, *after, (" " * (cells - max(at, middle) - 1), "text")]
     line = glyphs.rule * (at - middle - 1)
     return [(glyphs.rule * middle, role), mark, (line, role), point, (" " * (cells - at - 1), "text")]

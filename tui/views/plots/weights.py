@@ -49,7 +49,7 @@ def pieces(row: RowWeights, room: int, role: Role, glyphs: Glyphs) -> list[Span]
         share = percent(weight)
         if number == 0 and end - start >= len(share) + 5:
             solid = glyphs.shades[-1] * (end - start)
-            spans += (solid[:1], role), (f" {share} ", role), (solid[len(share) + 3 :], role)
+            spans.append((f"{solid[:1]} {share} {solid[len(share) + 3 :]}", role))
         elif number % 2:
             spans.append((glyphs.shades[2] * (end - start), thin))
         else:
