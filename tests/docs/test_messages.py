@@ -35,6 +35,7 @@ CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uff60]")
 # Texts that read like prose and are no messages.
 ENGLISH = (
     "core/captures/features.py",  # what docs/capture-format.md says
+    "core/captures/files/save.py",  # for developers
     "core/program/", "core/tables/",
     "tui/cli/crash.py", "tui/cli/root/",  # for developers
     "tui/terminal/reader.py",  # a regular expression with comments

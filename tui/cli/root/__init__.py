@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from attn_tui.core.api import open as open
     from attn_tui.core.api import predict as predict
     from attn_tui.core.api import sweep as sweep
+    from attn_tui.core.captures.files.save import call as call
+    from attn_tui.core.captures.files.save import record_jax as record_jax
+    from attn_tui.core.captures.files.save import save as save
     from attn_tui.core.errors import InputError as InputError
     from attn_tui.core.recorder.api import record as record
 
@@ -29,6 +32,7 @@ _MODULES = {
     **dict.fromkeys(
         ("RULES", "STATISTICS", "check", "compare", "diagnose", "measure", "open", "predict", "sweep"), _API
     ),
+    **dict.fromkeys(("call", "record_jax", "save"), "attn_tui.core.captures.files.save"),
     "InputError": "attn_tui.core.errors",
     "record": "attn_tui.core.recorder.api",
 }

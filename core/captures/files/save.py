@@ -1,0 +1,176 @@
+"""Save the attention of programs without PyTorch (NumPy, JAX, MLX, Keras): what a call was given, as a capture."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+from warnings import warn
+
+import numpy as np
+from safetensors.numpy import save as safetensors_of
+
+from ...files import write_bytes
+
+Corner = Literal["top-left", "bottom-right"]
+_AXES = ("batch", "head", "token", "d_k")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One attention call: its tensors by their last name, as [batch, head, token, d], and its entry in `layers`."""
+
+    tensors: Mapping[str, Any]
+    entry: Mapping[str, Any]
+
+
+def call(
+    q: Any,
+    k: Any,
+    v: Any = None,
+    o: Any = None,
+    *,
+    scale: float,
+    causal: bool | Corner = False,
+    name: str = "",
+    axes: str = "batch,head,token,d_k",
+    mask: Any = None,
+    bias: Any = None,
+    lse: Any = None,
+) -> Call:
+    """Return a call of softmax(scale · q·kᵀ + bias)·v, to be saved.
+
+    q, k, v, o:  arrays of anything that NumPy reads, as they were multiplied; k and v may have fewer heads
+    scale:       what q·k was multiplied by
+    causal:      whether later keys are hidden; the corner, if there are other queries than keys
+    axes:        the order of the arrays' axes; without batch or head, there is one
+    mask, bias:  [batch or 1, heads or 1, queries, keys]; True is visible
+    lse:         the log-sum-exp of each row, [batch, heads, queries]; True computes it from the above
+
+    Raise ValueError for axes or shapes that do not fit.
+    """
+    found = {"q": q, "k": k, "v": v, "o": o}
+    tensors = {role: _ordered(array, axes, role) for role, array in found.items() if array is not None}
+    own, keys = tensors["q"].shape, tensors["k"].shape
+    if own[0] != keys[0] or own[3] != keys[3] or own[1] % keys[1]:
+        raise ValueError(f"q and k do not fit together: {own} and {keys} as batch, head, token, d_k")
+    if causal is True and own[2] != keys[2]:
+        raise ValueError(f"{own[2]} queries and {keys[2]} keys: causal must be 'top-left' or 'bottom-right'")
+    tensors |= {role: np.asarray(each) for role, each in {"mask": mask, "bias": bias}.items() if each is not None}
+    entry: dict[str, Any] = {"name": name, "scale": float(scale), "causal": causal is not False}
+    if causal is not False:
+        entry["alignment"] = "top-left" if causal is True else causal
+    if lse is True:
+        tensors["lse"] = _log_sum_exp(tensors, float(scale), entry.get("alignment"))
+        entry["notes"] = "lse was computed when this was saved, from what the call says"
+    elif lse is not None:
+        tensors["lse"] = np.asarray(lse, np.float32)
+    return Call(tensors, entry)
+
+
+def save(
+    path: str | os.PathLike[str],
+    calls: Sequence[Call],
+    *,
+    config: Mapping[str, Any] | None = None,
+    tokens: Sequence[str] | None = None,
+) -> None:
+    """Write calls as the layers of a .safetensors file, with the model's configuration and the keys' tokens."""
+    if not calls:
+        raise ValueError("there is no call to save")
+    tensors = {f"layers.{i}.attn.{role}": np.ascontiguousarray(array)
+               for i, each in enumerate(calls) for role, array in each.tensors.items()}  # fmt: skip
+    entries = [{"index": i, **each.entry} for i, each in enumerate(calls)]
+    metadata = {"schema": "attn-tui/qk-2", "axes": ",".join(_AXES), "layers": json.dumps(entries)}
+    if any("mask" in each.tensors for each in calls):
+        metadata["mask_true"] = "visible"
+    if config is not None:
+        metadata["config"] = json.dumps(config, default=str)
+    if tokens is not None:
+        metadata["tokens"] = json.dumps(list(tokens))
+    write_bytes([safetensors_of(tensors, metadata)], Path(path))
+
+
+def _ordered(array: Any, axes: str, role: str) -> Any:
+    """Return an array as [batch, head, token, d]."""
+    names, found = [each.strip() for each in axes.split(",")], np.asarray(array)
+    if not set(names) <= {*_AXES} or len({*names}) != len(names) or found.ndim != len(names):
+        raise ValueError(f"{role} has {found.ndim} axes; axes={axes!r} must name each once, of {', '.join(_AXES)}")
+    present = [each for each in _AXES if each in names]
+    found = found.transpose([names.index(each) for each in present])
+    return np.expand_dims(found, [place for place, each in enumerate(_AXES) if each not in names])
+
+
+def _log_sum_exp(tensors: Mapping[str, Any], scale: float, corner: Corner | None) -> Any:
+    """Return the log-sum-exp of all rows in float32, computed head by head in float64."""
+    q, k = tensors["q"], tensors["k"]
+    batch, heads, queries, _ = q.shape
+    keys = k.shape[2]
+    found = np.empty((batch, heads, queries), np.float32)
+    shift = keys - queries if corner == "bottom-right" else 0
+    for text in range(batch):
+        for head in range(heads):
+            z = q[text, head].astype(np.float64) @ k[text, head * k.shape[1] // heads].astype(np.float64).T * scale
+            for role in ("bias", "mask"):
+                if role in tensors:
+                    each = np.broadcast_to(tensors[role], (batch, heads, queries, keys))[text, head]
+                    z = np.where(each, z, -np.inf) if role == "mask" else z + each
+            if corner is not None:
+                z[~np.tri(queries, keys, shift, dtype=np.bool_)] = -np.inf
+            largest = np.maximum(z.max(-1, keepdims=True), np.finfo(np.float64).min)
+            with np.errstate(divide="ignore"):
+                found[text, head] = (largest + np.log(np.exp(z - largest).sum(-1, keepdims=True)))[:, 0]
+    return found
+
+
+@contextmanager
+def record_jax(path: str | os.PathLike[str], *, config: Mapping[str, Any] | None = None) -> Generator[None]:
+    """Record calls of jax.nn.dot_product_attention in a block, the first of each place, also in compiled functions.
+
+    Functions that were compiled before the block, or hold the function under a name of their own, are not seen. Warn
+    of calls that could not be recorded.
+    """
+    library: Any = import_module("jax")
+    original = library.nn.dot_product_attention
+    calls: dict[int, Call] = {}
+    traced: list[str] = []
+
+    def wrapped(
+        query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: float | None = None,
+        is_causal: bool = False, **others: Any,
+    ) -> Any:  # fmt: skip
+        out = original(query, key, value, bias, mask, scale=scale, is_causal=is_causal, **others)
+        unknown = [each for each in others if each != "implementation" and others[each] not in (None, False)]
+        place = len(traced)
+        traced.append(", ".join(unknown))
+        if unknown:
+            return out
+        by = query.shape[-1] ** -0.5 if scale is None else scale
+        axes = "token,head,d_k" if len(query.shape) == 3 else "batch,token,head,d_k"
+
+        def take(q: Any, k: Any, v: Any, o: Any, further: Mapping[str, Any]) -> None:
+            if place not in calls:
+                causal: bool | Corner = "top-left" if is_causal else False
+                calls[place] = call(q, k, v, o, scale=by, causal=causal, name=f"call {place}", axes=axes, **further)
+
+        given = {name: each for name, each in (("mask", mask), ("bias", bias)) if each is not None}
+        library.debug.callback(take, query, key, value, out, given)
+        return out
+
+    library.nn.dot_product_attention = wrapped
+    try:
+        yield
+    finally:
+        library.nn.dot_product_attention = original
+        library.effects_barrier()
+        for unknown in filter(None, traced):
+            warn(f"attn-tui: a call of dot_product_attention with {unknown} is not recorded", stacklevel=3)
+        if calls:
+            save(path, [calls[place] for place in sorted(calls)], config=config)
+        else:
+            warn("attn-tui: no call of jax.nn.dot_product_attention was seen", stacklevel=3)
