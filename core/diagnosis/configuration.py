@@ -15,6 +15,17 @@ from ..scales import ScaleName, Setting, multiplier, scale_rule
 # Models whose scores are not scaled: T5 and GPT-Neo fold the scale into their initialisation, Gemma 3n and 4 into the
 # gains of their QK-norm.
 _UNSCALED = ("t5", "mt5", "umt5", "longt5", "switch_transformers", "gpt_neo", "gemma3n", "gemma4")
+# Models whose configuration does not say how they scale: by the width of the embedding, or by a learned factor.
+_UNSTATED = (
+    "cvt",
+    "timesfm",
+    "timesfm2_5",
+    "embedding_gemma2",
+    "t5gemma",
+    "t5gemma2",
+    "gemma4_unified",
+    "gemma3n_audio",
+)
 # Models with absorbed latent attention may store q and k of width kv_lora_rank + qk_rope_head_dim.
 
 
@@ -56,6 +67,13 @@ class Configuration:
         if self.hidden_size is not None and self.heads:
             return self.hidden_size // self.heads
         return None
+
+    @property
+    def states_scale(self) -> bool:
+        """Whether it says how attention is scaled, or its type of model is not known to need more than this."""
+        stated = (self.attention_multiplier, self.query_pre_attn_scalar)
+        kind = self.model_type.removesuffix("_text").removesuffix("_decoder").removesuffix("_encoder")
+        return kind not in _UNSTATED or any(each is not None for each in stated)
 
     @property
     def latent_width(self) -> int | None:

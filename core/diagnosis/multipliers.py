@@ -49,7 +49,8 @@ def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
         return _configured(given, facts, "the configuration")
     if facts.scale is not None and not facts.observed:
         return Expected(facts.scale, "the file")
-    if (own := facts.config) is not None and not (facts.observed and own.width not in (None, facts.d_k)):
+    own = facts.config
+    if own is not None and own.states_scale and not (facts.observed and own.width not in (None, facts.d_k)):
         return _configured(own, facts, "the configuration in the file")
     multiplier = facts.d_k**-0.5 / facts.prescaled
     return Expected(multiplier, message("1/√{d_k}, assumed", d_k=facts.d_k), assumed=True)
@@ -100,6 +101,8 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
         words = "the factor that is already inside q and k was applied again"
         yield expected * facts.prescaled, "scale-twice", words
     yield from _yarn(expected, root, _factors_of(config))
+    if not _near(expected, root, 1e-9) and not _near(expected, 1, 1e-9):
+        yield root, "scale-fixed", message("1/√d_k = 1/√{d}, the default, not the model's scale", d=d)
     if config and config.inverse_layer:
         yield expected * (facts.layer + 1), "scale-layer", "the division by layer + 1 is missing"
     if not _near(expected, 1, 1e-9):
@@ -153,10 +156,7 @@ def _of_other_widths(expected: float, facts: Facts) -> Iterator[Rule]:
 
 def _constants(expected: float, facts: Facts) -> Iterator[Rule]:
     """Yield constants that are another model's scale, or the default."""
-    d, config = facts.d_k, facts.config
-    root = d**-0.5
-    if not _near(expected, root, 1e-9):
-        yield root, "scale-fixed", message("1/√d_k = 1/√{d}, the default, not the model's scale", d=d)
+    config = facts.config
     if config and config.hidden_size and config.heads:
         share = config.hidden_size / config.heads
         yield share**-0.5, "scale-fixed", message("1/√(hidden size / heads) = 1/√{share:g}", share=share)

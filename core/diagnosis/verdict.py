@@ -15,7 +15,7 @@ from .causes.hypothesis import Hypothesis, as_stored
 from .causes.stages import ORDER, StageName
 from .configuration import Configuration
 from .consequence import Consequence, consequence
-from .fitting.evidence import Observed, numbers_of, residual
+from .fitting.evidence import Observed, numbers_of, observe, residual
 from .fitting.misfit import logit_noise, rounding_divergence
 from .fitting.model import logits, softmax
 from .fitting.rounding import arithmetics, is_short, spacing, unit
@@ -152,6 +152,8 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
         return Examined(broken, None)
     trial = attempt(subject, evidence, expected.multiplier)
     found = _judged(subject, trial, expected)
+    if found.verdict == "unexplained" and evidence.kind == "o" and not rows:
+        found = _with_factor(trial, expected) or found
     if rows and found.verdict == "cause":  # a mask that hides all keys of a row explains that row
         first = found.findings[0]
         first = replace(first, also=tuple(dict.fromkeys([*first.also, "not-finite"])))
@@ -159,6 +161,30 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
     elif rows:
         found, trial = broken, None
     return Examined(found, trial)
+
+
+def _with_factor(trial: Trial, expected: Expected) -> Verdict | None:
+    """Return the verdict if outputs are one factor times what the file says with the expected multiplier."""
+    observed = trial.observed
+    model, theta = as_stored(observed.subject), np.array([expected.multiplier])
+    v = observed.evidence.v
+    assert v is not None
+    shown = (softmax(model, logits(model, theta, slopes=False)).weights @ v) * (observed.weight > 0)
+    size = float(np.vdot(shown, shown))
+    factor = float(np.vdot(shown, observed.target)) / size if size else 0.0
+    if factor <= 0:
+        return None
+    evidence = replace(observed.evidence, values=observed.evidence.values / factor)
+    found = fitted(observe(observed.subject, evidence, expected.multiplier), None, model, theta)
+    if found.level == len(arithmetics(observed.subject, evidence)) or not _near(found.multiplier, theta[0], 0.01):
+        return None
+    says = message(
+        "× {multiplier:.4g}, as expected; outputs are × {factor:.4g} of the weighted values",
+        multiplier=found.multiplier,
+        factor=factor,
+    )
+    error, kind = float(found.fit.errors[0]), evidence.kind
+    return Verdict("healthy", says, expected, (), (), kind, found.multiplier, error, found.misfit)
 
 
 def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
@@ -175,6 +201,11 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         misfit=best.misfit,
     )
     if best.hypothesis is None and best.misfit > _TOLERATED:
+        if (
+            np.count_nonzero(observed.weight.any(axis=-1) if observed.weight.ndim > 2 else observed.weight)
+            < _LEAST_NUMBERS
+        ):
+            return replace(fitted, verdict="undecided", says=message("too few rows to tell what was done"))
         nearest = [part.cause for each in trial.close[:_NEAREST] if each.hypothesis for part in each.hypothesis.each]
         maybe = tuple(dict.fromkeys(nearest))
         return replace(
