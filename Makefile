@@ -104,6 +104,7 @@ help:  ## list the targets
 	@ln -sfn ../../../core $@/core
 	@ln -sfn ../../../tui $@/tui
 	@ln -sfn ../../../tui/cli/root/__init__.py $@/__init__.py
+	@ln -sfn ../../../tui/cli/root/testing.py $@/testing.py
 
 .venv/pyvenv.cfg .venv-lowest/pyvenv.cfg .venv-torch/pyvenv.cfg:
 	@command -v $(PYTHON) >/dev/null || { echo "attn-tui needs Python 3.11 or newer; there is no $(PYTHON)" >&2; exit 1; }

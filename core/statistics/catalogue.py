@@ -48,7 +48,7 @@ class Statistic(NamedTuple):
 
 
 _LOGITS = "Vaswani et al. 2017, arXiv 1706.03762, footnote 4"
-_SATURATION = "Derrida 1981, the random-energy model"
+_RANDOM_ENERGY = "Derrida 1981, the random-energy model"
 _SATURATION = "Zhai et al. 2023, arXiv 2303.06296 (entropy collapse)"
 _SINKS = "Xiao et al. 2023, arXiv 2309.17453 (attention sinks)"
 _SHANNON = "Shannon 1948, A Mathematical Theory of Communication"
@@ -71,7 +71,7 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "logit_std", "logit std", "logits", "number", "√Var z",
         "Standard deviation of the logits. Softmax over n keys saturates near √(2 ln n).",
-        _SATURATION,
+        _RANDOM_ENERGY,
         code="{z}.std()",
     ),
     Statistic(
@@ -116,7 +116,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "Standard deviation of a row's logits about their own mean over √(2 ln n), at which softmax over its n "
         "visible keys saturates, averaged over the rows that see at least two keys. Short rows spread less than "
         "their law.",
-        _SATURATION, short="row saturation",
+        _RANDOM_ENERGY, short="row saturation",
         code="((variance{several} / (2 * {log})) ** 0.5).mean()",
     ),
     Statistic(

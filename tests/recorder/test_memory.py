@@ -8,13 +8,13 @@ from typing import Any
 
 import attn_tui
 import pytest
-from attn_tui.core.recorder.layers import layer as recorded_layers
-from attn_tui.core.recorder.trace import flex as recorded_flex
 from pytorch import torch
 from replay import load, replay
-from torch.utils._python_dispatch import TorchDispatchMode
 from written import Written
 
+recorded_layers: Any = importlib.import_module("attn_tui.core.recorder.layers.layer")
+recorded_flex: Any = importlib.import_module("attn_tui.core.recorder.trace.flex")
+TorchDispatchMode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 F: Any = torch.nn.functional
 pytestmark = pytest.mark.filterwarnings("default")
 BATCH, HEADS, TOKENS, WIDTH = 1, 2, 1024, 8

@@ -230,11 +230,11 @@ def test_many_recordings_leave_the_program_as_it_was(tmp_path: Path, monkeypatch
         from torch.optim import optimizer
         from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-        hooks = [*module.__dict__.items(), *optimizer.__dict__.items()]
+        hooks: list[tuple[str, Any]] = [*module.__dict__.items(), *optimizer.__dict__.items()]
         return (
             [*sys.meta_path],
             [*warnings.filters],
-            [(name, len(held)) for name, held in hooks if name.startswith("_global") and isinstance(held, dict)],
+            [(name, len(held)) for name, held in hooks if name.startswith("_global") and hasattr(held, "clear")],
             [
                 len(each._forward_hooks) + len(each._forward_pre_hooks)
                 for each in (*model.modules(), *failing.modules())

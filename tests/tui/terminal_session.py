@@ -40,6 +40,8 @@ for name in sys.argv.pop(1).split(","):
     if name:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
 exec(sys.argv.pop(1))
+from attn_tui.tui.panes import stepping
+stepping.HELD = 0  # a key does the same however fast the next one comes
 runpy.run_module("attn_tui", run_name="__main__")
 """
 

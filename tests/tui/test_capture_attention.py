@@ -188,7 +188,8 @@ async def test_a_head_a_query_or_a_token_is_found(stage: Stage) -> None:
     assert "no layer 9; the file has layers 0 to 5" in stage.lines[1]
     await stage.press("escape")
     await stage.still()
-    assert "q and k alone cannot tell" in stage.lines[1]
+    assert "no layer 9" not in stage.lines[1]
+    assert "no evidence" in stage.lines[1]
     assert stage.app.focused is pane
 
 
