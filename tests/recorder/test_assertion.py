@@ -5,16 +5,15 @@ import math
 from typing import Any
 
 import pytest
+from pytorch import torch
 
-torch: Any = pytest.importorskip("torch")
-Module: Any = torch.nn.Module
 assert_attention_scale: Any = importlib.import_module("attn_tui.testing").assert_attention_scale
 
 
 def layer_of(scale: float, heads: int = 4, before: float = 1.0) -> Any:
     """A module of one layer of attention, which multiplies q by `before`, and scores by `scale`."""
 
-    class Attention(Module):
+    class Attention(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.qkv = torch.nn.Linear(32, 96)
@@ -62,7 +61,7 @@ def test_a_model_without_attention_fails() -> None:
 
 
 def test_pytorch_s_own_module_passes() -> None:
-    class Own(Module):
+    class Own(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.attention = torch.nn.MultiheadAttention(32, 4, batch_first=True)
