@@ -181,7 +181,7 @@ def test_a_row_shows_the_largest_weights_the_rest_and_figures() -> None:
     assert lines[12].split()[0] == "gradient"
     words = [word for word in lines[12].split() if word in ("dead", "flows")]
     assert words == ["dead" if column.dead else "flows" for column in row.columns]
-    assert lines[13].split()[0] == "saturation"
+    assert lines[13].split()[0] == "satur"
 
 
 @given(query=st.integers(0, 69), key=st.integers(0, 69), width=st.integers(24, 70), height=st.integers(1, 80))

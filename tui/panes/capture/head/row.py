@@ -211,7 +211,7 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     lines = [
         line(message("entropy"), [entropy(column) for column in columns]),
         line(message("gradient"), [gradient(column) + jacobian(column) for column in columns]),
-        line(message("saturation"), [short(column.saturation, glyphs) for column in columns]),
+        line(message("satur"), [short(column.saturation, glyphs) for column in columns]),
     ]
     if any(column.sink is not None for column in columns):
         lines.append(line(message("sink"), [_sink_text(column) for column in columns]))
