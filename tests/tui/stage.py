@@ -313,10 +313,14 @@ def play(
     size: tuple[int, int] = (120, 40),
     *,
     hold: bool = False,
+    painted: bool = False,
     kind: type[AttnApp] = AttnApp,
     **arguments: Any,
 ) -> AttnApp:
-    """Run a script with an app of this size; with `hold`, replies are held back from the start."""
+    """Run a script with an app of this size; with `hold`, replies are held back from the start.
+
+    Textual itself knows what is on screen only if that is `painted`.
+    """
 
     async def run() -> AttnApp:
         engine = LocalEngine(hold)
@@ -328,7 +332,9 @@ def play(
         return app
 
     with pytest.MonkeyPatch.context() as patched:
-        if kind is AttnApp:  # without a terminal, updates are dropped; tests compose what they look at
+        if (
+            kind is AttnApp and not painted
+        ):  # without a terminal, updates are dropped; tests compose what they look at
             patched.setattr(Compositor, "render_update", _drop_update)
         return asyncio.run(run())
 

@@ -23,7 +23,7 @@ def test_the_app_opens_as_wide_as_its_terminal_whatever_columns_says(words: list
         assert b"\x1b[?1049h" in session.written
         places = re.findall(rb"\x1b\[([0-9]+);([0-9]+)H", session.written)
     assert max(int(line) for line, _ in places) <= 40
-    assert 90 < max(int(column) for _, column in places) <= 120
+    assert 80 < max(int(column) for _, column in places) <= 120
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ CELL = 12.2  # width of a cell of a picture
 @pytest.mark.slow
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
-@played()
+@played(painted=True)
 async def test_a_picture_is_textual_s_screenshot_without_a_remote_font(
     stage: Stage, size: tuple[int, int], glyphs: Glyphs
 ) -> None:

@@ -126,4 +126,4 @@ async def test_a_drag_over_everything_copies_what_the_screen_shows(
     for word in text.split():
         assert word in shown, word
     words = len(shown.split())
-    assert len(text.split()) > 0.9 * words
+    assert len(text.split()) > 0.85 * words  # titles stand in borders
