@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import Explained, Judged
 
-_FACTS = 2  # lines of facts and the blank one before them that a low screen keeps from the legend
+_LEAST_FACTS = 2  # lines of facts and the blank one before them that a low screen keeps from the legend
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
 
 RATIO = Statistic(
@@ -151,7 +151,7 @@ class HeadMapWidget(LinesWidget):
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, words)
         room = self._map_height(height)
         lines = [*map_lines(head_map, self.statistic, self.cursor, width, room, self.glyphs)]
-        legend = mark_lines(head_map, width, self.glyphs)[: max(height - len(lines) - _FACTS, 1)]
+        legend = mark_lines(head_map, width, self.glyphs)[: max(height - len(lines) - _LEAST_FACTS, 1)]
         lines += [*legend, fitted((), width)]
         layer, head = self.cursor
         because = self.ranked_head(self.cursor).because if self.cursor in self.measured else ()
