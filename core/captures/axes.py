@@ -38,7 +38,7 @@ _AFTER_PROJECTION = ("out", "output")  # where heads are side by side, these are
 
 
 @dataclass(frozen=True)
-class Located:
+class NamedAxes:
     """A stored array with a name for every axis, in memory order."""
 
     array: Stored
@@ -112,7 +112,7 @@ def find_axes(
     return axes, message("axes assumed to be {axes}{reason}; override with --axes", axes=_list(axes), reason=reason)
 
 
-def locate(array: Stored, axes: Axes, heads: int | None) -> Located:
+def locate(array: Stored, axes: Axes, heads: int | None) -> NamedAxes:
     """Return the array with its axes in memory order; a flat projection is split into `heads` heads."""
     named: list[tuple[str, int]] = []
     for axis, length in zip(axes, array.shape, strict=True):
@@ -133,7 +133,7 @@ def locate(array: Stored, axes: Axes, heads: int | None) -> Located:
     if array.fortran:
         named.reverse()
     split = [part for axis, length in named for part in _split(axis, length, heads)]
-    return Located(array, tuple(axis for axis, _ in split), tuple(length for _, length in split))
+    return NamedAxes(array, tuple(axis for axis, _ in split), tuple(length for _, length in split))
 
 
 def _is_flat(shape: tuple[int, ...], heads: int, d_k: int | None) -> bool:
@@ -186,8 +186,8 @@ def _list(axes: Axes) -> str:
 class Vectors:
     """The queries and keys of a layer."""
 
-    q: tuple[Located, ...]  # parts, whose components follow each other
-    k: tuple[Located, ...]
+    q: tuple[NamedAxes, ...]  # parts, whose components follow each other
+    k: tuple[NamedAxes, ...]
     sizes: Sizes
     d_k: int
     notes: tuple[str, ...]  # what was assumed
@@ -211,7 +211,7 @@ def locate_vectors(pair: Pair, metadata: LayerMetadata, arrays: Mapping[str, Sto
     return Vectors(tuple(of_q), tuple(of_k), sizes, d_k, () if note is None else (note,))
 
 
-def _further(array: Stored, axes: Axes, first: Located) -> Located:
+def _further(array: Stored, axes: Axes, first: NamedAxes) -> NamedAxes:
     """Return the tensor of further components, whose heads may be shared: it may lack their axis."""
     if FLAT in axes:
         raise array.error("{where}: rotary components must have separate axes for heads and d_k")
@@ -258,7 +258,7 @@ def _flat_kv_heads(q: Stored, k: Stored, axes: Axes, metadata: LayerMetadata) ->
     return max(k.shape[place] * metadata.heads // q.shape[place], 1)
 
 
-def _both(q: Located, k: Located) -> str:
+def _both(q: NamedAxes, k: NamedAxes) -> str:
     """Return which tensors these are, and their shapes, for messages."""
     return message(
         "{where} of shape {shown} and {name} of {other}",
@@ -269,7 +269,7 @@ def _both(q: Located, k: Located) -> str:
     )
 
 
-def _require_as_wide(q: Located, k: Located) -> None:
+def _require_as_wide(q: NamedAxes, k: NamedAxes) -> None:
     """Raise CaptureError if queries and keys have other numbers of components."""
     if q.size("d_k") != k.size("d_k"):
         raise CaptureError(
@@ -280,7 +280,7 @@ def _require_as_wide(q: Located, k: Located) -> None:
         )
 
 
-def _sizes(q: Located, k: Located) -> Sizes:
+def _sizes(q: NamedAxes, k: NamedAxes) -> Sizes:
     """Return [batch, heads, queries, keys]; raise CaptureError if q and k do not match, or are too large."""
     where = _both(q, k)
     if q.size("batch") != k.size("batch"):
@@ -330,7 +330,7 @@ def _sizes(q: Located, k: Located) -> Sizes:
     return batch, heads, queries, keys
 
 
-def _require_consistent(q: Located, sizes: Sizes, d_k: int, metadata: LayerMetadata) -> None:
+def _require_consistent(q: NamedAxes, sizes: Sizes, d_k: int, metadata: LayerMetadata) -> None:
     """Raise CaptureError if metadata and shape disagree: the axes are probably different ones."""
     heads = sizes[1]
     for words, expected, actual in (
@@ -345,7 +345,7 @@ def _require_consistent(q: Located, sizes: Sizes, d_k: int, metadata: LayerMetad
             )
 
 
-def locate_evidence(role: str, word: str, array: Stored, q: Located, k: Located) -> Located | None:
+def locate_evidence(role: str, word: str, array: Stored, q: NamedAxes, k: NamedAxes) -> NamedAxes | None:
     """Return the array of a role (v, o, lse or weights) with four axes, or None if its shape fits no order of them.
 
     Axes are in the order of q, or of k for v; lse is [batch, head, token] and weights are [batch, head, token, key],
@@ -375,11 +375,11 @@ def locate_evidence(role: str, word: str, array: Stored, q: Located, k: Located)
                 and sizes["d_k"] == (width or sizes["d_k"])
             )
             if fits:
-                return Located(array, tuple(sizes), tuple(sizes.values()))
+                return NamedAxes(array, tuple(sizes), tuple(sizes.values()))
     return None
 
 
-def _orders(role: str, word: str, own: Located) -> list[Axes]:
+def _orders(role: str, word: str, own: NamedAxes) -> list[Axes]:
     """Return the orders of axes to try."""
     orders: list[Axes] = [HEADS_FIRST, TOKENS_FIRST]
     if role in ("v", "o") and "head" in own.axes and own.axes.index("head") > own.axes.index("token"):

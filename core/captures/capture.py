@@ -132,7 +132,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Told:
+class HeadContext:
     """What a file may not say, from the user; None if not given."""
 
     context_factor: float | None = None  # how many times longer the context was made
@@ -141,7 +141,7 @@ class Told:
     temperature: float | None = None  # that the head learned, the factor of cosines
 
 
-NOTHING = Told()
+NOTHING = HeadContext()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..arrays import BoolArray, FloatArray
 from ..attention.visibility import Bias, Slope, Visibility
 from ..plain import plain
-from .axes import Located
+from .axes import NamedAxes
 from .capture import NO_EXTRAS, Capture, Extras, Layer, MaskTensor
 from .files import CaptureError, Identity, NotFiniteError, opened
 from .files.stored import AnyArray, AtHand, Stored
@@ -126,7 +126,7 @@ def _read(capture: CaptureFile, array: Stored, read: Callable[[BinaryIO], T]) ->
         return read(stream)
 
 
-def _vectors(capture: CaptureFile, parts: Sequence[Located], head: int, heads: int) -> AnyArray:
+def _vectors(capture: CaptureFile, parts: Sequence[NamedAxes], head: int, heads: int) -> AnyArray:
     """Return one head of queries or keys, [batch, tokens, d_k], whose components may be in several tensors."""
     found = [
         _read(

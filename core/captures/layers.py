@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..message import message
 from ..plain import plain, quoted
-from .axes import LARGEST, Located, locate_evidence, locate_vectors
+from .axes import LARGEST, NamedAxes, locate_evidence, locate_vectors
 from .capture import Corner, Layer, Meaning, Sizes
 from .features import ADDED, EVIDENCE, FEATURE, SHARED, TENSORS
 from .files import CaptureError
@@ -41,17 +41,17 @@ class StoredLayer:
     """A layer and the location of its numbers in the files."""
 
     layer: Layer
-    q: tuple[Located, ...]  # parts, whose components follow each other
-    k: tuple[Located, ...]
+    q: tuple[NamedAxes, ...]  # parts, whose components follow each other
+    k: tuple[NamedAxes, ...]
     masks: tuple[Masking, ...] = ()
     lengths: tuple[int, ...] | None = None  # of the texts of a padded batch, for masks that hide no padding
     added: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # biases, sinks, scales, … by feature
-    evidence: Mapping[str, Located] = field(default_factory=dict[str, Located])  # v, o, lse and weights
+    evidence: Mapping[str, NamedAxes] = field(default_factory=dict[str, NamedAxes])  # v, o, lse and weights
     declared: bool = False  # whether the file has our schema
 
 
 @dataclass(frozen=True)
-class Given:
+class FileFacts:
     """What the user or the whole file says of every layer; None if neither does."""
 
     axes: Axes | None
@@ -61,7 +61,7 @@ class Given:
 
 
 def build_layer(
-    position: int, pair: Pair, metadata: LayerMetadata, arrays: Mapping[str, Stored], given: Given
+    position: int, pair: Pair, metadata: LayerMetadata, arrays: Mapping[str, Stored], given: FileFacts
 ) -> tuple[StoredLayer, list[str], set[str]]:
     """Return the layer of a pair of tensors, a note for every assumption, and the names of the tensors used.
 

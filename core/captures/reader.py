@@ -19,7 +19,7 @@ from .files import CaptureError, Identity, NoQueriesError, contents, opened
 from .files.safetensors import MOST_FILES, joined
 from .files.stored import Contents, Stored
 from .head import CaptureFile
-from .layers import OF_POSITIONS, Given, StoredLayer, build_layer
+from .layers import OF_POSITIONS, FileFacts, StoredLayer, build_layer
 from .metadata import Metadata, config_heads, context_factor, heads_of, only_in_config, unpacked
 from .naming import ACCEPTED, HEADS_FIRST, Axes, Pair, pairs, partner
 from .unknown import Unknown
@@ -90,7 +90,9 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
     """Return what the files of one capture contain; `file` is the one that names it."""
     found = replace(found, metadata=unpacked(file, found.metadata))
     metadata = Metadata(file, found.metadata)
-    given = Given(_axes(file, found, axes), metadata.lengths(), mask_true, found.metadata.get("schema") in SCHEMAS)
+    given = FileFacts(
+        _axes(file, found, axes), metadata.lengths(), mask_true, found.metadata.get("schema") in SCHEMAS
+    )
     found_pairs, left_out = pairs(found.arrays)
     if not found_pairs:
         raise NoQueriesError(_no_pair(file, found, left_out))
@@ -142,7 +144,7 @@ def _axes(file: Path, found: Contents, axes: str | None) -> Axes | None:
 
 
 def _layers(
-    file: Path, found: Contents, metadata: Metadata, layer_pairs: Sequence[Pair], given: Given
+    file: Path, found: Contents, metadata: Metadata, layer_pairs: Sequence[Pair], given: FileFacts
 ) -> tuple[tuple[StoredLayer, ...], list[str], list[str]]:
     """Return the layers, notes on what was assumed, and the names of the tensors that no layer uses."""
     notes = [*found.notes]

@@ -20,8 +20,8 @@ from ..attention.visibility import Rows
 from ..errors import InputError
 from ..parameters import ROUNDED
 from ..scales import Normalise, Setting, multiplier, row_multiplier, scale_rule
-from .capture import NOTHING, Layer, Told
-from .settings import AS_STORED, FILE, Computed, HeadSetting
+from .capture import NOTHING, HeadContext, Layer
+from .settings import AS_STORED, FILE, HeadSetting, ScoreProcessing
 
 if TYPE_CHECKING:
     from .head import Head
@@ -35,7 +35,7 @@ class Rule:
     multiplier: float  # of q·k without factors that are stored in q and k; for the last query, if rows differ
     setting: Setting | None = None  # what the multipliers of rows are computed from; None if they do not differ
     position: int | None = None  # of the last query; None: as the file says
-    computed: Computed = AS_STORED
+    computed: ScoreProcessing = AS_STORED
 
     @property
     def normalise(self) -> Normalise:
@@ -57,7 +57,7 @@ def file_rule(layer: Layer) -> Rule:
     return named_rule("sqrt_d_k", layer)
 
 
-def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHING) -> Rule:
+def named_rule(name: str, layer: Layer, custom: float = 1.0, told: HeadContext = NOTHING) -> Rule:
     """Return a rule of SCALE_RULES for this layer, or the file's own if `name` is "file".
 
     Raise InputError if the rule needs what neither the file nor `told` says, and ParameterError if it has no
@@ -89,7 +89,7 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
     return Rule(name, multiplier(name, setting), setting if rule.by_row else None, told.position)
 
 
-def rule_of(setting: HeadSetting, layer: Layer, told: Told = NOTHING) -> Rule:
+def rule_of(setting: HeadSetting, layer: Layer, told: HeadContext = NOTHING) -> Rule:
     """Return the rule of a setting for this layer; raise what `named_rule` raises."""
     return replace(named_rule(setting.scale, layer, setting.multiplier, told), computed=setting.computed)
 

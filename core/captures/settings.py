@@ -21,7 +21,7 @@ FILE = "file"  # the scale and the soft-cap in the file
 
 
 @dataclass(frozen=True)
-class Computed:
+class ScoreProcessing:
     """How logits and weights are computed, whatever the scale rule."""
 
     precision: FormatName = "float64"  # nothing is rounded
@@ -45,11 +45,11 @@ class Computed:
         return found if self.softcap == FILE else found | {"softcap": self.softcap}
 
 
-AS_STORED = Computed()  # in exact arithmetic, with the file's soft-cap
+AS_STORED = ScoreProcessing()  # in exact arithmetic, with the file's soft-cap
 
 
 @dataclass(frozen=True)
-class HeadSetting(Computed):
+class HeadSetting(ScoreProcessing):
     """A scale rule as well, each value checked against its row of HEAD_FIELDS."""
 
     scale: ScaleName = FILE
@@ -61,9 +61,9 @@ class HeadSetting(Computed):
         check_arithmetic(self.precision, self.arithmetic)
 
     @property
-    def computed(self) -> Computed:
+    def computed(self) -> ScoreProcessing:
         """The same without the scale rule."""
-        return Computed(self.precision, self.arithmetic, self.softcap)
+        return ScoreProcessing(self.precision, self.arithmetic, self.softcap)
 
     def with_values(self, values: Mapping[str, Value]) -> HeadSetting:
         """Return this setting with some values replaced; raise ParameterError if they are not accepted."""

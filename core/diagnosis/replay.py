@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..captures.capture import NOTHING, Layer, Told
+from ..captures.capture import NOTHING, HeadContext, Layer
 from ..captures.files import CaptureError
 from ..captures.head import CaptureFile, read_head
 from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
@@ -66,7 +66,7 @@ def replay(
     capture: CaptureFile,
     layer: Layer,
     head: int,
-    told: Told = NOTHING,
+    told: HeadContext = NOTHING,
     rows: int = ROWS,
     formulas: Sequence[ScaleName] = (),
 ) -> Replay:
@@ -136,7 +136,7 @@ def _mean(parts: Iterable[FloatArray | BoolArray]) -> float:
     return float(np.mean(values)) if values.size else 0.0
 
 
-def _rules(layer: Layer, told: Told, formulas: Sequence[ScaleName]) -> tuple[list[Rule], tuple[str, ...]]:
+def _rules(layer: Layer, told: HeadContext, formulas: Sequence[ScaleName]) -> tuple[list[Rule], tuple[str, ...]]:
     """Return the file's rule and every other that this layer has a multiplier for, and the names of the rest."""
     found, left_out = [file_rule(layer)], list[str]()
     for name in (*SCALE_RULES, *formulas):

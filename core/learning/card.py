@@ -23,7 +23,7 @@ RETURNED = (message("returned"), message("as the file says"))
 
 
 @dataclass(frozen=True)
-class Told:
+class CardFigure:
     """A figure with its reading."""
 
     label: str
@@ -44,8 +44,8 @@ class Card:
     introduction: tuple[str, ...]
     question: str
     answer: tuple[str, ...]  # paragraphs
-    figures: tuple[Told, ...]
-    asked: Told | None  # the figure that answers the question, if it asks for a number
+    figures: tuple[CardFigure, ...]
+    asked: CardFigure | None  # the figure that answers the question, if it asks for a number
     shown: Shown
     columns: tuple[str, str] = MEASURED  # what the two values of each figure are
 
@@ -58,8 +58,8 @@ class Card:
 def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
     """Return the card of a step whose figures have been measured."""
 
-    def told(name: str) -> Told:
-        return told_of(step.figures[name], step.given, readings[name])
+    def told(name: str) -> CardFigure:
+        return card_figure(step.figures[name], step.given, readings[name])
 
     return Card(
         kind="step",
@@ -95,7 +95,9 @@ def question_card(number: int, question: Question, readings: Mapping[str, Readin
         introduction=(),
         question=asked,
         answer=(say(question.short), *usual, *map(say, question.long)),
-        figures=tuple(told_of(figure, question.given, readings[name]) for name, figure in question.figures.items()),
+        figures=tuple(
+            card_figure(figure, question.given, readings[name]) for name, figure in question.figures.items()
+        ),
         asked=None,
         shown=question.shown,
     )
@@ -130,11 +132,13 @@ def diagnosis(found: BugExamined) -> tuple[str, ...]:
     return says, message("The weights alone do not tell it from: {also}.", also=also)
 
 
-def symptoms(found: BugExamined) -> tuple[Told, ...]:
+def symptoms(found: BugExamined) -> tuple[CardFigure, ...]:
     """Return the symptoms of a bug."""
-    return tuple(Told(SYMPTOMS[name].label, SYMPTOMS[name].unit, reading) for name, reading in found.symptoms.items())
+    return tuple(
+        CardFigure(SYMPTOMS[name].label, SYMPTOMS[name].unit, reading) for name, reading in found.symptoms.items()
+    )
 
 
-def told_of(figure: Figure, given: Mapping[str, float | str], reading: Reading) -> Told:
+def card_figure(figure: Figure, given: Mapping[str, float | str], reading: Reading) -> CardFigure:
     """Return a figure with its label filled in."""
-    return Told(filled(figure.label, given), figure.unit, reading, max(figure.digits, 4))
+    return CardFigure(filled(figure.label, given), figure.unit, reading, max(figure.digits, 4))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import words
-from ..captures.settings import Computed
+from ..captures.settings import ScoreProcessing
 from ..diagnosis.heads.reasons import head_word
 from ..message import message
 from ..statistics.catalogue import STATISTIC
@@ -68,7 +68,7 @@ def _place(layer: Layer, head: int) -> list[Any]:
     return [layer.path, layer.index, layer.name, head]
 
 
-def apart_of(settings: Iterable[Computed]) -> tuple[str, ...]:
+def apart_of(settings: Iterable[ScoreProcessing]) -> tuple[str, ...]:
     """Return which of precision, arithmetic and softcap are not as in the file, or exact, in one of these."""
     return tuple(dict.fromkeys(name for each in settings for name in each.apart))
 
@@ -97,7 +97,7 @@ def inspect_table(
     def rows(inspected: Inspected) -> Iterator[list[Any]]:
         head, _ = inspected
         layer = head.subject.layer
-        usual = {"precision": Computed().precision, "softcap": layer.softcap or 0.0}
+        usual = {"precision": ScoreProcessing().precision, "softcap": layer.softcap or 0.0}
         for column in head.columns:
             own = [column.apart.get(name, usual.get(name)) for name in apart]
             yield from column_rows([*_place(layer, head.subject.head), layer.d_k, *own], column_entry(column))

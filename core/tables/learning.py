@@ -13,7 +13,7 @@ from .table import Block, Bold, Grid, Heading, Table
 
 if TYPE_CHECKING:
     from ..claims.claim import Outcome
-    from ..learning.card import Card, Told
+    from ..learning.card import Card, CardFigure
 
 _CLAIM_COLUMNS = {
     "claim": str, "verdict": str, "figure": str, "claimed": str, "measured": float, "stderr": float, "exact": float,
@@ -72,7 +72,7 @@ def _card(card: Card) -> dict[str, Any]:
     }
 
 
-def _figure(told: Told) -> dict[str, Any]:
+def _figure(told: CardFigure) -> dict[str, Any]:
     measured, exact = told.reading
     return {"label": told.label, "unit": told.unit, "measured": measured, "exact": exact}
 

@@ -12,7 +12,7 @@ from ..captures.head import CaptureFile
 from ..captures.heads import measure_head
 from ..captures.reader import open_capture
 from ..captures.rules import file_rule
-from ..captures.settings import Computed
+from ..captures.settings import ScoreProcessing
 from ..plain import plain
 from .limits import MAX_LOGIT
 from .step import Step, grid
@@ -50,7 +50,7 @@ def measured(path: Path, number: int) -> Step:
 
 def _head(capture: CaptureFile, layer: Layer, head: int, notes: list[str]) -> dict[str, float]:
     rule = file_rule(layer)
-    raw = replace(rule, computed=Computed(softcap=0))
+    raw = replace(rule, computed=ScoreProcessing(softcap=0))
     try:
         columns = measure_head(capture, layer, head, [rule, raw] if layer.softcap else [rule]).columns
     except NotFiniteError:

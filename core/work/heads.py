@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from ..captures.capture import Capture, HeadSubject, Layer, Meaning, Told
+from ..captures.capture import Capture, HeadContext, HeadSubject, Layer, Meaning
 from ..captures.files import CaptureError, Identity, NotFiniteError, opened
 from ..captures.head import CaptureFile
 from ..captures.heads import file_rule, stream_head
@@ -181,7 +181,7 @@ def with_layer(result: T, layer: Layer) -> T:
 
 
 def measure(
-    capture: CaptureFile, place: Place, settings: Sequence[HeadSetting], told: Told
+    capture: CaptureFile, place: Place, settings: Sequence[HeadSetting], told: HeadContext
 ) -> Iterator[tuple[float, Measurement[HeadSubject] | None]]:
     """Measure a head under each setting."""
     layer = capture.layers[place[0]]
@@ -234,7 +234,7 @@ def check_figures(
 
 
 def replay_rules(
-    capture: CaptureFile, place: Place, told: Told, formulas: Sequence[str]
+    capture: CaptureFile, place: Place, told: HeadContext, formulas: Sequence[str]
 ) -> Iterator[tuple[float, replay.Replay]]:
     """Replay every rule and these formulas on a head."""
     yield 1.0, replay.replay(capture, capture.layers[place[0]], place[1], told, formulas=formulas)

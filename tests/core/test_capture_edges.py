@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
-from attn_tui.core.captures.capture import Told
+from attn_tui.core.captures.capture import HeadContext
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import measure_head, named_rule
@@ -176,7 +176,7 @@ def test_a_position_that_the_file_does_not_say_is_asked_for(tmp_path: Path) -> N
     layer = opened(tmp_path, layered(1), causal=False).layers[0]
     with pytest.raises(InputError, match="does not say where queries stand; give --position"):
         named_rule("llama4_position", layer)
-    assert named_rule("llama4_position", layer, told=Told(position=3)).multiplier > 0
+    assert named_rule("llama4_position", layer, told=HeadContext(position=3)).multiplier > 0
 
 
 def test_the_gain_of_query_key_normalization_is_one_for_all_rows(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
-from attn_tui.core.captures.capture import Told
+from attn_tui.core.captures.capture import HeadContext
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
@@ -213,7 +213,7 @@ def test_rules_of_n_and_position_use_those_of_each_row(tmp_path: Path) -> None:
     capture = captured(tmp_path, causal="true")
     layer = capture.layers[0]
     for name, needs in (("ssmax", "n"), ("log512_n", "n"), ("llama4_position", "position")):
-        for told in (Told(), Told(position=20_000)):
+        for told in (HeadContext(), HeadContext(position=20_000)):
             first = 0 if told.position is None else told.position - TOKENS + 1
             own = [
                 multiplier(name, Setting(D_K, i + 1, position=first + i)) if i or needs == "position" else 0
@@ -231,7 +231,10 @@ def test_a_told_position_is_that_of_the_last_sampled_query(tmp_path: Path) -> No
     assert own[0] < own[1]
     logits = np.where(CAUSAL[rows], np.array(own)[:, np.newaxis] * SCORES[:, 1, rows], NO)
     assert_measured(
-        capture, 1, Expected(logits), named_rule("llama4_position", capture.layers[0], told=Told(position=8198))
+        capture,
+        1,
+        Expected(logits),
+        named_rule("llama4_position", capture.layers[0], told=HeadContext(position=8198)),
     )
 
 
@@ -240,17 +243,17 @@ def test_rules_that_need_what_the_file_does_not_say_are_refused_or_told(tmp_path
     with pytest.raises(InputError, match=r"scale yarn: the file does not say how far.*--context-factor"):
         named_rule("yarn", layer)
     expected = multiplier("yarn", Setting(D_K, context_factor=4))
-    assert named_rule("yarn", layer, told=Told(context_factor=4)).multiplier == expected
+    assert named_rule("yarn", layer, told=HeadContext(context_factor=4)).multiplier == expected
     config = {"rope_scaling": {"factor": 4.0, "type": "yarn"}}
     known = captured(tmp_path, config=config).layers[0]
     assert named_rule("yarn", known).multiplier == expected
     other = multiplier("yarn", Setting(D_K, context_factor=2))
-    assert named_rule("yarn", known, told=Told(context_factor=2)).multiplier == other
+    assert named_rule("yarn", known, told=HeadContext(context_factor=2)).multiplier == other
     np.savez(tmp_path / "bare.npz", q=Q, k=K)
     bare = open_capture(tmp_path / "bare.npz").layers[0]
     with pytest.raises(InputError, match="--layer-index"):
         named_rule("inverse_layer", bare)
-    assert named_rule("inverse_layer", bare, told=Told(layer=3)).multiplier == 1 / (4 * D_K**0.5)
+    assert named_rule("inverse_layer", bare, told=HeadContext(layer=3)).multiplier == 1 / (4 * D_K**0.5)
 
 
 def test_padding_queries_are_left_out_of_self_attention_only(tmp_path: Path) -> None:
@@ -283,7 +286,7 @@ def test_a_replayed_rule_starts_a_new_block_at_the_right_query(tmp_path: Path, n
     """Queries at positions below `first` have 1/√d_k, and those from there on 1 + 0.1·ln 2 times as much."""
     capture = captured(tmp_path, causal="true")
     for before in (1, 4, TOKENS - 1):
-        rule = named_rule(name, capture.layers[0], told=Told(position=first - before + TOKENS - 1))
+        rule = named_rule(name, capture.layers[0], told=HeadContext(position=first - before + TOKENS - 1))
         own = np.where(np.arange(TOKENS) < before, 1.0, 1.0693147180559945) / D_K**0.5
         logits = own[:, np.newaxis] * SCORES[:, 1]
         assert_measured(capture, 1, Expected(np.where(CAUSAL, logits, NO)), rule)
@@ -297,7 +300,7 @@ def test_the_multiplier_shown_is_that_of_the_last_query(tmp_path: Path, name: st
         assert named_rule(name, capture.layers[0]).multiplier == pytest.approx(factor, rel=1e-12)
         less = opened(tmp_path, {"q": side[:, :, :5], "k": side}, schema="attn-tui/qk-2", causal="bottom-right")
         assert named_rule(name, less.layers[0]).multiplier == pytest.approx(factor, rel=1e-12)
-        assert named_rule(name, less.layers[0], told=Told(position=3)).multiplier == 1
+        assert named_rule(name, less.layers[0], told=HeadContext(position=3)).multiplier == 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....core.captures.capture import NOTHING, Meaning, Told
+from ....core.captures.capture import NOTHING, HeadContext, Meaning
 from ....core.captures.settings import (
     AS_IN_FILE,
     FILE,
@@ -49,14 +49,14 @@ class InspectRequest:
     formula: str | None = None  # replayed beside all rules
     axes: str | None = None
     mask_true: Meaning | None = None
-    told: Told = NOTHING  # what the file may not say
+    told: HeadContext = NOTHING  # what the file may not say
     every_rule: bool = False  # replay every scale rule instead
     worst: int | None = None  # only this many heads, worst first, with reasons
     remarks: tuple[str, ...] = ()
     work: Work = USUAL
 
 
-# Options for what a file may not say, and the fields of Told.
+# Options for what a file may not say, and the fields of HeadContext.
 _TOLD = (
     ("context_factor", "context_factor"),
     ("position", "position"),
@@ -187,7 +187,7 @@ def _request(given: Given) -> InspectRequest:
         texts.get("scale") if "rules" in given else None,
         given.get("axes"),
         given.get("mask_true"),
-        Told(**told),
+        HeadContext(**told),
         "rules" in given,
         whole_number("--worst", given["worst"]) if "worst" in given else None,
         tuple(remarks),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from ....core.captures.settings import AS_STORED, Computed, HeadSetting, setting_of_a
+from ....core.captures.settings import AS_STORED, HeadSetting, ScoreProcessing, setting_of_a
 from ....core.errors import InputError
 from ....core.message import message
 from ....core.work.part import results_of
@@ -72,7 +72,7 @@ class MeasureHead(Request):
     head: int
     against: str  # in what A differs from B
     rule: str  # B's rule; `file` is the file's own scale
-    computed: Computed = AS_STORED  # how B's logits are computed
+    computed: ScoreProcessing = AS_STORED  # how B's logits are computed
 
     def work(self, cache: Cache) -> Work:
         from ....core.captures.heads import stream_head
@@ -92,7 +92,7 @@ class MeasureHead(Request):
                 yield None
 
 
-def _rules(layer: Layer, against: str, rule: str, computed: Computed) -> list[Rule]:
+def _rules(layer: Layer, against: str, rule: str, computed: ScoreProcessing) -> list[Rule]:
     """Return the rules of A and B for a layer."""
     from ....core.captures.rules import rule_of
 
@@ -235,7 +235,7 @@ class ShowRow(Request):
     rule: str
     text: int
     query: int
-    computed: Computed = AS_STORED
+    computed: ScoreProcessing = AS_STORED
 
     def work(self, cache: Cache) -> Work:
         from ....core.captures.heads import file_rule

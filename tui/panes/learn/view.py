@@ -14,7 +14,7 @@ from ...views.lines import Line, fitted, middle_cut, wrapped
 from ...views.numbers import signed
 
 if TYPE_CHECKING:
-    from ....core.learning.card import Card, Told
+    from ....core.learning.card import Card, CardFigure
     from ....core.learning.grading import Grade
 
 _GAP = 2  # cells between columns
@@ -30,7 +30,11 @@ def paragraphs(texts: Sequence[str], width: int, glyphs: Glyphs, apart: bool = T
 
 
 def figure_lines(
-    figures: Sequence[Told], asked: Told | None, width: int, glyphs: Glyphs, columns: tuple[str, str] = MEASURED
+    figures: Sequence[CardFigure],
+    asked: CardFigure | None,
+    width: int,
+    glyphs: Glyphs,
+    columns: tuple[str, str] = MEASURED,
 ) -> list[Line]:
     """Return a table of figures, each with two values; the one that was asked for is marked."""
     rows = [("", *columns)] + [
