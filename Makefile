@@ -63,15 +63,23 @@ messages: .venv/installed-for-tests  ## find all messages again, and merge them 
 pictures: .venv/installed  ## make the pictures of the README again
 	@$(BIN)/python docs/pictures.py $(ARGS)
 
+release: .venv-release/installed  ## build and check dist/, and test the wheel in a clean environment; uploads nothing
+	@rm -rf dist *.egg-info && .venv-release/bin/python -m build
+	@.venv-release/bin/python -m twine check --strict dist/*
+	@rm -rf build/wheel build/sdist && mkdir -p build/sdist && tar xzf dist/*.tar.gz --strip-components 1 -C build/sdist
+	@$(PYTHON) -m venv build/wheel
+	@build/wheel/bin/python $(PIP) "$$(echo dist/*.whl)[test]"
+	@cd build/sdist && ../wheel/bin/python $(PYTEST) -m 'not slow and not soak' --hypothesis-profile few $(ARGS)
+
 clean:  ## remove everything that was made
-	@rm -rf .venv .venv-lowest .venv-torch *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-lowest .venv-torch .venv-release *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
 	@find core tui tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-all test-lowest test-torch soak lint bench calibrate bench-terminal docs messages pictures clean help
+.PHONY: run test test-all test-lowest test-torch soak lint bench calibrate bench-terminal docs messages pictures release clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv; this takes a minute" >&2
@@ -98,6 +106,10 @@ help:  ## list the targets
 	@.venv-torch/bin/python $(PIP) -e '.[test]' '$(TORCH)' transformers
 	@touch $@
 
+.venv-release/installed: pyproject.toml .venv-release/pyvenv.cfg
+	@.venv-release/bin/python $(PIP) 'build>=1.2' 'twine>=6.1'
+	@touch $@
+
 # Pyright finds attn_tui as it is installed, from links to the folders that are.
 .venv/typing/attn_tui: .venv/pyvenv.cfg
 	@mkdir -p $@
@@ -106,7 +118,7 @@ help:  ## list the targets
 	@ln -sfn ../../../tui/cli/root/__init__.py $@/__init__.py
 	@ln -sfn ../../../tui/cli/root/testing.py $@/testing.py
 
-.venv/pyvenv.cfg .venv-lowest/pyvenv.cfg .venv-torch/pyvenv.cfg:
+.venv/pyvenv.cfg .venv-lowest/pyvenv.cfg .venv-torch/pyvenv.cfg .venv-release/pyvenv.cfg:
 	@command -v $(PYTHON) >/dev/null || { echo "attn-tui needs Python 3.11 or newer; there is no $(PYTHON)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v < (3, 11) and sys.exit("attn-tui needs Python 3.11 or newer; \
 	$(PYTHON) is %d.%d. make PYTHON=python3.12 takes another" % v)'

@@ -1,10 +1,33 @@
-"""Compile the messages into the wheel; pyproject.toml declares everything else."""
+"""What pyproject.toml cannot declare: packages under other names, the README as an index shows it, compiled messages."""
 
+import re
 import runpy
+import tomllib
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+INSTALLED_AS_ROOT = Path("tui/cli/root")
+
+
+def packages() -> list[str]:
+    """Return every folder of modules by its installed name: core/ is attn_tui.core."""
+    folders = {path.parent.relative_to(ROOT) for top in ("core", "tui") for path in (ROOT / top).rglob("*.py")}
+    return ["attn_tui", *sorted(f"attn_tui.{'.'.join(each.parts)}" for each in folders - {INSTALLED_AS_ROOT})]
+
+
+def readme_of_index(text: str, repository: str | None) -> str:
+    """Return a README whose relative links lead to the repository; without its address, pictures and links are text."""
+
+    def absolute(found: re.Match[str]) -> str:
+        mark, words, target = found.groups()
+        if repository is None:
+            return "" if mark else words
+        return f"{mark}[{words}]({repository}/{'raw' if mark else 'blob'}/HEAD/{target})"
+
+    return re.sub(r"(!?)\[([^]]*)\]\((?!\w+:|#)([^)]*)\)", absolute, text)
 
 
 class BuildWithMessages(build_py):
@@ -20,4 +43,11 @@ class BuildWithMessages(build_py):
                 mo.write_bytes(compiled(po.read_text("utf-8")))
 
 
-setup(cmdclass={"build_py": BuildWithMessages})
+if __name__ == "__main__":
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"].get("urls", {})
+    setup(
+        packages=packages(),
+        long_description=readme_of_index((ROOT / "README.md").read_text("utf-8"), urls.get("Repository")),
+        long_description_content_type="text/markdown",
+        cmdclass={"build_py": BuildWithMessages},
+    )
