@@ -35,12 +35,10 @@ from .diagnosis.verdict import Verdict, not_finite
 from .diagnosis.verdict import diagnose as diagnose_subject
 from .errors import InputError, did_you_mean
 from .lab.experiment import run
-from .model_choice import parameters_from
-from .parameters import FIELD, Parameters, Value
+from .parameters import FIELD, Parameters, Value, parameters_from
 from .scales import SCALE_RULES
 from .statistics.catalogue import STATISTIC
-from .statistics.column_names import column_names
-from .statistics.measurement import Estimate, Measurement
+from .statistics.measurement import Estimate, Measurement, column_names
 from .tables.diagnosis import Checked, Diagnosed, check_table, compare_table, diagnosis_table
 from .tables.heads import inspect_table
 from .tables.lab import SweepResult, report_table, sweep_table

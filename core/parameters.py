@@ -5,23 +5,15 @@ A row of FIELDS becomes a command-line option, a line of the parameter panel, it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from .errors import ParameterError
 from .field import Field
 from .message import message
 from .models import MODELS, SET_BY_MODEL
-from .scales import (
-    SCALE_RULES,
-    UNSCALED_RULES,
-    ScaleName,
-    Setting,
-    is_formula,
-    rules_that_need,
-    scale_rule,
-)
+from .scales import SCALE_RULES, UNSCALED_RULES, ScaleName, Setting, is_formula, rules_that_need, scale_rule
 from .setting_text import ACCEPTED, UNSCALED, Value, changes_in, text_of, with_next_rule
 
 NO_MODEL = "none"
@@ -361,3 +353,33 @@ FIELDS: tuple[Field, ...] = (
 _OF_SETTING = tuple(field.name for field in fields(Setting))
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
 assert set(FIELD) == {field.name for field in fields(Parameters)}
+
+
+def parameters_from(values: Mapping[str, Value], start: Parameters | None = None) -> Parameters:
+    """Return parameters, by default those without a model, with these values; others override what a model sets."""
+    start = start or Parameters()
+    if "model" in values:
+        start = start.with_value("model", values["model"])
+    return replace(start, **cast(Any, values))
+
+
+def usual_of(p: Parameters) -> Parameters:
+    """Return the default parameters, with what the model of `p` sets."""
+    return Parameters() if p.model == NO_MODEL else Parameters().with_value("model", p.model)
+
+
+def context_note(p: Parameters) -> str:
+    """Return that fewer keys are measured than the model's longest context has; empty if not, or without a model."""
+    if p.model == NO_MODEL or p.n_keys >= MODELS[p.model].context:
+        return ""
+    context = MODELS[p.model].context
+    return message("longest context {context:,}, measured at {keys:,} keys", context=context, keys=p.n_keys)
+
+
+def model_title(p: Parameters) -> str:
+    """Return the title of the model, marked as changed unless all is as the model sets it; empty without a model."""
+    if p.model == NO_MODEL:
+        return ""
+    usual, title = usual_of(p), MODELS[p.model].title
+    changed = any(getattr(p, name) != getattr(usual, name) for name in SET_BY_MODEL)
+    return message("{title}, changed", title=title) if changed else title

@@ -22,8 +22,8 @@ from ..attention.precision import Losses, losses_of, nan_rows
 from ..attention.softmax import Softmax
 from ..message import message
 from ..statistics import reading, tally
+from ..statistics.counting import Survey
 from ..statistics.measurement import Column
-from ..statistics.survey import Survey
 from .files import CaptureError
 from .head import Head
 

@@ -19,8 +19,8 @@ from ..attention.formats import FORMATS
 from ..message import message
 from ..plain import plain
 from ..statistics import reading, tally
+from ..statistics.counting import Survey
 from ..statistics.measurement import Column, Measurement
-from ..statistics.survey import Survey
 from .blocks import (
     KEPT,
     LARGEST,

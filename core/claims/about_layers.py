@@ -8,8 +8,7 @@ from ..attention.presets import PRESETS
 from ..parameters import Parameters
 from .claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, value
 from .examine import lab, precise, trial, trial_part
-from .layers.several_heads import shapes
-from .layers.stack import through_layers
+from .layers import shapes, through_layers
 from .trials import (
     additive,
     additive_over_dot,

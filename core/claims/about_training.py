@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..training.settings import Optimiser, Race
 from .claim import UNCLAIMED, Claim, Figure, Source, at_most, value
 from .examine import trial_part
-from .races import raced
+from .trials import raced
 
 _SEEDS = 8
 _THREE = Race(64, ("none", "sqrt_d_k", "d_k"), rate=2.0, seeds=_SEEDS)

@@ -20,7 +20,7 @@ from ..parameters import FIELD, Parameters, ScaleName, Value, setting_a
 from ..scales import multiplier
 from ..statistics import reading, tally
 from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurement
-from ..statistics.merge import merge
+from ..statistics.reading import merge
 from . import experiment
 from .growing_scores import STRIDE, GrowingScores
 from .rare_draws import with_rough_errors

@@ -19,7 +19,7 @@ from ..attention.softmax import softcap_slopes
 from ..attention.visibility import part_of
 from ..parameters import ROUNDED, Parameters
 from ..statistics import tally
-from ..statistics.survey import Survey
+from ..statistics.counting import Survey
 from .sampling import Draws
 from .scoring import (
     LOSS,

@@ -8,11 +8,8 @@ from typing import Literal
 
 from ..claims.claim import Reading
 from ..message import joined, message
-from .bugs.bug import CAUSES, SYMPTOMS, Bug, BugExamined, facts
-from .figures import Figure, Unit
-from .question import Question
-from .step import Shown, Step
-from .wording import filled
+from .bugs import CAUSES, SYMPTOMS, Bug, BugExamined, facts
+from .step import Figure, Question, Shown, Step, Unit, filled
 
 Kind = Literal["step", "question", "bug"]
 

@@ -1,4 +1,4 @@
-"""Measurements for the tour that the Lab does not make, each with its own reproducible random numbers.
+"""Where the figures of the tour are measured: the Lab, claims, the sample, trials.
 
 As everywhere, ± is a standard error over independent draws.
 """
@@ -6,17 +6,34 @@ As everywhere, ± is a standard error over independent draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from ..arrays import FloatArray
 from ..attention.softmax import softmax
+from ..blas import one_blas_thread
+from ..captures.capture import Layer, sample_path
+from ..captures.head import CaptureFile, read_head
+from ..captures.heads import Rule, file_rule, measure_head, named_rule
+from ..captures.reader import open_capture
+from ..claims import trials as of_claims
 from ..claims.claim import Reading
-from ..claims.trials import mean_over_draws
-from ..statistics.measurement import Estimate
+from ..claims.examine import Results
+from ..claims.layers import through_layers
+from ..claims.trials import mean_over_draws, raced
+from ..diagnosis.heads.reasons import Traits
+from ..diagnosis.heads.rows import logits, some_rows
+from ..diagnosis.heads.traits import traits
+from ..lab.experiment import run
+from ..parameters import Parameters
+from ..statistics.catalogue import SINK, STATISTIC
+from ..statistics.measurement import Estimate, Measurement
 from ..theory.quadrature import normal_cdf
-from ..theory.query_norm import norm_nodes
+from ..theory.score_moments import norm_nodes
+from .step import Figure, FromLab, FromTrial, Quotient, Source
 
 _STREAM = 22  # of random numbers, so that draws here are not the Lab's
 LARGEST_FLOAT16 = 65504.0
@@ -125,3 +142,175 @@ def measured_once(value: float) -> Reading:
 
 def _rng(*trial: int) -> np.random.Generator:
     return np.random.default_rng((_STREAM, *trial))
+
+
+_ROWS = 64  # of a head's that are compared with those of other heads
+
+
+def all_heads() -> Mapping[str, Reading]:
+    """Measure every head of the sample, unscaled and at its own scale.
+
+    `least`, `median` and `most` are of the variance of unscaled scores within rows over d_k. `sinks` and `saturated`
+    count heads, `looking` the saturated ones without a sink. `alignment` and `dimensions` are medians over heads of
+    these traits.
+    """
+    capture = open_capture(sample_path())
+    ratios: list[float] = []
+    firsts: list[float] = []
+    saturations: list[float] = []
+    found: list[Traits] = []
+    for layer in capture.layers:
+        for head in range(layer.heads):
+            raw, own = measure_head(capture, layer, head, [named_rule("none", layer), file_rule(layer)]).columns
+            ratios.append((raw.measured["logit_variance_within_row"].value or 0.0) / layer.d_k)
+            firsts.append(own.measured["first_key_weight"].value or 0.0)
+            saturations.append(own.measured["saturation"].value or 0.0)
+            of_head = traits(capture, layer, head)
+            found += [] if of_head is None else [of_head]
+    values = {
+        "heads": float(len(ratios)),
+        "least": min(ratios),
+        "median": float(np.median(ratios)),
+        "most": max(ratios),
+        "sinks": float(sum(first > SINK for first in firsts)),
+        "saturated": float(sum(ratio >= 1 for ratio in saturations)),
+        "looking": float(sum(ratio >= 1 and first <= SINK for ratio, first in zip(saturations, firsts, strict=True))),
+        "alignment": float(np.median([each.alignment for each in found])),
+        "dimensions": float(np.median([each.dimensions for each in found])),
+    }
+    return {name: measured_once(value) for name, value in values.items()}
+
+
+def heads_apart(layer: int) -> Reading:
+    """Measure how different the weights of two heads of a layer are: ½ Σ|p − p′|, the mean over rows and pairs."""
+    capture = open_capture(sample_path())
+    of = capture.layers[layer]
+    weights = [_weights(capture, of, head, file_rule(of)) for head in range(of.heads)]
+    return measured_once(float(np.mean([np.abs(a - b).sum(axis=-1).mean() / 2 for a, b in combinations(weights, 2)])))
+
+
+def heads_at_once() -> Mapping[str, Reading]:
+    """Measure where the heads of a layer look at the same time, and the rank of their scores.
+
+    `keys` is how many different keys have the largest weight in one of the heads of a layer, the mean over queries
+    and layers. `near` and `far` are the mean distance between query and key, in tokens, weighted by attention, of the
+    heads of the model where it is least and most. `rank` is that of a head's scores, and `full` that of the scores of
+    one head with the dimensions of all, in the first layer.
+    """
+    capture = open_capture(sample_path())
+    keys: list[float] = []
+    distances: list[float] = []
+    for layer in capture.layers:
+        weights = np.array(
+            [_weights(capture, layer, head, file_rule(layer), layer.queries) for head in range(layer.heads)]
+        )
+        query, key = np.indices(weights.shape[1:])
+        keys.append(float(np.mean([len(set(each)) for each in weights.argmax(axis=2).T.tolist()])))
+        distances += (weights * np.abs(query - key)).sum(axis=2).mean(axis=1).tolist()
+    first = capture.layers[0]
+    heads = [read_head(capture, first, head) for head in range(first.heads)]
+    scores = [each.q[0].astype(np.float64) @ each.k[0].astype(np.float64).T for each in heads]
+    ranks = [np.linalg.matrix_rank(each) for each in (scores[0], np.sum(scores, axis=0))]
+    found = {"keys": float(np.mean(keys)), "near": min(distances), "far": max(distances)}
+    found |= {"rank": float(ranks[0]), "full": float(ranks[1])}
+    return {name: measured_once(value) for name, value in found.items()}
+
+
+def scale_dropped() -> Mapping[str, Reading]:
+    """Measure what multiplier 1 instead of the file's does to the heads of the sample, the means over heads.
+
+    `moved` is the weight that goes to other keys, ½ Σ|p − p′|; `before` and `after` are the entropy over ln n.
+    """
+    capture = open_capture(sample_path())
+    moved: list[float] = []
+    entropies: list[tuple[float, float]] = []
+    for layer in capture.layers:
+        rules = file_rule(layer), named_rule("none", layer)
+        for head in range(layer.heads):
+            one, other = (_weights(capture, layer, head, rule) for rule in rules)
+            moved.append(float(np.abs(one - other).sum(axis=-1).mean()) / 2)
+            columns = measure_head(capture, layer, head, rules).columns
+            before, after = (column.measured["entropy_fraction"].value or 0.0 for column in columns)
+            entropies.append((before, after))
+    before, after = np.mean(entropies, axis=0).tolist()
+    found = {"moved": float(np.mean(moved)), "before": before, "after": after}
+    return {name: measured_once(value) for name, value in found.items()}
+
+
+def _weights(capture: CaptureFile, layer: Layer, head: int, rule: Rule, rows: int = _ROWS) -> FloatArray:
+    """Return at most `rows` rows of a head's weights under a rule, [rows, keys]."""
+    part = some_rows(read_head(capture, layer, head), layer, rows)
+    hidden = None if part.seen is None else ~np.broadcast_to(part.visible, (*part.used.shape, layer.keys))
+    return softmax(logits(part, rule), hidden, None)[part.used].astype(np.float64)
+
+
+_FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    of_claims.additive,
+    of_claims.dividing,
+    of_claims.exp_overflow,
+    of_claims.most_responsive,
+    of_claims.softmax_example,
+    of_claims.weights_of_attention,
+    raced,
+    through_layers,
+    all_heads,
+    heads_apart,
+    heads_at_once,
+    scale_dropped,
+    saturation_threshold,
+    saturation_width,
+    projected,
+    rotary,
+    score_overflow,
+    summed_terms,
+    weights_above,
+)
+TRIALS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in _FUNCTIONS}
+
+
+def readings(figures: Mapping[str, Figure]) -> dict[str, Reading]:
+    """Measure all figures, by name; what several share is measured once."""
+    return dict(stream(figures))
+
+
+def stream(figures: Mapping[str, Figure]) -> Iterator[tuple[str, Reading]]:
+    """Yield the figures one by one, each with its reading, so that a caller can stop between them."""
+    results = Results()
+    for name, figure in figures.items():
+        with one_blas_thread():
+            found = read(figure.source, results)
+        yield name, found
+
+
+def read(source: Source, results: Results) -> Reading:
+    """Measure one quantity."""
+    match source:
+        case FromLab(statistic, p, scaled):
+            full = STATISTIC[statistic].optional
+            measured = results.cached(_with_gradients, p) if full else results.measure(p)
+            column = int(scaled)
+            return Reading(
+                measured.columns[column].measured[statistic], results.predict(p).columns[column].values[statistic]
+            )
+        case FromTrial(name, arguments, part):
+            found = results.cached(TRIALS[name], *arguments)
+            return found[part] if part else found
+        case Quotient(one, other):
+            return _quotient(read(one, results), read(other, results))
+
+
+def _with_gradients(p: Parameters) -> Measurement[Parameters]:
+    return run(p)
+
+
+def _quotient(one: Reading, other: Reading) -> Reading:
+    """Return one over another. Relative errors are added, as if both erred together: an upper bound."""
+    exact = one.exact / other.exact if one.exact is not None and other.exact else None
+    above, below = one.measured, other.measured
+    if above is None or below is None or above.value is None or not below.value:
+        return Reading(None, exact)
+    value = above.value / below.value
+    relative = (
+        (above.stderr or 0.0) / abs(above.value) + (below.stderr or 0.0) / abs(below.value) if above.value else 0
+    )
+    return Reading(Estimate(value, abs(value) * relative), exact)

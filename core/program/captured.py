@@ -16,8 +16,7 @@ from ..captures.capture import HeadSubject
 from ..message import message
 from ..scales import SCALE_RULES, row_multiplier, scale_rule
 from ..statistics.catalogue import STATISTIC
-from ..statistics.column_names import column_names
-from ..statistics.measurement import Column, Measurement
+from ..statistics.measurement import Column, Measurement, column_names
 from .attention import (
     call,
     is_rounded,

@@ -15,8 +15,7 @@ from ..lab.scoring import sink_of, visibility
 from ..parameters import Parameters, rows_differ, scales_vectors, setting_a
 from ..scales import row_multiplier, scale_rule
 from ..statistics.catalogue import STATISTIC
-from ..statistics.column_names import column_names
-from ..statistics.measurement import Column, Measurement
+from ..statistics.measurement import Column, Measurement, column_names
 from .attention import (
     call,
     gradient_lines,

@@ -50,14 +50,14 @@ def claims_code(outcomes: Sequence[Outcome], command: str) -> str:
 def card_code(card: Card, command: str) -> str:
     """Return the program that prints the figures of a step or a question of the tour."""
     rows = {figure.label: [shown(_value(figure.reading))] for figure in card.figures}
-    table, module = (("STEPS", "tour.steps"), ("QUESTIONS", "questions.catalogue"))[card.kind == "question"]
+    table, module = (("STEPS", "tour"), ("QUESTIONS", "questions"))[card.kind == "question"]
     lines = [
         f"item = {table}[{card.number - 1}]",
         f"for figure in {card.kind}_card({card.number}, item, readings(item.figures)).figures:",
         "    measured, exact = figure.reading",
         f'    print(figure.label.ljust({_wide(rows)}), f"{{{_VALUE}:12.4g}}")',
     ]
-    names = {"learning.card": f"{card.kind}_card", "learning.compute": "readings", f"learning.{module}": table}
+    names = {"learning.card": f"{card.kind}_card", "learning.trials": "readings", f"learning.{module}": table}
     return _program(command, names, lines, rows)
 
 

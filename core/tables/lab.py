@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import settings
 from ..message import message
-from ..model_choice import context_note
-from ..parameters import FIELD, FIELDS, ROUNDED, Parameters, Value
+from ..parameters import FIELD, FIELDS, ROUNDED, Parameters, Value, context_note
 from ..statistics.catalogue import STATISTIC, STATISTICS
-from ..statistics.column_names import column_names
-from ..statistics.measurement import Column, Estimate, Measurement
+from ..statistics.measurement import Column, Estimate, Measurement, column_names
 from .statistics import (
     COLUMN,
     OF_ALL_COLUMNS,
@@ -21,10 +19,13 @@ from .statistics import (
     cell,
     column_entry,
     column_rows,
+    notable_words,
+    parameter_word,
+    parameter_words,
     statistics_grid,
+    theory_title,
 )
 from .table import Block, Grid, Table, page_of, parameter_types
-from .words import notable_words, parameter_word, parameter_words, theory_title
 
 if TYPE_CHECKING:
     from ..lab.results import Point, Target

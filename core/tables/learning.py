@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..claims.claim import VERDICT_WORDS
-from ..learning.wording import exact_text, measured_text
+from ..learning.step import exact_text, measured_text
 from ..statistics.measurement import Estimate
 from .formats import pair
 from .table import Block, Bold, Grid, Heading, Table

@@ -17,9 +17,8 @@ from ..statistics.measurement import Estimate
 from ..statistics.status import Status
 from ..theory.prediction import status_given
 from .formats import NONE, digits
-from .statistics import OF_ALL_COLUMNS, cell, estimate_cell, saturation_entry, scale_entry
+from .statistics import OF_ALL_COLUMNS, cell, estimate_cell, notable_words, saturation_entry, scale_entry
 from .table import Cell, Table, grid, page_of, table_of, text_cell
-from .words import notable_words
 
 if TYPE_CHECKING:
     from ..lab.results import MechanismRow, RuleCurves

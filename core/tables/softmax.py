@@ -9,9 +9,8 @@ from ..attention.worked_example import EXAMPLE_FIELDS, Example, WorkedExample
 from ..parameters import FIELD, UNSCALED, Parameters, setting_a
 from ..scales import scale_rule
 from .formats import digits
-from .statistics import scale_entry
+from .statistics import parameter_words, scale_entry
 from .table import Block, Grid, Table
-from .words import parameter_words
 
 Side: TypeAlias = tuple[str, WorkedExample]  # a scale rule, and the steps under it
 

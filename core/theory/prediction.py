@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ..message import message
 from ..parameters import FIELD, Parameters
-from ..statistics.interpolation import interpolated
+from ..statistics.histogram import interpolated
 from ..statistics.measurement import Estimate
 from ..statistics.status import Status, status
 

@@ -16,11 +16,9 @@ from ..arrays import BoolArray, FloatArray
 from ..errors import ParameterError
 from ..parameters import FIELD, ROUNDED, Parameters, ScaleName, rows_differ
 from ..scales import Setting, multiplier, multipliers, row_multiplier, scale_rule
-from .capped import capped_deviation, is_capped_normal
 from .curves import causal_lengths
-from .normalised import is_normalised, score_variance
 from .prediction import REACH, Interval, Saturation
-from .score_moments import score_moments
+from .score_moments import capped_deviation, is_capped_normal, is_normalised, score_moments, score_variance
 
 _WIDTHS = np.arange(int(FIELD["d_k"].low), int(FIELD["d_k"].high) + 1)
 _ROUNDING = 1e-12  # relative: a deviation this near the threshold is on it, as that of √(2 ln n)/√d_k is at every d_k

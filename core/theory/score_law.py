@@ -18,8 +18,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..parameters import Parameters
 from .quadrature import ComplexArray, normal_cdf, normal_pdf
-from .query_norm import norm_nodes
-from .score_moments import score_moments
+from .score_moments import norm_nodes, score_moments
 
 _MOST_POINTS = 2048  # of a characteristic function; if it decays too slowly for these, there is no value
 _NEGLIGIBLE = 26  # −ln of its modulus at the end of the sum

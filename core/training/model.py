@@ -14,13 +14,28 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..attention.normalise import normalised, normalised_backward
 from ..attention.softmax import FLOOR, softmax_of
 from ..scales import Normalise
-from .settings import Task
-from .task import Examples
+from .settings import Optimiser, Task
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """The examples of one step: every key of a set is asked once."""
+
+    keys: FloatArray  # (batch, pairs, width), standard normal
+    labels: npt.NDArray[np.intp]  # (batch, pairs)
+
+
+def draw(task: Task, rng: np.random.Generator) -> Examples:
+    """Draw the examples of one step, in float32."""
+    shape = task.batch, task.pairs
+    keys = rng.standard_normal((*shape, task.width), dtype=np.float32)
+    return Examples(keys, rng.integers(0, task.labels, shape))
 
 
 class Weights(NamedTuple):
@@ -116,3 +131,39 @@ def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     found, _, lse = softmax_of(below)
     logits -= lse[..., np.newaxis]
     return found, lse - np.vecdot(found, below), logits
+
+
+_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba, arXiv:1412.6980
+
+
+class Adam:
+    """The moments of Adam, and its steps."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._first: list[FloatArray] = [np.zeros_like(each) for each in weights]
+        self._second: list[FloatArray] = [np.zeros_like(each) for each in weights]
+        self._steps = 0
+
+    def step(self, weights: Weights, gradients: Weights, rate: float) -> None:
+        """Change the weights in place."""
+        self._steps += 1
+        rate /= 1 - _BETA_1**self._steps
+        unbias = 1 - _BETA_2**self._steps
+        for weight, gradient, first, second in zip(weights, gradients, self._first, self._second, strict=True):
+            first += (1 - _BETA_1) * (gradient - first)
+            second += (1 - _BETA_2) * (gradient * gradient - second)
+            weight -= rate * first / (np.sqrt(second / unbias) + _EPSILON)
+
+
+class Descent:
+    """Plain stochastic gradient descent."""
+
+    def step(self, weights: Weights, gradients: Weights, rate: float) -> None:
+        """Change the weights in place."""
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight -= np.asarray(rate, weight.dtype) * gradient
+
+
+def optimiser(name: Optimiser, weights: Weights) -> Adam | Descent:
+    """Return an optimiser of these weights."""
+    return Adam(weights) if name == "adam" else Descent()

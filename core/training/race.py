@@ -12,10 +12,8 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..scales import Normalise, multiplier
-from .model import Weights, initial, pass_over
-from .optimisers import optimiser
+from .model import Examples, Weights, draw, initial, optimiser, pass_over
 from .settings import Race, Result, raced_rule
-from .task import Examples, draw
 
 LEARNED = 0.9  # the share of recalled labels from which a run has learned
 _LOST = 2.0  # a run diverged if its last loss is this many times ln(labels), or no number

@@ -19,7 +19,7 @@ from ..lab.results import Point, Step, Target
 from ..parameters import Parameters, ScaleName, Value
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import HISTOGRAMS, HistogramName
-from ..statistics.merge import merge
+from ..statistics.reading import merge
 from ..statistics.tally import Tally
 from ..theory.predict import predict
 from ..theory.prediction import Prediction

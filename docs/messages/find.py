@@ -41,7 +41,7 @@ TEXTS = {
 TABLES = {
     "core/claims/claim.py": "VERDICT_WORDS", "core/diagnosis/comparing/results.py": "STAGES FIGURES",
     "core/diagnosis/verdict.py": "Word", "core/lab/weighting/results.py": "MEASURES",
-    "core/learning/bugs/bug.py": "CAUSES", "core/model_widths.py": "MODEL_WIDTHS?",
+    "core/learning/bugs.py": "CAUSES", "core/models.py": "MODEL_WIDTHS?",
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",
     "tui/app/keys.py": "EVERYWHERE", "tui/cli/commands/check.py": "_LIMITS", "tui/cli/parser.py": "_TITLES",
     "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from attn_tui.core.learning.bugs.catalogue import BUGS
-from attn_tui.core.learning.questions.catalogue import QUESTIONS
-from attn_tui.core.learning.tour.steps import STEPS
+from attn_tui.core.learning.bugs import BUGS
+from attn_tui.core.learning.questions import QUESTIONS
+from attn_tui.core.learning.tour import STEPS
 from attn_tui.tui.cli.main import main
 from cli_runner import Captured, assert_refused, printed
 

@@ -11,9 +11,8 @@ from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import FIELD, UNSCALED, Parameters
 from attn_tui.core.scales import SCALE_RULES
-from attn_tui.core.statistics.column_names import column_names, setting_names
-from attn_tui.core.theory.deviations import theory_of
-from attn_tui.core.theory.predict import predict
+from attn_tui.core.statistics.measurement import column_names, setting_names
+from attn_tui.core.theory.predict import predict, theory_of
 from measurements import assert_close, numbers
 from sweeps import points
 

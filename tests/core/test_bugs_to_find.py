@@ -7,10 +7,9 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.learning.bugs.bug import CAUSES, D_K, D_MODEL, SYMPTOMS, Bug, facts
-from attn_tui.core.learning.bugs.catalogue import BUGS
-from attn_tui.core.learning.bugs.examine import examine_bug, write_safetensors
+from attn_tui.core.learning.bugs import BUGS, CAUSES, D_K, D_MODEL, SYMPTOMS, Bug, facts
 from attn_tui.core.learning.card import bug_card
+from attn_tui.core.learning.examine import examine_bug, write_safetensors
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 EXPECTED = {

@@ -14,8 +14,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import FAR
 from attn_tui.core.statistics.measurement import Estimate, RoughEstimate
-from attn_tui.core.theory.deviations import deviations, normal_equivalent
-from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.predict import deviations, normal_equivalent, predict
 
 SMALL = Parameters(d_k=16, n_keys=32, n_queries=32)
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.learning.bugs.bug import Bug
-from attn_tui.core.learning.bugs.catalogue import BUGS
-from attn_tui.core.learning.bugs.examine import write_capture
+from attn_tui.core.learning.bugs import BUGS, Bug
+from attn_tui.core.learning.examine import write_capture
 from attn_tui.core.program.diagnosis import diagnosis_code
 from attn_tui.core.program.text import Dialect, NoCodeError
 from evidence_files import TOKENS, WIDTH, attended

@@ -14,8 +14,7 @@ from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import ROUNDED, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import status
-from attn_tui.core.theory.deviations import theory_of
-from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.predict import predict, theory_of
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts

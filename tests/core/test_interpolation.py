@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from attn_tui.core.statistics.interpolation import interpolated
+from attn_tui.core.statistics.histogram import interpolated
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from attn_tui.core.errors import InputError, ParameterError
 from attn_tui.core.field import Field
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELDS, Parameters
-from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import theory_of
 from hypothesis import given
 from hypothesis import strategies as st
 

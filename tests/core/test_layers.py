@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from attn_tui.core.arrays import FloatArray
-from attn_tui.core.claims.layers.several_heads import shapes
-from attn_tui.core.claims.layers.stack import input_gradient, mean_cosine, through_layers
-from attn_tui.core.learning.sample import heads_at_once
+from attn_tui.core.claims.layers import input_gradient, mean_cosine, shapes, through_layers
+from attn_tui.core.learning.trials import heads_at_once
 
 DEPTH, WIDTH, TOKENS = 3, 4, 5
 

@@ -11,15 +11,21 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.learning import trials
 from attn_tui.core.learning.card import question_card, step_card
-from attn_tui.core.learning.compute import TRIALS, readings
-from attn_tui.core.learning.figures import Figure, FromLab, FromTrial, Quotient
-from attn_tui.core.learning.grading import grade
-from attn_tui.core.learning.guesses import GuessError, parse_choice, parse_guess
-from attn_tui.core.learning.question import Question
-from attn_tui.core.learning.questions.catalogue import QUESTIONS
-from attn_tui.core.learning.step import Step
-from attn_tui.core.learning.tour.steps import STEPS
-from attn_tui.core.learning.wording import filled, measured_text, number_text
+from attn_tui.core.learning.guesses import GuessError, grade, parse_choice, parse_guess
+from attn_tui.core.learning.questions import QUESTIONS
+from attn_tui.core.learning.step import (
+    Figure,
+    FromLab,
+    FromTrial,
+    Question,
+    Quotient,
+    Step,
+    filled,
+    measured_text,
+    number_text,
+)
+from attn_tui.core.learning.tour import STEPS
+from attn_tui.core.learning.trials import TRIALS, readings
 from attn_tui.core.models import MODELS
 from attn_tui.core.statistics.measurement import Estimate
 

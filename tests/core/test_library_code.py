@@ -18,9 +18,9 @@ from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab.weighting import comparison
 from attn_tui.core.learning.card import question_card, step_card
-from attn_tui.core.learning.compute import readings
-from attn_tui.core.learning.questions.catalogue import QUESTIONS
-from attn_tui.core.learning.tour.steps import STEPS
+from attn_tui.core.learning.questions import QUESTIONS
+from attn_tui.core.learning.tour import STEPS
+from attn_tui.core.learning.trials import readings
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.program.library import (
     card_code,

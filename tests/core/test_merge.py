@@ -9,7 +9,7 @@ import pytest
 from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column
-from attn_tui.core.statistics.merge import merge
+from attn_tui.core.statistics.reading import merge
 from hypothesis import given
 from hypothesis import strategies as st
 from measurements import assert_equal, numbers

@@ -1,7 +1,7 @@
 """Widths that models use, where stepping through d_k stops."""
 
 import pytest
-from attn_tui.core.model_widths import MODEL_WIDTHS, landmarks, next_width
+from attn_tui.core.models import MODEL_WIDTHS, landmarks, next_width
 
 
 def test_landmarks_are_the_widths_of_models_and_powers_of_two_beyond() -> None:

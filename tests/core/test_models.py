@@ -3,11 +3,10 @@
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.model_choice import model_title, parameters_from
 from attn_tui.core.models import MODELS, SET_BY_MODEL
-from attn_tui.core.parameters import FIELD, FIELDS, Parameters
+from attn_tui.core.parameters import FIELD, FIELDS, Parameters, model_title, parameters_from
 from attn_tui.core.scales import multiplier
-from attn_tui.core.tables.words import parameter_words
+from attn_tui.core.tables.statistics import parameter_words
 
 GEMMA = Parameters().with_value("model", "gemma-2-27b")
 

@@ -10,9 +10,9 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
-from attn_tui.core.theory.normalised import normalised_law, share_of_cosine
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
+from attn_tui.core.theory.score_moments import normalised_law, share_of_cosine
 
 special = import_module("scipy.special")  # without type stubs
 

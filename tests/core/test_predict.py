@@ -16,7 +16,7 @@ from attn_tui.core.scales import multiplier
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.curves import curves
 from attn_tui.core.theory.predict import predict
-from attn_tui.core.theory.query_norm import norm_nodes
+from attn_tui.core.theory.score_moments import norm_nodes
 from measurements import LAWS
 from simulation import draw_vectors, z_score
 

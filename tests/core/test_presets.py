@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.attention.cost import cost
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.model_choice import model_title
 from attn_tui.core.models import MODELS, MOST_KEYS, SET_BY_MODEL, Model
-from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.parameters import FIELD, Parameters, model_title
 from attn_tui.core.scales import SCALE_RULES, multiplier
 from attn_tui.core.tables.cost import cost_table
 from attn_tui.core.tables.table import written

@@ -11,9 +11,9 @@ from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, ScaleName
 from attn_tui.core.scales import SCALE_RULES, multiplier, row_multiplier
-from attn_tui.core.theory.capped import capped_deviation
 from attn_tui.core.theory.prediction import Saturation, ratio_given, status_given
 from attn_tui.core.theory.saturation import saturation
+from attn_tui.core.theory.score_moments import capped_deviation
 
 stats = import_module("scipy.stats")  # without type stubs
 WIDEST = 16_384

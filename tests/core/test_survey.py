@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from attn_tui.core.statistics.survey import Survey
+from attn_tui.core.statistics.counting import Survey
 
 
 @pytest.mark.parametrize("centre", [0.0, 1e6])

@@ -12,8 +12,8 @@ from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Measurement
 from attn_tui.core.tables.lab import SweepResult, report_table, sweep_table
+from attn_tui.core.tables.statistics import theory_title
 from attn_tui.core.tables.table import written
-from attn_tui.core.tables.words import theory_title
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import Prediction, status_given
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences

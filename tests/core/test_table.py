@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core.statistics.measurement import Estimate, RoughEstimate
-from attn_tui.core.tables import parquet
+from attn_tui.core.tables import table
 from attn_tui.core.tables.table import Bold, Cell, Command, Data, Grid, Table, grid, markdown, pieces, table_of
 
 NAMES = ("=1+1", "ü", "a,b\n")
@@ -124,8 +124,8 @@ def test_markdown_escapes_all_text_and_marks_what_stands_out() -> None:
 @pytest.mark.parametrize(("size", "groups"), [(1, 6), (4, 2), (100, 1)])
 def test_parquet_is_written_in_groups_of_typed_rows(size: int, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arrow: Any = pytest.importorskip("pyarrow.parquet", reason="needs pip install 'attn-tui[table]'")
-    monkeypatch.setattr(parquet, "_ROWS", size)
-    found = [*parquet.parquet_pieces(numbers(range(3)))]
+    monkeypatch.setattr(table, "_ROWS", size)
+    found = [*table.parquet_pieces(numbers(range(3)))]
     assert len([piece for piece in found if piece]) == groups + 1  # and the end
     file = arrow.ParquetFile(io.BytesIO(b"".join(found)))
     assert file.num_row_groups == groups
@@ -139,5 +139,5 @@ def test_parquet_is_written_in_groups_of_typed_rows(size: int, groups: int, monk
 
 def test_parquet_without_rows_has_the_columns() -> None:
     arrow: Any = pytest.importorskip("pyarrow.parquet", reason="needs pip install 'attn-tui[table]'")
-    found = arrow.read_table(io.BytesIO(b"".join(parquet.parquet_pieces(numbers([])))))
+    found = arrow.read_table(io.BytesIO(b"".join(table.parquet_pieces(numbers([])))))
     assert (found.num_rows, found.column_names) == (0, ["n", "name", "half", "even"])

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.scales import Normalise, ScaleName
-from attn_tui.core.training.model import Weights, initial, pass_over
-from attn_tui.core.training.optimisers import optimiser
+from attn_tui.core.training.model import Examples, Weights, draw, initial, optimiser, pass_over
 from attn_tui.core.training.race import Curves, results, run
 from attn_tui.core.training.settings import (
     OPTIMISERS,
@@ -21,7 +20,6 @@ from attn_tui.core.training.settings import (
     parse_rules,
 )
 from attn_tui.core.training.snapshot import QUANTITIES, snapshot
-from attn_tui.core.training.task import Examples, draw
 
 TASK = Task(width=5, pairs=4, labels=3, batch=2)
 

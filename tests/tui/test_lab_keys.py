@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.model_widths import next_width
+from attn_tui.core.models import next_width
 from attn_tui.core.parameters import FIELD, ParameterError, Parameters, Value
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned

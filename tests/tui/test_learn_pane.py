@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.core.learning.bugs import examine
-from attn_tui.core.learning.bugs.bug import Bug
-from attn_tui.core.learning.bugs.examine import examine_bug
-from attn_tui.core.learning.compute import readings
-from attn_tui.core.learning.questions.catalogue import QUESTIONS
-from attn_tui.core.learning.tour.steps import STEPS
+from attn_tui.core.learning import examine
+from attn_tui.core.learning.bugs import Bug
+from attn_tui.core.learning.examine import examine_bug
+from attn_tui.core.learning.questions import QUESTIONS
+from attn_tui.core.learning.tour import STEPS
+from attn_tui.core.learning.trials import readings
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.learn.items import AT, ITEMS, Attempt, Found, Item, remembered

@@ -9,7 +9,7 @@ import pytest
 from attn_tui.core.errors import NO_MEMORY
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
-from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import theory_of
 from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
 from attn_tui.tui.compute.request import Failed, Request
 from rich.segment import Segment

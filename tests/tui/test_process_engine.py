@@ -15,7 +15,7 @@ import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import theory_of
 from attn_tui.tui.cli import output
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute import process as module

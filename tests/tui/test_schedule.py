@@ -11,7 +11,7 @@ from attn_tui.core.errors import NO_MEMORY, InputError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RuleRow
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
@@ -371,7 +371,7 @@ def test_a_withdrawn_or_failed_sweep_continues_with_its_next_point(
     bench.withdraw(MeasureOver)
     bench.ask(MeasureOver(SMALL, grid, len(points())))
     with monkeypatch.context() as patch:
-        patch.setattr("attn_tui.core.theory.deviations.deviations", _runs_out)
+        patch.setattr("attn_tui.core.theory.predict.deviations", _runs_out)
         bench.finish()
     assert bench.replies_to(MeasureOver(SMALL, grid, 2)) == [Failed(NO_MEMORY), None]
     bench.ask(MeasureOver(SMALL, grid, 2))

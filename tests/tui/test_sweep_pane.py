@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.model_widths import landmarks
+from attn_tui.core.models import landmarks
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from attn_tui.core.theory.predict import predict

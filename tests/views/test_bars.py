@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.model_widths import MODEL_WIDTHS
+from attn_tui.core.models import MODEL_WIDTHS
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES as PANE_ROWS

@@ -7,7 +7,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
-from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import theory_of
 from attn_tui.tui.views.bars import key_at, key_line, pane_at, progress_status, tab_line, top_line
 from attn_tui.tui.views.fields.choice_list import ChoiceList, list_lines
 from attn_tui.tui.views.fields.choices import Choice, choices_of

@@ -10,7 +10,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.scales import FORMULA_NAMES
 from attn_tui.core.statistics.catalogue import STATISTIC
-from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.app.keys import all_commands, help_keys
 from attn_tui.tui.panes.catalogue import PANES

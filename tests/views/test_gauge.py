@@ -7,7 +7,7 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
-from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.theory.prediction import ratio_given, status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width

@@ -6,7 +6,7 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Column, Estimate
-from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.theory.predict import theory_of
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.results.sentence import sentence
 from attn_tui.tui.views.results.table import Contents, with_theory

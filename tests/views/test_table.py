@@ -11,8 +11,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS, Statistic
 from attn_tui.core.statistics.measurement import Column, Estimate
-from attn_tui.core.theory.deviations import deviations
-from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.predict import deviations, predict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.numbers import aligned, aligned_share, error

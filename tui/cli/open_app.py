@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 from ...core.errors import InputError, did_you_mean
 from ...core.message import message
-from ...core.model_choice import parameters_from
-from ...core.parameters import Parameters, Value
+from ...core.parameters import Parameters, Value, parameters_from
 from ..language.chosen import Language, chosen
 from ..terminal import tuning
 from ..views.glyphs import Glyphs

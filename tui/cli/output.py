@@ -84,7 +84,7 @@ class Output:
         if self.path is not None:
             check_file(self.path, read)
             if self.is_parquet:
-                from ...core.tables.parquet import require_parquet
+                from ...core.tables.table import require_parquet
 
                 require_parquet(str(self.path))
         elif _stdout() is None:
@@ -114,7 +114,7 @@ class Output:
                 texts = [written(table(), kind, self.glyphs.say)]
             case "json" | "jsonl" | "csv" as kind if table:
                 if self.path is not None and self.is_parquet:
-                    from ...core.tables.parquet import parquet_pieces
+                    from ...core.tables.table import parquet_pieces
 
                     write_bytes(parquet_pieces(table()), self.path)
                     return

@@ -30,7 +30,7 @@ class Measure(Question["Answer"]):
     def work(self, cache: Cache) -> Work:
         from ...core.lab.experiment import stream
         from ...core.lab.one_query import row_weights
-        from ...core.theory.deviations import theory_of
+        from ...core.theory.predict import theory_of
 
         last_progress = last_answer = time.monotonic()
         answered = 0  # draws

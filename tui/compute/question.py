@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ...core.captures.settings import AS_IN_FILE, HEAD_FIELDS, HeadSetting
 from ...core.lab.results import Order, Target
-from ...core.model_choice import usual_of
-from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters
+from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters, usual_of
 from .request import Request
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
 from ...core.message import message
-from ...core.model_widths import next_width
+from ...core.models import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from ..views.bars import typing_status
 from ..views.fields.entry import Editing, typed

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from ...core.errors import InputError
 from ...core.field import Field
 from ...core.message import message, reason_of
-from ...core.model_choice import usual_of
-from ...core.parameters import FIELDS, NO_MODEL, Parameters, Value
+from ...core.parameters import FIELDS, NO_MODEL, Parameters, Value, usual_of
 from ...core.work.engine_names import DEFAULT_ENGINE, EngineError, engine_name
 from ..language.chosen import AUTO, CHOICES
 

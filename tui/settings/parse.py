@@ -9,8 +9,7 @@ from ...core.against import idle_changes, settings
 from ...core.errors import InputError, ParameterError, did_you_mean
 from ...core.field import Field
 from ...core.message import message, reason_of
-from ...core.model_choice import parameters_from
-from ...core.parameters import FIELD, FIELDS, Parameters, Value
+from ...core.parameters import FIELD, FIELDS, Parameters, Value, parameters_from
 from ...core.scales import multiplier
 from ...core.setting_text import is_number as is_number  # for commands too
 from ...core.setting_text import usual_word

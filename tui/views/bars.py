@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ...core.message import counted, message
-from ...core.model_widths import MODEL_WIDTHS
+from ...core.models import MODEL_WIDTHS
 from ...core.parameters import FIELD, Parameters
 from .fields.entry import Editing
 from .glyphs import Glyphs

@@ -7,14 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ....core.learning.bugs.bug import Bug
-from ....core.learning.bugs.catalogue import BUGS
-from ....core.learning.grading import Grade, grade
-from ....core.learning.guesses import GuessError, parse_guess
-from ....core.learning.questions.catalogue import QUESTIONS
-from ....core.learning.step import Step
-from ....core.learning.tour.steps import STEPS
-from ....core.learning.wording import best
+from ....core.learning.bugs import BUGS, Bug
+from ....core.learning.guesses import Grade, GuessError, grade, parse_guess
+from ....core.learning.questions import QUESTIONS
+from ....core.learning.step import Step, best
+from ....core.learning.tour import STEPS
 from ....core.message import message
 from ...panes.learn.items import ITEMS, SECTIONS, Found, Item
 from ...panes.learn.requests import capture_of
@@ -144,8 +141,8 @@ def _cards(request: LearnRequest, messages: Glyphs) -> list[Card]:
 
 def _found(item: Item) -> Found:
     """Measure the figures of an item, or make and examine the capture of a bug."""
-    from ....core.learning.bugs.examine import examine_bug
-    from ....core.learning.compute import readings
+    from ....core.learning.examine import examine_bug
+    from ....core.learning.trials import readings
 
     if not isinstance(item.content, Bug):
         return readings(item.content.figures)

@@ -40,8 +40,8 @@ def run(request: ReportRequest, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.lab.experiment import stream
-    from ....core.tables.words import notable_words
-    from ....core.theory.deviations import theory_of
+    from ....core.tables.statistics import notable_words
+    from ....core.theory.predict import theory_of
     from ....core.work.cost import report_seconds
     from ...compute.measure import Answer, Measure
     from ...views.results.table import with_theory

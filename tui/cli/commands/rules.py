@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, Order, RuleRow
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
 from ....core.message import joined, message
-from ....core.model_choice import parameters_from
-from ....core.parameters import FIELD, FIELDS, Parameters
+from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
 from ...compute.question import rules_line
 from ...settings.parse import UsageError, no_effect, parameter_values
 from ..command import Command, Given

@@ -12,9 +12,8 @@ from ....core.errors import InputError
 from ....core.grid import is_grid, parse_grid, parse_values
 from ....core.lab.results import Step, Target
 from ....core.message import joined, message, reason_of
-from ....core.model_choice import parameters_from
 from ....core.models import MODELS
-from ....core.parameters import FIELD, FIELDS, Parameters, Value
+from ....core.parameters import FIELD, FIELDS, Parameters, Value, parameters_from
 from ....core.statistics.catalogue import STATISTIC
 from ...compute.question import SweepQuestion, sweep_line
 from ...settings.parse import UsageError, is_number, no_effect, parameter_values, value_of
@@ -286,7 +285,7 @@ def _shown(
 def _table(found: SweepResult, output: Output) -> str:
     from ....core.tables.lab import fixed_words, remarks
     from ....core.tables.table import Command
-    from ....core.theory.deviations import deviations
+    from ....core.theory.predict import deviations
     from ...panes.sweep.print_table import sweep_lines, sweep_sentences
     from ..printing import page
 

@@ -11,8 +11,7 @@ from ....core.against import fault_of_settings
 from ....core.errors import InputError
 from ....core.field import Field
 from ....core.message import joined, message
-from ....core.model_choice import context_note, model_title
-from ....core.parameters import Parameters
+from ....core.parameters import Parameters, context_note, model_title
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request

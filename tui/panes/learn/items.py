@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ....core.field import next_of
-from ....core.learning.bugs.bug import CAUSES, Bug, BugExamined
-from ....core.learning.bugs.catalogue import BUGS
+from ....core.learning.bugs import BUGS, CAUSES, Bug, BugExamined
 from ....core.learning.card import BUG_SHOWN, Card, bug_card, question_card, step_card
-from ....core.learning.figures import Figure
 from ....core.learning.guesses import GuessError, parse_choice, parse_guess
-from ....core.learning.question import Question
-from ....core.learning.questions.catalogue import QUESTIONS
-from ....core.learning.step import Shown, Step
-from ....core.learning.tour.steps import STEPS
-from ....core.learning.wording import filled
+from ....core.learning.questions import QUESTIONS
+from ....core.learning.step import Figure, Question, Shown, Step, filled
+from ....core.learning.tour import STEPS
 from ....core.message import message
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InputError
-from ....core.learning.bugs.bug import Bug
+from ....core.learning.bugs import Bug
 from ...compute.question import Question
 from ...compute.request import Cache, Work
 from .items import AT, ITEMS, Found
@@ -28,8 +28,8 @@ class ReadItem(Question["Card"]):
     folder: Path = Path()  # for captures
 
     def work(self, cache: Cache) -> Work:
-        from ....core.learning.bugs.examine import examine_bug
-        from ....core.learning.compute import stream
+        from ....core.learning.examine import examine_bug
+        from ....core.learning.trials import stream
 
         content = ITEMS[AT[self.item]].content
         if isinstance(content, Bug):

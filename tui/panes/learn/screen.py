@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.learning.bugs.bug import CAUSES, Bug, BugExamined, facts
+from ....core.learning.bugs import CAUSES, Bug, BugExamined, facts
 from ....core.learning.card import RETURNED, WRONG, Card, diagnosis, symptoms
-from ....core.learning.grading import Grade, grade
-from ....core.learning.guesses import accepted
-from ....core.learning.question import Question
-from ....core.learning.step import Shown, Step
-from ....core.learning.wording import best, filled, number_text
+from ....core.learning.guesses import Grade, accepted, grade
+from ....core.learning.step import Question, Shown, Step, best, filled, number_text
 from ....core.message import message
 from ....core.setting_text import is_number
 from ...language.cells import cells, to_left

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ....core.learning.card import MEASURED
-from ....core.learning.wording import exact_text, measured_text
+from ....core.learning.step import exact_text, measured_text
 from ....core.message import joined
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
@@ -15,7 +15,7 @@ from ...views.numbers import signed
 
 if TYPE_CHECKING:
     from ....core.learning.card import Card, CardFigure
-    from ....core.learning.grading import Grade
+    from ....core.learning.guesses import Grade
 
 _GAP = 2  # cells between columns
 

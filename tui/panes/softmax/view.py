@@ -13,7 +13,7 @@ from ....core.message import joined, message
 from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT
-from ....core.statistics.column_names import setting_names
+from ....core.statistics.measurement import setting_names
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.fields.draft import Draft

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ....core.grid import parse_grid
-from ....core.model_choice import usual_of
-from ....core.model_widths import MODEL_WIDTHS, landmarks
-from ....core.models import MODELS
-from ....core.parameters import FIELD, Parameters
+from ....core.models import MODEL_WIDTHS, MODELS, landmarks
+from ....core.parameters import FIELD, Parameters, usual_of
 
 _WIDTHS = ",".join(map(str, MODEL_WIDTHS))
 

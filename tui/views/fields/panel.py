@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from ....core.against import against_word
 from ....core.field import Field
 from ....core.message import message
-from ....core.model_choice import model_title
-from ....core.parameters import FIELDS, Parameters, choice_word
+from ....core.parameters import FIELDS, Parameters, choice_word, model_title
 from ....core.scales import scale_rule
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs

@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....core.message import message
-from ....core.statistics.column_names import column_names
-from ....core.statistics.measurement import Column, HistogramName
+from ....core.statistics.measurement import Column, HistogramName, column_names
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left
 from ..glyphs import Glyphs

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ....core.against import words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
-from ....core.statistics.column_names import column_names
-from ....core.statistics.measurement import Column
+from ....core.statistics.measurement import Column, column_names
 from ....core.statistics.status import GATHERED, SATURATED, is_sink, status
 from ..glyphs import Glyphs
 from ..numbers import percent

@@ -14,8 +14,7 @@ from ....core.message import joined, message
 from ....core.parameters import ROUNDED
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
-from ....core.statistics.column_names import is_unscaled
-from ....core.statistics.measurement import Column, Estimate, Measurement
+from ....core.statistics.measurement import Column, Estimate, Measurement, is_unscaled
 from ....core.theory.prediction import status_given
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs

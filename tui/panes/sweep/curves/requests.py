@@ -113,7 +113,7 @@ class Points:
 
 
 def _with_deviations(point: Point, prediction: Prediction) -> SweptPoint:
-    from .....core.theory.deviations import deviations
+    from .....core.theory.predict import deviations
 
     return SweptPoint(point, prediction, deviations(point.measurement, prediction))
 

@@ -15,7 +15,7 @@ from .....core.message import joined, message
 from .....core.parameters import FIELD, ROUNDED, Parameters, choice_word
 from .....core.scales import scale_rule
 from .....core.statistics.catalogue import Statistic
-from .....core.statistics.column_names import setting_names
+from .....core.statistics.measurement import setting_names
 from .....core.statistics.status import SATURATED
 from .....core.theory.prediction import ratio_given, status_given
 from ....language.cells import cells, joining, to_left

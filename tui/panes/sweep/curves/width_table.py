@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from .....core.message import message
 from .....core.parameters import FIELD
 from .....core.statistics.catalogue import Statistic
-from .....core.statistics.column_names import setting_names
-from .....core.statistics.measurement import HistogramName
+from .....core.statistics.measurement import HistogramName, setting_names
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from .....core.errors import InputError
-from .....core.model_choice import usual_of
-from .....core.parameters import Parameters
+from .....core.parameters import Parameters, usual_of
 from .....core.statistics.catalogue import Statistic
 from ....compute.question import SweepQuestion, sweep_line
 from ....compute.request import Request

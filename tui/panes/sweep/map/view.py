@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from .....core.message import message
 from .....core.parameters import FIELD, Parameters
 from .....core.statistics.catalogue import Statistic
-from .....core.statistics.column_names import setting_names
+from .....core.statistics.measurement import setting_names
 from ....language.cells import cells as cells_of
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Span, fitted, middle_cut

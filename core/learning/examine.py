@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray
-from ...attention.computation import Computation
-from ...attention.visibility import Visibility
-from ...captures.capture import sample_path
-from ...captures.head import read_head
-from ...captures.reader import open_capture
-from ...claims.claim import Reading
-from ...diagnosis.reading import file_configuration, read_subject
-from ...diagnosis.verdict import diagnose
-from ...statistics.measurement import Estimate
-from .bug import D_MODEL, MULTIPLIERS, SYMPTOMS, Bug, BugExamined, Recipe
+from ..arrays import BoolArray, FloatArray
+from ..attention.computation import Computation
+from ..attention.visibility import Visibility
+from ..captures.capture import sample_path
+from ..captures.head import read_head
+from ..captures.reader import open_capture
+from ..claims.claim import Reading
+from ..diagnosis.reading import file_configuration, read_subject
+from ..diagnosis.verdict import diagnose
+from ..statistics.measurement import Estimate
+from .bugs import D_MODEL, MULTIPLIERS, SYMPTOMS, Bug, BugExamined, Recipe
 
 _TOP = 0.1  # the share of scores that count as large
 

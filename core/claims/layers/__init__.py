@@ -1,1 +1,0 @@
-"""Measurements of whole layers: a stack of them, and several heads."""

@@ -1,1 +1,0 @@
-"""The interview questions, as declarations."""
