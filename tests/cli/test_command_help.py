@@ -12,9 +12,12 @@ from attn_tui.core.captures.settings import HEAD_FIELDS
 from attn_tui.core.field import Field
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS, Parameters
+from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.tables.formats import version
+from attn_tui.tui.app.keys import all_commands
 from attn_tui.tui.cli import open_app
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
+from attn_tui.tui.cli.help import TOPICS
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.settings.declared import SETTINGS
 from attn_tui.tui.views.glyphs import UNICODE
@@ -54,7 +57,7 @@ def test_the_examples_in_help_work(command: str, capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("words", "fields", "default"),
     [
-        ([], FIELDS[1:], Parameters().d_k),
+        (["help", "parameters"], FIELDS[1:], Parameters().d_k),
         (["report"], FIELDS[1:], Parameters().d_k),
         (["cost"], SHAPE_FIELDS, Layer().d_model),
         (["inspect"], HEAD_FIELDS[1:], 1),
@@ -63,19 +66,44 @@ def test_the_examples_in_help_work(command: str, capsys: Captured) -> None:
 def test_help_has_every_parameter_what_it_accepts_and_its_default(
     words: list[str], fields: Sequence[Field], default: int, capsys: Captured
 ) -> None:
-    shown = " ".join(printed([*words, "--help"], capsys).casefold().split())
+    words = words if words[0] == "help" else [*words, "--help"]
+    shown = " ".join(printed(words, capsys).casefold().split())
     for field in fields:
         assert field.option in shown
         assert field.accepted.casefold() in shown or field.name == "scale", field.name
     assert f"{fields[0].accepted}; default {default}." in shown
 
 
-@pytest.mark.parametrize("words", [[], ["report"], ["sweep"], ["rules"]])
-def test_help_lists_the_models_with_what_they_set(words: list[str], capsys: Captured) -> None:
-    shown = printed([*words, "--help"], capsys)
-    assert "One of the models below; default none." in " ".join(shown.split())
-    for model in MODELS.values():
-        assert re.search(rf"^  {re.escape(model.name)} +{re.escape(model.summary)}$", shown, re.M)
+def test_help_lists_the_models_with_what_they_set_and_the_rules(capsys: Captured) -> None:
+    for topic, texts in (
+        ("models", {model.name: model.summary for model in MODELS.values()}),
+        ("rules", {name: rule.formula for name, rule in SCALE_RULES.items() if name != "custom"}),
+    ):
+        shown = printed(["help", topic], capsys)
+        for name, text in texts.items():
+            assert re.search(rf"^  {re.escape(name)} +{re.escape(text)}$", shown, re.M)
+
+
+def test_help_without_a_topic_is_that_of_the_app_and_fits_two_screens(capsys: Captured) -> None:
+    shown = printed(["help"], capsys)
+    assert shown == printed(["--help"], capsys)
+    assert len(shown.splitlines()) <= 60
+
+
+def test_help_has_every_key_and_its_name(capsys: Captured) -> None:
+    shown = printed(["help", "keys"], capsys)
+    for command in all_commands():
+        assert command.name in shown
+
+
+def test_every_topic_and_command_is_explained_in_80_columns(capsys: Captured) -> None:
+    for topic in TOPICS:
+        lines = printed(["help", topic], capsys).splitlines()
+        assert len(lines) > 5
+        assert [line for line in lines if len(line) > 80] == []
+    check = printed(["help", "check"], capsys)
+    assert check == printed(["check", "--help"], capsys)
+    assert "1 with findings" in " ".join(check.split())
 
 
 def test_help_of_cost_lists_the_presets(capsys: Captured) -> None:
@@ -85,7 +113,7 @@ def test_help_of_cost_lists_the_presets(capsys: Captured) -> None:
 
 
 def test_help_lists_the_settings_and_their_file(capsys: Captured, own_config: Path) -> None:
-    shown = printed(["--help"], capsys)
+    shown = printed(["help", "settings"], capsys)
     assert str(own_config / "attn-tui" / "config.toml") in shown
     for setting in SETTINGS:
         assert setting.variable in shown

@@ -54,6 +54,10 @@ def test_the_shell_accepts_the_script(shell: str, script: Path) -> None:
         (["report", "--precision", ""], FIELD["precision"].choices),
         (["rules", "--format", "mark"], ["markdown"]),
         (["completion", "z"], ["zsh"]),
+        (["--theme", "attn"], ["attn-dark", "attn-light"]),
+        (["check", "--executor", "s"], ["serial"]),
+        (["sweep", "--statistics", "entropy,dea"], ["entropy,dead_rows"]),
+        (["help", "mod"], ["models"]),
     ],
     ids=" ".join,
 )

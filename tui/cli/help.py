@@ -2,54 +2,70 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
+
 from ...core.message import joined, message
-from ...core.parameters import FIELD
+from ...core.parameters import FIELD, FIELDS
 from ..settings.declared import KEYS_VARIABLE, SETTINGS, variable_of
 from ..views.glyphs import Glyphs
 from .commands.catalogue import COMMANDS
 from .parser import Parser
+from .working import add_work
 
 USAGE = """attn-tui [FILE] [parameters]
        attn-tui COMMAND [...]"""
 DESCRIPTION = """\
-See, predict and debug the scale in scaled dot-product attention, from a
-terminal.
-
-Why divide by √d_k? The Lab draws random queries and keys and shows their
-logits, attention weights and softmax gradients, unscaled beside scaled; every
-key recomputes. With FILE, the app opens the queries and keys of a real model.
-If stdout is not a terminal, the report (or the inspection of FILE) is printed
-instead."""
+See, predict and debug the scale in scaled dot-product attention. Without a
+command, the app opens: random queries and keys, or those of a model in FILE.
+If stdout is not a terminal, the report, or the inspection of FILE, is printed."""
 EPILOG = """\
-keys in the app:
-  left right   d_k - 1, d_k + 1    up down     the next power of two
-  0-9          type d_k            pgup pgdn   the next width of a real model
-  s S          scale rule          [ ]         half, twice the keys
-  c            component law       x           mask
-  r            redraw              i           exact values instead of ±
-  v            another view        Tab         fields, table
-  d            mechanism; m in Rules compares mechanisms over d_k
-  e            export to a file    y           copy the command
-  > <          next, previous pane ? q         help, quit
-
 examples:
   attn-tui                                   the Lab, as you left it
-  attn-tui --d-k 512 --scale d_k             the Lab with these parameters
-  attn-tui capture.safetensors               the heads in a file
-  attn-tui report --d-k 256 --format json    numbers for a script
-"""
+  attn-tui learn                             why divide by √d_k, in twelve steps
+  attn-tui sweep --d-k 1:512                 both scales over d_k
+  attn-tui record -o heads.safetensors -- python run.py
+  attn-tui diagnose heads.safetensors        the scale each head really used
 
+attn-tui COMMAND --help shows the options of a command, and attn-tui help
+TOPIC what they share: {topics}.
+"""
+WIDTH = 78  # cells in a line of help
+LISTED = ("model", "d_k", "n_keys", "scale", "against", "theme", "lang", "ascii", "help", "version")
 
 OUTPUT = """
 Results go to stdout, messages and progress to stderr. Exit status: 0, 2 for a
 usage error or unreadable input, or 130 after Ctrl-C.
+"""
+CHECKED = """
+Results go to stdout, messages and progress to stderr. Exit status: 0 without
+findings; 1 with findings, and with --strict if a head was not judged; 2 for a
+usage error or unreadable input; 130 after Ctrl-C.
+"""
+
+TOPICS = {
+    "parameters": message("the parameters of random attention, for the app, report, sweep and rules"),
+    "rules": message("the scale rules and their multipliers"),
+    "models": message("the models, and what they set"),
+    "keys": message("the keys of the app, and the names that change them"),
+    "work": message("where long work is done, and how it is continued"),
+    "settings": message("the settings of the app, their file and their variables"),
+}
+WORK = """\
+sweep, inspect, diagnose, compare, check, rules and claims divide long work
+into parts.
+
+on a cluster, with the same version on every machine:
+  pip install 'attn-tui[cluster]'
+  dask scheduler                                          on one machine
+  dask worker tcp://HOST:8786 --nworkers -1 --nthreads 1  on the others
+  attn-tui sweep --d-k 1:4096 --executor dask:tcp://HOST:8786 --resume parts
 """
 
 
 def parser_of(name: str, glyphs: Glyphs) -> Parser:
     """Return the parser of a command."""
     command = COMMANDS[name].load()
-    epilog = glyphs.say(command.examples) + glyphs.say(OUTPUT)
+    epilog = glyphs.say(command.examples) + glyphs.say(CHECKED if name == "check" else OUTPUT)
     parser = Parser(f"attn-tui {name}", command.usage, glyphs.say(command.description), epilog, glyphs)
     command.add_options(parser)
     return parser
@@ -59,7 +75,7 @@ def commands_help(glyphs: Glyphs) -> str:
     """Return the list of commands, one line each."""
     wide = max(map(len, COMMANDS)) + 2
     lines = joined((f"  {row.name:<{wide}}{glyphs.say(row.summary)}" for row in COMMANDS.values()), "\n")
-    return message("commands:\n{lines}\n  attn-tui COMMAND --help shows its options.", lines=lines)
+    return message("commands:\n{lines}", lines=lines)
 
 
 def settings_help(glyphs: Glyphs) -> str:
@@ -71,10 +87,37 @@ def settings_help(glyphs: Glyphs) -> str:
     rows.append(("[keys]", KEYS_VARIABLE, message("keys of actions: quit=ctrl+x lab.redraw=n")))
     table = joined((f"  {name:<14}{variable:<20}{glyphs.say(help)}" for name, variable, help in rows), "\n")
     return message(
-        "settings of the app, from the environment or the file\n  {config_file}\n{table}\n  The app "
+        "from the environment or, unless --no-config is given, the file\n  {config_file}\n{table}\n  The app "
         "saves its parameters in the file when it ends and starts with them the\n  next time; R in "
         "the Lab resets them. The environment overrides the file, and\n  the command line overrides "
         "both. Commands that print ignore all settings, so a\n  script prints the same everywhere.\n",
         config_file=config_file(),
         table=table,
     )
+
+
+def topic_help(topic: str, glyphs: Glyphs) -> str:
+    """Return the help on one of TOPICS, or on a command."""
+    if topic not in TOPICS:
+        return parser_of(topic, glyphs).format_help()
+    if topic == "keys":
+        from ..app.keys import all_commands, help_keys
+        from ..settings.store import config_file
+        from ..views.help.page import key_overview
+        from ..views.lines import as_text
+
+        groups = help_keys(all_commands(), {})
+        return f"{as_text(key_overview(groups, str(config_file()), WIDTH, glyphs)).plain}\n".lstrip("\n")
+    parser = Parser("", SUPPRESS, glyphs.say(TOPICS[topic]), "", glyphs)
+    if topic == "parameters":
+        parser.add_fields(FIELDS)
+    elif topic == "rules":
+        parser.add_rules()
+    elif topic == "models":
+        parser.add_models()
+    elif topic == "work":
+        add_work(parser)
+        parser.epilog = glyphs.say(WORK)
+    else:
+        parser.epilog = glyphs.say(settings_help(glyphs))
+    return parser.format_help()

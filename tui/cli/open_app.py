@@ -96,14 +96,15 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
     from ...core.parameters import FIELDS
     from .captured import add_axes, add_file, add_mask_true
-    from .help import DESCRIPTION, EPILOG, USAGE, commands_help, settings_help
+    from .help import DESCRIPTION, EPILOG, LISTED, TOPICS, USAGE, commands_help
     from .parser import Parser
     from .working import EXECUTOR_HELP
 
     description = f"{glyphs.say(DESCRIPTION)}\n\n{glyphs.say(commands_help(glyphs))}"
-    epilog = f"{glyphs.say(EPILOG)}\n{glyphs.say(settings_help(glyphs))}"
+    epilog = glyphs.say(message(EPILOG, topics=", ".join(TOPICS)))
     parser = Parser("attn-tui", USAGE, description, epilog, glyphs)
     if with_file:
+        parser.listed = ("file", *LISTED)
         add_file(parser, nargs="*")
     add_axes(parser)
     add_mask_true(parser)
@@ -114,8 +115,6 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     parser.add_common("screen")
     parser.add("screen", "--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     parser.add_fields(FIELDS)
-    parser.add_rules()
-    parser.add_models()
     return parser
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
@@ -37,13 +37,7 @@ _TITLES = {
 
 
 _HEADING = re.compile(rf"(?<=[{WIDE}]):$", re.MULTILINE)  # the colon after a title in Chinese
-# What argparse says, and what it means by that.
-_REASONS = (
-    (r"the following arguments are required: (?P<names>.*)", message("missing argument {names}")),
-    (r"expected one argument", message("must have a value")),
-    (r"ignored explicit argument (?P<value>.*)", message("ignored explicit argument {value}")),
-    (r"expected at least one argument", message("expected at least one argument")),
-)
+_SENTENCE = re.compile(r"\. |。")  # the end of a sentence, in help texts
 
 
 class Finished(BaseException):
@@ -63,9 +57,10 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
             exit_on_error=False,
         )
-        self._glyphs = glyphs
+        self.glyphs = glyphs
         self._groups: dict[str, Any] = {}
         self.formats: Sequence[str] = ()  # of the output
+        self.listed: Collection[str] = ()  # the options that the help shows, in one sentence each, if not all
         self.arguments: list[tuple[argparse.Action, tuple[str, ...]]] = []  # with the values that shells complete
 
     def read(self, words: Sequence[str]) -> dict[str, Any]:
@@ -77,14 +72,11 @@ class Parser(argparse.ArgumentParser):
             if re.fullmatch("(--[^=]*=|-[^-])--", word):  # argparse drops the value
                 option = word.removesuffix("--").removesuffix("=")
                 self._fail(message("{option}: must have a value, not '--'", option=option))
+        found = argparse.Namespace()
         try:
-            found, unknown = self.parse_known_args(_joined(words))
+            _, unknown = self.parse_known_args(_joined(words), found)
         except argparse.ArgumentError as error:
-            if error.argument_name is None:  # from Python 3.13 on, of a whole command line
-                self.error(error.message)
-            self._fail(
-                message("{option}: {reason}", option=error.argument_name, reason=as_message(error.message, _REASONS))
-            )
+            self._fail(self._reason(error, found))
         if unknown:
             self._refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
         return {name: value for name, value in vars(found).items() if value is not None}
@@ -103,9 +95,9 @@ class Parser(argparse.ArgumentParser):
         if choices:
             settings["type"] = _one_of(tuple(choices))
         if "help" in settings:
-            settings["help"] = self._glyphs.say(settings["help"])
+            settings["help"] = self.glyphs.say(settings["help"])
         if title not in self._groups:
-            self._groups[title] = self.add_argument_group(self._glyphs.say(title))
+            self._groups[title] = self.add_argument_group(self.glyphs.say(title))
         action = self._groups[title].add_argument(*names, **settings)
         self.arguments.append((action, (*choices, *suggest)))
 
@@ -131,7 +123,7 @@ class Parser(argparse.ArgumentParser):
         for field in fields:
             title = _TITLES.get(field.group, field.group)
             metavar = {"scale": "RULE", "model": "MODEL"}.get(field.name, METAVARS[field.kind])
-            help = self._glyphs.say(_field_help(field)).replace("%", "%%")
+            help = self.glyphs.say(_field_help(field)).replace("%", "%%")
             self.add(title, field.option, dest=field.name, metavar=metavar, help=help, suggest=field.choices)
 
     def add_rules(self, names: Iterable[str] = FIELD["scale"].choices) -> None:
@@ -140,24 +132,40 @@ class Parser(argparse.ArgumentParser):
         formulas = {name: rule.formula for name, rule in SCALE_RULES.items()} | {
             "custom": message("the value of --multiplier")
         }
-        say = self._glyphs.say
+        say = self.glyphs.say
         lines = "\n".join(f"{rule:<{wide}}{say(formulas[rule])}" for rule in names)
         self.add_text(message("scale rules and their multipliers"), lines)
 
     def add_models(self) -> None:
         """List the models, one line each."""
         wide = max(map(len, MODELS)) + 2
-        say = self._glyphs.say
+        say = self.glyphs.say
         lines = "\n".join(f"{model:<{wide}}{say(MODELS[model].summary)}" for model in MODELS)
         self.add_text(message("models, and what they set"), lines)
 
     def add_text(self, title: Message, lines: str) -> None:
         """Add lines under a title, after the options."""
-        self.add_argument_group(self._glyphs.say(title), lines)
+        self.add_argument_group(self.glyphs.say(title), lines)
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError for what argparse says of a whole command line."""
-        self._fail(as_message(message, _REASONS))
+        """Raise the only error that argparse has of a whole command line: arguments are missing."""
+        raise argparse.ArgumentError(None, message)
+
+    def _reason(self, error: argparse.ArgumentError, found: argparse.Namespace) -> str:
+        """Return what is wrong, as a message: what argparse says is English and changes with its version."""
+        if error.argument_name is None:
+            missing = [
+                str(action.metavar if not action.option_strings else action.option_strings[-1])
+                for action, _ in self.arguments
+                if action.required and getattr(found, action.dest, None) is None
+            ]
+            return message("missing argument {names}", names=", ".join(missing))
+        reason = error.message
+        if not isinstance(reason, Message):
+            options = {"/".join(action.option_strings): action for action, _ in self.arguments}
+            flag = options[error.argument_name].nargs == 0
+            reason = message("takes no value") if flag else message("must have a value")
+        return message("{option}: {reason}", option=error.argument_name, reason=reason)
 
     def _fail(self, reason: str) -> NoReturn:
         raise UsageError("{reason}; see {command} --help", reason=reason, command=self.prog)
@@ -171,18 +179,12 @@ class Parser(argparse.ArgumentParser):
         self._fail(message("unknown option {option}{hint}", option=option, hint=did_you_mean(option, known)))
 
     def format_help(self) -> str:
-        return self._glyphs.say(_HEADING.sub("：", super().format_help()))
+        for action, _ in self.arguments if self.listed else ():
+            action.help = _SENTENCE.split(action.help or "")[0] if action.dest in self.listed else argparse.SUPPRESS
+        return self.glyphs.say(_HEADING.sub("：", super().format_help()))
 
     def _get_formatter(self) -> argparse.HelpFormatter:
-        return _HelpFormatter(self.prog, f"{self._glyphs.say('usage:')} ")
-
-
-def as_message(text: str, reasons: Iterable[tuple[str, str]]) -> str:
-    """Return a text of argparse or of the recorder, which have no messages, as the message of its pattern."""
-    for pattern, template in reasons:
-        if found := re.fullmatch(pattern, text):
-            return message(template, **found.groupdict())
-    return text
+        return _HelpFormatter(self.prog, f"{self.glyphs.say('usage:')} ")
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
@@ -217,12 +219,12 @@ def _field_help(field: Field) -> str:
     accepted: str = field.accepted
     if field.name == "scale":
         accepted = message(
-            "one of the scale rules below; a number: the multiplier itself; or a formula such as 'log(n)/sqrt(d)' of "
-            "{accepted}",
+            "a name of `attn-tui help rules`; a number: the multiplier itself; or a formula such as 'log(n)/sqrt(d)' "
+            "of {accepted}",
             accepted=FORMULA_ACCEPTED,
         )
     if field.name == "model":
-        accepted = message("one of the models below")
+        accepted = message("a name of `attn-tui help models`")
     return parameter_help(field, accepted, default)
 
 

@@ -40,6 +40,7 @@ COMMANDS = {
         CommandRow("learn", "take the tour of why attention divides by √d_k, printed"),
         CommandRow("claims", "test claims of study notes about √d_k"),
         CommandRow("cost", "count the parameters, KV cache and FLOPs of a layer"),
+        CommandRow("help", "explain parameters, rules, models, keys, work and settings"),
         CommandRow("completion", "print the completion script of a shell"),
     )
 }

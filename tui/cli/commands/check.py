@@ -274,13 +274,11 @@ COMMAND = Command(
                         [--baseline OLD] [limits] [--allow PATTERN]
                         [--format FORMAT] [-o FILE]""",
     description="""\
-Check the heads of captures, for scripts and continuous integration. The exit
-status is 0 without findings, 1 with findings (with --strict, also if a head is
-not judged), and 2 if a file cannot be read or used. Each file is checked by
-itself. Findings are: numbers that are not finite, logits that are too large,
-heads whose logits or whose queries or keys hardly differ, a file whose heads
-are nearly all one-hot, and, where the file has weights, lse or o and v, every
-cause that `attn-tui diagnose` finds.
+Check the heads of captures, for scripts and continuous integration. Each file
+is checked by itself. Findings are: numbers that are not finite, logits that are
+too large, heads whose logits or whose queries or keys hardly differ, a file
+whose heads are nearly all one-hot, and, where the file has weights, lse or o
+and v, every cause that `attn-tui diagnose` finds.
 Limits, expect and strict also come from the section [tool.attn-tui.check] of
 pyproject.toml in the current folder.""",
     examples="""\

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from zlib import crc32
 
 from ...views.glyphs import UNICODE
 from ..command import Command, Given
@@ -42,18 +44,24 @@ def completion_script(shell: str) -> str:
 
     import shtab
 
+    from ...terminal.themes import names
     from ..help import parser_of
     from ..open_app import app_parser
     from .catalogue import COMMANDS
 
+    shared = {"--theme": names(), "--executor": ("serial", "threads", "processes", "dask")}
     whole = app_parser(UNICODE, with_file=False)
     parsers = {name: parser_of(name, UNICODE) for name in COMMANDS}
     for parser in (whole, *parsers.values()):
         for action, values in parser.arguments:
+            values = values or shared.get(action.option_strings[-1] if action.option_strings else "", ())
             action.choices = values or None
             action.help = (action.help or "").partition(". ")[0]
             if action.metavar == "FILE":
                 action.complete = shtab.FILE  # pyright: ignore[reportAttributeAccessIssue]
+            elif action.metavar in ("NAMES", "RULES"):
+                action.choices = None
+                action.complete = _several(values)  # pyright: ignore[reportAttributeAccessIssue]
     commands = whole.add_subparsers(parser_class=argparse.ArgumentParser)
     for name, parser in parsers.items():
         commands.add_parser(name, help=COMMANDS[name].summary, parents=[parser], add_help=False)
@@ -61,6 +69,25 @@ def completion_script(shell: str) -> str:
     if shell == "fish":  # the other two shells offer files if nothing else fits
         script += "\ncomplete -c attn-tui -n __fish_use_subcommand -F\n"
     return script
+
+
+def _several(values: Iterable[str]) -> dict[str, str | dict[str, str]]:
+    """Return how shells complete several of these values, separated by commas."""
+    words = [*values]
+    function = f"_attn_tui_{crc32(' '.join(words).encode()):x}"
+    bash = f"""
+{function}() {{
+  local before=""
+  [[ "$1" == *,* ]] && before="${{1%,*}},"
+  compgen -P "$before" -W "{" ".join(words)}" -- "${{1##*,}}"
+}}
+"""
+    return {
+        "bash": function,
+        "zsh": f"_values -s , value {' '.join(words)}",
+        "fish": f"(commandline -ct | sed 's/[^,]*\\$//'){{{','.join(words)}}}",
+        "preamble": {"bash": bash},
+    }
 
 
 COMMAND = Command(

@@ -77,8 +77,8 @@ def _add_options(parser: Parser) -> None:
         "--scale",
         metavar="RULE",
         suggest=("file", *SCALE_RULES),
-        help="file (default), one of the scale rules below, a number, or a formula such as 'log(n)/sqrt(d)'. A list "
-        "of heads uses this scale instead of the file's; of a single head, it is that of column B",
+        help="file (default), a name of `attn-tui help rules`, a number, or a formula such as 'log(n)/sqrt(d)'. A "
+        "list of heads uses this scale instead of the file's; of a single head, it is that of column B",
     )
     parser.add(
         title,
@@ -143,7 +143,6 @@ def _add_options(parser: Parser) -> None:
     )
     add_work(parser)
     parser.add_output((*LISTED, *CODE))
-    parser.add_rules(SCALE_RULES)
 
 
 def _users(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -22,7 +23,7 @@ from ....core.tables.formats import version
 from ...settings.parse import UsageError, no_effect, whole_number
 from ..command import Command, Given
 from ..output import Output, say
-from ..parser import Parser, as_message
+from ..parser import Parser
 
 _DEFAULT = Options("")
 # What the recorder, which speaks English, says of its options.
@@ -121,7 +122,7 @@ def _request(given: Given) -> RecordRequest:
     wrong = recorder.problem(options)
     if wrong is not None:
         name, accepted = wrong
-        reason = as_message(accepted, _REASONS)
+        reason = _as_message(accepted)
         if name == "path":
             raise UsageError("{option}: {path}: {reason}", option="-o", path=given["recording"], reason=reason)
         raise UsageError("{option}: {reason}", option=_option(name), reason=reason)
@@ -136,6 +137,14 @@ def _request(given: Given) -> RecordRequest:
             )
         )
     return RecordRequest(tuple(command), options, tuple(remarks))
+
+
+def _as_message(text: str) -> str:
+    """Return a text of the recorder, which has no messages, as the message of its pattern."""
+    for pattern, template in _REASONS:
+        if found := re.fullmatch(pattern, text):
+            return message(template, **found.groupdict())
+    return text
 
 
 def _option(name: str) -> str:

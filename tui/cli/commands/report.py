@@ -28,8 +28,6 @@ def _add_options(parser: Parser) -> None:
     parser.add("work", "--dry-run", action="store_true", help="do nothing, but say how long it takes one core")
     parser.add_output(WITH_CODE)
     parser.add_fields(FIELDS)
-    parser.add_rules()
-    parser.add_models()
 
 
 def _request(given: Given) -> ReportRequest:

@@ -44,7 +44,7 @@ def _add_options(parser: Parser) -> None:
         metavar="COLUMN",
         suggest=SORTABLE,
         help=message(
-            "the column to sort by, largest first: {columns}; default: rule, the order listed below",
+            "the column to sort by, largest first: {columns}; default: rule, in the order of `attn-tui help rules`",
             columns=", ".join(SORTABLE),
         ),
     )
@@ -66,8 +66,6 @@ def _add_options(parser: Parser) -> None:
     add_work(parser)
     parser.add_output((*LISTED, *CODE))
     parser.add_fields(FIELDS)
-    parser.add_rules()
-    parser.add_models()
 
 
 def _request(given: Given) -> RulesRequest:

@@ -50,7 +50,6 @@ def _add_options(parser: Parser) -> None:
             metavar, default, takes = "X", field.format(value), field.accepted
         parser.add("scores and logits", field.option, metavar=metavar, help=parameter_help(field, takes, default))
     parser.add_fields(FIELD[name] for name in EXAMPLE_PARAMETERS)
-    parser.add_rules()
 
 
 def _request(given: Given) -> SoftmaxRequest:

@@ -114,8 +114,6 @@ def _add_options(parser: Parser) -> None:
     parser.add_output((*LISTED, *CODE))
     swept = joined([FIELD["n_keys"].help, message("A grid, written as that of --d-k, sweeps it.")])
     parser.add_fields([replace(f, help=swept) if f.name == "n_keys" else f for f in FIELDS if f.name != "d_k"])
-    parser.add_rules()
-    parser.add_models()
 
 
 def _request(given: Given) -> SweepRequest:
