@@ -89,7 +89,7 @@ class Recorder:
         try:
             if self.session.recording:
                 self._end()
-            self.session.finish_step()
+            self.session.finish()
         except BaseException as error:  # the program goes on, or ends in its own way
             self.session.failed(error)
         self._disarm()
@@ -108,16 +108,19 @@ class Recorder:
     @property
     def files(self) -> list[str]:
         """The files written, the oldest first."""
+        self.session.await_writer()
         return [str(path) for path in self.session.folder.written]
 
     @property
     def complete(self) -> bool:
         """Whether something was recorded and nothing missed."""
+        self.session.await_writer()
         return bool(self.session.folder.written) and not self.session.missed and not self.skipped
 
     @property
     def summary(self) -> str:
         """What was seen and what was missed, one line each."""
+        self.session.await_writer()
         return summary(self.session, self.skipped)
 
     # hooks

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from traceback import extract_tb
 from typing import Any
 
@@ -25,7 +27,7 @@ _PATIENCE = 2.0  # seconds into a pass after which a first part of it is written
 
 
 class Session:
-    """Collects the layers of a step and writes its file. Only one thread uses it at a time.
+    """Collects the layers of a step and has a thread write its file. One thread of the program at a time uses it.
 
     `advance` ends the step when a pass turns out not to continue it, and says whether the next one is recorded.
     """
@@ -58,6 +60,7 @@ class Session:
         self._in_part = False  # the file lacks layers of this pass
         self._began = self._wrote = -1e9
         self._writing_took = 0.0
+        self._writer: threading.Thread | None = None  # that writes a file while the program goes on
 
     # passes
 
@@ -188,31 +191,56 @@ class Session:
         if self._changed:
             self.write()
 
+    def finish(self) -> None:
+        """Write what is not written yet, and return when everything is: no thread is left."""
+        if self._changed:
+            self.write(at_once=True)  # at the end of the program, no thread can be started any more
+        self.await_writer()
+
+    def await_writer(self) -> None:
+        """Wait until the file that is being written is complete."""
+        if self._writer is not None:
+            self._writer.join()
+            self._writer = None
+
     def _may_write(self) -> bool:
-        return time.monotonic() - self._wrote >= _SHARE * self._writing_took
+        busy = self._writer is not None and self._writer.is_alive()
+        return not busy and time.monotonic() - self._wrote >= _SHARE * self._writing_took
 
-    def write(self) -> None:
-        """Write the file of this step, complete as of now."""
-        began = time.monotonic()
-        self._guarded(self._write)
+    def write(self, at_once: bool = False) -> None:
+        """Write the file of this step, complete as of now, in a thread; the only file before this returns.
+
+        Programs that record one file often end at once, and not always in a way that waits for threads.
+        """
+        self.await_writer()
+        self._guarded(partial(self._write, at_once or self.options.one_file))
         self._changed = False
-        self._wrote = time.monotonic()
-        self._writing_took = self._wrote - began
 
-    def _write(self) -> None:
+    def _write(self, at_once: bool) -> None:
         if not self.layers:
             return
         self._budget.fit(self.layers)
         remarks = self._budget.remarks(self.options.rows)
         step = None if self.options.one_file else self.step
         tensors, metadata = contents(self.layers, program_of(self.root, self.options), step, remarks)
-        self.folder.write(step, tensors, metadata)
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(self.layers)
 
+        def write() -> None:
+            began = time.monotonic()
+            self._guarded(lambda: self.folder.write(step, tensors, metadata))
+            self._wrote = time.monotonic()
+            self._writing_took = self._wrote - began
+
+        if at_once:
+            write()
+        else:
+            self._writer = threading.Thread(target=write, name="attn-tui writer")
+            self._writer.start()
+
     # errors
 
-    def _guarded(self, call: Callable[[], None]) -> None:
+    def _guarded(self, call: Callable[[], object]) -> None:
         try:
             with torch.no_grad():
                 call()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,36 @@ def test_without_an_optimizer_passes_are_counted(grad: bool, every: int, tmp_pat
         for _ in range(8):
             model(X)
     assert files(tmp_path / "run") == list(range(0, 8, every))
+
+
+def test_a_step_does_not_wait_for_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on, flush = threading.Event(), os.fsync
+
+    def wait_and_flush(descriptor: int) -> None:
+        assert goes_on.wait(60)
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", wait_and_flush)
+    model = Attention()
+    with attn_tui.record(model, tmp_path / "run", every=2) as recorder:
+        model(X)
+        assert files(tmp_path / "run") == []
+        goes_on.set()
+        assert recorder.files == [str(tmp_path / "run" / "step-000000.safetensors")]
+        model(X)
+        model(X)
+    assert files(tmp_path / "run") == [0, 2]
+
+
+def test_a_file_that_cannot_be_written_is_named_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("no folder")
+    model, threads = Attention(), threading.active_count()
+    recorder = attn_tui.record(model, tmp_path / "run", every=1)
+    for _ in range(3):
+        model(X)
+    with pytest.warns(RuntimeWarning, match="FileExistsError"):
+        recorder.close()
+    assert threading.active_count() == threads
 
 
 def test_the_newest_files_are_kept(tmp_path: Path) -> None:

@@ -75,12 +75,12 @@ def contents(
 def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """Return a layer's metadata and its tensors by their last name."""
     part = joined(layer)
-    k = torch.cat(layer.k, dim=2)
+    k = _whole(layer.k)
     tensors = {"q": part.q, "k": k}
     optional = {"lse": part.lse, "o": part.o, "bias": part.bias, "mask": part.visible.mask, "sinks": layer.sinks}
     tensors.update({name: tensor for name, tensor in optional.items() if tensor is not None})
     if layer.v:
-        tensors["v"] = torch.cat(layer.v, dim=2)
+        tensors["v"] = _whole(layer.v)
     entry: dict[str, Any] = {
         "name": layer.site.name,
         "heads": part.q.shape[1],
@@ -110,6 +110,10 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
         shift = part.keys - part.queries if entry.get("alignment") == "bottom-right" else 0
         tensors["rows"] = part.rows + shift
     return entry, tensors
+
+
+def _whole(parts: list[torch.Tensor]) -> torch.Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 
 
 def _self_check(layer: Layer) -> list[str]:
