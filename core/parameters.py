@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, cast, get_args
 
 from .errors import ParameterError
@@ -65,16 +66,27 @@ class Parameters:
             field.check(getattr(self, field.name))
         check_arithmetic(self.precision, self.arithmetic)
         if self.against != UNSCALED:
-            setting_a(self)  # or raise
+            _ = self.a  # or raise
 
     def __reduce__(self) -> tuple[type[Parameters], tuple[Value, ...]]:
         """Pickle the values alone, which are half as many bytes as with their names: every part of work has them."""
         return Parameters, tuple(getattr(self, field.name) for field in fields(self))
 
-    @property
+    @cached_property
     def setting(self) -> Setting:
         """The parameters that a scale rule's multiplier may depend on."""
         return Setting(*(getattr(self, name) for name in _OF_SETTING))
+
+    @cached_property
+    def a(self) -> Parameters:
+        """A's parameters; raises ParameterError if they contradict each other."""
+        found = changes(self.against)
+        if found.get("scale") == UNSCALED:
+            found["scale"] = _unscaled(self.scale)
+        try:
+            return replace(self, **{**found, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
+        except ParameterError as error:
+            raise ParameterError("against: {error}", error=error) from None
 
     def with_value(self, name: str, value: Value) -> Parameters:
         """Return these parameters with a value replaced, or with all that a model sets; may raise ParameterError."""
@@ -128,13 +140,7 @@ def changes(against: str) -> dict[str, Value]:
 
 def setting_a(p: Parameters) -> Parameters:
     """Return A's parameters; raise ParameterError if they contradict each other."""
-    found = changes(p.against)
-    if found.get("scale") == UNSCALED:
-        found["scale"] = _unscaled(p.scale)
-    try:
-        return replace(p, **{**found, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
-    except ParameterError as error:
-        raise ParameterError("against: {error}", error=error) from None
+    return p.a
 
 
 def _unscaled(scale: ScaleName) -> ScaleName:

@@ -64,7 +64,7 @@ class RunStep:
             if self.numerics is not None:
                 measured |= self.numerics.estimates(index, draws)
             of_rows = range_of_rows(self.parameters, RuleColumn(column.rule, c, self.parameters.setting))
-            column = replace(column, multiplier=c, measured=measured, multipliers=of_rows)
+            column = Column(column.rule, c, measured, column.histograms, multipliers=of_rows)
             columns.append(with_rough_errors(self.parameters, column, draws))
         return (*self.earlier, *columns)
 

@@ -111,7 +111,9 @@ def factors_of_rows(p: Parameters, column: RuleColumn) -> FloatArray:
 
 def range_of_rows(p: Parameters, column: RuleColumn) -> tuple[float, float] | None:
     """Return the smallest and the largest multiplier of a row that sees two keys; None if all have the same."""
-    factors = factors_of_rows(p, column)[1:]  # where they differ, only the first query sees a single key
+    if not rows_differ(p, column.rule):
+        return None
+    factors = factors_of_rows(p, column)[1:]  # only the first query sees a single key
     if not len(factors) or factors.min() == factors.max():
         return None
     return float(factors.min()), float(factors.max())
@@ -161,7 +163,9 @@ def score_reach(p: Parameters) -> float:
 
 
 def weights_of(p: Parameters) -> Weights:
-    """Draw the mechanism's learned weights; they are the same for all draws of queries and keys."""
+    """Draw the mechanism's learned weights, if it has some; they are the same for all draws of queries and keys."""
+    if p.mechanism not in ("additive", "bilinear"):
+        return None
     rng = np.random.default_rng(np.random.SeedSequence(p.seed, spawn_key=(WEIGHTS,)))
     return draw_weights(p.mechanism, p.d_k, rng, p.gain, dtype=dtype_of(p))
 

@@ -200,8 +200,10 @@ def skewness_factors(values: FloatArray) -> FloatArray:
 
 def _standard_errors(names: Iterable[str], without: FloatArray) -> FloatArray:
     """Return the standard error of each statistic from its values (statistics, m) without one of m draws."""
-    jackknife = np.sqrt((without.shape[1] - 1) * without.var(axis=1))
-    return np.where([name in _SKEWED for name in names], skewness_factors(without), 1.0) * jackknife
+    found = np.sqrt((without.shape[1] - 1) * without.var(axis=1))
+    skewed = [at for at, name in enumerate(names) if name in _SKEWED]
+    found[skewed] *= skewness_factors(without[skewed])
+    return found
 
 
 def _share_beyond(norms: FloatArray) -> float:

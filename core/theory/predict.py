@@ -267,10 +267,11 @@ def deviations(
 
 
 def _deviation(name: str, measured: Column, predicted: PredictedColumn, p: Parameters, draws: int) -> float | None:
-    estimate, exact = measured.measured[name], predicted.values[name]
-    if estimate.value is None or estimate.stderr is None or estimate.is_rough or exact is None:
+    exact = predicted.values[name]
+    if exact is None or not _comparable(name, predicted, p):
         return None
-    if not _comparable(name, predicted, p):
+    estimate = measured.measured[name]
+    if estimate.value is None or estimate.stderr is None or estimate.is_rough:
         return None
     difference = estimate.value - exact
     stderr = max(estimate.stderr, _smallest_stderr(name, exact, p))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..errors import ParameterError
-from ..parameters import FIELD, ROUNDED, Parameters, ScaleName, rows_differ
+from ..parameters import FIELD, ROUNDED, MaskName, Parameters, ScaleName, rows_differ
 from ..scales import Setting, multiplier, multipliers, row_multiplier, scale_rule
 from .curves import causal_lengths
 from .prediction import REACH, Interval, Saturation
@@ -35,19 +35,34 @@ def saturation(parameters: Parameters, rule: ScaleName) -> Saturation | None:
     """
     p = parameters
     multiplier(rule, p.setting)  # or raise
-    threshold = _threshold(p)
+    threshold = _threshold(p.n_keys, p.n_queries, p.mask)
     if threshold is None:
         return None
     decides = p.precision not in ROUNDED and p.mechanism != "bilinear"
     if p.softcap:
         return _capped(p, rule, threshold, decides)
+    found = _at_widths(replace(p, d_k=int(_WIDTHS[0])), rule, threshold)
+    if found is None:
+        return None
+    spreads, reaches, saturated_at = found
+    own, reach = (float(each[at - _WIDTHS[0]]) for each, at in ((spreads, p.d_k), (reaches, max(p.d_k, REACH))))
+    return Saturation(threshold, own, reach, saturated_at, decides)
+
+
+@lru_cache(maxsize=64)
+def _at_widths(
+    p: Parameters, rule: ScaleName, threshold: float
+) -> tuple[FloatArray, FloatArray, tuple[Interval, ...]] | None:
+    """Return the deviations of logits at each of _WIDTHS, the largest up to each, and where they saturate.
+
+    None if they are not known; the d_k of `p` does not matter.
+    """
     component, rows = _component(p, rule), _rows(p, rule, threshold)
     if component is None or rows is None:
         return None
     spreads = _spreads(rule, _alike(rule, p.setting)) * component * rows
     spreads = np.where(np.abs(spreads - threshold) <= _ROUNDING * threshold, threshold, spreads)
-    own, reach = float(spreads[p.d_k - _WIDTHS[0]]), float(np.nanmax(spreads[: max(p.d_k, REACH)]))
-    return Saturation(threshold, own, reach, _intervals(spreads >= threshold), decides)
+    return spreads, np.fmax.accumulate(spreads), _intervals(spreads >= threshold)
 
 
 def _component(p: Parameters, rule: ScaleName) -> FloatArray | float | None:
@@ -137,12 +152,13 @@ def saturation_of(parameters: Parameters, rules: Iterable[ScaleName]) -> dict[Sc
     return found
 
 
-def _threshold(p: Parameters) -> float | None:
+@lru_cache(maxsize=64)
+def _threshold(n_keys: int, n_queries: int, mask: MaskName) -> float | None:
     """Return √(2 ln n), or its harmonic mean over the rows that see n >= 2 keys; None if there are none.
 
     So σ over this threshold is the mean over rows of σ over their own thresholds.
     """
-    lengths = causal_lengths(p.n_keys, p.n_queries) if p.mask == "causal" else np.array([float(p.n_keys)])
+    lengths = causal_lengths(n_keys, n_queries) if mask == "causal" else np.array([float(n_keys)])
     several = lengths[lengths > 1]
     return float(1 / np.mean(1 / np.sqrt(2 * np.log(several)))) if several.size else None
 

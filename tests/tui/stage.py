@@ -13,6 +13,7 @@ import pytest
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import Outcome
 from attn_tui.core.errors import InputError
+from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Measurement
 from attn_tui.core.tables.table import Format
@@ -269,6 +270,12 @@ class Stage:
     def measurement(self) -> Measurement[Parameters]:
         assert self.lab.answer is not None
         return self.lab.answer.measurement
+
+    @property
+    def expected(self) -> Measurement[Parameters]:
+        """What the Lab's answer is to hold, measured again."""
+        assert self.lab.answer is not None
+        return run(self.asked, full=self.lab.answer.full)
 
     @property
     def theory(self) -> Theory:

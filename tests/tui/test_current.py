@@ -30,6 +30,7 @@ async def test_a_change_and_another_pane_in_one_read(stage: Stage, burst: str, h
         assert stage.lab.is_current or refusal(lambda: stage.lab.numbers("json"))
         stage.engine.let_go()
     await stage.settled()
+    await stage.known(stage.lab)
     assert json.loads(stage.lab.numbers("json"))["parameters"]["d_k"] == stage.asked.d_k
     assert stage.measurement.subject == stage.asked
 

@@ -220,16 +220,16 @@ def test_only_the_last_measurements_are_cached(engine: Outbox, monkeypatch: pyte
 def test_a_measurement_is_prefetched_once(engine: Outbox) -> None:
     engine.ask(Measure(at(5)))
     for d_k in (5, 6, 6):
-        engine.prefetch(at(d_k))
+        engine.prefetch(Measure(at(d_k)))
     assert engine.requests == [Measure(at(5)), Prefetch(at(6))]
     engine.reply(answer(at(6)), None)
-    engine.prefetch(at(6))
+    engine.prefetch(Measure(at(6)))
     assert len(engine.sent) == 2, "it is cached"
 
 
 def test_a_prefetched_measurement_answers_a_request_made_in_the_meantime(engine: Outbox) -> None:
     found = Found()
-    engine.prefetch(at(6))
+    engine.prefetch(Measure(at(6)))
     engine.ask(Measure(at(6)), into(found))
     measured = answer(at(6))
     engine.reply(measured, to=0)
@@ -238,7 +238,7 @@ def test_a_prefetched_measurement_answers_a_request_made_in_the_meantime(engine:
 
 def test_a_prefetch_that_failed_or_was_not_requested_reaches_no_receiver(engine: Outbox) -> None:
     found = Found()
-    engine.prefetch(at(6))
+    engine.prefetch(Measure(at(6)))
     engine.ask(Measure(at(5)), into(found))
     engine.reply(answer(at(6)), Failed("no memory"), to=0)
     assert found == []

@@ -54,7 +54,7 @@ async def test_each_kind_of_file_has_the_contents_of_the_pane_and_the_default_na
     stage: Stage, kind: Kind, folder: Path
 ) -> None:
     await stage.settled()
-    expected = picture(stage.app.screen) if kind == "svg" else stage.lab.numbers(kind)
+    expected = picture(stage.app.screen) if kind == "svg" else (await stage.known(stage.lab)).numbers(kind)
     await opened(stage, *["tab"] * [*KINDS].index(kind), "enter")
     await closed(stage)
     (file,) = folder.iterdir()

@@ -1,6 +1,7 @@
 """The terminal's contents after each frame of a running app."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from attn_tui.tui.app import app as app_module
 from attn_tui.tui.app.app import AttnApp
+from attn_tui.tui.panes import stepping
 from attn_tui.tui.terminal.diff_screen import DiffApp, strips_of
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
@@ -171,8 +173,11 @@ async def frames_after(stage: Stage, key: str) -> list[tuple[bool, bool]]:
 
 
 @played(kind=ShownApp, settled=True)
-async def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value(stage: Stage) -> None:
-    await stage.press("right")
+async def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stepping, "HELD", math.inf)
+    await stage.press("right", "right")
     await stage.at_rest()
     assert set(await frames_after(stage, "right")) == {(True, True)}
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.lab.experiment import run
 from attn_tui.core.models import next_width
 from attn_tui.core.parameters import FIELD, ParameterError, Parameters, Value
 from attn_tui.tui.views.glyphs import UNICODE
@@ -81,7 +80,7 @@ async def test_every_change_shows_the_measurement_that_a_fresh_run_gives(stage: 
     for key in ("right", "up", "]", "s", "c", "x", "r", "9"):
         await stage.press(key)
         await stage.settled()
-        assert numbers(stage.measurement) == numbers(run(stage.asked)), key
+        assert numbers(stage.measurement) == numbers(stage.expected), key
 
 
 @played(settled=True)
@@ -106,7 +105,7 @@ async def test_after_a_held_key_the_last_value_is_measured_and_shown(stage: Stag
     stage.send(*["right"] * 100)
     await stage.until(lambda: stage.asked.d_k == 164, "d_k 164")
     await stage.settled()
-    assert numbers(stage.measurement) == numbers(run(replace(SMALL, d_k=164)))
+    assert numbers(stage.measurement) == numbers(stage.expected)
     row = next(line for line in stage.part(stage.table) if line.split()[:2] == ["logit", "std"])
     assert aligned(stage.measurement.columns[0].measured["logit_std"].value, UNICODE).strip() in row
 
@@ -123,7 +122,7 @@ async def test_a_held_key_loses_no_step_however_fast_it_repeats(stage: Stage) ->
         await stage.answered()
         assert stage.asked.d_k == start + 50, turns
     await stage.settled()
-    assert numbers(stage.measurement) == numbers(run(stage.asked))
+    assert numbers(stage.measurement) == numbers(stage.expected)
 
 
 class OneByOne:

@@ -1,19 +1,26 @@
-"""Prefetching: the parameters of the probable next key are measured in advance, which changes no result."""
+"""Prefetching: while a key is held, the parameters after its next repeat are measured in advance."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY
-from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
 from attn_tui.tui.compute.request import Failed, Request
+from attn_tui.tui.panes import stepping
 from rich.segment import Segment
 from stage import SMALL, Stage, numbers, play, played, rendered
+
+
+@pytest.fixture(autouse=True)
+def keys_that_come_again_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stepping, "HELD", math.inf)  # however slow the machine is
+    monkeypatch.setattr(stepping, "SLOW", math.inf)
 
 
 def at(d_k: int, **others: Any) -> Parameters:
@@ -40,7 +47,7 @@ def shown(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Parameter
 
 def check(stage: Stage) -> None:
     """Check that the Lab shows a complete measurement of the parameters, equal to a separate run, with its theory."""
-    expected = run(stage.asked)
+    expected = stage.expected
     assert stage.measurement.subject == stage.asked
     assert numbers(stage.measurement) == numbers(expected)
     assert stage.theory.prediction == theory_of(expected).prediction
@@ -49,29 +56,30 @@ def check(stage: Stage) -> None:
 
 @played(settled=True)
 async def test_the_same_key_again_is_answered_at_once_without_being_computed(stage: Stage) -> None:
-    await stage.press("right")
-    for d_k in (66, 67, 68):
+    await stage.press("right", "right")
+    for d_k in (67, 68):
         await stage.at_rest()
         before, stage.engine.hold = len(stage.engine.asked), True
         await stage.press("right")
         assert stage.asked == at(d_k)
         assert stage.is_settled
         check(stage)
-        assert requests(stage, before) == [Prefetch(at(d_k + 1))]
+        assert requests(stage, before) == [Prefetch(at(d_k + 1), full=False)]
         stage.engine.let_go()
 
 
 @played()
 async def test_a_prefetched_measurement_changes_nothing_on_screen(stage: Stage) -> None:
+    await stage.press("right", "right")
     await stage.at_rest()
     stage.engine.hold = True
     await stage.press("right")
     await stage.at_rest()
     before = stage.text
-    assert stage.engine.cached(at(66)) is None
+    assert stage.engine.cached(at(68), full=False) is None
     stage.engine.let_go()
     await stage.still()
-    assert stage.engine.cached(at(66)) is not None
+    assert stage.engine.cached(at(68), full=False) is not None
     assert stage.text == before
     check(stage)
 
@@ -80,32 +88,28 @@ async def test_a_prefetched_measurement_changes_nothing_on_screen(stage: Stage) 
 @pytest.mark.parametrize(
     ("keys", "d_k", "following"),
     [
-        ([], 64, 65),
-        (["r"], 64, 65),
-        (["right"], 65, 66),
-        (["right", "left"], 64, 63),
-        (["left"], 63, 62),
-        (["left", "right"], 64, 65),
-        (["right", "up"], 128, 256),
-        (["down"], 32, 16),
-        (["up", "right"], 129, 130),
-        (["pageup"], 80, 96),
-        (["pagedown"], 32, 16),
-        (["right", "r"], 65, 66),
-        (["up", "s"], 128, 256),
+        ([], 64, None),
+        (["right"], 65, None),
+        (["right", "left"], 64, None),
+        (["right", "right"], 66, 67),
+        (["left", "left"], 62, 61),
+        (["up", "up"], 256, 512),
+        (["down", "down"], 16, 8),
+        (["pageup", "pageup"], 96, 128),
     ],
     ids=str,
 )
 @played(settled=True)
-async def test_the_last_key_that_changed_d_k_decides_what_is_prefetched(
-    stage: Stage, keys: list[str], d_k: int, following: int
+async def test_only_while_a_key_is_held_its_next_step_is_prefetched(
+    stage: Stage, keys: list[str], d_k: int, following: int | None
 ) -> None:
     for key in keys:
         await stage.press(key)
         await stage.settled()
     assert stage.asked.d_k == d_k
     await stage.at_rest()
-    assert stage.engine.cached(replace(stage.asked, d_k=following)) is not None
+    ahead = [request for request in requests(stage) if isinstance(request, Prefetch)]
+    assert ahead == ([] if following is None else [Prefetch(at(following), full=False)])
 
 
 LOWEST, HIGHEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
@@ -115,34 +119,33 @@ LOWEST, HIGHEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 @pytest.mark.parametrize(
     ("parameters", "key", "bound"),
     [
-        (at(LOWEST + 1), "left", LOWEST),
-        (at(LOWEST + 1), "down", LOWEST),
-        (at(HIGHEST - 1), "right", HIGHEST),
-        (at(HIGHEST // 2), "up", HIGHEST),
-        (at(512), "pageup", 576),
-        (at(32), "pagedown", 16),
+        (at(LOWEST + 2), "left", LOWEST),
+        (at(4 * LOWEST), "down", LOWEST),
+        (at(HIGHEST - 2), "right", HIGHEST),
+        (at(HIGHEST // 4), "up", HIGHEST),
     ],
 )
 @played()
 async def test_at_a_bound_nothing_is_prefetched(stage: Stage, parameters: Parameters, key: str, bound: int) -> None:
     await stage.at_rest()
     assert stage.asked == parameters
+    await stage.press(key)
+    await stage.at_rest()
     before = len(stage.engine.asked)
     await stage.press(key)
     await stage.at_rest()
     assert stage.asked == at(bound)
-    assert requests(stage, before) in ([], [Measure(at(bound))])
+    assert requests(stage, before) == [Measure(at(bound), full=False)]
 
 
 @played()
-async def test_keys_that_change_no_parameter_send_no_request(stage: Stage) -> None:
+async def test_keys_that_change_no_parameter_request_only_what_the_view_lacks(stage: Stage) -> None:
     await stage.at_rest()
     before = len(stage.engine.asked)
     await stage.press("tab", "tab", "escape", "t", "v", "?", "escape", "enter")
     await stage.resize(80, 24)
-    await stage.still()
-    assert stage.engine.at_rest
-    assert len(stage.engine.asked) == before
+    await stage.at_rest()
+    assert requests(stage, before) == [Measure(SMALL)]
 
 
 @played(settled=True)
@@ -156,7 +159,7 @@ async def test_parameters_that_were_measured_before_are_not_measured_again(stage
     stage.app.change(SMALL)
     await stage.settled()
     assert stage.text == before
-    assert Measure(SMALL) not in requests(stage, asked)
+    assert Measure(SMALL, full=False) not in requests(stage, asked)
 
 
 @played(settled=True)
@@ -194,7 +197,7 @@ async def test_after_several_held_keys_the_numbers_are_those_of_the_parameters(s
 async def test_a_prefetched_measurement_for_another_seed_is_not_shown(
     stage: Stage, wait: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await stage.press("right")
+    await stage.press("right", "right")
     await stage.at_rest()
     seen = shown(stage, monkeypatch)
     for key in ("r", "right"):
@@ -204,34 +207,34 @@ async def test_a_prefetched_measurement_for_another_seed_is_not_shown(
             check(stage)
     await stage.settled()
     check(stage)
-    assert stage.asked == at(66, seed=1)
+    assert stage.asked == at(67, seed=1)
     assert {parameters.seed for parameters, _ in seen} == {1}
 
 
 @played(settled=True)
 async def test_an_earlier_answer_does_not_replace_a_prefetched_one(stage: Stage) -> None:
-    await stage.press("right")
+    await stage.press("right", "right")
     await stage.at_rest()
     stage.engine.hold = True
     await stage.press("r")
     await stage.until(lambda: any(isinstance(reply.content, Answer) for reply in stage.engine.held))
-    stage.app.change(at(66))
-    assert stage.measurement.subject == at(66)
+    stage.app.change(at(67))
+    assert stage.measurement.subject == at(67)
     stage.engine.let_go()
     await stage.at_rest()
-    assert stage.engine.cached(at(65, seed=1)) is not None
+    assert stage.engine.cached(at(66, seed=1), full=False) is not None
     check(stage)
 
 
 # Failures
 
 
-@played(at(3, scale="log_d_k"))
+@played(at(4, scale="log_d_k"))
 async def test_a_prefetch_that_fails_is_reported_only_when_its_parameters_are_requested(stage: Stage) -> None:
-    await stage.press("left")
+    await stage.press("left", "left")
     await stage.settled()
     await stage.at_rest()
-    assert Prefetch(at(1, scale="log_d_k")) in requests(stage)
+    assert Prefetch(at(1, scale="log_d_k"), full=False) in requests(stage)
     assert "no value" not in stage.text
     await stage.press("left")
     await stage.still()

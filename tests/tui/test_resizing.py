@@ -1,7 +1,6 @@
 """Resizing: below the least size only a message is shown; afterwards the screen is as before."""
 
 import pytest
-from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.terminal.sizes import LEAST
 from stage import Stage, numbers, played
@@ -54,5 +53,5 @@ async def test_resizing_during_a_computation_keeps_the_screen_whole(stage: Stage
     stage.send("1", "6", "enter", *["["] * 3, *["tab"] * 4, "8", "tab", "2", "enter")
     await stage.until(lambda: stage.asked == Parameters(d_k=16, n_keys=16, n_queries=8, batch=2))
     await stage.settled()
-    assert numbers(stage.measurement) == numbers(run(stage.asked))
+    assert numbers(stage.measurement) == numbers(stage.expected)
     assert "computing" not in stage.text

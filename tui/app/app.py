@@ -291,16 +291,19 @@ class AttnApp(TypeAheadApp[int]):
         set_size_classes(screen, self.size)
         self.push_screen(screen)
 
-    def action_export(self) -> None:
+    async def action_export(self) -> None:
         """Ask for a file and write the pane to it."""
         from ..widgets.export_screen import ExportScreen
 
+        await self.pane.complete()
         self.push_screen(ExportScreen(self.pane), lambda written: self.say(written) if written else None)
 
-    def action_copy(self, what: Literal["command", "code"] = "command") -> None:
+    async def action_copy(self, what: Literal["command", "code"] = "command") -> None:
         """Copy the command or the code that prints what is on screen."""
         from .screens import copy_command, show_code
 
+        if what == "code":
+            await self.pane.complete()
         (copy_command if what == "command" else show_code)(self)
 
     def on_text_selected(self) -> None:

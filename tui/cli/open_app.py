@@ -203,7 +203,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     elif request.run is not None:
         first_pane = "Watch"
     else:
-        engine.ask(Measure(parameters))
+        engine.ask(Measure(parameters, full=False))
     from rich.console import Console
 
     from ..app.app import AttnApp

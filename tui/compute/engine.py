@@ -94,16 +94,17 @@ class Engine:
         if number is not None:
             self.send(Submission(number, kind, None, self.executor))
 
-    def cached(self, parameters: Parameters) -> Answer | None:
-        """Return the complete measurement of these parameters, if it is cached."""
+    def cached(self, parameters: Parameters, full: bool = True) -> Answer | None:
+        """Return the complete measurement of these parameters, if it is cached; it may be fuller than asked for."""
         self.receive()
-        return self._cache.get(parameters)
+        answer = self._cache.get(parameters)
+        return answer if answer is not None and answer.full >= full else None
 
-    def prefetch(self, parameters: Parameters) -> None:
-        """Measure these parameters when no other request is pending, unless they are cached or requested already."""
+    def prefetch(self, request: Measure) -> None:
+        """Measure this when no other request is pending, unless it is cached or requested already."""
         current = self._current(Measure)
-        if parameters not in self._cache and (current is None or current.request != Measure(parameters)):
-            self.ask(Prefetch(parameters))
+        if self.cached(request.parameters, request.full) is None and (current is None or current.request != request):
+            self.ask(Prefetch(request.parameters, request.full))
 
     # For the app
 
@@ -138,7 +139,7 @@ class Engine:
             self._add_to_cache(content)
             if kind is Prefetch:  # it may have been requested in the meantime
                 current = self._current(Measure)
-                if current is not None and current.request == Measure(content.parameters):
+                if current is not None and current.request == Measure(content.parameters, content.full):
                     pending = current
         pending.answer(content)
 
@@ -193,7 +194,7 @@ class Engine:
         return self._pending.get(self._latest.get(kind, 0))
 
     def _add_to_cache(self, answer: Answer) -> None:
-        self._cache.pop(answer.parameters, None)
-        self._cache[answer.parameters] = answer
+        before = self._cache.pop(answer.parameters, answer)
+        self._cache[answer.parameters] = before if before.full > answer.full else answer
         if len(self._cache) > CACHED:
             del self._cache[next(iter(self._cache))]

@@ -22,10 +22,15 @@ PARTIAL_INTERVAL = 0.5  # seconds between answers from the draws measured so far
 
 @dataclass(frozen=True)
 class Measure(Question["Answer"]):
-    """Measure these parameters. Answered by Answer; long measurements also by Progress and by partial Answers."""
+    """Measure these parameters. Answered by Answer; long measurements also by Progress and by partial Answers.
+
+    Unless it is `full`, an answer lacks what the Lab's first view does not show: gradients, and the errors of the
+    number format.
+    """
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     parameters: Parameters
+    full: bool = True
 
     def work(self, cache: Cache) -> Work:
         from ...core.lab.experiment import stream
@@ -35,14 +40,14 @@ class Measure(Question["Answer"]):
         last_progress = last_answer = time.monotonic()
         answered = 0  # draws
         draws = cache.draws(self.parameters)
-        for step in stream(self.parameters, draws):
+        for step in stream(self.parameters, draws, self.full):
             now = time.monotonic()
             partial = int(step.draws) > answered and now - last_answer > PARTIAL_INTERVAL
             measurement = step.measurement() if partial or step.fraction == 1 else None
             if measurement is not None:
                 last_answer, answered = now, measurement.draws
                 row = row_weights(self.parameters, draws)
-                yield Answer(self.parameters, measurement, theory_of(measurement), row)
+                yield Answer(self.parameters, measurement, theory_of(measurement), row, self.full)
             elif now - last_progress > PROGRESS_INTERVAL:
                 last_progress = now
                 yield Progress(step.fraction)
@@ -83,3 +88,4 @@ class Answer:
     measurement: Measurement[Parameters]
     theory: Theory
     row: tuple[RowWeights, ...] = ()  # of one query, under A and B; empty if the components are not kept
+    full: bool = True

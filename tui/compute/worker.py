@@ -102,7 +102,7 @@ class Schedule:
         assert request is not None
         job = self._jobs[kind] = _Job(number, request)
         prefetch = self._jobs.get(Prefetch)
-        if type(request) is Measure and prefetch is not None and prefetch.request == Prefetch(request.parameters):
+        if prefetch is not None and type(request) is Measure and vars(request) == vars(prefetch.request):
             yield Reply(prefetch.number, None)
             job.work = self._jobs.pop(Prefetch).work
 

@@ -263,6 +263,9 @@ class Pane(Container, can_focus=True):
 
     # Export and copying
 
+    async def complete(self) -> None:
+        """Wait a moment for what a command prints, if not all of it is on screen."""
+
     @property
     def question(self) -> Question[Any]:
         """What the pane shows, as a command answers it; raises InputError, with a sentence, if no command does."""

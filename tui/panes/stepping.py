@@ -67,27 +67,34 @@ class SteppingPane(Pane):
     """A pane whose keys step d_k and other parameters."""
 
     last_step: Callable[[int], int] = staticmethod(by(1))  # that the last key made, which a key may repeat
-    _repeats = 0  # of the arrow that is held
-    _last_arrow = 0, -math.inf  # its direction, and when it came
+    _repeats = 0  # of the key that is held
+    _last_key: tuple[object, float] = None, -math.inf  # what the last key did, and when it came
 
     def action_d_k(self, change: int) -> None:
         """Step d_k by `change`, staying within bounds; an arrow that is held soon steps by a tenth."""
-        direction, before = self._last_arrow
-        now = time.monotonic()
-        self._repeats = self._repeats + 1 if change == direction and now - before < HELD else 0
-        self._last_arrow = change, now
-        self.last_step = by(change) if self._repeats < SLOW else by_a_tenth(change)
-        self.set_value("d_k", self.last_step(self.parameters.d_k))
+        self._step_d_k(change, lambda: by(change) if self._repeats < SLOW else by_a_tenth(change))
 
     def action_double(self, direction: Literal[-1, 1]) -> None:
         """Step d_k to the next power of two."""
-        self.last_step = lambda d_k: int(FIELD["d_k"].stepped(d_k, direction))
-        self.set_value("d_k", self.last_step(self.parameters.d_k))
+        self._step_d_k(("double", direction), lambda: lambda d_k: int(FIELD["d_k"].stepped(d_k, direction)))
 
     def action_width(self, direction: int) -> None:
         """Step d_k to the next width that a real model uses."""
-        self.last_step = lambda d_k: next_width(d_k, direction)
+        self._step_d_k(("width", direction), lambda: lambda d_k: next_width(d_k, direction))
+
+    def _step_d_k(self, key: object, step: Callable[[], Callable[[int], int]]) -> None:
+        """Step d_k, and count how often the key has been repeated."""
+        last, before = self._last_key
+        now = time.monotonic()
+        self._repeats = self._repeats + 1 if key == last and now - before < HELD else 0
+        self._last_key = key, now
+        self.last_step = step()
         self.set_value("d_k", self.last_step(self.parameters.d_k))
+
+    @property
+    def held(self) -> bool:
+        """Whether the key that steps d_k is held."""
+        return self._repeats > 0 and time.monotonic() - self._last_key[1] < HELD
 
     def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
         """Step a parameter as its field declares."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from .glyphs import Glyphs
@@ -27,6 +28,7 @@ class Thumb(NamedTuple):
         return range(start, start + length)
 
 
+@lru_cache(maxsize=256)
 def top_line(
     title: Line, note: Line, width: int, role: Role, glyphs: Glyphs, left: bool = True, right: bool = True
 ) -> Line:
@@ -37,6 +39,7 @@ def top_line(
     return _side(words, note, width, role, glyphs, corners)
 
 
+@lru_cache(maxsize=256)
 def bottom_line(text: Line, width: int, role: Role, glyphs: Glyphs) -> Line:
     """Return the lower side with its corners, and a text at its right if it fits."""
     return _side((), text, width, role, glyphs, glyphs.box[2:4])

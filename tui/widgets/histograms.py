@@ -67,6 +67,6 @@ class Histograms(LinesWidget):
 
     def _later(self, width: int, height: int) -> list[HistogramName]:
         """Return the histograms after the current page."""
-        names = pair_names(self.columns)
+        names = pair_names(self.columns) if self.most is None else list[HistogramName](TITLES)
         shown = pairs_at_once(len(names[: self.most]), width, height, self.least)
         return names[self.first + shown :]

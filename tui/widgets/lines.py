@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.events import MouseEvent, MouseScrollDown, MouseScrollUp
-from textual.geometry import Offset, Region, Size
+from textual.geometry import Offset, Region, Size, Spacing
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
@@ -29,6 +29,16 @@ class _Border(NamedTuple):
     foot: Line  # empty if only the upper side has a border
     thumb: range  # rows of the scroll bar
     role: Role  # of the sides
+
+
+class _Frame(NamedTuple):
+    """The sizes of a widget."""
+
+    outer: Size
+    size: Size  # of the content
+    gutter: Spacing
+    boxed: bool  # whether there is a border on all sides
+    ruled: bool  # whether there is one at the right
 
 
 class LinesWidget(Widget):
@@ -72,22 +82,28 @@ class LinesWidget(Widget):
     @property
     def room(self) -> Size:
         """The size that `compose_lines` is called with."""
-        return Size(self.size.width, max(self.size.height - self._heads, 0))
+        width, height = self._frame.size
+        return Size(width, max(height - self._heads, 0))
 
     @property
     def boxed(self) -> bool:
         """Whether there is a border on all sides."""
-        return self.gutter.left > 0 and self.gutter.bottom > 0
+        return self._frame.boxed
 
     @property
-    def ruled(self) -> bool:
-        """Whether there is a border at the right side."""
-        return self.styles.border_right[0] != ""
+    def _frame(self) -> _Frame:
+        """The place of the content; cached, because Textual computes it from the styles each time."""
+        outer, frame = self.outer_size, self._cached_frame
+        if frame is None or frame.outer != outer:
+            gutter = self.gutter
+            boxed, ruled = gutter.left > 0 and gutter.bottom > 0, self.styles.border_right[0] != ""
+            frame = self._cached_frame = _Frame(outer, self.size, gutter, boxed, ruled)
+        return frame
 
     @property
     def _heads(self) -> int:
         """The lines of the heading within the content."""
-        return int(self.HEADED and not self.gutter.top)
+        return int(self.HEADED and not self._frame.gutter.top)
 
     def place_of(self, event: MouseEvent) -> Offset:
         """Return the place of a mouse event among the lines that `compose_lines` returned."""
@@ -103,13 +119,13 @@ class LinesWidget(Widget):
         """Compose the lines again and repaint those that changed."""
         if self._size_of_lines is None:
             return  # not painted yet
-        before, width = self._lines, self.size.width
-        self._compose_for(self.size)
+        before, size = self._lines, self._frame.size
+        self._compose_for(size)
         changed: list[Region] = []
         for y, (old, new) in enumerate(zip_longest(before, self._lines)):
             if old == new:
                 continue
-            above = changed.pop() if changed and changed[-1].bottom == y else Region(0, y, width, 0)
+            above = changed.pop() if changed and changed[-1].bottom == y else Region(0, y, size.width, 0)
             changed.append(above.grow((0, 0, 1, 0)))
         changed += self._redraw_border()
         if changed:
@@ -117,14 +133,14 @@ class LinesWidget(Widget):
 
     def _redraw_border(self) -> Sequence[Region]:
         """Compose the border again, and return where it changed, relative to the content."""
-        old, gutter, outer = self._border, self.gutter, self.outer_size
+        old, (outer, size, gutter, _, _) = self._border, self._frame
         if not gutter.top or old is None or self._outer != outer:
             return ()  # painted with the next frame, which has the new size
         new = self._border = self._compose_border()
         if old.role != new.role or old.thumb != new.thumb:
             self._strips = {}
             return (Region(-gutter.left, -gutter.top, *outer),)
-        sides = (old.top, new.top, -gutter.top), (old.foot, new.foot, self.size.height)
+        sides = (old.top, new.top, -gutter.top), (old.foot, new.foot, size.height)
         return [Region(-gutter.left, y, outer.width, 1) for before, after, y in sides if before != after]
 
     _selected: Selection | None = None  # the part of the text that is selected with the mouse
@@ -135,6 +151,7 @@ class LinesWidget(Widget):
     _outer: Size | None = None  # the outer size that `_strips` are for
     _across = 0, 0, 0  # cells of the left gutter, the line, and the right gutter
     _border: _Border | None = None
+    _cached_frame: _Frame | None = None
 
     def _compose_for(self, size: Size) -> None:
         lines: tuple[Line, ...] = ()
@@ -150,12 +167,12 @@ class LinesWidget(Widget):
         return ends(((" ", "text"), *self.heading(width - 1)), self.note(), width)
 
     def _compose_border(self) -> _Border:
-        width, boxed = self.outer_size.width, self.boxed
+        (width, _), size, _, boxed, ruled = self._frame
         role: Role = "lit" if self._is_lit else "frame"
-        top = top_line(self.heading(max(width - EDGES, 0)), self.note(), width, role, self.glyphs, boxed, self.ruled)
+        top = top_line(self.heading(max(width - EDGES, 0)), self.note(), width, role, self.glyphs, boxed, ruled)
         thumb = self.thumb() if boxed else None
         foot = bottom_line(self.foot(), width, role, self.glyphs) if boxed else ()
-        return _Border(displayable(top), displayable(foot), thumb.rows(self.size.height) if thumb else range(0), role)
+        return _Border(displayable(top), displayable(foot), thumb.rows(size.height) if thumb else range(0), role)
 
     @property
     def _is_lit(self) -> bool:
@@ -194,10 +211,9 @@ class LinesWidget(Widget):
 
         This replaces Textual's work for every line of every frame, as there are no borders or tints.
         """
-        size, outer = self.size, self.outer_size
+        outer, size, gutter, _, _ = self._frame
         if self._size_of_lines != size:  # now: the Resize message would come a frame later
             self._compose_for(size)
-        gutter = self.gutter
         if self._outer != outer:
             self._strips, self._outer, self._across = {}, outer, (gutter.left, size.width, gutter.right)
             self._border = self._compose_border() if gutter.top else None
@@ -218,7 +234,7 @@ class LinesWidget(Widget):
         if 0 <= y < height:
             return self._content_strip(y, y in border.thumb)
         line = border.top if y < 0 else border.foot
-        width = self.outer_size.width
+        width = self._frame.outer.width
         return Strip([Segment(text, self._style(role)) for text, role in line or ((" " * width, "text"),)], width)
 
     # Selecting text with the mouse
@@ -259,7 +275,7 @@ class LinesWidget(Widget):
             if self._border is not None and self._border.foot:
                 role = self._border.role
                 sides = side(left, role, self.glyphs, False, at_left=True), side(right, role, self.glyphs, thumb)
-            elif self._border is not None and self.ruled:
+            elif self._border is not None and self._frame.ruled:
                 sides = sides[0], side(right, self._border.role, self.glyphs, False)
             spans: Line = (*sides[0], *(line or ((width * " ", "text"),)), *sides[1])
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
@@ -268,7 +284,7 @@ class LinesWidget(Widget):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles, self._strips, self._outer = {}, {}, None
+        self._styles, self._strips, self._outer, self._cached_frame = {}, {}, None, None
 
     def _style(self, role: Role) -> Style:
         """Return the style of a role in this theme; cached, because looking it up walks all ancestors."""

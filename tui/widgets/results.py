@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Size
+from textual.message import Message
 from textual.widget import Widget
 
 from ...core.statistics.catalogue import STATISTICS, Statistic
@@ -64,6 +65,7 @@ class Results(Stack):
         self._remark = ""
         self._sentence = ""  # the last one shown
         self._stale = False
+        self._showed_all = False
 
     def compose(self) -> ComposeResult:
         if self.leading:
@@ -74,6 +76,14 @@ class Results(Stack):
         if self.leading:
             yield self.advice
         yield self.histograms
+
+    class Turned(Message):
+        """The view shows everything now, or no longer."""
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether more than the leading rows and the first histograms is on screen."""
+        return bool(self.size) and not (self.leading and self.shown == "both" and not self.table.has_focus)
 
     @property
     def why_stale(self) -> str:
@@ -201,6 +211,9 @@ class Results(Stack):
 
     def _lead(self) -> None:
         """Show the leading rows, and fewer but larger histograms, if both are on screen."""
+        if self.shows_all != self._showed_all:
+            self._showed_all = self.shows_all
+            self.post_message(self.Turned())
         leading = self.leading and self.shown == "both"
         if leading != self.table.leading:
             self.table.leading = leading

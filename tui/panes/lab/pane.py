@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from asyncio import Event, wait_for
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
@@ -31,6 +33,9 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Esc", "back"), ("?", "help"), (">", "next pane"),
 )  # fmt: skip
 _TABLE_KEYS: tuple[Key, ...] = (("↑↓", "row"), ("PgUp PgDn", "page"), ("Esc", "back"), ("←→", "d_k ±1"))
+
+
+PATIENCE = 1.0  # seconds that an export waits for what is not on screen
 
 
 class LabPane(TwoParts, SteppingPane):
@@ -67,6 +72,7 @@ class LabPane(TwoParts, SteppingPane):
         )
         self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
         self.answer: Answer | None = None  # the one on screen
+        self._is_full = Event()  # set by a full answer
         self._to_explain = ""  # the statistic to explain once there is a result
         self._objection = ""  # why the parameters, or the text being typed, are not accepted
 
@@ -81,17 +87,28 @@ class LabPane(TwoParts, SteppingPane):
         self._reject(fault)
         if fault:
             return
-        engine = self.host.engine
-        known = engine.cached(p)
+        self._request()
+        if self.held:
+            self.call_after_refresh(self.host.engine.prefetch, Measure(self._next(p), self.results.shows_all))
+
+    def _request(self) -> None:
+        """Show what the view needs, or request it."""
+        p, full = self.parameters, self.results.shows_all
+        known = self.host.engine.cached(p, full)
         if known is None:
-            self.ask(Measure(p))
+            self.ask(Measure(p, full))
         else:
-            engine.withdraw(Measure)
+            self.host.engine.withdraw(Measure)
             self._take(known)
-        self.call_after_refresh(engine.prefetch, self._next(p))
+
+    def on_results_turned(self, event: Results.Turned) -> None:
+        event.stop()
+        if not (self.is_current or self._fault()):
+            self._request()
 
     def show_answer(self, request: Request, answer: object) -> None:
-        if self.is_current:  # the answer is for earlier parameters
+        full = isinstance(answer, Answer) and answer.full and answer.measurement.complete
+        if self.is_current and not (full and request == Measure(self.parameters)):  # of earlier parameters
             return
         match answer:
             case Answer():
@@ -102,7 +119,7 @@ class LabPane(TwoParts, SteppingPane):
                     self._show_stale(message("Computing d_k {d_k}.", d_k=self.parameters.d_k))
                 self.show_progress(fraction)
             case Failed(reason):
-                if request == Measure(self.parameters):
+                if isinstance(request, Measure) and request.parameters == self.parameters:
                     self._show_stale(message("{reason}.", reason=reason))
                 self.show_progress(None)
             case _:
@@ -111,13 +128,15 @@ class LabPane(TwoParts, SteppingPane):
     def _take(self, answer: Answer) -> None:
         """Show an answer, which may cover only the first draws."""
         self.answer = answer
+        (self._is_full.set if answer.full else self._is_full.clear)()
         measured, theory = answer.measurement, answer.theory
         early = (
             ""
             if measured.complete
             else message("After {draws} of {asked} draws: ", draws=measured.draws, asked=measured.asked)
         )
-        self.results.show(with_theory(measured, theory), early, theory.curves, self._advice(answer), answer.row)
+        contents = with_theory(measured, theory, answer.full)
+        self.results.show(contents, early, theory.curves, self._advice(answer), answer.row)
         if self._objection:
             self._show_stale(self._objection)
         if self._to_explain:
@@ -138,7 +157,15 @@ class LabPane(TwoParts, SteppingPane):
     @property
     def is_current(self) -> bool:
         shown = self.answer
-        return shown is not None and shown.measurement.complete and shown.parameters == self.parameters
+        if shown is None or shown.parameters != self.parameters:
+            return False
+        return shown.measurement.complete and shown.full >= self.results.shows_all
+
+    async def complete(self) -> None:
+        if self.is_current and not self._is_full.is_set():
+            self.ask(Measure(self.parameters))
+            with suppress(TimeoutError):
+                await wait_for(self._is_full.wait(), PATIENCE)
 
     @property
     def is_stale(self) -> bool:
@@ -276,7 +303,8 @@ class LabPane(TwoParts, SteppingPane):
     def answered(self) -> Answer:
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
-        if self.answer is None or not self.is_current:
+        if self.answer is None or not (self.is_current and self.answer.full):
+            self.ask(Measure(self.parameters))
             raise InputError("The numbers for d_k {d_k} are still being computed.", d_k=self.parameters.d_k)
         return self.answer
 

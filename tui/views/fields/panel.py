@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ....core.against import against_word
 from ....core.field import Field
@@ -19,7 +20,7 @@ _ROOM_FOR_HELP = 7  # lines
 _SHARE_OF_HELP = 4  # one line in four is for the help of the field with the cursor, if not all fields fit beside it
 
 
-_USUAL = tuple(field for field in FIELDS if field.applies(Parameters()))
+_USUAL = {field.name: field for field in FIELDS if field.applies(Parameters())}
 
 
 def applicable(parameters: Parameters) -> tuple[Field, ...]:
@@ -29,7 +30,7 @@ def applicable(parameters: Parameters) -> tuple[Field, ...]:
 
 def _group(field: Field) -> str:
     """Return the group of a field in the panel."""
-    return field.group if field in _USUAL else "added"
+    return field.group if field.name in _USUAL else "added"
 
 
 def value_text(field: Field, parameters: Parameters) -> str:
@@ -52,8 +53,8 @@ def field_rows(
     Fields that a choice adds are below all others, so that nothing moves when they appear.
     If there are more fields than lines, those around the focus are shown, with room for its help or an error message.
     """
-    fields = sorted(applicable(parameters), key=lambda field: field not in _USUAL)
-    spaced = height >= len(_USUAL) + len({field.group for field in _USUAL}) - 1 + _ROOM_FOR_HELP
+    fields = sorted(applicable(parameters), key=lambda field: field.name not in _USUAL)
+    spaced = height >= len(_USUAL) + len({field.group for field in _USUAL.values()}) - 1 + _ROOM_FOR_HELP
     rows: list[Field | None] = []
     for before, field in zip((None, *fields), fields, strict=False):
         if spaced and before is not None and _group(before) != _group(field):
@@ -97,6 +98,7 @@ def panel_lines(
     return [fitted(line, width) for line in lines[:height]]
 
 
+@lru_cache(maxsize=256)
 def field_line(
     field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs, completed: str = ""
 ) -> Line:

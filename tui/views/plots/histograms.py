@@ -177,24 +177,25 @@ def curve_rows(
     peak, rows = max(counts, default=0), dict[int, dict[int, str]]()
     if peak <= 0:
         return rows
-    levels = [min(count / peak * height, height - 1e-9) for count in exact]
-    shown = [level * (len(glyphs.bars) - 1) >= 0.5 for level in levels]
-    if glyphs.line:
-        for cell, level in enumerate(levels[::2]):
-            if shown[2 * cell]:
-                sign = glyphs.line[int(level % 1 * len(glyphs.line))]
-                rows.setdefault(height - 1 - int(level), {})[cell] = sign
-        return rows
     bits: dict[tuple[int, int], int] = {}
-    before: int | None = None
-    for at, level in enumerate(levels):
+    before, least, most = None, 0.5 / (len(glyphs.bars) - 1), height - 1e-9
+    for at, count in enumerate(exact):
+        level = count / peak * height
+        if level < least:
+            before = None
+            continue
+        level = min(level, most)
+        if glyphs.line:
+            if at % 2 == 0:
+                sign = glyphs.line[int(level % 1 * len(glyphs.line))]
+                rows.setdefault(height - 1 - int(level), {})[at // 2] = sign
+            continue
         dot = int(level * 4)
-        if shown[at]:
-            start = dot if before is None else before + (dot > before) - (dot < before)
-            for each in range(min(start, dot), max(start, dot) + 1):
-                place = height - 1 - each // 4, at // 2
-                bits[place] = bits.get(place, 0) | _DOTS[at % 2][each % 4]
-        before = dot if shown[at] else None
+        start = dot if before is None else before + (dot > before) - (dot < before)
+        for each in range(min(start, dot), max(start, dot) + 1):
+            place = height - 1 - each // 4, at // 2
+            bits[place] = bits.get(place, 0) | _DOTS[at % 2][each % 4]
+        before = dot
     for (row, cell), dots in bits.items():
         rows.setdefault(row, {})[cell] = chr(0x2800 + dots)
     return rows
@@ -205,16 +206,19 @@ def _crossed(label: str, row: str, signs: Mapping[int, str], role: Role, glyphs:
     if not signs:
         return ((label + row, role),)
     on_bar: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
+    high = glyphs.bars[len(glyphs.bars) // 2 + 1 :]
     spans: list[Span] = [(label, role)]
-    for cell, sign in enumerate(row):
-        of: Role = role
+    done = 0
+    for cell in (*sorted(signs), len(row)):
+        pieces: list[Span] = [(row[done:cell], role)]
         if cell in signs:
-            of = on_bar if glyphs.bars.index(sign) > len(glyphs.bars) // 2 else "theory"
-            sign = signs[cell]
-        if spans[-1][1] == of:
-            spans[-1] = (spans[-1][0] + sign, of)
-        else:
-            spans.append((sign, of))
+            pieces.append((signs[cell], on_bar if row[cell] in high else "theory"))
+        for text, of in pieces:
+            if spans[-1][1] == of:
+                spans[-1] = (spans[-1][0] + text, of)
+            elif text:
+                spans.append((text, of))
+        done = cell + 1
     return tuple(spans)
 
 

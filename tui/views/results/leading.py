@@ -7,7 +7,7 @@ from .table import Contents, TableRow, failures, table_rows
 # The rows under the saturation gauge, which says the status. Rows of failures take the places of the expendable ones.
 LEADING = (
     "logit_std", "logit_max", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight",
-    "dead_rows", "grad_q_median", "grad_q_rms",
+    "jacobian_norm", "dead_rows",
 )  # fmt: skip
 SPACED = len(LEADING) + 4  # lines with blank ones between groups, those of failures included
 _EXPENDABLE = ("first_key_weight", "logit_max")
@@ -20,7 +20,7 @@ def leading_rows(contents: Contents, room: int) -> list[TableRow]:
     """
     failed = failures(contents.columns)
     names = [name for name in LEADING if name not in _EXPENDABLE[: len(failed)]] + failed
-    fewer = [*_EXPENDABLE, "grad_q_rms", "one_hot_rows", "effective_keys", "grad_q_median", "logit_std"]
+    fewer = [*_EXPENDABLE, "one_hot_rows", "effective_keys", "jacobian_norm", "logit_std"]
     while len(names) > max(room, 3):
         names.remove(next(name for name in fewer if name in names))
     rows = table_rows(Contents(contents.columns), names)

@@ -63,12 +63,13 @@ class Contents(NamedTuple):
     theory: Sequence[PredictedColumn] = ()
     deviations: Sequence[Mapping[str, float | None]] = ()  # of each column from its theory, in standard errors
     rounded: bool = False  # whether numbers were rounded to a format, which theory ignores
+    full: bool = True  # whether optional statistics without a value have none, or are not measured yet
 
 
-def with_theory(measurement: Measurement[Any], theory: Theory) -> Contents:
+def with_theory(measurement: Measurement[Any], theory: Theory, full: bool = True) -> Contents:
     """Return a measurement with its theory."""
     rounded = any(each.precision in ROUNDED for each in settings(theory.prediction.parameters))
-    return Contents(measurement.columns, theory.prediction.columns, theory.deviations, rounded)
+    return Contents(measurement.columns, theory.prediction.columns, theory.deviations, rounded, full)
 
 
 class TableRow(NamedTuple):
@@ -125,7 +126,8 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[T
     for statistic in STATISTICS:
         if shown is not None and statistic.name not in shown:
             continue
-        if statistic.omissible and all(column.measured[statistic.name].value is None for column in contents.columns):
+        expected = statistic.optional and not contents.full
+        if statistic.omissible and not expected and not any(_exists(statistic, each) for each in contents.columns):
             continue
         if shown is None and statistic.group != group:
             group = statistic.group
@@ -134,6 +136,10 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[T
         if statistic.name == "logit_std":
             rows += _status_rows(contents)
     return rows
+
+
+def _exists(statistic: Statistic, column: Column) -> bool:
+    return column.measured[statistic.name].value is not None
 
 
 def _status_rows(contents: Contents) -> list[TableRow]:
