@@ -117,7 +117,7 @@ def main(descriptor: int) -> None:
         from ...core.blas import one_blas_thread
         from ...core.work.worker import keep_memory
 
-        for module in ("lab.experiment", "theory.deviations"):  # load slow modules before the first request
+        for module in ("lab.experiment", "theory.predict"):  # load slow modules before the first request
             import_module(f"attn_tui.core.{module}")
         keep_memory()
         with one_blas_thread():
