@@ -104,7 +104,7 @@ class Layer:
     numbered: bool = True  # whether the file tells the layer's number
     refusal: str = ""  # why its heads cannot be measured
     file: str = ""  # the name of its file, if there are several
-    path: str = field(default="", compare=False)  # of its file, as given
+    path: Path = field(default=Path(), compare=False)  # of its file, as given
     q: tuple[Tensor, ...] = field(default=(), compare=False)  # whose components follow each other
     k: tuple[Tensor, ...] = field(default=(), compare=False)
 

@@ -164,7 +164,7 @@ def _layers(
     for place, (each, pair) in enumerate(zip(stored, layer_pairs, strict=True)):
         refusal = each.layer.refusal or unknown.refusal(pair, found.arrays, each.layer.sizes)
         refusal = refusal or _swapped(each.layer, metadata)
-        layer = replace(each.layer, refusal=refusal, context_factor=factor, path=str(file))
+        layer = replace(each.layer, refusal=refusal, context_factor=factor, path=file)
         stored[place] = replace(each, layer=layer)
     return tuple(_without_positions(stored, layer_pairs)), notes, unused
 

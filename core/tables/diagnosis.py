@@ -47,7 +47,7 @@ def diagnosis_table(captures: Sequence[Capture], heads: Iterable[Diagnosed], ask
 
 _DIAGNOSED: Sequence[Cell[Diagnosed]] = (
     text_cell("file", lambda each: each.layer.file),
-    Cell("file", str, "layer.path"),
+    Cell("file", str, lambda each: str(each.layer.path)),
     Cell("layer", str, lambda each: str(each.layer.index), "layer"),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int, label="head"),
@@ -259,7 +259,7 @@ def check_table(checked: Sequence[Checked]) -> Table[Found]:
 
 _FOUND: Sequence[Cell[Found]] = (
     text_cell("place", lambda found: found[0].place(found[1])),
-    Cell("file", str, lambda found: str(found[0].capture.path) if found[1].layer is None else found[1].layer.path),
+    Cell("file", str, lambda found: str((found[1].layer or found[0].capture).path)),
     Cell("layer", str, lambda found: None if found[1].layer is None else str(found[1].layer.index)),
     Cell("layer_name", str, lambda found: None if found[1].layer is None else found[1].layer.name),
     Cell("head", int, lambda found: found[1].head),
@@ -270,7 +270,7 @@ _FOUND: Sequence[Cell[Found]] = (
     Cell("allowed", bool, lambda found: found[2]),
 )
 _CHECKED: Sequence[Cell[Figures]] = (
-    Cell("file", str, "layer.path"),
+    Cell("file", str, lambda each: str(each.layer.path)),
     Cell("layer", str, lambda each: str(each.layer.index)),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int),

@@ -65,7 +65,7 @@ def files_words(captures: Sequence[Capture], names: Callable[[Capture], str]) ->
 
 def _place(layer: Layer, head: int) -> list[Any]:
     """Return the values of _PLACE. The layer's name is in it, because two layers may have the same number."""
-    return [layer.path, layer.index, layer.name, head]
+    return [str(layer.path), layer.index, layer.name, head]
 
 
 def apart_of(settings: Iterable[ScoreProcessing]) -> tuple[str, ...]:

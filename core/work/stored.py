@@ -1,7 +1,8 @@
 """Results as JSON: what a file of finished parts holds of them.
 
 A result is made of numbers, texts, tuples, arrays and the dataclasses, named tuples, messages and errors of `core`.
-What is read becomes these and nothing else: no function is called but their constructors.
+What is read becomes these and nothing else: no function is called but their constructors, and no text but a path is
+read that a terminal would obey.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..message import Message
+from ..plain import plain
 
 _CORE = __name__.rpartition(".work.")[0]
 _PLAIN = (type(None), bool, int, float, str)
@@ -80,6 +82,8 @@ def _as_json(value: Any) -> Any:
 def _from_json(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_from_json, cast("list[Any]", value)))
+    if isinstance(value, str) and value != plain(value):
+        raise ValueError(plain(value))
     if not isinstance(value, dict):
         return value
     [(name, held)] = cast("dict[str, Any]", value).items()
@@ -114,21 +118,28 @@ def _object(kind: Any, held: Any) -> Any:
     return kind(*map(_from_json, held))
 
 
+def _number_type(name: str) -> np.dtype[Any]:
+    found = np.dtype(name)
+    if found.kind not in "biufc":
+        raise ValueError(name)
+    return found
+
+
 def _array(held: Any) -> Any:
     kind, shape, data = held
-    return np.frombuffer(base64.b64decode(data, validate=True), np.dtype(kind)).reshape(shape).copy()
+    return np.frombuffer(base64.b64decode(data, validate=True), _number_type(kind)).reshape(shape).copy()
 
 
 def _message(held: Any) -> Message:
-    text, template, values, plural = held
+    text, template, values, plural = map(_from_json, held)
     made = Message(text)
-    made.template, made.values, made.plural = template, _from_json(values), _from_json(plural)
+    made.template, made.values, made.plural = template, values, plural
     return made
 
 
 _MADE: dict[str, Callable[[Any], Any]] = {
     "array": _array,
-    "scalar": lambda held: np.dtype(held[0]).type(held[1]),
+    "scalar": lambda held: _number_type(held[0]).type(held[1]),
     "message": _message,
     "path": Path,
     "slice": lambda held: slice(*map(_from_json, held)),

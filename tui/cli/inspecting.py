@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.captures.capture import Capture, HeadSubject, Layer
@@ -29,7 +30,7 @@ def worst(
     asked = {(head.subject.layer.path, head.subject.layer.position) for head, _ in heads}
     layers = [[layer for layer in each.layers if (layer.path, layer.position) in asked] for each in captures]
     chosen = [[(layer, head) for layer in each for head in range(layer.heads)] for each in layers]
-    known: dict[tuple[str, int], dict[int, Known]] = {}
+    known: dict[tuple[Path, int], dict[int, Known]] = {}
     what = message("explaining {number} heads", number=len(heads))
     for layer, head, each in complete(on_heads(working.explain, captures, chosen, (), what, request, output)):
         known.setdefault((layer.path, layer.position), {})[head] = each

@@ -113,6 +113,8 @@ def _run(words: list[str], ascii_only: bool, language: Language) -> int:
 def _run_command(name: str, words: list[str], ascii_only: bool, language: Language) -> int:
     from dataclasses import replace
 
+    from ...core.errors import InputError
+    from ...core.plain import short
     from . import output
     from .commands.catalogue import COMMANDS
     from .help import parser_of
@@ -124,7 +126,17 @@ def _run_command(name: str, words: list[str], ascii_only: bool, language: Langua
     request = command.request(given)
     for remark in request.remarks:
         output.say(message("note: {remark}", remark=remark), glyphs)
-    return command.run(request, replace(_output(given, parser.formats), ascii_only=ascii_only, language=language))
+    where = replace(_output(given, parser.formats), ascii_only=ascii_only, language=language)
+    parts = given.get("resume")
+    is_resumed = parts is not None and os.path.exists(parts)
+    try:
+        return command.run(request, where)
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, InputError) or not is_resumed:
+            raise
+        raise InputError(
+            "{path}: its parts cannot be used ({error}); remove the file", path=parts, error=short(repr(error))
+        ) from error
 
 
 def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:

@@ -156,8 +156,7 @@ def on_heads(
         plan += parts(work, sources[-1:], (((layer.position, head), layer) for layer, head in heads), arguments)
     layers = (layer for heads in chosen for layer, _ in heads)
     with closing(results_of(plan, request.work, what, output, partial(check_files, sources))) as results:
-        for result in results:
-            layer = next(layers)
+        for layer, result in zip(layers, results, strict=True):
             yield result if isinstance(result, InputError) else with_layer(result, layer)
 
 

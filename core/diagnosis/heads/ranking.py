@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ...captures.capture import HeadSubject, Layer
@@ -54,7 +55,7 @@ def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, K
 
 
 def rank(
-    heads: Sequence[Measurement[HeadSubject]], layers: Mapping[tuple[str, int], Mapping[int, Known]]
+    heads: Sequence[Measurement[HeadSubject]], layers: Mapping[tuple[Path, int], Mapping[int, Known]]
 ) -> list[tuple[Measurement[HeadSubject], Explained]]:
     """Return the heads with their reasons, worst first.
 
