@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ..errors import InputError
 from ..message import message
@@ -20,11 +22,14 @@ _FILES_LISTED = 32  # files that are read before the folder is listed again
 _LONGEST = 64 << 20  # bytes of a line
 _HALF_WRITTEN = 10.0  # seconds after which a file that cannot be read is damaged
 _MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+_STEP = re.compile(rb'(?<!\\)"step"\s*:\s*(\d{1,16})')
 _NUMBER = re.compile(r"(\d{1,15})(?!.*\d)")
 _ENDINGS = (".safetensors", ".npz")
 _NOTES = 20
 
 
+T = TypeVar("T")
+_Line: TypeAlias = tuple[int, bytes]  # its number and text
 _Found: TypeAlias = tuple[str, int, int]  # a file of a folder: name, time and size
 
 
@@ -34,6 +39,7 @@ class Cursor:
 
     offset: int = 0  # of the file of lines
     lines: int = 0
+    last: int = -1  # the largest step of these lines
     identity: tuple[int, int] | None = None  # of the file of lines: device and inode
     files: frozenset[_Found] = frozenset()  # of the folder: those read, and those to read next
     next_files: tuple[_Found, ...] = ()
@@ -57,8 +63,8 @@ class News:
     since: int | None = None  # the run was started over: from this step on, earlier ones are those of another run
 
 
-def poll(path: Path, cursor: Cursor = START) -> News:
-    """Read what is new of a run, a little at a time.
+def poll(path: Path, cursor: Cursor = START, wanted: int | None = None) -> News:
+    """Read what is new of a run, a little at a time; step `wanted` of a file of lines is read in any case.
 
     `path` is a folder of captures, one a step, or a file of attn-tui/watch-1 lines; it may not exist yet. Raise
     InputError if it is something else. Files and lines that are half written are read once they are whole.
@@ -67,7 +73,7 @@ def poll(path: Path, cursor: Cursor = START) -> News:
         if path.is_dir():
             return _folder(path, cursor)
         if path.is_file() and path.suffix not in _ENDINGS:
-            return _lines(path, cursor)
+            return _lines(path, cursor, wanted)
         if path.exists():
             raise InputError(
                 "{path}: must be a folder of captures or a file of {schema} lines", path=path, schema=SCHEMA
@@ -77,7 +83,7 @@ def poll(path: Path, cursor: Cursor = START) -> News:
     return News((), cursor, waiting=message("{path} does not exist yet", path=path))
 
 
-def _lines(path: Path, cursor: Cursor) -> News:
+def _lines(path: Path, cursor: Cursor, wanted: int | None) -> News:
     """Read whole lines from where the last look ended; from the start if the file was replaced or shortened."""
     notes: list[str] = []
     with path.open("rb") as file:
@@ -103,16 +109,14 @@ def _lines(path: Path, cursor: Cursor) -> News:
             lines=cursor.lines + 1,
             longest=_LONGEST >> 20,
         )
-    steps: list[Step] = []
-    number = cursor.lines
-    for line in whole.split(b"\n") if newline else ():
-        number += 1
-        if not line.strip():
-            continue
-        try:
-            steps.append(parse_line(line.decode("utf-8", "replace")))
-        except InputError as error:
-            notes.append(message("{name} line {number}: {error}", name=path.name, number=number, error=error))
+    lines = [*enumerate(whole.split(b"\n") if newline else (), cursor.lines + 1)]
+    chosen = _chosen(lines, cursor.last, wanted)
+    steps, faults = _parsed(chosen, path)
+    if faults and len(chosen) < len(lines):
+        steps, faults = _parsed(lines, path)
+    notes += faults
+    number = cursor.lines + len(lines)
+    last = max([cursor.last, *(step.step for step in steps)])
     offset = cursor.offset + (len(whole) + 1 if newline else 0)
     more = offset < status.st_size and bool(newline)
     waiting = "" if number else message("{path} has no whole line yet", path=path)
@@ -120,8 +124,43 @@ def _lines(path: Path, cursor: Cursor) -> News:
     over = cursor.over and not steps
     fraction = offset / max(status.st_size, 1)
     return News(
-        tuple(steps), Cursor(offset, number, identity, over=over), more, _few(notes), waiting, fraction, since
+        tuple(steps), Cursor(offset, number, last, identity, over=over), more, _few(notes), waiting, fraction, since
     )
+
+
+def _chosen(lines: list[_Line], last: int, wanted: int | None) -> list[_Line]:
+    """Return the lines to read: all, or of more than a history keeps, all in order after step `last`, only some.
+
+    Step `wanted` is among them. To read a line takes a hundred times as long as to find its step.
+    """
+    if len(lines) <= KEPT:
+        return lines
+    steps = [int(found[1]) if (found := _STEP.search(line)) else -1 for _, line in lines]
+    if any(step >= after for step, after in pairwise([last, *steps])):  # of lines of one step, the last one counts
+        return lines
+    some = _some(range(len(lines)))
+    if wanted in steps:
+        some = sorted({*some, steps.index(wanted)})
+    return [lines[at] for at in some]
+
+
+def _some(items: Sequence[T]) -> tuple[T, ...]:
+    """Return as many items as a history keeps: all of the newest, and an even choice of the older ones."""
+    older, newest = items[: -KEPT // 2], items[-KEPT // 2 :]
+    return (*older[:: -(-len(older) // (KEPT // 2))], *newest) if len(items) > KEPT else tuple(items)
+
+
+def _parsed(lines: list[_Line], path: Path) -> tuple[list[Step], list[str]]:
+    """Return the steps in lines, and what is wrong with the others; skip blank ones."""
+    steps: list[Step] = []
+    faults: list[str] = []
+    for number, line in lines:
+        if line.strip():
+            try:
+                steps.append(parse_line(line.decode("utf-8", "replace")))
+            except InputError as error:
+                faults.append(message("{name} line {number}: {error}", name=path.name, number=number, error=error))
+    return steps, faults
 
 
 def _folder(path: Path, cursor: Cursor) -> News:
@@ -165,12 +204,9 @@ def _listed(path: Path, cursor: Cursor) -> Cursor:
     files = cursor.files.intersection(now.values()) - (cursor.half - half)
     over = cursor.over or bool(cursor.files and not files)
     new = sorted((found for found in now.values() if found not in files), key=lambda found: _order(found[0]))
-    if len(new) > KEPT:
-        older, new = new[: -KEPT // 2], new[-KEPT // 2 :]
-        chosen = older[:: -(-len(older) // (KEPT // 2))]
-        files = files.union(set(older).difference(chosen))
-        new = [*chosen, *new]
-    newest = tuple(reversed(new[-_FILES_LISTED:]))
+    some = _some(new)
+    files = files.union(set(new).difference(some))
+    newest = some[: -_FILES_LISTED - 1 : -1]
     return Cursor(files=files.union(newest), next_files=newest, half=half, over=over)
 
 

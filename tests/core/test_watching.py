@@ -284,6 +284,23 @@ def test_a_bad_line_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     assert notes == ["run.jsonl line 2: is not JSON"]
 
 
+def test_of_more_lines_than_are_kept_the_newest_some_older_and_the_wanted_one_are_read(tmp_path: Path) -> None:
+    path, count, wanted = tmp_path / "run.jsonl", 3 * KEPT, KEPT + 4
+    path.write_text("".join(line(n, [[1.0]]) + "\n" for n in range(count)))
+    news = poll(path, wanted=wanted)
+    read = [step.step for step in news.steps]
+    assert read == sorted(read)
+    assert len(read) <= KEPT + 1
+    assert {0, wanted, *range(count - KEPT // 2, count)} <= {*read}
+    assert (news.cursor.lines, news.more) == (count, False)
+    with path.open("a") as file:  # from a checkpoint on, and with other lines
+        file.write("".join(line(n, [[2.0]]) + "\n" for n in range(KEPT, count)))
+    assert len(poll(path, news.cursor).steps) == count - KEPT
+    with path.open("a") as file:
+        file.write("".join(line(n, [[2.0]]) + "\nnonsense\n" for n in range(count, count + KEPT)))
+    assert len(poll(path, news.cursor).steps) == count
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
 def test_a_file_in_another_encoding_is_told_as_such(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"

@@ -113,7 +113,7 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
     notes: list[str] = []
     with one_blas_thread(), ProgressLine(message("reading"), messages) as progress:
         while more:
-            news = poll(request.run, cursor)
+            news = poll(request.run, cursor, request.baseline)
             cursor, more, waiting = news.cursor, news.more, news.waiting
             if news.fraction is not None:
                 progress.show(news.fraction)

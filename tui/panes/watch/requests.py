@@ -41,7 +41,7 @@ class LookAtRun(Question["tuple[Snapshot, Head]"]):
         held = _held(cache, self.run)
         more, last_sent = True, 0.0
         while more:
-            news = poll(self.run, held.cursor)
+            news = poll(self.run, held.cursor, self.baseline)
             held.cursor, more = news.cursor, news.more
             held.history = added(held.history, news.steps, news.since)
             baseline = held.compared_with(self.baseline, news.since)
