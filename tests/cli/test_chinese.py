@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import SAMPLE, SMALL, WRONG, Captured, attn, out_of, printed
 from rich.cells import cell_len
 
@@ -103,7 +104,7 @@ def test_help_is_chinese_in_80_cells_with_the_options_and_examples_of_the_englis
     assert "--lang NAME" in chinese
 
 
-@pytest.mark.parametrize(
+@for_each(
     "words",
     [
         ("report", "--nonsense"),
@@ -126,7 +127,6 @@ def test_help_is_chinese_in_80_cells_with_the_options_and_examples_of_the_englis
         ("cost", "-o", "/no-such-folder/x.json"),
         ("nonsense",),
     ],
-    ids=" ".join,
 )
 def test_an_error_is_one_chinese_line(words: tuple[str, ...], capsys: Captured) -> None:
     assert main([*words, "--lang", "zh"]) == 2

@@ -9,6 +9,7 @@ from attn_tui.core.learning.bugs import BUGS
 from attn_tui.core.learning.examine import write_capture
 from attn_tui.core.watching.sample import sample_run
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import SAMPLE, Captured, assert_refused, printed
 
 SAMPLE_RUN = str(sample_run())
@@ -75,7 +76,7 @@ def test_a_program_can_be_plain_ascii(capsys: Captured) -> None:
     assert printed(["report", "--d-k", "8", *SMALL, "--format", "python", "--ascii"], capsys).isascii()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "pieces"),
     [
         (("learn",), "--format: … one step or question"),
@@ -86,7 +87,6 @@ def test_a_program_can_be_plain_ascii(capsys: Captured) -> None:
         (("inspect", SAMPLE, "--layer", "1", "--head", "2", "--rules", "all"), "--format: … one head … --rules"),
         (("sweep", "--d-k", "4", "--stderr", "0.5", *SMALL), "No code … --stderr"),
     ],
-    ids=str,
 )
 def test_where_there_is_no_program_one_line_says_so(words: tuple[str, ...], pieces: str, capsys: Captured) -> None:
     assert_refused([*words, "--format", "python"], pieces, capsys)

@@ -8,6 +8,7 @@ import pytest
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
+from cases import for_each
 from cli_runner import Captured, assert_refused, printed
 
 SHELLS = [
@@ -45,7 +46,7 @@ def test_the_shell_accepts_the_script(shell: str, script: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell.values[0] in COMPLETE])
-@pytest.mark.parametrize(
+@for_each(
     ("words", "completed"),
     [
         (["com"], ["compare", "completion"]),
@@ -59,7 +60,6 @@ def test_the_shell_accepts_the_script(shell: str, script: Path) -> None:
         (["sweep", "--statistics", "entropy,dea"], ["entropy,dead_rows"]),
         (["help", "mod"], ["models"]),
     ],
-    ids=" ".join,
 )
 def test_commands_options_and_values_are_completed(
     shell: str, words: list[str], completed: list[str], script: Path

@@ -14,6 +14,7 @@ from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.tables.cost import cost_table
 from attn_tui.core.tables.formats import version
 from attn_tui.core.tables.table import written
+from cases import for_each
 from cli_runner import Captured, assert_refused, printed, request_of
 
 
@@ -21,7 +22,7 @@ def as_json(words: Sequence[str], capsys: Captured) -> Any:
     return json.loads(printed(["cost", *words, "--format", "json"], capsys))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "layer"),
     [
         ("", Layer()),
@@ -110,7 +111,7 @@ def test_o_writes_a_file(tmp_path: Path, capsys: Captured) -> None:
     assert target.read_text() == written(cost_table(cost(PRESETS["gpt2"].layer), PRESETS["gpt2"]), "json")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "says"),
     [
         ("--heads 7", "7 … d_model 512"),

@@ -12,6 +12,7 @@ from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.part import Part
 from attn_tui.core.work.run import run
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import SAMPLE, WRONG, Captured, assert_refused
 
 SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
@@ -53,7 +54,7 @@ def test_executors_and_files_of_finished_parts_change_no_byte(
     assert err.endswith(f" in {file} already\n")
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[1])
+@for_each("words", COMMANDS)
 def test_a_wrong_name_is_refused(words: tuple[str, ...], capsys: Captured) -> None:
     assert_refused([*words[1:], "--executor", "cluster"], "--executor: must be serial, … 'cluster'", capsys)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import SAMPLE, WRONG, Captured, printed, refusal
 
 
@@ -120,7 +121,7 @@ def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Pat
     assert "--position has no effect" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "rules"),
     [
         ([], ["none", "file"]),
@@ -194,7 +195,7 @@ def test_a_list_of_heads_takes_a_number_format(capsys: Captured) -> None:
     assert "bfloat16" in printed([*words[:-1], "markdown"], capsys)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "reason"),
     [
         (["--precision", "half"], "--precision: must be one of float64, float32, float16"),

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import Captured
 
 
@@ -19,8 +19,8 @@ def extreme_file(folder: Path, sizes: tuple[float, ...] = (1.0,), **metadata: An
     return str(folder / "extreme.npz")
 
 
-@pytest.mark.parametrize("words", [(), ("--format", "json"), ("--layer", "0", "--head", "0"), ("--format", "csv")])
-@pytest.mark.parametrize("metadata", [{"scale": 1e308}, {"scale": 5e-324}, {"scale": 1.0, "softcap": 5e-324}])
+@for_each("words", [(), ("--format", "json"), ("--layer", "0", "--head", "0"), ("--format", "csv")])
+@for_each("metadata", [{"scale": 1e308}, {"scale": 5e-324}, {"scale": 1.0, "softcap": 5e-324}])
 def test_an_extreme_scale_or_soft_cap_takes_one_line(
     tmp_path: Path, metadata: dict[str, Any], words: tuple[str, ...], capsys: Captured
 ) -> None:

@@ -7,6 +7,7 @@ from attn_tui.core.learning.bugs import BUGS
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import Captured, assert_refused, printed
 
 
@@ -60,7 +61,7 @@ def test_json_has_the_figure_that_was_asked_for(capsys: Captured) -> None:
     assert card["asked"] in card["figures"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "pieces"),
     [
         (["13"], "STEP … 1 to 12 … q1 to q20 … '13'"),

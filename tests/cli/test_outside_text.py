@@ -122,7 +122,9 @@ def test_hostile_text_is_never_obeyed(
         folder.mkdir()
         monkeypatch.chdir(folder)
         file = write(name, folder)
-        for words in commands:
+        for at, words in enumerate(commands):
+            if (number + at) % 2 and words in CAPTURED:  # each command with every other text
+                continue
             given = [word.format(file=os.path.relpath(file)) if "{" in word else word for word in words]
             status = main(given)
             out, err = capsys.readouterr()

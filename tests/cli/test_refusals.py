@@ -9,10 +9,11 @@ import pytest
 from attn_tui.core.captures.files import ENDINGS
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import SAMPLE, Captured, assert_refused, refusal
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "says"),
     [
         (["reprot"], f"the commands are {', '.join(COMMANDS)}"),
@@ -82,8 +83,8 @@ def test_a_very_long_word_is_shortened(words: list[str], capsys: Captured) -> No
     assert f"{'x' * 50}…{'x' * 50}" in line
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 64, b"PK\3\4 no archive", b"\xff" * 9, b'{"a": 1}'])
-@pytest.mark.parametrize("suffix", [".npz", ".npy", ".safetensors", ""])
+@for_each("content", [b"", b"\0" * 64, b"PK\3\4 no archive", b"\xff" * 9, b'{"a": 1}'])
+@for_each("suffix", [".npz", ".npy", ".safetensors", ""])
 def test_a_file_of_garbage_is_refused_in_one_line(
     content: bytes, suffix: str, tmp_path: Path, capsys: Captured
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import SAMPLE, SMALL, Captured, attn, printed
 
 
@@ -76,7 +77,7 @@ def test_a_model_sets_parameters_that_other_options_override(capsys: Captured) -
     assert printed(words, capsys).startswith("model gpt-oss 120B, changed · d_k 64 · keys 16 ·")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "meant"),
     [
         ("gema-2-27b", "gemma-2-27b"),
@@ -105,10 +106,8 @@ def test_a_word_is_completed_before_another_one_is_suggested(capsys: Captured) -
     assert "did you mean bfloat16?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "words", [["--scale", "0.05"], ["--scale", "custom", "--multiplier", "0.05"], ["--multiplier", "0.05"]]
-)
-@pytest.mark.parametrize("command", [["report", *SMALL], ["inspect", SAMPLE, "--layer", "1", "--head", "2"]])
+@for_each("words", [["--scale", "0.05"], ["--scale", "custom", "--multiplier", "0.05"], ["--multiplier", "0.05"]])
+@for_each("command", [["report", *SMALL], ["inspect", SAMPLE, "--layer", "1", "--head", "2"]])
 def test_a_scale_can_be_a_number(command: list[str], words: list[str], capsys: Captured) -> None:
     found = json.loads(printed([*command, *words, "--format", "json"], capsys))
     scales = [entry["scale"] for entry in found.get("columns", found.get("heads"))]

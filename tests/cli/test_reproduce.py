@@ -12,6 +12,7 @@ from attn_tui.core.parameters import FIELDS, ParameterError, Parameters
 from attn_tui.core.scales import multiplier
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.question import in_shell, rules_line, sweep_line
+from cases import for_each
 from cli_runner import Captured, printed, request_of
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -58,7 +59,7 @@ def test_only_what_differs_from_the_defaults_is_written() -> None:
     assert Measure(gemma.with_value("softcap", 0.0)).line() == "attn-tui report --model gemma-2-27b --softcap 0"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "words",
     [
         "sweep --d-k 1:64:log5 --vary scale=d_k,none --statistics all",
@@ -116,9 +117,7 @@ def test_the_printed_command_prints_the_same_bytes_again(
     assert printed(shlex.split(command)[1:], capsys) == first
 
 
-@pytest.mark.parametrize(
-    "word", ["a b", "it's", "$HOME", "new\nline", "\x1b[31mred", "\udcff.npz", "é.npz", "'\\\x07'", "*", "~"]
-)
+@for_each("word", ["a b", "it's", "$HOME", "new\nline", "\x1b[31mred", "\udcff.npz", "é.npz", "'\\\x07'", "*", "~"])
 def test_a_shell_reads_any_word_from_one_printable_line(word: str) -> None:
     line = in_shell(["printf", "%s", word])
     assert line.isprintable()

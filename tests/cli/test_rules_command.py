@@ -14,7 +14,8 @@ from attn_tui.core.lab.weighting import comparison as weightings
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.cli.main import main
-from cli_runner import Captured, assert_refused, printed
+from cases import for_each
+from cli_runner import Captured, assert_refused, out_of, printed
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
@@ -39,7 +40,7 @@ def test_the_json_has_every_rule_as_a_report_measures_it(capsys: Captured) -> No
 @pytest.mark.parametrize("column", SORTABLE)
 def test_rules_are_sorted_by_any_column(column: str, capsys: Captured) -> None:
     words = ["--d-k", "1", "--precision", "float8_e5m2", "--sort", column, "--format", "csv"]
-    rows = list(csv.DictReader(io.StringIO(printed([*SMALL, *words], capsys))))
+    rows = list(csv.DictReader(io.StringIO(out_of([*SMALL, *words], __name__, capsys))))
     assert sorted(row["rule"] for row in rows) == sorted(RULES)
     if column == "rule":
         assert [row["rule"] for row in rows] == [*RULES]
@@ -73,7 +74,7 @@ def test_the_table_fits_the_screen(
         assert "◆1/√d_k" in table
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "says"),
     [
         (["--sort", "entropy"], "--sort: … 'entropy' … rule, multiplier, logit_std"),

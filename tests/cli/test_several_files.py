@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from attn_tui.core.captures import heads as measuring
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import COMMAND, SAMPLE, WRONG, Captured, assert_refused, printed
 
 COMMANDS = ("inspect", "diagnose", "check")
@@ -44,8 +45,8 @@ def test_the_heads_are_those_of_each_file_in_order(command: str, files: list[str
     assert list(dict.fromkeys(line["file"] for line in found)) == files
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "inspect --rules all"])
-@pytest.mark.parametrize("kind", ["table", "markdown"])
+@for_each("command", [*COMMANDS, "inspect --rules all"])
+@for_each("kind", ["table", "markdown"])
 def test_tables_name_the_file(command: str, kind: str, files: list[str], capsys: Captured) -> None:
     limits = ("--max-logit", "0.1", "--min-file-entropy", "0") if command == "check" else ()
     words = [*command.split(), *files, "--format", kind, *limits]

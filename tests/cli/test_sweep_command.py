@@ -18,6 +18,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.core.work import sweeps
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute.question import SweepQuestion
+from cases import for_each
 from cli_runner import Captured, assert_refused, printed, refusal, request_of
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "4", "--batch", "4")
@@ -94,7 +95,7 @@ def test_the_table_fits_the_screen(width: str, capsys: Captured, monkeypatch: py
     assert printed([*SMALL, "--d-k", "16,256", "--ascii"], capsys).isascii()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "says"),
     [
         *((["--d-k", grid], f"--d-k: … {grid!r}") for grid in ("0", "5:1", "1:1e9", "1:9:log0", "text", "")),

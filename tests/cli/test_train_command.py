@@ -4,8 +4,8 @@ import csv
 import io
 import json
 
-import pytest
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from cli_runner import Captured, refusal
 
 SHORT = ("--steps", "12", "--seeds", "2")
@@ -37,7 +37,7 @@ def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> Non
     assert [float(line["loss"]) for line in lines] == [each["loss"] for each in results]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "pieces"),
     [
         (["--rules", "sqrt_dk"], ("--rules", "'sqrt_dk'", "did you mean sqrt_d_k?")),

@@ -13,6 +13,7 @@ from attn_tui.core.parameters import FIELD, UNSCALED, Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.measurement import column_names, setting_names
 from attn_tui.core.theory.predict import predict, theory_of
+from cases import for_each
 from measurements import assert_close, numbers
 from sweeps import points
 
@@ -48,7 +49,7 @@ def case(name: str) -> tuple[Parameters, Parameters]:
     return b.with_value("against", FIELD["against"].parse(against)), replace(b, **of_a)
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_each_column_is_what_its_own_parameters_give(name: str) -> None:
     p, a = case(name)
     found = run(p)
@@ -62,7 +63,7 @@ def test_each_column_is_what_its_own_parameters_give(name: str) -> None:
             assert numbers([column]) == numbers([alone])
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_theory_is_that_of_each_columns_parameters(name: str) -> None:
     p, a = case(name)
     exact = predict(p).columns
@@ -71,7 +72,7 @@ def test_theory_is_that_of_each_columns_parameters(name: str) -> None:
     assert exact[0] == predict(a).columns[1]
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_columns_agree_with_their_theory(name: str) -> None:
     p, _ = case(name)
     theory = theory_of(run(replace(p, batch=32, n_queries=32), full=False))
@@ -106,7 +107,7 @@ def test_results_during_a_run_have_both_columns() -> None:
     assert numbers(partial[-1].columns) == numbers(run(p, full=False).columns)
 
 
-@pytest.mark.parametrize("rule", SCALE_RULES)
+@for_each("rule", SCALE_RULES)
 def test_unscaled_means_the_same_q_and_k_without_the_multiplier(rule: str) -> None:
     p = replace(SMALL, scale=rule, multiplier=0.3)
     unscaled, scaled = run(p).columns
@@ -126,7 +127,7 @@ def test_an_unscaled_column_of_q_and_k_as_drawn_beside_a_rule_that_normalises_sa
     assert column_names(run(p).columns) == ["unscaled, q and k as drawn", "rms 1/√d_k"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "names"),
     [
         ({}, ["unscaled", "scaled"]),
@@ -161,7 +162,7 @@ def test_a_sweep_measures_both_at_every_point() -> None:
         points(replace(SMALL, against="log_d_k"), (1, 2))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("rull=none", r"no parameter 'rull' \(did you mean rule\?\)"),

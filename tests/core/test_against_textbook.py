@@ -15,6 +15,7 @@ from attn_tui.core.lab.scoring import weights_of
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.measurement import Column, HistogramName
+from cases import for_each
 from measurements import cut_into_blocks
 
 QUESTION = Parameters(d_k=9, n_keys=13, n_queries=11, batch=4, d_v=5)
@@ -126,7 +127,7 @@ def test_measurements_of_every_mechanism_and_rule(mechanism: Any, variant: dict[
         assert_measured(run(single).columns[1], single)
 
 
-@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
+@for_each("change", OTHERS.values())
 def test_measurements_of_other_inputs(change: dict[str, Any]) -> None:
     p = replace(QUESTION, precision="float64", **change)
     for column in run(p).columns:
@@ -139,8 +140,8 @@ def test_a_layer_norm_of_two_components_passes_no_gradient() -> None:
     assert [scaled.measured[name].value for name in GRADIENT] == [0, 0, 0, None]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("rule", ["none", "rms_none", "layer_norm_sqrt_d_k", "cosine_10"])
+@for_each("mechanism", MECHANISMS)
+@for_each("rule", ["none", "rms_none", "layer_norm_sqrt_d_k", "cosine_10"])
 def test_the_textbooks_gradients_agree_with_finite_differences(mechanism: Any, rule: str) -> None:
     p = replace(QUESTION, mechanism=mechanism, **VARIANTS["all"], batch=2, n_queries=3, n_keys=4, d_k=3)
     q, k, v, g = textbook.inputs(p)
@@ -203,13 +204,13 @@ FEW_BITS: dict[str, dict[str, Any]] = {
     "with a small multiplier": {"std_q": 20.0, "std_k": 20.0, "scale": "granite_8b"},
 }
 ARITHMETICS = [
-    *(pytest.param(name, "fused", id=f"{name}, fused") for name in textbook.LARGEST),
-    *(pytest.param(name, "eager", id=f"{name}, eager") for name in ("float16", "bfloat16")),
+    *((name, "fused") for name in textbook.LARGEST),
+    *((name, "eager") for name in ("float16", "bfloat16")),
 ]
 
 
-@pytest.mark.parametrize(("precision", "arithmetic"), ARITHMETICS)
-@pytest.mark.parametrize("change", FEW_BITS.values(), ids=FEW_BITS)
+@for_each(("precision", "arithmetic"), ARITHMETICS)
+@for_each("change", FEW_BITS.values())
 def test_measurements_in_few_bits(precision: Any, arithmetic: Any, change: dict[str, Any]) -> None:
     """Every row of the table comes from the same rounded weights; NaN rows are left out and counted."""
     p = replace(QUESTION, precision=precision, arithmetic=arithmetic, **change)

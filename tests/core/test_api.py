@@ -10,16 +10,11 @@ import attn_tui
 import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
+from attn_tui.tui.cli.main import main
 
 SMALL: dict[str, Any] = {"n_keys": 16, "n_queries": 8, "batch": 4}
 WORDS = ["--n-keys", "16", "--n-queries", "8", "--batch", "4"]
-
-
-def printed(*words: str) -> Any:
-    found = subprocess.run(
-        [sys.executable, "-m", "attn_tui", *words, "--format", "json"], capture_output=True, check=True
-    )
-    return json.loads(found.stdout)
+WRONG = Path(__file__).parents[1] / "data" / "wrong-scale.safetensors"
 
 
 def test_importing_loads_neither_numpy_nor_torch() -> None:
@@ -27,14 +22,17 @@ def test_importing_loads_neither_numpy_nor_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_results_are_what_the_commands_print() -> None:
+def test_results_are_what_the_commands_print(capsys: pytest.CaptureFixture[str]) -> None:
+    def printed(*words: str) -> Any:
+        main([*words, "--format", "json"])
+        return json.loads(capsys.readouterr().out)
+
     assert attn_tui.measure(d_k=8, **SMALL).to_dict() == printed("report", "--d-k", "8", *WORDS)
     swept, command = attn_tui.sweep([16, 4], **SMALL).to_dict(), printed("sweep", "--d-k", "4,16", *WORDS)
     assert swept["points"] == command["points"]
-    found, command = attn_tui.diagnose(sample_path()), printed("diagnose", str(sample_path()))
-    assert found.to_dict() == command
-    assert attn_tui.check(sample_path()).to_dict() == printed("check", str(sample_path()))
-    assert attn_tui.compare(sample_path(), sample_path()).to_dict() == printed("compare", *[str(sample_path())] * 2)
+    assert attn_tui.diagnose(WRONG).to_dict() == printed("diagnose", str(WRONG))
+    assert attn_tui.check(WRONG).to_dict() == printed("check", str(WRONG))
+    assert attn_tui.compare(WRONG, WRONG).to_dict() == printed("compare", str(WRONG), str(WRONG))
 
 
 def test_a_sweep_gives_arrays_over_ascending_d_k() -> None:
@@ -73,9 +71,6 @@ def test_what_is_not_accepted_says_what_is() -> None:
     ):
         with pytest.raises(attn_tui.InputError, match=words):
             wrong()
-
-
-WRONG = Path(__file__).parents[1] / "data" / "wrong-scale.safetensors"
 
 
 def test_a_repr_is_short() -> None:

@@ -14,6 +14,7 @@ from attn_tui.core.attention.precision import losses_of, round_to, rounded_softm
 from attn_tui.core.attention.scores import BilinearWeights, draw_weights, scores
 from attn_tui.core.attention.softmax import softmax
 from attn_tui.core.parameters import ArithmeticName, MechanismName
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from number_formats import all_numbers
@@ -21,7 +22,7 @@ from number_formats import all_numbers
 FEW_BITS = [name for name, form in FORMATS.items() if form.bits <= 16]
 EAGER: list[tuple[str, ArithmeticName]] = [("float16", "eager"), ("bfloat16", "eager")]
 WAYS: list[tuple[str, ArithmeticName]] = [*((name, "fused") for name in FEW_BITS), *EAGER]
-every_way = pytest.mark.parametrize(("name", "arithmetic"), WAYS)
+every_way = for_each(("name", "arithmetic"), WAYS)
 
 
 def computation(name: Any, arithmetic: ArithmeticName, **how: Any) -> Any:
@@ -112,8 +113,8 @@ def test_eager_weights_are_numbers_of_the_format(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", FEW_BITS)
-@pytest.mark.parametrize("sink", [None, 1.0, 500.0])
+@for_each("name", FEW_BITS)
+@for_each("sink", [None, 1.0, 500.0])
 def test_fused_weights_are_numbers_of_the_format_over_an_unrounded_sum(name: str, sink: float | None) -> None:
     logits = np.random.default_rng(0).normal(0, 3, (20, 30)).astype(np.float32)
     hidden = np.random.default_rng(1).random((20, 30)) < 0.2

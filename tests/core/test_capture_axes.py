@@ -10,6 +10,7 @@ from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.reader import open_capture
 from capture_files import HEADS_FIRST, Array, assert_holds, has_note, opened, pair, refusal, save
+from cases import for_each
 
 
 def tokens_first(q: Array, k: Array) -> dict[str, Array]:
@@ -104,7 +105,7 @@ def test_the_refusal_of_a_projection_says_what_to_add(tmp_path: Path) -> None:
         assert "add heads (and kv_heads) to the metadata" in refusal(path, axes)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "axes", ["", "batch", "batch,head,token", "batch,head,token,d_k,d_k", "a,b,c,d", "batch,head,token,d_k,x",
              "head,token,head*d_k", "batch;head;token;d_k"]
 )  # fmt: skip
@@ -148,7 +149,7 @@ def test_reading_a_head_out_of_range_is_refused(tmp_path: Path, head: int) -> No
         read_head(capture, capture.layers[0], head)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("q", "k", "reason"),
     [
         ((2, 4, 5, 8), (2, 4, 5, 9), "8 and 9 numbers per vector (d_k)"),

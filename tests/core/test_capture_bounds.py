@@ -26,6 +26,7 @@ from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from capture_files import HEADS_FIRST, Array, assert_holds, layered, numbers, opened, pair, refusal, save
+from cases import for_each
 from memory import peak_memory
 
 MEGABYTE = 1 << 20
@@ -72,7 +73,7 @@ def test_a_file_that_shrinks_while_its_header_is_read_is_refused(
 Q, K = entry([1, 1, 2, 2], 0, 16), entry([1, 1, 2, 2], 16, 32)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("header", "reason"),
     [
         ([], "not a JSON object"),
@@ -271,10 +272,10 @@ def test_measuring_a_causal_batch_needs_no_more_memory_than_one_that_is_not(tmp_
     assert peaks[1] - peaks[0] < 12 * MEGABYTE
 
 
-@pytest.mark.parametrize("causal", [None, "top_left", "bottom_right"])
-@pytest.mark.parametrize("queries", [1, 4, 6, 9])
-@pytest.mark.parametrize("texts", [None, 1, 3])
-@pytest.mark.parametrize("one_row", [True, False])
+@for_each("causal", [None, "top_left", "bottom_right"])
+@for_each("queries", [1, 4, 6, 9])
+@for_each("texts", [None, 1, 3])
+@for_each("one_row", [True, False])
 def test_hidden_keys_of_some_rows_are_those_of_a_whole_mask(
     causal: Literal["top_left", "bottom_right"] | None,
     queries: int,

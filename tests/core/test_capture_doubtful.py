@@ -11,6 +11,7 @@ import pytest
 from attention_in_full import Expected, assert_measured
 from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, opened, refusal, save
+from cases import for_each
 
 TOKENS, D_K = 6, 4
 SCALE = 0.4
@@ -63,7 +64,7 @@ def test_slopes_of_fewer_queries_than_keys_need_their_alignment(tmp_path: Path) 
         assert_measured(capture, 1, Expected(SCALE * few[:, 1] @ K[:, 1].mT - 0.25 * away))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "array"),
     [
         ("query_positions", np.arange(TOKENS)),
@@ -80,7 +81,7 @@ def test_slopes_of_fewer_queries_than_keys_need_their_alignment(tmp_path: Path) 
         ("nonpad", np.ones((4, TOKENS), np.bool_)),
     ],
 )
-@pytest.mark.parametrize("prefix", ["layers.0.attn.", ""])
+@for_each("prefix", ["layers.0.attn.", ""])
 def test_further_tensors_that_may_change_attention_are_refused(
     tmp_path: Path, prefix: str, name: str, array: Array
 ) -> None:
@@ -89,7 +90,7 @@ def test_further_tensors_that_may_change_attention_are_refused(
     assert "may change attention" in capture.layers[0].refusal
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value"),
     [
         ("past_key_values_length", 3),

@@ -15,6 +15,7 @@ from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.errors import InputError
 from capture_files import Array, has_note, layered, numbers, opened, save, visible
+from cases import for_each
 
 CAUSAL = np.tri(6, dtype=bool)
 PADDED = np.arange(6) < np.array([[5], [4]])  # [batch, keys], True where a token is real
@@ -38,7 +39,7 @@ def square(prefix: str = "layers.0.attn.", **tensors: Array) -> dict[str, Array]
     return {f"{prefix}q": q, f"{prefix}k": k} | {prefix + name: array for name, array in tensors.items()}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name", ["tau", "rpb", "gain", "q_descale", "cu_seqlens", "q_pe", "k_rope_scale", "headMask", "causal_table"]
 )
 def test_more_names_of_tensors_that_may_change_attention(tmp_path: Path, name: str) -> None:
@@ -78,7 +79,7 @@ def test_a_misspelt_key_is_refused_with_the_one_that_was_meant(
     assert named in open_capture(tmp_path / "opened.safetensors").unused
 
 
-@pytest.mark.parametrize("nothing", [None, "none", False, "off", "", 0])
+@for_each("nothing", [None, "none", False, "off", "", 0])
 def test_keys_that_say_that_there_is_nothing_are_named_only(tmp_path: Path, nothing: object) -> None:
     assert refusals(tmp_path, {}, alibi=nothing, layers=[{"attn_bias": nothing}]) == [""]
     assert set(open_capture(tmp_path / "opened.safetensors").unused) == {"alibi", "layers[].attn_bias"}
@@ -139,8 +140,8 @@ def test_the_large_numbers_of_a_long_alibi_hide_no_keys(tmp_path: Path, values: 
     assert_measured(capture, 1, Expected(0.5 * q[:, 1] @ k[:, 1].mT + bias))
 
 
-@pytest.mark.parametrize("name", ["mask", "attention_mask"])
-@pytest.mark.parametrize("mask", [~CAUSAL, np.zeros((6, 6), bool), ~np.eye(6, dtype=bool)])
+@for_each("name", ["mask", "attention_mask"])
+@for_each("mask", [~CAUSAL, np.zeros((6, 6), bool), ~np.eye(6, dtype=bool)])
 def test_a_mask_that_would_hide_too_much_is_asked_about(tmp_path: Path, name: str, mask: Array) -> None:
     path = save(tmp_path / "x.safetensors", square("layers.0.attn.", **{name: mask}))
     capture = open_capture(path)

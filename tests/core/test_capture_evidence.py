@@ -12,6 +12,7 @@ from attn_tui.core.captures.head import read_evidence
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.verdict import diagnose
 from capture_files import Array, opened
+from cases import for_each
 
 BATCH, HEADS, KV_HEADS, QUERIES, KEYS, D_K, D_V = 2, 6, 3, 7, 9, 8, 5
 SCALE = D_K**-0.5
@@ -52,7 +53,7 @@ def assert_found(folder: Path, tensors: dict[str, Array], role: str, **told: Any
 HEADS_FIRST = {"layers.0.attn.q": Q, "layers.0.attn.k": K}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("role", "name", "array"),
     [
         ("v", "v", V), ("v", "V", REPEATED), ("v", "value", flat(V)), ("v", "v_proj", flat(V)),
@@ -109,7 +110,7 @@ def test_flat_values_as_wide_as_queries_have_their_heads(tmp_path: Path) -> None
         np.testing.assert_array_equal(read_evidence(capture, capture.layers[0], head, "v"), wide[:, head])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "array"),
     [
         ("v", V[:, :2]), ("o", OUTPUT[:, :, :-1]), ("lse", LSE[:, :, :-1]), ("weights", WEIGHTS[:, :, :, :-1]),
@@ -121,8 +122,8 @@ def test_what_does_not_fit_is_named_and_not_used(tmp_path: Path, name: str, arra
     assert (capture.layers[0].evidence, capture.unused) == ((), (f"layers.0.attn.{name}",))
 
 
-@pytest.mark.parametrize("role", ["v", "o", "lse", "weights"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@for_each("role", ["v", "o", "lse", "weights"])
+@for_each("bad", [np.nan, np.inf])
 def test_evidence_that_is_not_finite_is_a_cause(tmp_path: Path, role: str, bad: float) -> None:
     beside = {f"layers.0.attn.{name}": EXPECTED[name].copy() for name in ("v", "o", role)}
     beside[f"layers.0.attn.{role}"][1, 4, 3] = bad

@@ -12,6 +12,7 @@ from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import LARGEST, SMALLEST, measure_head, named_rule
 from attn_tui.core.statistics.measurement import Column
 from capture_files import Array, opened
+from cases import for_each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -70,8 +71,8 @@ def test_an_extreme_scale_or_soft_cap_is_refused(tmp_path: Path, metadata: dict[
         assert f"opened.safetensors: layer 0, head 0: logits {said}" in message
 
 
-@pytest.mark.parametrize("size", EXTREMES)
-@pytest.mark.parametrize("softcap", [0, 5.0])
+@for_each("size", EXTREMES)
+@for_each("softcap", [0, 5.0])
 def test_extreme_queries_are_refused(tmp_path: Path, size: float, softcap: float) -> None:
     message = refusal(capture(tmp_path, np.sign(vectors()) * size, scale=0.5, softcap=softcap))
     fault = "overflow" if abs(size) > 1 else "underflow"
@@ -98,16 +99,16 @@ def test_other_heads_of_the_file_keep_their_numbers(tmp_path: Path) -> None:
     assert "layer 0, head 1: logits overflow float64" in refusal(found, head=1)
 
 
-@pytest.mark.parametrize("rule", ["rms_sqrt_d_k", "layer_norm_sqrt_d_k", "cosine_10"])
-@pytest.mark.parametrize("size", [1e300, 1e160, 1e-160, 1e-300])
+@for_each("rule", ["rms_sqrt_d_k", "layer_norm_sqrt_d_k", "cosine_10"])
+@for_each("size", [1e300, 1e160, 1e-160, 1e-300])
 def test_rules_that_normalise_do_not_depend_on_the_length_of_vectors(tmp_path: Path, rule: str, size: float) -> None:
     usual = values(measured(capture(tmp_path, vectors(), scale=0.5), rule))
     extreme = vectors() * 2.0 ** round(np.log2(size))
     assert values(measured(capture(tmp_path, extreme, scale=0.5), rule)) == usual
 
 
-@pytest.mark.parametrize("softcap", [0, 3.0])
-@pytest.mark.parametrize("power", [-160, -80, 80, 160])
+@for_each("softcap", [0, 3.0])
+@for_each("power", [-160, -80, 80, 160])
 def test_statistics_do_not_depend_on_the_unit_of_scores(tmp_path: Path, power: int, softcap: float) -> None:
     usual = capture(tmp_path, vectors(), scale=0.5, softcap=softcap)
     expected = measured(usual)
@@ -117,8 +118,8 @@ def test_statistics_do_not_depend_on_the_unit_of_scores(tmp_path: Path, power: i
         assert list(found.histograms[name].counts) == list(histogram.counts)
 
 
-@pytest.mark.parametrize("size", [SMALLEST, 1e-20, 1e20, LARGEST])
-@pytest.mark.parametrize("softcap", [0, 1e-50, 1e-20, 1.0, 1e20, 1e50])
+@for_each("size", [SMALLEST, 1e-20, 1e20, LARGEST])
+@for_each("softcap", [0, 1e-50, 1e-20, 1.0, 1e20, 1e50])
 def test_every_size_within_the_bounds_has_finite_numbers_or_a_line(
     tmp_path: Path, size: float, softcap: float
 ) -> None:

@@ -15,6 +15,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.errors import InputError
 from attn_tui.core.scales import Setting, multiplier
 from capture_files import Array, has_note, opened, refusal, save
+from cases import for_each
 
 BATCH, HEADS, TOKENS, D_K = 2, 3, 11, 6
 SCALE = 0.4
@@ -36,8 +37,8 @@ def captured(folder: Path, beside: dict[str, Array] | None = None, **metadata: A
     return opened(folder, tensors(**(beside or {})), **metadata)
 
 
-@pytest.mark.parametrize("name", ["bias", "attn_bias", "position_bias", "relative_position_bias", "alibi"])
-@pytest.mark.parametrize("shape", [(2, 3, 11, 11), (1, 3, 11, 11), (3, 11, 11), (11, 11), (3, 1, 11), (1, 1, 11, 11)])
+@for_each("name", ["bias", "attn_bias", "position_bias", "relative_position_bias", "alibi"])
+@for_each("shape", [(2, 3, 11, 11), (1, 3, 11, 11), (3, 11, 11), (11, 11), (3, 1, 11), (1, 1, 11, 11)])
 def test_a_bias_is_added_to_the_logits(tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
     bias = rng.normal(0, 2, shape)
     capture = captured(tmp_path, {name: bias})
@@ -107,7 +108,7 @@ WINDOWS: list[tuple[dict[str, Any], Array]] = [
 ]
 
 
-@pytest.mark.parametrize(("metadata", "visible"), WINDOWS, ids=[str(metadata) for metadata, _ in WINDOWS])
+@for_each(("metadata", "visible"), WINDOWS)
 def test_windows_and_chunks_hide_keys(tmp_path: Path, metadata: dict[str, Any], visible: Array) -> None:
     layers = [{key: value for key, value in metadata.items() if key != "causal"}]
     several: list[dict[str, Any]] = [metadata, {"causal": metadata.get("causal", "false"), "layers": layers}]
@@ -303,7 +304,7 @@ def test_the_multiplier_shown_is_that_of_the_last_query(tmp_path: Path, name: st
         assert named_rule(name, less.layers[0], told=HeadContext(position=3)).multiplier == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "queries", "seen"),
     [
         ({"causal": "true", "rows": [0, 2, 5]}, 3, 6), ({"causal": "top-left"}, 3, 3),

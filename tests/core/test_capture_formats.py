@@ -12,6 +12,7 @@ import pytest
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.reader import open_capture
 from capture_files import HEADS_FIRST, Array, assert_holds, every_head, numbers, opened, pair, refusal, save, visible
+from cases import for_each
 
 
 @pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
@@ -103,8 +104,8 @@ def test_one_npy_that_cannot_hold_a_pair_is_refused(tmp_path: Path) -> None:
         assert "cannot hold both q and k" in refusal(tmp_path / "x.npy")
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("axes", [HEADS_FIRST, "batch,token,head,d_k", "token,d_k,head,batch"])
+@for_each("order", ["C", "F"])
+@for_each("axes", [HEADS_FIRST, "batch,token,head,d_k", "token,d_k,head,batch"])
 def test_numpy_arrays_in_either_order(tmp_path: Path, order: Literal["C", "F"], axes: str) -> None:
     q, k = pair(kv_heads=2)
     usual = HEADS_FIRST.split(",")
@@ -133,7 +134,7 @@ def test_a_long_strided_head_is_read_in_blocks(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read_head(capture, capture.layers[0], head).q, q[:, :, head])
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@for_each("dtype", ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_safetensors_of_every_number_format(tmp_path: Path, dtype: str) -> None:
     stored = np.dtype(getattr(ml_dtypes, dtype, dtype))
     q, k = (array.astype(stored) for array in pair(kv_heads=2))
@@ -145,7 +146,7 @@ def test_safetensors_of_every_number_format(tmp_path: Path, dtype: str) -> None:
     assert head.q.flags.c_contiguous
 
 
-@pytest.mark.parametrize("dtype", ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8"])
+@for_each("dtype", ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8"])
 def test_numpy_files_of_every_number_format(tmp_path: Path, dtype: str) -> None:
     q, k = (array.astype(dtype) for array in pair())
     np.savez(tmp_path / "x.npz", q=q, k=k)
@@ -163,7 +164,7 @@ def test_either_of_q_and_k_in_float64_makes_both_float64(tmp_path: Path) -> None
 ACCEPTED = "float16, float32, float64, bfloat16"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dtype", "message"),
     [
         *((name, f"'q' holds {name}; must be one of {ACCEPTED}") for name in ("int32", "complex64", "bool", "uint8")),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from capture_files import Array, layered, numbers, opened, pair, refusal, save
+from cases import for_each
 
 TOLD: dict[str, Any] = {"schema": "attn-tui/qk-2", "scale": 0.5, "causal": "false", "attention": "cross"}
 SCORES, OF_HEADS, ONE = (2, 4, 5, 6), (4,), (1,)
@@ -17,7 +18,7 @@ def refusals(folder: Path, tensors: dict[str, Array], **metadata: Any) -> list[s
     return [layer.refusal for layer in opened(folder, tensors, **(TOLD | metadata)).layers]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "shape"),
     [
         ("attn_prior", SCORES), ("score_mod", SCORES), ("logit_adjustment", SCORES), ("layout", (5, 6)),
@@ -36,7 +37,7 @@ def test_a_tensor_that_may_change_attention_is_refused(tmp_path: Path, name: str
     assert "may change attention, and attn-tui does not know it" in reason
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "shape"),
     [
         ("attn_scores", SCORES), ("attention_probs", SCORES), ("hook_attn_scores", SCORES),
@@ -51,7 +52,7 @@ def test_a_result_of_attention_is_named_only(tmp_path: Path, name: str, shape: t
     assert ([layer.refusal for layer in capture.layers], capture.unused) == ([""], (full,))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value"),
     [
         ("softmax", "off-by-one"), ("softmax_type", "off-by-one"), ("softmax_type", "learnable"),
@@ -75,7 +76,7 @@ def test_a_key_that_may_change_attention_is_refused(tmp_path: Path, key: str, va
     assert f"metadata '{key}' may change attention" in reason
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value"),
     [
         ("softmax_type", "vanilla"), ("softmax", "a long text about the softmax off by one"), ("pre_rope", False),
@@ -123,7 +124,7 @@ def test_a_number_for_all_scores_may_be_an_integer_of_something_else(tmp_path: P
     assert ([layer.refusal for layer in capture.layers], capture.unused) == ([""], tuple(count))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "shape", "changes"),
     [
         ("groups", (2, 6), True), ("seats", (6,), True), ("clusters_of", (2, 4, 6), True),

@@ -13,6 +13,7 @@ from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, has_note, opened, refusal, save
+from cases import for_each
 
 BATCH, HEADS, TOKENS, D_K = 2, 3, 11, 6
 SCALE = 0.4
@@ -151,8 +152,8 @@ def test_a_list_of_scales_has_one_for_each_head(tmp_path: Path) -> None:
             assert_measured(capture, head, Expected(scales[head] * SCORES[:, head]))
 
 
-@pytest.mark.parametrize("shape", [(3,), (1, 3), (3, 1, 1), (1, 3, 1, 1)])
-@pytest.mark.parametrize("name", ["alibi", "alibi_slopes", "metadata"])
+@for_each("shape", [(3,), (1, 3), (3, 1, 1), (1, 3, 1, 1)])
+@for_each("name", ["alibi", "alibi_slopes", "metadata"])
 def test_a_slope_for_each_head_is_multiplied_by_distances(tmp_path: Path, shape: tuple[int, ...], name: str) -> None:
     slopes = np.array([0.5, 0.25, 0.125], np.float32)
     if name == "metadata":
@@ -182,7 +183,7 @@ SCALES: list[Array] = [
 ]
 
 
-@pytest.mark.parametrize("scales", SCALES, ids=[str(scales.shape) for scales in SCALES])
+@for_each("scales", SCALES)
 def test_each_text_head_and_query_may_have_its_own_scale(tmp_path: Path, scales: Array) -> None:
     capture = captured(tmp_path, {"scale": scales}, scale=None, causal="true")
     shape = {(2,): (2, 1, 1), (2, 3): (2, 3, 1), (2, 11): (2, 1, 11), (3, 11, 1): (1, 3, 11)}.get(scales.shape)
@@ -228,8 +229,8 @@ def test_a_causal_mask_is_read_from_its_values(tmp_path: Path, hidden: bool, for
     assert has_note(of_lengths, "no mask of padding")
 
 
-@pytest.mark.parametrize("name", ["src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask"])
-@pytest.mark.parametrize("shared", [False, True])
+@for_each("name", ["src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask"])
+@for_each("shared", [False, True])
 def test_true_is_hidden_in_the_padding_masks_of_a_transformer(tmp_path: Path, name: str, shared: bool) -> None:
     told: dict[str, Any] = {"schema": "attn-tui/qk-2", "causal": "false", "scale": SCALE}
     own = tensors() | {name: ~REAL} if shared else tensors(**{name: ~REAL})
@@ -252,8 +253,8 @@ def test_the_padding_masks_of_a_transformer_belong_to_its_encoder_decoder_or_mem
     }
 
 
-@pytest.mark.parametrize("name", ["query_mask", "q_mask"])
-@pytest.mark.parametrize("shape", [(2, 11), (2, 1, 11), (2, 1, 11, 1)])
+@for_each("name", ["query_mask", "q_mask"])
+@for_each("shape", [(2, 11), (2, 1, 11), (2, 1, 11, 1)])
 def test_queries_that_a_mask_hides_are_left_out(tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
     shown = SCALE * SCORES[:, 1]
     capture = captured(tmp_path, {name: REAL.reshape(shape)}, attention="cross")

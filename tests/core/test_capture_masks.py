@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, every_head, has_note, layered, opened, pair, refusal, save, visible
+from cases import for_each
 
 VISIBLE = np.arange(6) < np.array([6, 2])[:, np.newaxis]  # [batch, keys]
 TO_QUERIES = np.broadcast_to(VISIBLE[:, np.newaxis], (2, 5, 6))
@@ -22,8 +23,8 @@ def masked(mask: Array, **sizes: int) -> dict[str, Any]:
     return {"q": q, "k": k, "mask": mask}
 
 
-@pytest.mark.parametrize("shape", [(2, 6), (2, 1, 1, 6), (2, 1, 6), (2, 1, 5, 6), (2, 5, 6), (2, 4, 5, 6)])
-@pytest.mark.parametrize(
+@for_each("shape", [(2, 6), (2, 1, 1, 6), (2, 1, 6), (2, 1, 5, 6), (2, 5, 6), (2, 4, 5, 6)])
+@for_each(
     ("hidden", "shown", "dtype"),
     [
         (False, True, "bool"), (0, 1, "int64"), (0, 1, "uint8"), (0, 1, "float32"),
@@ -97,7 +98,7 @@ def test_the_axes_assumed_for_an_ambiguous_mask_are_noted(tmp_path: Path) -> Non
     assert "'mask': axes assumed to be [batch, keys]" in capture.notes
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("mask", "reason"),
     [
         (np.full((2, 6), np.nan, np.float32), "holds NaN"),
@@ -120,7 +121,7 @@ def test_metadata_that_names_a_missing_mask_is_refused(tmp_path: Path) -> None:
     assert "names the mask 'padding', which is not in the file" in refusal(path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("causal", "corner"),
     [
         ("top-left", "top_left"), ("upper_left", "top_left"), ("Bottom-Right", "bottom_right"),

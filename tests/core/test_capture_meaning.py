@@ -10,6 +10,7 @@ import pytest
 from attention_in_full import Expected, assert_measured
 from attn_tui.core.captures.head import read_head
 from capture_files import Array, has_note, opened, refusal, save
+from cases import for_each
 
 TOKENS, D_K, SCALE = 6, 4, 0.4
 NO = -np.inf
@@ -33,8 +34,8 @@ def expected(shown: Array, q: Array = Q, left_out: Array | None = None) -> Expec
     return Expected(np.where(shown, SCALE * q[:, 0] @ K[:, 0].mT, NO), left_out=left_out)
 
 
-@pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize(
+@for_each("hidden", [False, True])
+@for_each(
     "shown",
     [
         CAUSAL & BOTH,
@@ -44,18 +45,16 @@ def expected(shown: Array, q: Array = Q, left_out: Array | None = None) -> Expec
         (DISTANCE < 3) & CAUSAL & BOTH,
         (np.arange(TOKENS) // 3 == np.arange(TOKENS)[:, np.newaxis] // 3) & BOTH,
     ],
-    ids=["causal", "causal keys", "left", "band", "window", "chunks"],
 )
 def test_padded_queries_without_keys_do_not_invert_a_mask(tmp_path: Path, shown: Array, hidden: bool) -> None:
     capture = opened(tmp_path, tensors(attn_mask=(shown ^ hidden)[:, np.newaxis]), **SELF)
     assert_measured(capture, 0, expected(shown, left_out=~np.asarray(shown.any(axis=1))))
 
 
-@pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize(
+@for_each("hidden", [False, True])
+@for_each(
     "shown",
     [BOTH[:, :3] & (np.arange(3) < 2)[:, np.newaxis], CAUSAL[np.newaxis, 3:], CAUSAL[np.newaxis, [0, 2, 5]]],
-    ids=["padded queries", "last", "some"],
 )
 def test_a_mask_of_queries_of_another_text_is_read_from_how_its_rows_advance(
     tmp_path: Path, shown: Array, hidden: bool
@@ -126,7 +125,7 @@ def test_lengths_of_texts_padded_on_the_left_are_refused(tmp_path: Path) -> None
     assert_measured(masked, 0, expected(KEYS[:, :, ::-1], left_out=~REAL[:, ::-1]))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("module", "cross"),
     [
         ("decoder.layers.0.encoder_attn", True), ("decoder.block.0.layer.1.EncDecAttention", True),
@@ -149,7 +148,7 @@ def test_a_module_of_unknown_name_is_taken_as_self_attention_aloud(tmp_path: Pat
     assert has_note(opened(tmp_path, named, causal="false", axes="b,h,t,d"), "taken as self-attention")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value"),
     [
         *[("is_cross_attention", True), ("attention_type", "cross"), ("unidirectional", True), ("n_past", 3)],

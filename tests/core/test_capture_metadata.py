@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from capture_files import has_note, layered, numbers, opened, pair, refusal, save
+from cases import for_each
 
 
 def test_the_entry_of_a_layer_overrides_the_file(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_no_text_of_a_file_reaches_the_terminal_as_an_escape_sequence(tmp_path: 
 POSITIVE, WHOLE, LENGTHS = "a positive number", "a positive whole number", "positive whole numbers"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value", "accepted"),
     [
         *(("scale", value, POSITIVE) for value in ("1/sqrt(d_k)", "0", "-0.1", "nan", "inf", "")),

@@ -11,6 +11,7 @@ from attention_in_full import Expected, assert_measured
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, has_note, layered, numbers, opened, pair
+from cases import for_each
 
 BATCH, HEADS, TOKENS = 2, 4, 6
 Q, K = pair(queries=TOKENS)
@@ -74,8 +75,8 @@ def test_batch_and_heads_may_be_one_axis_of_a_mask(tmp_path: Path, order: Any, a
         assert_measured(capture, head, Expected(np.where(own, scores(head), -np.inf)))
 
 
-@pytest.mark.parametrize("key", ["alibi_slopes", "alibi", "slopes"])
-@pytest.mark.parametrize("of_layer", [False, True])
+@for_each("key", ["alibi_slopes", "alibi", "slopes"])
+@for_each("of_layer", [False, True])
 def test_slopes_may_be_lists_of_the_metadata(tmp_path: Path, key: str, of_layer: bool) -> None:
     more = {"layers": [{"index": 0, key: SLOPES}]} if of_layer else {key: SLOPES}
     capture = opened(tmp_path, beside("layers.0.attn."), **TOLD, **more)
@@ -117,8 +118,8 @@ FLOATS = [
 ]
 
 
-@pytest.mark.parametrize("prefix", ["layers.0.attn.", ""])
-@pytest.mark.parametrize("shape", FLOATS)
+@for_each("prefix", ["layers.0.attn.", ""])
+@for_each("shape", FLOATS)
 def test_a_number_for_each_query_may_change_attention(tmp_path: Path, prefix: str, shape: tuple[int, ...]) -> None:
     capture = opened(tmp_path, beside(prefix, r=numbers(*shape)), **TOLD)
     assert f"tensor '{prefix}r' of shape {[*shape]} may change attention" in capture.layers[0].refusal
@@ -126,8 +127,8 @@ def test_a_number_for_each_query_may_change_attention(tmp_path: Path, prefix: st
         assert opened(tmp_path, beside(prefix, **{harmless: numbers(*shape)}), **TOLD).layers[0].refusal == ""
 
 
-@pytest.mark.parametrize("prefix", ["layers.0.attn.", ""])
-@pytest.mark.parametrize("shape", [(TOKENS,), (BATCH, TOKENS), (BATCH, 1, 1, TOKENS), (TOKENS, TOKENS)])
+@for_each("prefix", ["layers.0.attn.", ""])
+@for_each("shape", [(TOKENS,), (BATCH, TOKENS), (BATCH, 1, 1, TOKENS), (TOKENS, TOKENS)])
 def test_booleans_of_keys_may_hide_them(tmp_path: Path, prefix: str, shape: tuple[int, ...]) -> None:
     capture = opened(tmp_path, beside(prefix, keep=numbers(*shape) > 0), **TOLD)
     assert f"tensor '{prefix}keep'" in capture.layers[0].refusal
@@ -140,15 +141,13 @@ def test_a_tensor_of_no_layer_with_a_number_for_each_score_may_belong_to_all(tmp
     assert [layer.refusal for layer in capture.layers] == ["", ""]
 
 
-@pytest.mark.parametrize(
-    "name", ["key_padding", "valid", "is_pad", "document_ids", "seq_ids", "topk_indices", "logn"]
-)
+@for_each("name", ["key_padding", "valid", "is_pad", "document_ids", "seq_ids", "topk_indices", "logn"])
 def test_names_of_what_hides_keys_or_joins_texts(tmp_path: Path, name: str) -> None:
     capture = opened(tmp_path, beside("layers.0.attn.", **{name: np.ones((1, 3), np.int64)}), **TOLD)
     assert f"tensor 'layers.0.attn.{name}' may change attention" in capture.layers[0].refusal
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value"),
     [
         *[("attention_type", "sigmoid"), ("attention_type", "block_sparse"), ("position_bias_kind", "t5")],
@@ -163,7 +162,7 @@ def test_metadata_of_another_kind_of_attention_is_refused(tmp_path: Path, key: s
     assert capture.unused == (key,)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value"),
     [
         *[("attention_type", "full"), ("position_embedding_type", "absolute"), ("attn_implementation", "sdpa")],

@@ -9,6 +9,7 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, assert_holds, every_head, has_note, layered, opened, pair, refusal, save, visible
+from cases import for_each
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 PADDED = Path(__file__).parents[1] / "data" / "minilm-sample-padded.safetensors"
@@ -54,7 +55,7 @@ def test_the_mask_of_the_padded_sample_hides_the_padding_keys() -> None:
     np.testing.assert_array_equal(visible(capture), np.broadcast_to(np.arange(70) < lengths, (2, 70, 70)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("q_name", "k_name", "index", "name"),
     [
         ("layers.3.attn.q", "layers.3.attn.k", 3, "layers.3.attn"),

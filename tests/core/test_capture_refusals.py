@@ -19,6 +19,7 @@ from attn_tui.core.captures.files import ENDINGS, CaptureError
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.reader import open_capture
 from capture_files import every_head, layered, numbers, opened, pair, refusal, refused, save
+from cases import for_each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import peak_memory
@@ -67,8 +68,8 @@ def test_a_zip_archive_of_pickles_is_refused(tmp_path: Path) -> None:
     assert "is a pickle, which may run code and is never opened" in refusal(tmp_path / "model.pt")
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+@for_each("value", [np.nan, np.inf, -np.inf])
+@for_each("dtype", ["float16", "float32", "float64", "bfloat16"])
 def test_a_head_with_numbers_that_are_not_finite_is_refused(tmp_path: Path, value: float, dtype: str) -> None:
     q, k = (array.astype(getattr(ml_dtypes, dtype, dtype)) for array in pair())
     k[1, 2, 3, :3] = value
@@ -119,8 +120,8 @@ def test_of_ten_gigabytes_only_one_head_is_read(tmp_path: Path) -> None:
     assert peak_memory(read) < 16 * MEGABYTE
 
 
-@pytest.mark.parametrize("start", [b"", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"\x08\0\0\0\0\0\0\0{"])
-@pytest.mark.parametrize("name", ["x.safetensors", "x.npz", "x.npy", "x"])
+@for_each("start", [b"", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"\x08\0\0\0\0\0\0\0{"])
+@for_each("name", ["x.safetensors", "x.npz", "x.npy", "x"])
 def test_ten_gigabytes_of_zeros_are_refused_without_being_read(tmp_path: Path, start: bytes, name: str) -> None:
     with open(tmp_path / name, "wb") as file:
         file.write(start)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, assert_holds, has_note, numbers, opened, pair, refusal, save
+from cases import for_each
 
 Q, K = pair(1, 4, 4, 6, 6, 8)
 CONFIG = {"hidden_size": 32, "num_attention_heads": 4}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("q", "k"),
     [
         ("query_states", "key_states"), ("layers.0.to_q", "layers.0.to_k"), ("blocks.0.wq", "blocks.0.wk"),
@@ -30,7 +31,7 @@ def test_names_that_differ_in_a_word_for_queries_and_keys_are_a_pair(tmp_path: P
     assert has_note(capture, q, k, "by their names")
 
 
-@pytest.mark.parametrize("ending", [".weight", ".bias", "_scale", "_mask", "_positions", "_cache"])
+@for_each("ending", [".weight", ".bias", "_scale", "_mask", "_positions", "_cache"])
 def test_names_of_other_things_of_queries_and_keys_are_no_pair(tmp_path: Path, ending: str) -> None:
     path = save(tmp_path / "x.safetensors", {f"layers.0.to_q{ending}": Q, f"layers.0.to_k{ending}": K})
     assert "no queries and keys" in refusal(path) or "a model's weights" in refusal(path)

@@ -11,6 +11,7 @@ from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from capture_files import layered, opened, refusal, save
+from cases import for_each
 
 NAMES = ("a-00001-of-00002.safetensors", "a-00002-of-00002.safetensors")
 SAYS: dict[str, Any] = {"schema": "attn-tui/qk-2", "scale": 0.5, "causal": True}
@@ -48,7 +49,7 @@ def test_a_shard_that_changes_while_it_is_open_is_refused(tmp_path: Path) -> Non
         read_head(capture, capture.layers[0], 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("weight_map", "reason"),
     [
         ({"layers.0.attn.q": "../b.safetensors"}, "must be .safetensors files beside it"),

@@ -13,6 +13,7 @@ from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.head import CaptureFile, read_head
 from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, has_note, layered, numbers, opened, pair, save, visible
+from cases import for_each
 
 Q, K = pair(queries=6)
 SQUARE = {"layers.0.attn.q": Q, "layers.0.attn.k": K}
@@ -40,7 +41,7 @@ HARMFUL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HARMLESS)
+@for_each("name", HARMLESS)
 def test_a_tensor_that_is_not_understood_is_named(tmp_path: Path, name: str) -> None:
     capture = opened(tmp_path, SQUARE | {name: np.ones((3, 3), np.float32)}, **TOLD)
     assert capture.unused == (name,)
@@ -48,7 +49,7 @@ def test_a_tensor_that_is_not_understood_is_named(tmp_path: Path, name: str) -> 
     assert measured(capture) == ""
 
 
-@pytest.mark.parametrize("name", HARMFUL)
+@for_each("name", HARMFUL)
 def test_a_tensor_that_may_change_attention_and_is_not_understood_is_refused(tmp_path: Path, name: str) -> None:
     capture = opened(tmp_path, SQUARE | {name: np.ones((3, 3), np.float32)}, **TOLD)
     assert capture.unused == (name,)
@@ -75,8 +76,8 @@ def test_a_key_that_is_not_understood_is_named(tmp_path: Path, key: str) -> None
     assert (capture.unused, measured(capture)) == ((key,), "")
 
 
-@pytest.mark.parametrize("key", ["scaling", "alibi", "attn_bias", "softmax_temperature", "query_pre_attn_scalar"])
-@pytest.mark.parametrize("in_entry", [False, True])
+@for_each("key", ["scaling", "alibi", "attn_bias", "softmax_temperature", "query_pre_attn_scalar"])
+@for_each("in_entry", [False, True])
 def test_a_key_that_may_change_attention_and_is_not_understood_is_refused(
     tmp_path: Path, key: str, in_entry: bool
 ) -> None:
@@ -104,7 +105,7 @@ def test_thousands_of_unknown_tensors_take_seconds(tmp_path: Path) -> None:
     assert capture.layers[7].refusal.startswith("tensor 'layers.7.attn.temperature' may change attention")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("config", "told", "said"),
     [
         ({"attn_logit_softcapping": 50.0}, {}, "attn_logit_softcapping 50, but the capture does not: not applied"),
@@ -169,7 +170,7 @@ FAULTY: list[tuple[dict[str, Array], dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("beside", "metadata", "said"), FAULTY, ids=[said for _, _, said in FAULTY])
+@for_each(("beside", "metadata", "said"), FAULTY)
 def test_what_does_not_fit_is_refused(
     tmp_path: Path, beside: dict[str, Array], metadata: dict[str, Any], said: str
 ) -> None:
@@ -196,9 +197,9 @@ TELLING = {
 }
 
 
-@pytest.mark.parametrize("name", TELLING)
-@pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.float32])
+@for_each("name", TELLING)
+@for_each("hidden", [False, True])
+@for_each("dtype", [np.bool_, np.uint8, np.float32])
 def test_the_values_of_an_attn_mask_tell_what_true_means(
     tmp_path: Path, name: str, hidden: bool, dtype: type[Any]
 ) -> None:

@@ -22,6 +22,7 @@ from attn_tui.core.parameters import ArithmeticName, FormatName, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column
 from capture_files import Array, save
+from cases import for_each
 from number_formats import dtype_of
 
 FORMATS = get_args(FormatName)
@@ -99,8 +100,8 @@ def assert_weights(column: Column, p: Array, seen: Array | None = None) -> None:
         assert value(column, name) == pytest.approx(each.mean(), rel=2e-6, abs=1e-7), name
 
 
-@pytest.mark.parametrize(("name", "arithmetic"), [each for each in LOW if "8" not in each[0]])
-@pytest.mark.parametrize(
+@for_each(("name", "arithmetic"), [each for each in LOW if "8" not in each[0]])
+@for_each(
     "parts", [(), ("cap",), ("bias",), ("slope",), ("sink",), ("causal",), ("cap", "bias", "slope", "sink", "causal")]
 )
 def test_a_head_is_computed_step_by_step_in_the_format(
@@ -142,9 +143,9 @@ def test_factors_in_the_file_and_scales_of_rows_are_float32_numbers(tmp_path: Pa
         assert_weights(measured(rows, 1, **low), in_steps(*steps, own[:, 1, :, np.newaxis]))
 
 
-@pytest.mark.parametrize(("name", "arithmetic"), [*LOW, ("float32", "fused")])
-@pytest.mark.parametrize("rule", ["none", "sqrt_d_k", "quarter", "rms_sqrt_d_k", "ssmax"])
-@pytest.mark.parametrize("more", [{}, {"mask": "causal", "softcap": 2.0}, {"std_q": 60.0, "d_k": 1}], ids=str)
+@for_each(("name", "arithmetic"), [*LOW, ("float32", "fused")])
+@for_each("rule", ["none", "sqrt_d_k", "quarter", "rms_sqrt_d_k", "ssmax"])
+@for_each("more", [{}, {"mask": "causal", "softcap": 2.0}, {"std_q": 60.0, "d_k": 1}])
 def test_the_lab_s_queries_and_keys_give_the_lab_s_statistics(
     name: Any, arithmetic: Any, rule: str, more: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -259,7 +260,7 @@ def test_progress_of_a_rounded_head_rises_to_1() -> None:
     assert fractions[-1] == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("d_k", {"scale": "d_k"}),
@@ -279,7 +280,7 @@ def test_a_text_says_in_what_a_differs(text: str, expected: dict[str, Any]) -> N
     assert setting_of_a(b, text) == b.with_values(expected)
 
 
-@pytest.mark.parametrize("name", ["mask", "law", "seed", "n_keys", "d_k", "sink", "model", "mean_q", "position"])
+@for_each("name", ["mask", "law", "seed", "n_keys", "d_k", "sink", "model", "mean_q", "position"])
 def test_what_the_file_says_is_refused_with_what_a_may_set(name: str) -> None:
     with pytest.raises(ParameterError) as caught:
         setting_of_a(AS_IN_FILE, f"{name}=1")
@@ -287,7 +288,7 @@ def test_what_the_file_says_is_refused_with_what_a_may_set(name: str) -> None:
     assert name in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "words"),
     [
         ("precision=half", "must be one of float64, float32, float16"),

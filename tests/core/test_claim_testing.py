@@ -26,6 +26,7 @@ from attn_tui.core.claims.claim import (
 from attn_tui.core.claims.examine import Results, agrees, examine
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
+from cases import for_each
 
 integrate, optimize, special = (import_module(f"scipy.{name}") for name in ("integrate", "optimize", "special"))
 
@@ -150,7 +151,7 @@ def measured_by(measure: str, number: float) -> Figure:
     return Figure(f"by {measure}", at_least(0, "more"), lambda _: Reading(None, number), measure=measure)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("numbers", "verdict"),
     [((1, 1, 1), "holds"), ((1, -1, 1), "depends on the measure"), ((1, 1, -1), "depends on the measure"),
      ((-1, -1, -1), "does not hold"), ((-1, -1, 1), "depends on the measure"), ((1, -1, -1), "does not hold")],

@@ -15,6 +15,7 @@ from attn_tui.core.claims.claim import UNCLAIMED, Bounds, Claim, Finding, Outcom
 from attn_tui.core.claims.examine import examine
 from attn_tui.core.claims.trials import additive_over_dot, dividing
 from attn_tui.core.theory.predict import predict
+from cases import for_each
 
 HOLDS, LIMIT, FALSE, UNTESTABLE = "holds", "holds in the limit", "does not hold", "not testable here"
 DEPENDS = "depends on the measure"
@@ -83,7 +84,7 @@ DEAR = {
     "unscaled-trains-worse", "three-sigma-range", "sqrt-optimal", "train-equals-inference", "log-underscales",
     "gradient-inverse-dk", "entropy-table", "scaled-is-normal",
 }  # fmt: skip
-every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=CLAIM)
+every_claim = for_each("claim", CLAIMS)
 with_figures = pytest.mark.parametrize(
     "claim",
     [pytest.param(c, marks=pytest.mark.slow) if c.id in DEAR else c for c in CLAIMS if c.figures],

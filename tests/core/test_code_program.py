@@ -2,6 +2,7 @@
 
 import pytest
 from attn_tui.core.program.text import Piece, assembled, code_of, filled, in_torch, number
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +35,7 @@ def test_strings_and_comments_stay_as_they_are(text: str) -> None:
     assert code_of(f"x = 1 {text}") == "x = 1 "
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("numpy", "torch"),
     [
         ("x.max(-1, keepdims=True)", "x.amax(-1, keepdim=True)"),

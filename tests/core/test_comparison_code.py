@@ -11,6 +11,7 @@ from attn_tui.core.lab.results import MechanismRow
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.program.sweep import mechanisms_code
 from attn_tui.core.program.text import Dialect, NoCodeError
+from cases import for_each
 from printed_code import INSTALLED, compared, expected_in
 
 SMALL = Parameters(n_keys=12, n_queries=5, batch=3)
@@ -23,7 +24,7 @@ def mechanism_rows(p: Parameters, d_ks: tuple[int, ...]) -> list[MechanismRow]:
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize(
+@for_each(
     "asked",
     [
         {},
@@ -33,7 +34,6 @@ def mechanism_rows(p: Parameters, d_ks: tuple[int, ...]) -> list[MechanismRow]:
         {"precision": "float64", "components": "laplace", "correlation": 0.3},
         {"sink": "logit", "sink_logit": -1.0, "gain": 2.0},
     ],
-    ids=str,
 )
 def test_the_code_of_mechanisms_prints_their_statistics(asked: Mapping[str, Any], dialect: Dialect) -> None:
     p = replace(SMALL, **asked)

@@ -11,6 +11,7 @@ import pytest
 from attn_tui.core.lab.sampling import LAWS, Side
 from attn_tui.core.lab.scoring import one_draw, score_mean, score_reach, score_std, vectors_of
 from attn_tui.core.parameters import ComponentLaw, Parameters
+from cases import for_each
 
 stats = import_module("scipy.stats")  # without type stubs
 
@@ -85,9 +86,9 @@ def test_rademacher_components_are_signs() -> None:
     assert set(np.unique(LAWS["rademacher"].sample(np.random.default_rng(0), (64, 64), 5))) == {-1.0, 1.0}
 
 
-@pytest.mark.parametrize("law", get_args(ComponentLaw))
-@pytest.mark.parametrize(("mean_q", "mean_k"), [(0.0, 0.0), (2.0, 0.0), (-1.5, 0.5)])
-@pytest.mark.parametrize(("std_q", "std_k"), [(1.0, 1.0), (0.5, 3.0), (0.0, 1.0), (0.0, 0.0)])
+@for_each("law", get_args(ComponentLaw))
+@for_each(("mean_q", "mean_k"), [(0.0, 0.0), (2.0, 0.0), (-1.5, 0.5)])
+@for_each(("std_q", "std_k"), [(1.0, 1.0), (0.5, 3.0), (0.0, 1.0), (0.0, 0.0)])
 def test_scores_of_independent_components_have_the_closed_form(
     law: Any, mean_q: float, mean_k: float, std_q: float, std_k: float
 ) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from attn_tui.core.attention.computation import Computation, differ
 from attn_tui.core.attention.visibility import Bias, Slope, Visibility
+from cases import for_each
 
 RNG = np.random.default_rng(0)
 Q, K = RNG.standard_normal((2, 3, 8)), RNG.standard_normal((2, 5, 8))
@@ -57,7 +58,7 @@ CASES: dict[str, tuple[Computation, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each("case", CASES)
 def test_attention_is_what_its_fields_say(case: str) -> None:
     c, weights = CASES[case]
     found = c.evaluate(Q, K)

@@ -9,10 +9,11 @@ from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
 from attn_tui.core.attention.formats import FORMATS
 from attn_tui.core.attention.presets import PRESETS, Preset
 from attn_tui.core.errors import ParameterError
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
-every_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda preset: preset.name)
+every_preset = for_each("preset", PRESETS.values())
 
 
 def shapes() -> st.SearchStrategy[Layer]:
@@ -39,7 +40,7 @@ def shapes() -> st.SearchStrategy[Layer]:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("layer", "each", "in_all"),
     [
         # 4 · 512²; with biases 4 · 512 more
@@ -62,7 +63,7 @@ def test_parameters_of_each_matrix(layer: Layer, each: list[int], in_all: int) -
     assert found.parameters == found.all_parameters == in_all
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "layer", "model"),
     [
         ("bert-base", 2_362_368, 28_348_416),  # 4 · (768² + 768)
@@ -79,7 +80,7 @@ def test_parameters_of_models(name: str, layer: int, model: int) -> None:
     assert (found.parameters, found.all_parameters) == (layer, model)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "published"),
     [
         ("llama-3-8b", 128 * 1024),
@@ -211,7 +212,7 @@ def test_omitted_sizes_follow_from_the_others() -> None:
     assert Layer(100, 7, d_k=16).width == 16  # 7 need not divide 100
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "message"),
     [
         ({"heads": 7}, "heads: d_model 512 is not divisible by 7; set d_k as well"),

@@ -12,6 +12,7 @@ from attn_tui.core.learning.bugs import BUGS, Bug
 from attn_tui.core.learning.examine import write_capture
 from attn_tui.core.program.diagnosis import diagnosis_code
 from attn_tui.core.program.text import Dialect, NoCodeError
+from cases import for_each
 from evidence_files import TOKENS, WIDTH, attended
 from printed_code import INSTALLED, expected_in, lines_of, printed_by
 
@@ -89,7 +90,7 @@ def test_a_log_sum_exp_in_base_2_is_read_as_such(dialect: Dialect, tmp_path: Pat
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("kind", KINDS)
 def test_multipliers_of_rows_are_relative_to_their_median(kind: str, dialect: Dialect, tmp_path: Path) -> None:
     own = np.linspace(0.2, 0.6, TOKENS)
     beside = {"scales": np.tile(own, (4, 1)).astype(np.float32)}

@@ -7,11 +7,12 @@ from attn_tui.core.diagnosis.configuration import configured_scale, parse_config
 from attn_tui.core.diagnosis.multipliers import expected_multiplier, names
 from attn_tui.core.diagnosis.subject import Facts
 from attn_tui.core.errors import InputError
+from cases import for_each
 
 YARN = 0.1 * math.log(40) + 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "layer", "scale"),
     [
         ('{"head_dim": 128}', 0, 128**-0.5),
@@ -69,7 +70,7 @@ def test_the_amplitude_of_yarn() -> None:
     assert parse_configuration('{"rope_scaling": null}', "c").amplitude is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "pieces"),
     [
         ("{", ("is not JSON",)),
@@ -88,7 +89,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(text: str, pieces: tuple[str
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("multiplier", "cause"),
     [
         (1.0, "scale-missing"), (1 / 64, "scale-twice"), (1 / 64, "scale-1-over-d"), (8.0, "scale-inverted"),

@@ -82,8 +82,9 @@ def causes(found: list[Verdict]) -> list[str | None]:
     return [each.cause if each.verdict == "cause" else each.verdict for each in found]
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [("weights", "bfloat16"), ("lse", "float32"), ("o", "bfloat16")])
-def test_grouped_causal_heads_of_two_texts(kind: str, dtype: str, tmp_path: Path) -> None:
+@each_kind
+def test_grouped_causal_heads_of_two_texts(kind: str, tmp_path: Path) -> None:
+    dtype = "bfloat16"
     found = tensors(dtype)
     made = attended(found, D**-0.5, CAUSAL)
     stored = {"q": found["q"], "k": found["k"], "v": found["v"], kind: made[kind]}

@@ -8,6 +8,7 @@ import pytest
 from attn_tui.core.diagnosis.configuration import parse_configuration
 from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
 from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from cases import for_each
 from faults import injected
 from injection import FORMATS, KINDS, Case, case_of, normed, random_head, real_head, rounded, subject_of
 
@@ -100,8 +101,8 @@ def test_one_hot_rows_are_undecided(kind: Kind) -> None:
     assert found.verdict == "undecided"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number_format", FORMATS)
+@for_each("kind", KINDS)
+@for_each("number_format", FORMATS)
 def test_a_nearly_one_hot_head_is_not_accused(number_format: str, kind: Kind) -> None:
     """Rounding of its large logits in bfloat16 blurs the multiplier by a fifth."""
     for eager in (True, False):
@@ -216,12 +217,11 @@ def _gemma_2(case: Case) -> None:
     case.softcap, case.multiplier = 50.0, 256**-0.5
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number_format", FORMATS)
-@pytest.mark.parametrize(
+@for_each("kind", KINDS)
+@for_each("number_format", FORMATS)
+@for_each(
     "design",
     [_t5, _gemma_4, _gpt_oss, _prescaled, _mup, _granite, _both_sides, _gemma_2],
-    ids=lambda each: each.__name__,
 )
 def test_legitimate_designs_are_healthy(design: object, number_format: str, kind: Kind) -> None:
     case = case_of(HEAD, "float32")

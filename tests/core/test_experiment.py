@@ -12,6 +12,7 @@ from attn_tui.core.parameters import ComponentLaw, MaskName, Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Estimate
+from cases import for_each
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from measurements import LAWS, SCALES, cut_into_blocks, numbers
@@ -46,8 +47,8 @@ def test_a_causal_query_sees_the_keys_up_to_its_own() -> None:
     assert unscaled.histograms["weights"].total == visible
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.5, -1.0])
-@pytest.mark.parametrize("law", LAWS)
+@for_each("correlation", [0.0, 0.5, -1.0])
+@for_each("law", LAWS)
 def test_the_axis_of_logits_holds_nearly_all_of_them(law: ComponentLaw, correlation: float) -> None:
     """Even if the law has no standard deviation to size the axis by."""
     p = replace(SMALL, d_k=64, components=law, degrees_of_freedom=3, correlation=correlation)
@@ -76,10 +77,10 @@ EXIST_IN_THE_SMALLEST_CASES = (
 OF_SEVERAL_KEYS = ("saturation", "entropy_fraction", "one_hot_rows", "dead_rows")
 
 
-@pytest.mark.parametrize("mask", ["none", "causal"])
-@pytest.mark.parametrize("std_q", [0.0, 1.0])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (3, 5)])
-@pytest.mark.parametrize("d_k", [1, 2])
+@for_each("mask", ["none", "causal"])
+@for_each("std_q", [0.0, 1.0])
+@for_each("shape", [(1, 1), (1, 5), (5, 1), (3, 5)])
+@for_each("d_k", [1, 2])
 def test_the_smallest_cases_are_measured(d_k: int, shape: tuple[int, int], std_q: float, mask: MaskName) -> None:
     p = Parameters(d_k=d_k, n_queries=shape[0], n_keys=shape[1], batch=2, std_q=std_q, mask=mask)
     with np.errstate(all="raise", under="ignore"):
@@ -113,9 +114,9 @@ WITHOUT_SPREAD: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("mask", ["none", "causal"])
-@pytest.mark.parametrize("n_keys", [2, 3, 7, 100, 8192])
-@pytest.mark.parametrize("change", WITHOUT_SPREAD.values(), ids=WITHOUT_SPREAD)
+@for_each("mask", ["none", "causal"])
+@for_each("n_keys", [2, 3, 7, 100, 8192])
+@for_each("change", WITHOUT_SPREAD.values())
 def test_values_at_the_end_of_an_axis_are_not_rounded_off_it(
     change: dict[str, Any], n_keys: int, mask: MaskName
 ) -> None:

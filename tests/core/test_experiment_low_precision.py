@@ -18,6 +18,7 @@ from attn_tui.core.theory.predict import predict, theory_of
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
+from cases import for_each
 from measurements import assert_same, cut_into_blocks
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=8, batch=4)
@@ -181,8 +182,8 @@ def test_statistics_of_scaled_q_and_k_are_those_of_1_over_root_d_k_but_for_round
     assert 0 < (of_vectors["weight_error"].value or 0) < 2e-3
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("change", [{}, {"softcap": 5.0, "mean_k": 0.5}, {"mechanism": "bilinear"}], ids=str)
+@for_each("precision", ["float32", "float64"])
+@for_each("change", [{}, {"softcap": 5.0, "mean_k": 0.5}, {"mechanism": "bilinear"}])
 def test_scaling_q_and_k_is_1_over_root_d_k_where_nothing_is_rounded(precision: Any, change: dict[str, Any]) -> None:
     found = run(replace(QUARTER, precision=precision, arithmetic="fused", std_q=1.0, std_k=1.0, **change))
     expected = predict(found.subject).columns

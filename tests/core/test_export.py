@@ -26,6 +26,7 @@ from attn_tui.core.tables.table import Table, written
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import PredictedColumn, Prediction, status_given
 from attn_tui.core.theory.saturation import saturation
+from cases import for_each
 
 ODD = Parameters(d_k=7, n_keys=5, n_queries=3, batch=2, scale="custom", multiplier=0.1, mean_q=-0.25, seed=3)
 EXACT = predict(ODD)
@@ -238,7 +239,7 @@ def test_the_spelling_is_applied_to_every_cell(measurement: Measurement[Paramete
     assert any(row[0] == r"\|\|J\|\|_F" for row in cells(text))
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+@for_each("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
 def test_csv_has_no_text_that_a_spreadsheet_takes_for_a_formula(start: str) -> None:
     formula = f"{start}cmd|' /C calc'!A0"
     lines = [*csv.reader(io.StringIO(csv_text([[formula], [formula, "a=b", "1/√d_k", "", "a\r=b"]])))]

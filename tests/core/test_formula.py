@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.formula import LONGEST, Call, FormulaError, Tree, function_of, names_in, parse
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def test_a_caret_is_another_way_to_write_a_power(text: str) -> None:
     assert parse(text.replace("**", "^"), [*NAMES]) == parse(text, [*NAMES])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("log(n)/sqrt(d)", math.log(128) / 8),
@@ -93,7 +94,7 @@ def test_the_tree_names_what_the_formula_depends_on() -> None:
     assert names_in(parse("exp(1)", [*NAMES])) == set()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "at", "reason"),
     [
         ("", 0, "ends too early"),
@@ -144,7 +145,7 @@ def test_the_deepest_formula_is_parsed_and_evaluated() -> None:
     assert value("-" * 79 + "d") == -64
 
 
-@pytest.mark.parametrize("text", ["d\n", "\nd", "1/\td", "d\u2003", "d\x0b", "log(n)\r/d"])
+@for_each("text", ["d\n", "\nd", "1/\td", "d\u2003", "d\x0b", "log(n)\r/d"])
 def test_only_blanks_separate_so_that_a_formula_is_one_line_everywhere(text: str) -> None:
     with pytest.raises(FormulaError, match=r"unexpected character|expected"):
         parse(text, [*NAMES])

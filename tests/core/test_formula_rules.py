@@ -16,6 +16,7 @@ from attn_tui.core.theory.saturation import saturation
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
+from cases import for_each
 from sweeps import points
 
 SSMAX = "0.43*log(n)/sqrt(d)"
@@ -26,7 +27,7 @@ SAME = [
     ("1/(sqrt(d)*(layer+1))", "inverse_layer"),
 ]
 SMALL = Parameters(d_k=16, n_keys=24, n_queries=8, batch=4)
-same = pytest.mark.parametrize(("formula", "rule"), SAME)
+same = for_each(("formula", "rule"), SAME)
 
 
 def alike(found: float | None, expected: float | None, rel: float) -> bool:
@@ -92,7 +93,7 @@ def test_a_chosen_formula_has_a_row_after_those_of_the_catalogue() -> None:
     assert rules_for("ssmax") == RULES
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("formula", "fault"),
     [
         ("1/(n-128)", "has no value at keys = 128; choose another"),

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
 from attn_tui.core.attention.scores import scores
@@ -20,6 +19,7 @@ from attn_tui.core.parameters import MechanismName
 from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column
+from cases import for_each
 from golden import CASES, reference
 
 EXACT, CLOSE = 1e-12, 1e-4  # relative, absolute below 1
@@ -36,9 +36,9 @@ PLAIN = [c for c in CASES if not c["case"].startswith(("softcap", "additive", "c
 # Cases whose queries and keys are multiplied as they are.
 UNNORMALISED = [c for c in CASES if not c["case"].startswith("qknorm")]
 
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
-every_plain_case = pytest.mark.parametrize("case", PLAIN, ids=lambda case: case["case"])
-either_precision = pytest.mark.parametrize(("dtype", "tolerance"), [("float64", EXACT), ("float32", CLOSE)])
+every_case = for_each("case", CASES)
+every_plain_case = for_each("case", PLAIN)
+either_precision = for_each(("dtype", "tolerance"), [("float64", EXACT), ("float32", CLOSE)])
 
 
 def weights_of(case: dict[str, Any]) -> AdditiveWeights | None:
@@ -116,7 +116,7 @@ def references(case: dict[str, Any]) -> dict[str, Any]:
     return {name: reference(case, name).ravel() for name in names}
 
 
-@pytest.mark.parametrize("case", UNNORMALISED, ids=lambda case: case["case"])
+@for_each("case", UNNORMALISED)
 def test_scores_agree_with_references(case: dict[str, Any]) -> None:
     found = scores(reference(case, "q"), of_every_head(case, "k"), mechanism_of(case), weights_of(case))
     assert_exact(case, found, reference(case, "raw"), "scores")

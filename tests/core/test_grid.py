@@ -6,11 +6,12 @@ import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.grid import parse_grid, parse_values
 from attn_tui.core.parameters import FIELD
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "values"),
     [
         ("64", [64]),
@@ -58,7 +59,7 @@ BOUNDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", BOUNDS)
+@for_each("text", BOUNDS)
 def test_an_invalid_grid_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(InputError) as error:
         parse_grid(text)

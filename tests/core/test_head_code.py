@@ -15,6 +15,7 @@ from attn_tui.core.captures.rules import rule_of
 from attn_tui.core.captures.settings import HeadSetting
 from attn_tui.core.program.captured import head_code
 from attn_tui.core.program.text import Dialect, NoCodeError
+from cases import for_each
 from printed_code import INSTALLED, compared
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -58,13 +59,12 @@ def test_the_code_of_a_head_of_the_sample_prints_its_numbers(head: int, dialect:
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize(
+@for_each(
     "layer",
     [{}, {"causal": True}, {"softcap": 1.5}, {"sinks": [0.5, -1.0, 2.0, 0.0]}, {"prescaled": [0.5, 2.0]},
      {"causal": True, "softcap": 2.0, "sinks": [1.0, 1.0, 1.0, 1.0]}],
-    ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("rules", [("none", "file"), ("rms_sqrt_d_k", "file"), ("d_k", "1/sqrt(d)")], ids=str)
+@for_each("rules", [("none", "file"), ("rms_sqrt_d_k", "file"), ("d_k", "1/sqrt(d)")])
 def test_the_code_of_a_head_prints_its_numbers(
     layer: dict[str, Any], rules: tuple[str, ...], dialect: Dialect, tmp_path: Path
 ) -> None:
@@ -91,12 +91,11 @@ def program_of(path: Path, settings: Sequence[dict[str, Any]], dialect: Dialect,
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize(
+@for_each(
     "layer",
     [{}, {"causal": True, "softcap": 2.0, "sinks": [1.0, 1.3, 1.0, 1.0]}, {"bias": 1}, {"alibi_slopes": 1}],
-    ids=str,
 )
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@for_each("settings", SETTINGS)
 def test_the_code_of_a_head_in_number_formats_prints_its_numbers(
     settings: Sequence[dict[str, Any]], layer: dict[str, Any], dialect: Dialect, tmp_path: Path
 ) -> None:
@@ -136,7 +135,7 @@ def test_grouped_queries_and_other_formats_are_read(dialect: Dialect, tmp_path: 
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("name", ["q", "blocks.0.attn.hook_rot_q", "model.layers.0.self_attn.q_proj"])
+@for_each("name", ["q", "blocks.0.attn.hook_rot_q", "model.layers.0.self_attn.q_proj"])
 def test_other_names_axes_and_archives_are_read(name: str, dialect: Dialect, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     shape = {"q": (4, 6, 8), "blocks.0.attn.hook_rot_q": (2, 6, 4, 8)}.get(name, (2, 6, 32))

@@ -14,6 +14,7 @@ from attn_tui.core.diagnosis.check import measure
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
 from capture_files import Array, opened
+from cases import for_each
 from memory import peak_memory
 
 special = import_module("scipy.special")  # without type stubs
@@ -26,8 +27,8 @@ def capture(folder: Path, **layer: object) -> tuple[CaptureFile, dict[str, Array
     return opened(folder, tensors, schema="attn-tui/qk-1", layers=[{"name": "layers.3.attn", **layer}]), tensors
 
 
-@pytest.mark.parametrize("softcap", [None, 5.0])
-@pytest.mark.parametrize("name", ["rms_sqrt_d_k", "layer_norm_sqrt_d_k", "cosine_10"])
+@for_each("softcap", [None, 5.0])
+@for_each("name", ["rms_sqrt_d_k", "layer_norm_sqrt_d_k", "cosine_10"])
 def test_a_rule_normalises_the_queries_and_keys_of_a_file(tmp_path: Path, name: str, softcap: float | None) -> None:
     found, tensors = capture(tmp_path, **({"softcap": softcap} if softcap else {}))
     layer = found.layers[0]

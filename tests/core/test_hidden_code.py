@@ -11,6 +11,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.program.captured import head_code
 from attn_tui.core.program.text import Dialect, NoCodeError
 from capture_files import Array, numbers, save
+from cases import for_each
 from printed_code import INSTALLED, compared
 
 FILES = Path(__file__).parents[1] / "data"
@@ -67,8 +68,8 @@ MASKS: dict[str, dict[str, Array]] = {
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("name", [*MASKS])
+@for_each("causal", [False, True])
+@for_each("name", [*MASKS])
 def test_the_code_of_a_head_with_a_tensor_beside_it_prints_its_numbers(
     name: str, causal: bool, dialect: Dialect, tmp_path: Path
 ) -> None:
@@ -80,8 +81,8 @@ def test_the_code_of_a_head_with_a_tensor_beside_it_prints_its_numbers(
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("rule", BY_ROW)
-@pytest.mark.parametrize("name", ["of keys", "of heads", "of queries", "ALiBi", "sinks"])
+@for_each("rule", BY_ROW)
+@for_each("name", ["of keys", "of heads", "of queries", "ALiBi", "sinks"])
 def test_rules_of_rows_have_a_multiplier_for_each(name: str, rule: str, dialect: Dialect, tmp_path: Path) -> None:
     path = saved(tmp_path, MASKS[name], causal=True, prescaled=[0.5, 2.0] if name == "sinks" else [0.5, 1.0])
     assert compared(program(path, dialect, rules=("none", rule))) == ""
@@ -106,7 +107,7 @@ ABOUT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("name", [*ABOUT])
+@for_each("name", [*ABOUT])
 def test_the_code_of_a_head_with_such_metadata_prints_its_numbers(
     name: str, dialect: Dialect, tmp_path: Path
 ) -> None:
@@ -139,7 +140,7 @@ def test_halves_of_latent_attention_are_joined(dialect: Dialect, tmp_path: Path)
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("name", ["of keys", "of heads", "of queries", "bias that hides"])
+@for_each("name", ["of keys", "of heads", "of queries", "bias that hides"])
 def test_archives_of_numpy_are_read(name: str, dialect: Dialect, tmp_path: Path) -> None:
     assert compared(program(saved(tmp_path, MASKS[name], suffix="npz"), dialect)) == ""
 
@@ -156,9 +157,12 @@ def test_padding_of_a_real_batch_is_left_out(dialect: Dialect) -> None:
     assert compared(program(FILES / "minilm-sample-padded.safetensors", dialect)) == ""
 
 
-def test_a_head_with_too_many_scores_for_a_short_program_is_named(tmp_path: Path) -> None:
-    long = np.zeros((1, 1, 9000, 2), np.float32)
-    long[..., 0] = 1
-    path = save(tmp_path / "x.safetensors", {"q": long, "k": long})
+def test_a_head_with_too_many_scores_for_a_short_program_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(tmp_path / "x.safetensors", {"q": numbers(1, 1, 6, 2), "k": numbers(1, 1, 6, 2)})
+    monkeypatch.setattr("attn_tui.core.program.reading._LARGEST", 36)
+    assert program(path, "python", head=0)
+    monkeypatch.setattr("attn_tui.core.program.reading._LARGEST", 35)
     with pytest.raises(NoCodeError, match="memory"):
         program(path, "python", head=0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from attn_tui.core.statistics.counting import count, histogram
 from attn_tui.core.statistics.histogram import Axis, Histogram
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
@@ -47,8 +48,8 @@ def test_different_axes_cannot_be_added() -> None:
         _ = of([1.0]) + of([1.0], Axis(0.0, 1.0, 16))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("axis", [AXIS, Axis(0.0, 0.5, 200), Axis(-12.0, 0.0, 240), Axis(0.0, np.log(128), 200)])
+@for_each("dtype", ["float32", "float64"])
+@for_each("axis", [AXIS, Axis(0.0, 0.5, 200), Axis(-12.0, 0.0, 240), Axis(0.0, np.log(128), 200)])
 def test_both_ends_of_an_axis_belong_to_it(axis: Axis, dtype: str) -> None:
     counted = of(np.array([axis.low, axis.high], dtype), axis)
     assert (counted.underflow, counted.overflow) == (0, 0)

@@ -9,6 +9,7 @@ from attn_tui.core.field import Field
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.theory.predict import theory_of
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ SMALL: dict[str, Any] = {"batch": 3, "n_queries": 6, "n_keys": 12, "d_k": 8, "d_
 WITH_LEAST = [field for field in FIELDS if field.least]
 
 
-@pytest.mark.parametrize("field", WITH_LEAST, ids=lambda field: field.name)
+@for_each("field", WITH_LEAST)
 def test_a_number_of_a_tiny_size_is_refused(field: Field) -> None:
     for size in (field.least, field.high):
         Parameters().with_value(field.name, size)
@@ -28,15 +29,14 @@ def test_a_number_of_a_tiny_size_is_refused(field: Field) -> None:
             field.parse(str(size))
 
 
-@pytest.mark.parametrize("name", ["sqrt_d_k", "custom"])
-@pytest.mark.parametrize("mechanism", ["dot_product", "bilinear"])
-@pytest.mark.parametrize(
+@for_each("name", ["sqrt_d_k", "custom"])
+@for_each("mechanism", ["dot_product", "bilinear"])
+@for_each(
     "sizes",
     [
         {"std_q": 1e-6, "std_k": 1e-6, "multiplier": 1e-6, "gain": 1e-3},
         {"std_q": 100.0, "std_k": 100.0, "multiplier": 1_000.0, "gain": 1_000.0},
     ],
-    ids=["small", "large"],
 )
 def test_the_shape_of_the_distribution_does_not_depend_on_its_size(
     sizes: dict[str, Any], mechanism: Any, name: str

@@ -28,12 +28,14 @@ from attn_tui.core.learning.tour import STEPS
 from attn_tui.core.learning.trials import TRIALS, readings
 from attn_tui.core.models import MODELS
 from attn_tui.core.statistics.measurement import Estimate
+from cases import for_each
 
 Item: TypeAlias = Step | Question
 ITEMS: tuple[Item, ...] = (*STEPS, *QUESTIONS)
-every = pytest.mark.parametrize("item", ITEMS, ids=[item.id for item in ITEMS])
+every = for_each("item", ITEMS)
 # Those whose figures take the longest; the others use the same trials, and the tests of races the rest.
-DEAR = {"training", "learn-it", "grow-like-d", "drop-at-inference", "number-of-keys", "optimum", "positions"}
+DEAR = {"training", "learn-it", "grow-like-d", "drop-at-inference", "number-of-keys", "optimum", "positions",
+        "laws", "gradients", "unit-variance", "trained", "sinks"}  # fmt: skip
 
 # Names with digits in them, worked examples, and the numbers of formulas. Other numbers are placeholders.
 _NAMES = r"b?float(16|32)|T5|MiniLM-L6-v2|Gemma [24]|Qwen3|Llama 4|softmax\([\d., ]+\)|of [\d.]+, [\d.]+, [\d.]+"
@@ -62,7 +64,7 @@ def sources(figure: Figure) -> list[FromLab | FromTrial]:
     return [source.one, source.other] if isinstance(source, Quotient) else [source]
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
+@for_each("step", STEPS)
 def test_texts_ask_for_numbers_that_exist_and_reveal_none_before_the_guess(step: Step) -> None:
     for text in (*step.introduction, step.guess.question, *(figure.label for figure in step.figures.values())):
         assert placeholders(text) <= set(step.given), text
@@ -73,7 +75,7 @@ def test_texts_ask_for_numbers_that_exist_and_reveal_none_before_the_guess(step:
     assert not set(step.given) & set(step.figures)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=[question.id for question in QUESTIONS])
+@for_each("question", QUESTIONS)
 def test_questions_ask_for_numbers_that_exist(question: Question) -> None:
     for text in (question.question, *(figure.label for figure in question.figures.values())):
         assert placeholders(text) <= set(question.given), text
@@ -189,7 +191,7 @@ def test_the_tour_says_what_attention_returns_and_defines_what_it_measures() -> 
         assert formula in texts
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "unit", "number"),
     [("8", "number", 8), ("1/4", "number", 0.25), ("−2.5", "number", -2.5), ("1e-3", "number", 0.001),
      ("12 %", "share", 0.12), ("12", "share", 0.12), ("0.5%", "share", 0.005), ("1,048,576", "count", 1_048_576),
@@ -205,7 +207,7 @@ def test_guesses_are_read_as_people_write_them(text: str, unit: str, number: flo
     assert parse_guess(text, unit, given) == pytest.approx(number)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", "x", "1/0", "inf", "nan", "1,5", "8 8", "1,0000", "9" * 50, "all", "sqrt(-1)", "sqrt(", "limit", "exp(1e6)",
      "__import__('os')", "d_k.real", "2%3"],
@@ -238,7 +240,7 @@ def test_a_cause_that_is_not_there_or_not_the_only_one_is_refused(text: str, rea
         parse_choice(text, ["the scale is missing", "the causal mask was lost", "the scale was applied twice"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("guess", "answer", "compare", "unit", "sentence", "close"),
     [
         (8, 8, "ratio", "number", "Your guess, 8, is exact.", True),

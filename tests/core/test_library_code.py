@@ -38,6 +38,7 @@ from attn_tui.core.watching.poll import START, poll
 from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import Step
 from capture_files import numbers, save
+from cases import for_each
 from evidence_files import attended
 from printed_code import compared, expected_in, lines_of
 
@@ -66,10 +67,9 @@ def test_the_code_of_a_step_and_of_a_question_prints_its_figures() -> None:
     assert compared(card_code(question_card(number, question, readings(question.figures)), "attn-tui learn")) == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     "layer",
     [Layer(), Layer(kv_heads=2, bias="all", mask="none", batch=3), *(preset.layer for preset in PRESETS.values())],
-    ids=str,
 )
 def test_the_code_of_a_cost_counts_the_same(layer: Layer) -> None:
     assert compared(cost_code(cost(layer), "attn-tui cost"), least=0) == ""

@@ -11,6 +11,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.verdict import Verdict, diagnose
 from capture_files import Array, save
+from cases import for_each
 from injection import KINDS, Case, case_of, random_head, subject_of
 
 TOKENS = 16
@@ -24,8 +25,8 @@ def verdicts(folder: Path, tensors: dict[str, Array], **metadata: Any) -> list[V
     return [diagnose(read_subject(capture, layer, head, None, None)) for head in range(layer.heads)]
 
 
-@pytest.mark.parametrize("softcap", [0, 0.7, 30.0])
-@pytest.mark.parametrize("kind", ["weights", "o"])
+@for_each("softcap", [0, 0.7, 30.0])
+@for_each("kind", ["weights", "o"])
 def test_rows_of_one_key_do_not_tell_the_scale(tmp_path: Path, kind: str, softcap: float) -> None:
     rng = np.random.default_rng(0)
     q, k, v = (rng.normal(size=(2, 8, TOKENS, 8)).astype(np.float32) for _ in "qkv")

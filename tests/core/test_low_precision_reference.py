@@ -12,6 +12,7 @@ from attn_tui.core.attention.precision import round_to
 from attn_tui.core.attention.row_gradients import query_gradient_norms, upstream, weight_gradients
 from attn_tui.core.attention.softmax import shift_rows
 from attn_tui.core.parameters import ArithmeticName, FormatName
+from cases import for_each
 
 REFERENCE = np.load(Path(__file__).parents[1] / "data" / "low_precision.npz")
 HALVES: tuple[FormatName, ...] = ("float16", "bfloat16")
@@ -48,8 +49,8 @@ def steps(found: Any, expected: Any, name: str) -> Any:
         return np.where(same, 0, np.abs(found - expected) / 2.0 ** (exponent - form.mantissa))
 
 
-@pytest.mark.parametrize("case", EXACT)
-@pytest.mark.parametrize("name", HALVES)
+@for_each("case", EXACT)
+@for_each("name", HALVES)
 def test_eager_arithmetic_is_pytorchs_bit_for_bit_if_sums_are_exact(name: FormatName, case: str) -> None:
     """Then the order of the sums does not matter, and every other result is rounded once."""
     own = Case(name, case, "eager")
@@ -57,8 +58,8 @@ def test_eager_arithmetic_is_pytorchs_bit_for_bit_if_sums_are_exact(name: Format
         assert np.array_equal(found, own[quantity], equal_nan=True), quantity
 
 
-@pytest.mark.parametrize("case", NORMAL)
-@pytest.mark.parametrize("name", HALVES)
+@for_each("case", NORMAL)
+@for_each("name", HALVES)
 def test_eager_arithmetic_is_pytorchs_but_for_the_order_of_sums(name: FormatName, case: str) -> None:
     """A float32 sum near the middle of two numbers may be rounded to the other; the soft-cap's steps add up to 3."""
     own = Case(name, case, "eager")
@@ -76,8 +77,8 @@ def test_overflow_makes_the_rows_nan_that_are_nan_in_pytorch() -> None:
     assert np.isnan(own["gradient"]).tolist() == failed.tolist()
 
 
-@pytest.mark.parametrize("case", ["exact sums", "exact sums, causal", "exact sums, soft-cap", *NORMAL])
-@pytest.mark.parametrize("name", HALVES)
+@for_each("case", ["exact sums", "exact sums, causal", "exact sums, soft-cap", *NORMAL])
+@for_each("name", HALVES)
 def test_gradients_of_rounded_weights_are_pytorchs(name: FormatName, case: str) -> None:
     """PyTorch rounds the backward pass too, which moves a norm by up to 2 % in bfloat16."""
     own = Case(name, case, "eager")

@@ -7,6 +7,7 @@ from attn_tui.core.models import MODELS, SET_BY_MODEL
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters, model_title, parameters_from
 from attn_tui.core.scales import multiplier
 from attn_tui.core.tables.statistics import parameter_words
+from cases import for_each
 
 GEMMA = Parameters().with_value("model", "gemma-2-27b")
 
@@ -40,7 +41,7 @@ def test_other_values_override_what_a_model_sets_in_whatever_order_they_are_give
     assert parameters_from({"model": "gpt2"}, GEMMA).softcap == 0
 
 
-@pytest.mark.parametrize("name", SET_BY_MODEL)
+@for_each("name", SET_BY_MODEL)
 def test_a_model_is_changed_while_one_of_its_parameters_differs(name: str) -> None:
     field, value = FIELD[name], getattr(GEMMA, name)
     other = field.stepped(value, 1)

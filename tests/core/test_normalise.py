@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from attn_tui.core.attention.normalise import normalised, normalised_backward
 from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
+from cases import for_each
 from golden import cases, reference
 
 COSINES = [case for case in cases("cosine") if "_t1" in case["case"]]
@@ -32,15 +33,15 @@ def test_normalised_vectors_have_the_size_of_their_kind(dtype: str) -> None:
         assert normalised(x, how).shape == x.shape
 
 
-@pytest.mark.parametrize("how", KINDS)
-@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e4])
+@for_each("how", KINDS)
+@for_each("factor", [1e-3, 7.0, 1e4])
 def test_the_size_of_a_vector_does_not_matter(how: Normalise, factor: float) -> None:
     x = draw(5, 16)
     assert np.allclose(normalised(factor * x, how), normalised(x, how), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("how", KINDS)
+@for_each("dtype", ["float32", "float64"])
+@for_each("how", KINDS)
 def test_a_vector_without_direction_becomes_zero(how: Normalise, dtype: str) -> None:
     flat = np.full((1, 7), 0.1, dtype)
     assert np.array_equal(normalised(np.zeros((2, 7), dtype), how), np.zeros((2, 7)))
@@ -51,7 +52,7 @@ def test_a_vector_without_direction_becomes_zero(how: Normalise, dtype: str) -> 
         assert (normalised(flat, how) > 0).all()
 
 
-@pytest.mark.parametrize("case", COSINES, ids=lambda case: case["case"])
+@for_each("case", COSINES)
 def test_cosines_agree_with_references(case: dict[str, Any]) -> None:
     q, k = (normalised(reference(case, side), "l2") for side in "qk")
     assert np.allclose(q @ k.mT, reference(case, "raw"), rtol=1e-12, atol=1e-12)
@@ -62,8 +63,8 @@ def test_rms_scores_agree_with_references_up_to_their_epsilon() -> None:
     assert np.allclose(q @ k.mT, reference(RMS, "raw"), rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("how", ["none", *KINDS])
-@pytest.mark.parametrize("size", [1.0, 1e-2, 1e-5])
+@for_each("how", ["none", *KINDS])
+@for_each("size", [1.0, 1e-2, 1e-5])
 def test_the_backward_pass_agrees_with_finite_differences(how: Normalise, size: float) -> None:
     rng = np.random.default_rng(1)
     x, upstream, direction = (rng.standard_normal((3, 6)) for _ in range(3))

@@ -13,6 +13,7 @@ from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
 from attn_tui.core.theory.score_moments import normalised_law, share_of_cosine
+from cases import for_each
 
 special = import_module("scipy.special")  # without type stubs
 
@@ -57,29 +58,28 @@ def test_predictions_agree_with_measurements(case: dict[str, Any]) -> None:
         assert found.value == pytest.approx(exact[name], abs=allowed), name
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in SCALE_RULES.values() if rule.normalise != "none"])
+@for_each("rule", [rule.name for rule in SCALE_RULES.values() if rule.normalise != "none"])
 def test_the_gain_multiplies_logits_by_its_square(rule: str) -> None:
     one, two = (predict(replace(QUESTION, scale=rule, norm_gain=gain)).columns[1].values for gain in (1.0, 2.0))
     assert two["logit_std"] == pytest.approx(4 * (one["logit_std"] or 0), rel=1e-14)
     assert two["logit_excess_kurtosis"] == one["logit_excess_kurtosis"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"mean_k": 0.5}, {"correlation": 0.3}, {"softcap": 5.0}, {"mechanism": "bilinear"}, {"std_k": 0.0},
         {"std_q": 0.0}, {"scale": "layer_norm_sqrt_d_k", "components": "rademacher"},
         {"scale": "layer_norm_sqrt_d_k", "std_q": 0.0, "mean_q": 1.0}, {"scale": "sqrt_d_k"},
     ],
-    ids=str,
 )  # fmt: skip
 def test_what_is_not_known_is_not_predicted(change: dict[str, Any]) -> None:
     p = replace(QUESTION, **change)
     assert normalised_law(p, p.scale) is None
 
 
-@pytest.mark.parametrize("dimensions", [1, 2, 3, 4, 9, 10, 64, 1000, 16_384])
-@pytest.mark.parametrize("deviations", [0.5, 1, 3])
+@for_each("dimensions", [1, 2, 3, 4, 9, 10, 64, 1000, 16_384])
+@for_each("deviations", [0.5, 1, 3])
 def test_the_share_of_a_cosine_is_an_incomplete_beta_function(dimensions: int, deviations: float) -> None:
     most = deviations / math.sqrt(dimensions)
     expected = (

@@ -8,6 +8,7 @@ import pytest
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from capture_files import save
+from cases import for_each
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 PADDED = Path(__file__).parents[1] / "data" / "minilm-sample-padded.safetensors"
@@ -43,7 +44,7 @@ def assert_measured(path: Path, layer: int, head: int, rows: list[Any], rel: flo
         assert measured[name].value == pytest.approx(value, rel=rel, abs=1e-12), name
 
 
-@pytest.mark.parametrize("head", range(0, 12, 2))
+@for_each("head", range(0, 12, 2))
 def test_rows_of_padding_tokens_are_not_counted(head: int) -> None:
     """The second text has 21 of 70 tokens; its other 49 rows are of padding."""
     tensors = load_file(PADDED)

@@ -13,11 +13,12 @@ from attn_tui.core.attention import precision
 from attn_tui.core.attention.formats import FORMATS, number_format
 from attn_tui.core.attention.precision import round_to, stored
 from attn_tui.core.errors import InputError
+from cases import for_each
 from number_formats import all_numbers, dtype_of
 
-every_format = pytest.mark.parametrize("name", FORMATS)
+every_format = for_each("name", FORMATS)
 FEW_BITS = [name for name, form in FORMATS.items() if form.bits <= 16]
-of_few_bits = pytest.mark.parametrize("name", FEW_BITS)
+of_few_bits = for_each("name", FEW_BITS)
 
 
 @every_format
@@ -83,7 +84,7 @@ def test_rounding_to_the_format_an_array_has_keeps_the_array() -> None:
     assert round_to(np.array([1e39]), "float64").overflow.tolist() == [False]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "holds", "overflows", "becomes"),
     [
         ("float16", 65_519.0, 65_520.0, math.inf),

@@ -17,6 +17,7 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.curves import curves
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.score_moments import norm_nodes
+from cases import for_each
 from measurements import LAWS
 from simulation import draw_vectors, z_score
 
@@ -137,8 +138,8 @@ def test_a_narrow_head_is_not_its_normal_limit() -> None:
     assert entropy == pytest.approx(2.0024, abs=5e-5)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 64, 16_384])
-@pytest.mark.parametrize("offset", [0.0, 0.2, 1.0, 7.0, 1e4])
+@for_each("d", [1, 2, 3, 8, 64, 16_384])
+@for_each("offset", [0.0, 0.2, 1.0, 7.0, 1e4])
 def test_query_lengths(d: int, offset: float) -> None:
     norms, weights = norm_nodes(d, offset)
     assert weights.sum() == pytest.approx(1, abs=1e-14)
@@ -166,10 +167,8 @@ def test_uniform_rows_pass_gradients(n: int) -> None:
     assert unscaled(Parameters(std_k=0.0, n_keys=n))["dead_rows"] == 0
 
 
-@pytest.mark.parametrize(
-    "change", [{"std_k": 0.0, "mean_k": 2.0}, {"std_q": 0.0}, {"correlation": -1.0}, {"n_keys": 1}], ids=str
-)
-@pytest.mark.parametrize("law", LAWS)
+@for_each("change", [{"std_k": 0.0, "mean_k": 2.0}, {"std_q": 0.0}, {"correlation": -1.0}, {"n_keys": 1}])
+@for_each("law", LAWS)
 def test_rows_of_equal_logits_are_uniform_whatever_the_law(change: dict[str, Any], law: ComponentLaw) -> None:
     p = replace(Parameters(d_k=4, n_keys=5, components=law), **change)
     n, values = p.n_keys, unscaled(p)
@@ -195,7 +194,7 @@ EXTREMES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", EXTREMES, ids=str)
+@for_each("change", EXTREMES)
 def test_extreme_parameters_give_finite_values_and_no_warning(change: dict[str, Any]) -> None:
     for column in predict(Parameters(**change)).columns:
         for name, value in column.values.items():
@@ -205,8 +204,8 @@ def test_extreme_parameters_give_finite_values_and_no_warning(change: dict[str, 
             assert share is None or -1e-12 <= share <= 1 + 1e-12, name
 
 
-@pytest.mark.parametrize("n_keys", [16, 64, 100, 128, 8192])
-@pytest.mark.parametrize("mask", ["none", "causal"])
+@for_each("n_keys", [16, 64, 100, 128, 8192])
+@for_each("mask", ["none", "causal"])
 def test_a_share_of_one_hot_rows_below_the_precision_of_the_curves_is_zero(n_keys: int, mask: MaskName) -> None:
     for d_k in (16, 94, 512):
         share = scaled(Parameters(d_k=d_k, n_keys=n_keys, mask=mask))["one_hot_rows"]

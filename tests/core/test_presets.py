@@ -14,6 +14,7 @@ from attn_tui.core.tables.cost import cost_table
 from attn_tui.core.tables.table import written
 from attn_tui.tui.panes.heads.view import layer_lines
 from attn_tui.tui.views.glyphs import UNICODE
+from cases import for_each
 
 # d_model, query heads, key heads, width of a head, layers, context. Unless another source is named, from the keys
 # hidden_size, num_attention_heads, num_key_value_heads, head_dim, num_hidden_layers and max_position_embeddings of
@@ -86,7 +87,7 @@ def test_every_model_has_a_published_configuration() -> None:
     assert [*PUBLISHED, *LATENT] == [*MODELS] == [*PRESETS]
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("name", PRESETS)
 def test_a_preset_has_the_shape_of_its_published_configuration(name: str) -> None:
     layer = PRESETS[name].layer
     found = layer.d_model, layer.heads, layer.key_heads, layer.width, layer.layers, layer.context
@@ -95,7 +96,7 @@ def test_a_preset_has_the_shape_of_its_published_configuration(name: str) -> Non
     assert latent == (LATENT_WIDTHS if name in LATENT else (layer.width, 0, 0, 0))
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("name", PRESETS)
 def test_another_number_of_key_heads_is_a_changed_preset(name: str) -> None:
     preset = PRESETS[name]
     assert not preset.changed(preset.layer)
@@ -105,7 +106,7 @@ def test_another_number_of_key_heads_is_a_changed_preset(name: str) -> None:
         assert changed == [each != preset.layer.key_heads for each in others]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@for_each("name", MODELS)
 def test_a_model_sets_its_published_attention_in_the_lab(name: str) -> None:
     *_, width, _, context = (PUBLISHED | LATENT)[name]
     p = Parameters().with_value("model", name)
@@ -120,7 +121,7 @@ def test_a_model_sets_its_published_attention_in_the_lab(name: str) -> None:
     assert model_title(p) == MODELS[name].title
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("name", PRESETS)
 def test_a_preset_states_the_multiplier_of_its_model(name: str) -> None:
     preset = PRESETS[name]
     expected, _ = SCALES.get(name, (preset.layer.width**-0.5, ""))
@@ -141,7 +142,7 @@ def test_both_gemma_27b_scale_by_the_square_root_of_d_model_over_heads() -> None
         assert not math.isclose(PRESETS[name].multiplier(PRESETS[name].layer), model.width**-0.5, rel_tol=0.05)
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
+@for_each("model", MODELS.values())
 def test_a_model_describes_itself(model: Model) -> None:
     assert MODELS[model.name] is model
     assert model.source

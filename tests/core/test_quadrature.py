@@ -13,6 +13,7 @@ from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.theory import curves as curves_module
 from attn_tui.core.theory.curves import KEPT_CURVES, causal_lengths, curves
 from attn_tui.core.theory.quadrature import Expectations, expectations
+from cases import for_each
 
 # These have no type stubs.
 integrate, special, stats = (import_module(f"scipy.{name}") for name in ("integrate", "special", "stats"))
@@ -37,18 +38,18 @@ def largest_of(n: int) -> float:
     return integrate.quad(integrand, -10, 12, epsabs=1e-13)[0]
 
 
-@pytest.mark.parametrize("n", COUNTS)
+@for_each("n", COUNTS)
 def test_weights_sum_to_one(n: int) -> None:
     for s in SCALES:
         assert exact(n, s).total_weight[0] == pytest.approx(1, abs=1e-11)
 
 
-@pytest.mark.parametrize("s", [0.28, 0.3, 0.33, 0.36, 0.45, 0.49, 0.5, 0.7, 1.3, 4.6, 4.8, 30.0, 900.0, 1e5])
+@for_each("s", [0.28, 0.3, 0.33, 0.36, 0.45, 0.49, 0.5, 0.7, 1.3, 4.6, 4.8, 30.0, 900.0, 1e5])
 def test_the_share_of_one_hot_rows_of_two_keys_has_a_closed_form(s: float) -> None:
     assert exact(2, s).one_hot[0] == pytest.approx(math.erfc(math.log(19) / (2 * s)), abs=1e-10)
 
 
-@pytest.mark.parametrize("s", [0.05, 0.4, 1.0, 2.5, 8.0, 64.0])
+@for_each("s", [0.05, 0.4, 1.0, 2.5, 8.0, 64.0])
 def test_two_keys_agree_with_adaptive_quadrature(s: float) -> None:
     def mean(f: Callable[[float, float], float]) -> float:
         """E f(p, 1 − p), where the logits differ by N(0, 2s²)."""
@@ -182,7 +183,7 @@ def test_a_single_key_has_all_the_weight() -> None:
         assert set(values) == {1.0 if name in ("max_weight", "sum_squared_weights") else 0.0}
 
 
-@pytest.mark.parametrize(("n_keys", "n_queries"), [(1, 5), (5, 1), (2, 3), (40, 40), (12, 60), (300, 30)])
+@for_each(("n_keys", "n_queries"), [(1, 5), (5, 1), (2, 3), (40, 40), (12, 60), (300, 30)])
 def test_causal_curves_average_over_the_visible_keys_of_rows(n_keys: int, n_queries: int) -> None:
     lengths = causal_lengths(n_keys, n_queries)
     assert list(lengths) == [min(i + 1, n_keys) for i in range(n_queries)]

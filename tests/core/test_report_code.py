@@ -15,6 +15,7 @@ from attn_tui.core.program.lab import report_code, scale_code
 from attn_tui.core.program.text import Dialect, NoCodeError
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTIC
+from cases import for_each
 from printed_code import INSTALLED, compared, expected_in, lines_of, printed_by
 
 CODED = [name for name in SCALE_RULES if name != "custom"]
@@ -41,14 +42,14 @@ def program(p: Parameters, dialect: Dialect = "python") -> str:
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("name", [*CODED, "custom", "log(n)/sqrt(d)", "-min(2, 1/d)^2 + 1", "1/log(n)"])
+@for_each("name", [*CODED, "custom", "log(n)/sqrt(d)", "-min(2, 1/d)^2 + 1", "1/log(n)"])
 def test_the_code_of_every_rule_prints_its_numbers(name: str, dialect: Dialect) -> None:
     assert compared(program(replace(SMALL, scale=name, multiplier=0.3), dialect)) == ""
     assert compared(program(replace(SMALL, scale=name, multiplier=0.3, mask="causal"), dialect)) == ""
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {},
@@ -57,7 +58,6 @@ def test_the_code_of_every_rule_prints_its_numbers(name: str, dialect: Dialect) 
         {"mechanism": "bilinear", "against": "precision=float16", "precision": "bfloat16"},
         {"mechanism": "cosine"},
     ],
-    ids=str,
 )
 def test_the_code_of_scaled_q_and_k_rounds_them_as_the_report_does(change: Any, dialect: Dialect) -> None:
     p = replace(SMALL, **{"scale": "quarter", "precision": "float16", "arithmetic": "eager", **change})
@@ -67,7 +67,7 @@ def test_the_code_of_scaled_q_and_k_rounds_them_as_the_report_does(change: Any, 
         assert compared(text.replace("** 0.5)", "** 0.25)"))
 
 
-@pytest.mark.parametrize("name", CODED)
+@for_each("name", CODED)
 def test_the_code_of_a_rule_is_its_multiplier(name: str) -> None:
     for d_k, n, layer, position in [(2, 2, 0, 0), (64, 128, 11, 32_767), (100, 8192, 3, 8191), (7, 5, 1, 16_384)]:
         p = Parameters(d_k=d_k, n_keys=n, layer=layer, position=position, context_factor=32.0, temperature=7.0)
@@ -77,7 +77,7 @@ def test_the_code_of_a_rule_is_its_multiplier(name: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in KINDS.items() for value in values])
+@for_each(("name", "value"), [(name, value) for name, values in KINDS.items() for value in values])
 def test_the_code_of_every_setting_prints_its_numbers(name: str, value: object, dialect: Dialect) -> None:
     p = SMALL.with_value(name, value)  # pyright: ignore[reportArgumentType]
     assert compared(program(p, dialect)) == ""

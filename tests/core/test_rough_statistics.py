@@ -11,6 +11,7 @@ from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.heads.rough import is_large, rough_statistics
 from capture_files import Array, opened
+from cases import for_each
 
 EXTRAS: list[dict[str, Any]] = [
     {},
@@ -44,7 +45,7 @@ def capture_of(folder: Path, extra: dict[str, Any], tokens: int = 30) -> Capture
     return opened(folder, tensors, schema="attn-tui/qk-2", layers=layers)
 
 
-@pytest.mark.parametrize("extra", EXTRAS, ids=str)
+@for_each("extra", EXTRAS)
 def test_of_all_rows_they_are_those_of_the_measurement(extra: dict[str, Any], tmp_path: Path) -> None:
     capture = capture_of(tmp_path, extra)
     layer = capture.layers[0]

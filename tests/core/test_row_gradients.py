@@ -18,6 +18,7 @@ from attn_tui.core.attention.scores import draw_weights, scores
 from attn_tui.core.attention.softmax import ShiftedRows, logits_below, row_sums, shift_rows
 from attn_tui.core.parameters import MechanismName, Parameters
 from attn_tui.core.scales import Normalise
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from textbook import mechanism as textbook_scores
@@ -74,8 +75,8 @@ def test_norms_agree_with_exact_gradients(
     assert entries == pytest.approx(exact.reshape(entries.shape), rel=1e-9, abs=1e-14)
 
 
-@pytest.mark.parametrize("mechanism", get_args(MechanismName))
-@pytest.mark.parametrize("normalise", ["none", "rms", "layer_norm", "l2"])
+@for_each("mechanism", get_args(MechanismName))
+@for_each("normalise", ["none", "rms", "layer_norm", "l2"])
 def test_norms_of_every_mechanism_agree_with_exact_gradients(mechanism: MechanismName, normalise: Normalise) -> None:
     q, k, v, g = draw(1, d=8)
     weights = draw_weights(mechanism, 8, np.random.default_rng(2), gain=3.0)
@@ -123,8 +124,8 @@ def test_each_row_may_have_its_own_multiplier() -> None:
     assert norms == pytest.approx(norms_of(exact), rel=1e-10)
 
 
-@pytest.mark.parametrize("reuse", [False, True])
-@pytest.mark.parametrize("d", [16, 256, 4096, 16384])
+@for_each("reuse", [False, True])
+@for_each("d", [16, 256, 4096, 16384])
 def test_almost_one_hot_rows_keep_their_digits_in_float32(d: int, reuse: bool) -> None:
     """Norms go down to 1e-38 and less; the float32 scores count as exact."""
     rng = np.random.default_rng(d)

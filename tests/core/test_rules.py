@@ -20,6 +20,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.part import Part, results_of
 from attn_tui.core.work.rules import mechanism_parts, row_parts
 from attn_tui.core.work.run import run as run_parts
+from cases import for_each
 
 Row = TypeVar("Row")
 SMALL = Parameters(d_k=8, n_keys=12, n_queries=6, batch=4, d_v=8)
@@ -120,7 +121,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("order", "names"),
     [
         (Order(), "none sqrt_d_k d_k log_d_k two_sqrt_d_k"),
@@ -130,7 +131,6 @@ ROWS = [
         (Order("entropy_fraction"), "d_k sqrt_d_k two_sqrt_d_k none log_d_k"),
         (Order("entropy_fraction", reverse=True), "sqrt_d_k two_sqrt_d_k d_k none log_d_k"),
     ],
-    ids=str,
 )
 def test_rows_are_sorted_by_value_then_as_declared_with_missing_values_last(order: Order, names: str) -> None:
     assert [each.rule for each in order.of(ROWS)] == names.split()

@@ -10,6 +10,7 @@ import pytest
 from attn_tui.core.lab import sampling
 from attn_tui.core.lab.sampling import CHUNK, Draws, Side, chunks, components, vectors
 from attn_tui.core.parameters import Parameters
+from cases import for_each
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -104,7 +105,7 @@ def test_other_parameters_start_over_and_leave_no_trace(change: dict[str, Any]) 
     assert_equal(grown(P, draws), first)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 12, 13, 40])  # 12 in each chunk
+@for_each("steps", [0, 1, 2, 12, 13, 40])  # 12 in each chunk
 def test_growth_dropped_halfway_does_no_harm(steps: int) -> None:
     draws, wide = Draws(), replace(P, d_k=300)
     for _ in itertools.islice(draws.grow(wide, SIDES), steps):

@@ -14,6 +14,7 @@ from attn_tui.core.scales import SCALE_RULES, multiplier, multipliers
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import Interval, Saturation
 from attn_tui.core.theory.saturation import saturation, saturation_of
+from cases import for_each
 
 WIDEST = 16_384
 PLAIN = [rule.name for rule in SCALE_RULES.values() if rule.normalise == "none"]
@@ -40,8 +41,8 @@ def test_unscaled_logits_saturate_and_scaled_ones_do_not() -> None:
     assert known(replace(p, correlation=1.0), "none").saturated_at == ()
 
 
-@pytest.mark.parametrize("mask", ["none", "causal"])
-@pytest.mark.parametrize("n_keys", [3, 128, 1000])
+@for_each("mask", ["none", "causal"])
+@for_each("n_keys", [3, 128, 1000])
 def test_a_rule_on_the_threshold_is_saturated_at_every_width(n_keys: int, mask: Any) -> None:
     """√(2 ln n)/√d_k puts σ on the threshold at every d_k, where rounding alone would decide."""
     p = Parameters(n_keys=n_keys, n_queries=min(n_keys, 128), mask=mask)
@@ -58,7 +59,7 @@ def test_a_rule_may_saturate_at_small_widths_only() -> None:
     assert found.saturated_at == ((1, 6),)
 
 
-@pytest.mark.parametrize("n_keys", range(3, 9))
+@for_each("n_keys", range(3, 9))
 def test_a_rule_may_saturate_thaw_and_saturate_again(n_keys: int) -> None:
     """√d/ln d is 2.04 at d_k 2, where it exists first, and smallest at e²."""
     first, second = known(Parameters(n_keys=n_keys), "log_d_k").saturated_at
@@ -136,7 +137,7 @@ def test_saturation_needs_two_keys_and_a_known_deviation() -> None:
     assert saturation_of(replace(p, d_k=1), ["log_d_k", "cosine_10", "d_k"]).keys() == {"cosine_10", "d_k"}
 
 
-@pytest.mark.parametrize("rule", SCALE_RULES)
+@for_each("rule", SCALE_RULES)
 def test_multipliers_at_many_widths_are_those_at_each(rule: ScaleName) -> None:
     setting, widths = Parameters(n_keys=5, layer=3, position=40_000, multiplier=0.3).setting, (1, 2, 7, 64, WIDEST)
     for d_k, found in zip(widths, multipliers(rule, setting, widths), strict=True):
@@ -147,7 +148,7 @@ def test_multipliers_at_many_widths_are_those_at_each(rule: ScaleName) -> None:
     assert setting.d_k == 64
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("saturated_at", "words"),
     [
         ([], "stays below saturation at every d_k"),

@@ -14,6 +14,7 @@ from attn_tui.core.scales import SCALE_RULES, multiplier, row_multiplier
 from attn_tui.core.theory.prediction import Saturation, ratio_given, status_given
 from attn_tui.core.theory.saturation import saturation
 from attn_tui.core.theory.score_moments import capped_deviation
+from cases import for_each
 
 stats = import_module("scipy.stats")  # without type stubs
 WIDEST = 16_384
@@ -57,8 +58,8 @@ def test_the_deviation_is_that_of_measured_logits(changes: dict[str, Any], rule:
     assert known(p, rule).std == pytest.approx(math.sqrt(variance * p.n_keys / (p.n_keys - 1)), rel=0.02)
 
 
-@pytest.mark.parametrize("gain", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize(
+@for_each("gain", [0.5, 1.0, 3.0])
+@for_each(
     "rule",
     ["rms_sqrt_d_k", "rms_none", "layer_norm_none", "layer_norm_sqrt_d_k", "cosine_sqrt_d_k", "cosine_learned"],
 )
@@ -74,8 +75,8 @@ def test_normalised_queries_and_keys_spread_as_points_of_a_sphere(rule: ScaleNam
         assert inside == (own >= math.sqrt(2 * math.log(10)))
 
 
-@pytest.mark.parametrize("d_k", [2, 3, 5])
-@pytest.mark.parametrize("rule", ["rms_none", "layer_norm_none", "cosine_10"])
+@for_each("d_k", [2, 3, 5])
+@for_each("rule", ["rms_none", "layer_norm_none", "cosine_10"])
 def test_bilinear_scores_of_normalised_vectors_spread_as_an_average_over_weights(rule: ScaleName, d_k: int) -> None:
     rng = np.random.default_rng(d_k)
     q, k = (normalised(rng.standard_normal((4000, d_k)), SCALE_RULES[rule].normalise) for _ in range(2))

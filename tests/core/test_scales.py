@@ -8,9 +8,10 @@ import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.scales import SCALE_RULES, ScaleRule, Setting, multiplier
+from cases import for_each
 
 SETTINGS = {field.name for field in fields(Setting)}
-every_rule = pytest.mark.parametrize("rule", SCALE_RULES.values(), ids=lambda rule: rule.name)
+every_rule = for_each("rule", SCALE_RULES.values())
 
 # At widths, lengths and positions of models that use the rule, if there are any.
 FIGURES: list[tuple[str, dict[str, float], float]] = [
@@ -58,7 +59,7 @@ FIGURES: list[tuple[str, dict[str, float], float]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "expected"), FIGURES, ids=lambda value: str(value))
+@for_each(("name", "given", "expected"), FIGURES)
 def test_a_rule_has_the_multiplier_that_its_source_gives(name: str, given: dict[str, Any], expected: float) -> None:
     assert multiplier(name, Setting(**given)) == pytest.approx(expected, abs=1e-12)
 

@@ -14,6 +14,7 @@ from attn_tui.core.parameters import ComponentLaw, Parameters
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.score_law import score_density, share_within
 from attn_tui.core.theory.score_moments import moment, score_moments
+from cases import for_each
 from measurements import LAWS
 from simulation import draw_scores, z_score
 
@@ -121,7 +122,7 @@ def test_equal_scores_have_no_shape() -> None:
     assert unscaled(Parameters(components="rademacher", correlation=1.0))["logit_variance"] == 0
 
 
-@pytest.mark.parametrize("d_k", [1, 2, 3, 16, 64, 200])
+@for_each("d_k", [1, 2, 3, 16, 64, 200])
 def test_the_density_of_normal_components_is_variance_gamma(d_k: int) -> None:
     x = np.array([-2.0, 1e-3, 0.4, 3.0, 11.0])
     order, far = (d_k - 1) / 2, np.abs(x)
@@ -197,7 +198,7 @@ def test_some_laws_have_no_density(change: dict[str, Any]) -> None:
     assert score_density(Parameters(**change), np.linspace(-3, 3, 5)) is None
 
 
-@pytest.mark.parametrize("d_k", [1, 4, 9, 10, 64, 1000, 16_384])
+@for_each("d_k", [1, 4, 9, 10, 64, 1000, 16_384])
 def test_the_share_of_random_signs_is_binomial(d_k: int) -> None:
     heads = stats.binom(d_k, 0.5)
     furthest = math.isqrt(9 * d_k)

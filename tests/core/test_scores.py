@@ -10,11 +10,12 @@ from attn_tui.core.attention import additive
 from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.attention.scores import BilinearWeights, draw_weights, score_bound, scores
 from attn_tui.core.parameters import MechanismName
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from memory import peak_memory
 
-every_mechanism = pytest.mark.parametrize("mechanism", get_args(MechanismName))
+every_mechanism = for_each("mechanism", get_args(MechanismName))
 
 
 def normal(seed: int, *shape: int) -> Any:
@@ -79,8 +80,8 @@ def test_additive_scores_never_hold_the_hidden_units_of_all_pairs() -> None:
     assert peak_memory(lambda: scores(q, k, "additive", weights)) < 64 * 64 * 512 * 8 / 4
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 30.0, 44.0, 50.0, 400.0, 1e6])
+@for_each("dtype", ["float32", "float64"])
+@for_each("size", [0.0, 1e-3, 1.0, 30.0, 44.0, 50.0, 400.0, 1e6])
 def test_hidden_units_saturate_without_warnings(dtype: str, size: float) -> None:
     """Some sums cancel and some do not; the largest are far beyond the range of an exponential."""
     signs = np.array([[1.0], [-1.0], [0.5]], dtype)

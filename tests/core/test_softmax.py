@@ -15,11 +15,12 @@ from attn_tui.core.attention.softmax import (
     softmax_of,
     weight_statistics,
 )
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-EITHER = pytest.mark.parametrize("dtype", ["float32", "float64"])
+EITHER = for_each("dtype", ["float32", "float64"])
 NAMES = (
     "entropy", "max_weight", "sum_squared_weights", "complement", "first_key_weight", "jacobian_norm_squared",
 )  # fmt: skip

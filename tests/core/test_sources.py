@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
+from cases import for_each
 
 # d_model, heads, key heads, d_k, layers, context, bias
 SHAPES: dict[str, tuple[int, int, int, int, int, int, str]] = {
@@ -182,7 +183,7 @@ def test_every_rule_has_a_second_source_or_says_why_not() -> None:
     assert {*SCALE_RULES} <= sourced | {*ONE_SOURCE}
 
 
-@pytest.mark.parametrize(("name", "given", "expected"), FORMULAS, ids=lambda value: str(value))
+@for_each(("name", "given", "expected"), FORMULAS)
 def test_a_rule_is_the_formula_of_its_source(name: str, given: dict[str, Any], expected: float) -> None:
     assert multiplier(name, Setting(**given)) == pytest.approx(expected, rel=1e-14)
 

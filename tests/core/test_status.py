@@ -17,6 +17,7 @@ from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.statistics.status import MEANINGS, Status, status
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import status_given
+from cases import for_each
 
 HEALTHY = {
     "saturation": 0.35, "entropy_fraction": 0.9, "max_weight": 0.3, "one_hot_rows": 0.0, "first_key_weight": 0.01,
@@ -29,7 +30,7 @@ def said(exact_ratio: float | None = None, **changes: float | None) -> Status | 
     return status({name: Estimate(value, None) for name, value in values.items()}, exact_ratio)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "word"),
     [
         ({}, "healthy"),
@@ -103,7 +104,7 @@ def test_random_keys_are_never_sinks(n_keys: int, mask: Any, scale: str) -> None
     assert status(run(p, full=False).columns[1].measured) not in ("sink", None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "word"),
     [
         ({"softcap": 1e-6}, "uniform"),

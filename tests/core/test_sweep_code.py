@@ -18,6 +18,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
+from cases import for_each
 from printed_code import INSTALLED, compared, expected_in
 from sweeps import points
 
@@ -57,7 +58,7 @@ def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: D
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("against", ["d_k", "precision=bfloat16", "n_keys=5"])
+@for_each("against", ["d_k", "precision=bfloat16", "n_keys=5"])
 def test_the_code_of_a_sweep_prints_both_settings(against: str, dialect: Dialect) -> None:
     assert compared(sweep_code(swept(replace(SMALL, against=against, mask="causal")), dialect)) == ""
 
@@ -90,7 +91,7 @@ def test_the_code_of_rules_prints_every_rule(changed: dict[str, Any], dialect: D
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize(
+@for_each(
     ("example", "changed"),
     [(Example(), {}), (Example((1.0, 2.5), 0.5, 30.0), {"scale": "d_k", "d_k": 3}),
      (Example((8.8, 4.4, 4.4)), {"scale": "yarn", "against": "log(n)/sqrt(d)"})],

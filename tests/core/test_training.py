@@ -20,6 +20,7 @@ from attn_tui.core.training.settings import (
     parse_rules,
 )
 from attn_tui.core.training.snapshot import QUANTITIES, snapshot
+from cases import for_each
 
 TASK = Task(width=5, pairs=4, labels=3, batch=2)
 
@@ -99,7 +100,7 @@ def test_runs_are_those_of_their_seeds_alone() -> None:
     assert np.allclose(both.loss[1, 1], later.loss[0, 0], rtol=1e-4)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("loss", "error", "text"),
     [(0.0619, 0.0033, "0.062 ±0.003"), (1.476, 0.43, "1.48 ±0.43"), (0.00471, 4.9e-5, "0.00471 ±0.00005"),
      (0.000612, 3.4e-6, "0.00061 ±<1e-05"), (0.5, None, "0.500"), (2.0, 0.0, "2.00000 ±<1e-05")],

@@ -28,8 +28,6 @@ def program(dialect: Dialect, *d_ks: int, **settings: Any) -> str:
     "settings",
     [
         {},
-        {"optimiser": "adam", "rate": 0.01},
-        {"warm_up": 10, "rate": 2.0},
         {"optimiser": "adam", "rate": 0.02, "warm_up": 10, "seed": 5},
         {"rules": NORMS, "rate": 2.0},
         {"rules": ("layer_norm_none", "log(n)/sqrt(d)", "0.05")},

@@ -21,6 +21,7 @@ from attn_tui.core.watching.poll import START, Cursor, poll
 from attn_tui.core.watching.snapshot import snapshot
 from attn_tui.core.watching.step import Step, logits, parse_line, says_scale
 from capture_files import save as save_capture
+from cases import for_each
 
 stats = import_module("scipy.stats")  # without type stubs
 
@@ -60,7 +61,7 @@ def test_layers_may_have_different_numbers_of_heads() -> None:
     assert np.array_equal(step.values["max_logit"], [[1, math.nan], [2, 3]], equal_nan=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "pieces"),
     [
         ("{", ("is not JSON",)),

@@ -13,6 +13,7 @@ from attn_tui.core.lab.weighting import comparison as weightings
 from attn_tui.core.lab.weighting.results import MEASURES, NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
+from cases import for_each
 
 SMALL = Parameters(d_k=16, n_keys=24, n_queries=24, batch=6, mask="causal")
 
@@ -30,8 +31,8 @@ def value(row: WeightingRow, name: str) -> float:
     return found
 
 
-@pytest.mark.parametrize("scale", ["none", "sqrt_d_k", "cosine_10", "d_k", "ssmax"])
-@pytest.mark.parametrize(("name", "sink"), [("softmax", "none"), ("softmax_sink", "logit")])
+@for_each("scale", ["none", "sqrt_d_k", "cosine_10", "d_k", "ssmax"])
+@for_each(("name", "sink"), [("softmax", "none"), ("softmax_sink", "logit")])
 def test_softmax_is_as_the_report_measures_it(name: str, sink: str, scale: str) -> None:
     p = replace(SMALL, scale=scale)
     row, column = compared(p)[name], run(p.with_value("sink", sink)).columns[-1]

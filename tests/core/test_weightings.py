@@ -17,6 +17,7 @@ from attn_tui.core.attention.weightings import (
     softmax_weighting,
     sparsemax,
 )
+from cases import for_each
 
 ROWS, N = 24, 9
 EACH: dict[str, Callable[[FloatArray, BoolArray | None], Weighted]] = {
@@ -50,8 +51,8 @@ def entmax_by_bisection(z: FloatArray, alpha: float) -> FloatArray:
     return weights(low)
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
-@pytest.mark.parametrize(("weighting", "alpha"), [(entmax_15, 1.5), (sparsemax, 2.0)])
+@for_each("scale", [0.1, 1.0, 30.0])
+@for_each(("weighting", "alpha"), [(entmax_15, 1.5), (sparsemax, 2.0)])
 def test_entmax_by_sorting_is_entmax_by_bisection(
     weighting: Callable[[FloatArray, BoolArray], Weighted], alpha: float, scale: float
 ) -> None:
@@ -84,8 +85,8 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex() -> None:
     assert (np.vecdot((logits - p)[:, np.newaxis], others - p[:, np.newaxis]) <= 1e-12).all()
 
 
-@pytest.mark.parametrize("name", ["softmax", "entmax_15", "sparsemax"])
-@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 1e4])
+@for_each("name", ["softmax", "entmax_15", "sparsemax"])
+@for_each("scale", [0.0, 1e-3, 1.0, 1e4])
 def test_weights_sum_to_1_and_a_row_without_keys_has_none(name: str, scale: float) -> None:
     logits, hidden = drawn(scale)
     hidden[0] = True

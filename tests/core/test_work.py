@@ -18,6 +18,7 @@ from attn_tui.core.work.engines import SERIAL, Engine
 from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.part import Kept, Part
 from attn_tui.core.work.run import run
+from cases import for_each
 
 
 def doubled(number: int, seconds: float = 0.0) -> Iterator[tuple[float, tuple[int, ...]]]:
@@ -217,7 +218,7 @@ def test_parts_are_small() -> None:
     assert len(pickle.dumps(Part(doubled, (1,)))) < 200
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("serial", ("serial", "")),
@@ -232,9 +233,7 @@ def test_engines_have_names(text: str, expected: tuple[str, str]) -> None:
     assert engine_name(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["", "thread", "serial:2", "threads:0", "threads:-1", "processes:x", "dask:host", "mpi"]
-)
+@for_each("text", ["", "thread", "serial:2", "threads:0", "threads:-1", "processes:x", "dask:host", "mpi"])
 def test_other_names_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(EngineError, match=r"^--executor: .*, not ") as refusal:
         engine_name(text, "--executor")

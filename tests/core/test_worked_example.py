@@ -29,6 +29,7 @@ from attn_tui.core.errors import ParameterError
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.tables.softmax import softmax_table
 from attn_tui.core.tables.table import written
+from cases import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -171,7 +172,7 @@ def test_written_scores_are_read_back() -> None:
         assert parse_scores(scores_text(scores)) == scores
 
 
-@pytest.mark.parametrize("text", ["", "1", "1,x", "1,,2", "nan,1", "inf,1", "1001,0", ",".join("123456789")])
+@for_each("text", ["", "1", "1,x", "1,,2", "nan,1", "inf,1", "1001,0", ",".join("123456789")])
 def test_invalid_scores_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(ParameterError) as caught:
         parse_scores(text)

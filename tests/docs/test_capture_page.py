@@ -14,6 +14,7 @@ from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.metadata import Metadata
 from attn_tui.core.captures.naming import partner
 from attn_tui.core.captures.reader import open_capture
+from cases import for_each
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "capture-format.md").read_text("utf-8")
@@ -123,7 +124,7 @@ def test_the_examples_of_tensors_that_are_refused_are_refused(tmp_path: Path) ->
             read_head(capture, capture.layers[0], 0)
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", PAGE))
+@for_each("link", re.findall(r"\]\(([^)]+)\)", PAGE))
 def test_links_lead_to_headings_of_the_page(link: str) -> None:
     headings = re.findall(r"^## (.*)$", PAGE, re.M)
     assert link in [f"#{heading.lower().replace(' ', '-')}" for heading in headings]

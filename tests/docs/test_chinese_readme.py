@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-import pytest
+from cases import for_each
 
 ROOT = Path(__file__).parents[2]
 ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "README.zh.md"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "pattern",
     [
         r"```console\n\$ ([^\n]*)\n",
@@ -20,7 +20,6 @@ ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "
         r"`(attn-tui [^`#]*|--[^`]*|make [^`]*)`",
         r"^(attn-tui [^#\n]*|make [^#\n]*)#",
     ],
-    ids=["commands with output", "pictures", "links", "keys", "headings", "commands", "shell"],
 )
 def test_both_have_the_same(pattern: str) -> None:
     english, chinese = (_found(pattern, page) for page in (ENGLISH, CHINESE.replace(".zh.svg", ".svg")))

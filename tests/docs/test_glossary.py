@@ -4,8 +4,8 @@ import io
 import re
 from pathlib import Path
 
-import pytest
 from babel.messages.pofile import read_po
+from cases import for_each
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "glossary.zh.md").read_text("utf-8")
@@ -37,7 +37,7 @@ def _pairs() -> list[tuple[str, str]]:
 PAIRS = _pairs()
 
 
-@pytest.mark.parametrize("term", ONE_MEANING)
+@for_each("term", ONE_MEANING)
 def test_a_term_is_translated_as_the_glossary_says(term: str) -> None:
     word = re.compile(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])")
     using = [(message, said) for message, said in PAIRS if word.search(message)]

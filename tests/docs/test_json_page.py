@@ -20,6 +20,7 @@ from attn_tui.core.lab.weighting.results import MEASURES
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.tui.cli.main import main
+from cases import for_each
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | bool | None"
 Captured: TypeAlias = pytest.CaptureFixture[str]
@@ -219,7 +220,7 @@ def test_the_fields_that_are_printed_are_those_that_are_documented(
     assert found == table
 
 
-@pytest.mark.parametrize("schema", RUNS)
+@for_each("schema", RUNS)
 def test_the_tables_say_when_a_field_is_null(schema: str) -> None:
     for path, types, _, when in rows(SECTIONS[schema]):
         assert ("null" in types) == ("null" in when), path

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from attn_tui.tui.app.keys import EVERYWHERE, all_commands
 from attn_tui.tui.panes.catalogue import PANES
+from cases import for_each
 
 PAGE = (Path(__file__).parents[2] / "docs/keys.md").read_text()
 TYPED = ("type(", "typed(")  # what every key does to the text being typed is told below the table
@@ -38,7 +38,7 @@ def test_each_key_stands_once_in_the_table() -> None:
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("place", [EVERYWHERE, *PANES])
+@for_each("place", [EVERYWHERE, *PANES])
 def test_each_binding_is_in_the_row_of_its_key(place: str) -> None:
     for key, command in BOUND:
         if command.place == place:
@@ -48,7 +48,7 @@ def test_each_binding_is_in_the_row_of_its_key(place: str) -> None:
             assert not command.name or command.name.rpartition(".")[2] in rows[0].names, key
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.keys[0])
+@for_each("row", ROWS)
 def test_each_row_is_bound_in_all_its_places_under_all_its_names(row: Row) -> None:
     for key in row.keys:
         assert {command.place for pressed, command in BOUND if pressed == key} == {*row.places}

@@ -25,6 +25,7 @@ from attn_tui.tui.language.po import compiled
 from attn_tui.tui.panes.catalogue import PANES
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po
+from cases import for_each
 from rich.cells import cell_len
 
 ROOT = Path(__file__).parents[2]
@@ -181,7 +182,7 @@ def test_chinese_has_full_width_punctuation_and_spaces_beside_latin_letters(cata
     assert [line for line in lines if re.search(odd, line)] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("most", "labels"),
     [
         (15, [statistic.short_label for statistic in STATISTICS]),
@@ -192,7 +193,6 @@ def test_chinese_has_full_width_punctuation_and_spaces_beside_latin_letters(cata
         (8, [*PANES]),
         (12, [key for row in PANES.values() for _, key in row.load().KEYS]),
     ],
-    ids=["statistics", "rules", "weightings", "fields", "statuses", "panes", "key bars"],
 )
 def test_a_label_takes_no_more_cells_than_its_place_has(most: int, labels: list[str], catalogues: Catalogues) -> None:
     said = {label: catalogues[2].get(label, label) for label in labels}

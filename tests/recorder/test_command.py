@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from attn_tui.core.recorder.options import VARIABLE, Options, size_in_bytes, wanted_layer
 from attn_tui.tui.cli.main import main
+from cases import for_each
 from running import plain, program, record, started
 
 Captured = pytest.CaptureFixture[str]
@@ -61,7 +62,7 @@ def test_sizes(text: str, size: int) -> None:
     assert size_in_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1X", "M", "1e3", "1 2"])
+@for_each("text", ["", "-1", "1X", "M", "1e3", "1 2"])
 def test_texts_that_are_no_sizes(text: str) -> None:
     with pytest.raises(ValueError, match="not a size"):
         size_in_bytes(text)

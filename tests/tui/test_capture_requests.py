@@ -9,6 +9,7 @@ from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.statistics.measurement import Measurement
 from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHead, MeasureHeads, OpenCapture
+from cases import for_each
 
 
 def extreme(folder: Path, **metadata: float) -> OpenCapture:
@@ -34,8 +35,8 @@ def test_a_head_that_overflows_is_refused_and_the_others_measured(tmp_path: Path
     assert found[0, 2]["max_weight"].value is not None
 
 
-@pytest.mark.parametrize("metadata", [{"scale": 1e308}, {"scale": 5e-324}, {"scale": 0.5, "softcap": 5e-324}])
-@pytest.mark.parametrize("rule", ["none", "rms_none"])
+@for_each("metadata", [{"scale": 1e308}, {"scale": 5e-324}, {"scale": 0.5, "softcap": 5e-324}])
+@for_each("rule", ["none", "rms_none"])
 def test_an_extreme_scale_of_the_file_is_named(tmp_path: Path, metadata: dict[str, float], rule: str) -> None:
     with pytest.raises(CaptureError, match=r"flow float64: the (scale|soft-cap) must be from 1e-50 to 1e"):
         list(MeasureHead(extreme(tmp_path, **metadata), 0, 0, rule, "file").work(Cache()))

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-import pytest
 from attn_tui.tui.language.cells import broken, cells, joining, pieces, to_left, to_right
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -23,7 +23,7 @@ def test_padding_counts_cells() -> None:
     assert to_left("abc", 5) == "abc  "
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "width", "lines"),
     [
         ("one two three", 7, ["one two", "three"]),

@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from attn_tui.tui.terminal.themes import DARK, DRAWN, LIGHT, contrast, look
 from attn_tui.tui.views.lines import Name, Role
+from cases import for_each
 from rich.color import Color as Shown
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
@@ -26,8 +27,8 @@ def of(color: Shown | None) -> Color:
     return Color(*color.get_truecolor())
 
 
-@pytest.mark.parametrize("ground", ["background", "surface"])
-@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+@for_each("ground", ["background", "surface"])
+@for_each("theme", THEMES.values())
 def test_text_has_a_contrast_of_4_5(theme: Theme, ground: str) -> None:
     variables = theme.to_color_system().generate()
     background = Color.parse(variables[ground])

@@ -188,7 +188,6 @@ def partial(answer: Answer) -> Answer:
 @pytest.mark.parametrize(
     "content",
     [partial(answer(at(5))), Progress(0.9), Failed("no memory"), Crashed("error", "report")],
-    ids=lambda content: type(content).__name__,
 )
 def test_a_request_that_ends_without_a_complete_answer_is_not_cached(
     content: object, kind: type[Measure], engine: Outbox

@@ -3,13 +3,14 @@
 import pytest
 from attn_tui.tui.app.keys import EVERYWHERE, accepted_keys, all_commands
 from attn_tui.tui.panes.catalogue import PANES
+from cases import for_each
 from textual.binding import Binding
 
 ALL = all_commands()
 FIXED = ("type(", "typed(", "fields", "cancel", "pane(")  # actions whose keys cannot be changed
 
 
-@pytest.mark.parametrize("place", [EVERYWHERE, *PANES])
+@for_each("place", [EVERYWHERE, *PANES])
 def test_each_action_has_a_description_and_a_name_with_its_pane(place: str) -> None:
     found = [command for command in ALL if command.place == place and not command.action.startswith(FIXED)]
     assert found
@@ -25,7 +26,7 @@ def test_names_of_actions_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", PANES)
+@for_each("name", PANES)
 def test_every_binding_of_a_pane_is_a_command(name: str) -> None:
     bindings = [binding for binding in PANES[name].load().BINDINGS if isinstance(binding, Binding)]
     assert [c.action for c in ALL if c.place == name] == [b.action for b in bindings]
@@ -55,7 +56,7 @@ def test_keys_may_be_written_in_any_case_and_with_short_names() -> None:
     assert accepted_keys(ALL, {"lab.next_width": "PgUp"}) == ({"lab.next_width": "pageup"}, {})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wanted", "problem"),
     [
         ({"lab.redraw": "n, Ctrl+Y,PgUp"}, "PgUp … next width"),
@@ -70,7 +71,6 @@ def test_keys_may_be_written_in_any_case_and_with_short_names() -> None:
         ({"lab.redarw": "n"}, "lab.redraw … K"),
         ({"": "n"}, "K"),
     ],
-    ids=str,
 )
 def test_a_key_that_is_taken_or_unknown_is_reported(wanted: dict[str, str], problem: str) -> None:
     keymap, problems = accepted_keys(ALL, wanted)

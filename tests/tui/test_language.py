@@ -9,9 +9,10 @@ from attn_tui.core.message import counted, in_sense, joined, message
 from attn_tui.tui.language.catalogue import translated
 from attn_tui.tui.language.chosen import LanguageError, of_locale, of_words
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE
+from cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "variable", "locale", "language"),
     [
         ("--lang zh", "en", "en_GB.UTF-8", "zh"),
@@ -30,7 +31,7 @@ def test_the_option_counts_before_the_variable_and_the_locale(
     assert of_words(words.split(), {"LANG": locale, "ATTN_TUI_LANG": variable}) == language
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environment", "language"),
     [
         ({}, "en"),

@@ -2,6 +2,7 @@
 
 import pytest
 from attn_tui.tui.terminal.reader import Reader
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
@@ -67,7 +68,7 @@ def test_keys_and_replies_are_read_and_the_rest_is_dropped_however_they_are_spli
     assert reader.wait is None
 
 
-@pytest.mark.parametrize("sequence", DROPPED)
+@for_each("sequence", DROPPED)
 def test_a_sequence_that_is_not_understood_is_dropped_and_the_next_key_works(sequence: str) -> None:
     assert names(read(Reader(), f"{sequence}x\x1b[C".encode())) == ["x", "right"]
 
@@ -94,9 +95,7 @@ def test_escape_before_another_sequence_is_a_key() -> None:
     assert names(read(Reader(), b"\x1b\x1b[D")) == ["escape", "left"]
 
 
-@pytest.mark.parametrize(
-    "start", ["\x1b[1", "\x1b[<0;5", "\x1b]52;c;", "\x1bPq#0", "\x1b_G", "\x1b[M!", "\x1b[" + "9" * 5000]
-)
+@for_each("start", ["\x1b[1", "\x1b[<0;5", "\x1b]52;c;", "\x1bPq#0", "\x1b_G", "\x1b[M!", "\x1b[" + "9" * 5000])
 def test_the_start_of_a_sequence_is_dropped_if_its_rest_does_not_come(start: str) -> None:
     reader = Reader()
     assert read(reader, start.encode()) == []
@@ -106,8 +105,8 @@ def test_the_start_of_a_sequence_is_dropped_if_its_rest_does_not_come(start: str
     assert names(read(reader, b"qx")) == ["q", "x"]
 
 
-@pytest.mark.parametrize("start", ["\x1b[1;", "\x1b]52;c;text", "\x1bP"])
-@pytest.mark.parametrize("after", ["\x1b[C", "\r"])
+@for_each("start", ["\x1b[1;", "\x1b]52;c;text", "\x1bP"])
+@for_each("after", ["\x1b[C", "\r"])
 def test_escape_or_enter_cuts_a_sequence_short(start: str, after: str) -> None:
     messages = read(Reader(), (start + after).encode())
     assert names(messages)[-1] == KEYS[after]
@@ -135,7 +134,7 @@ def test_a_paste_without_its_end_ends_after_a_pause() -> None:
     assert names(read(reader, b"q")) == ["q"]
 
 
-@pytest.mark.parametrize("start", ["\x1b[200~", "\x1b]52;c;", "\x1bP", "\x1b[", "\x1b[1;", "\x1b[48;"])
+@for_each("start", ["\x1b[200~", "\x1b]52;c;", "\x1bP", "\x1b[", "\x1b[1;", "\x1b[48;"])
 def test_what_is_held_is_bounded(start: str) -> None:
     reader = Reader()
     read(reader, start.encode())

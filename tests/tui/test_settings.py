@@ -16,6 +16,7 @@ from attn_tui.tui.settings.declared import SETTINGS, Setting, Settings, non_defa
 from attn_tui.tui.settings.parse import whole_number
 from attn_tui.tui.settings.store import config_file, load, save, save_on_exit
 from attn_tui.tui.terminal.themes import names
+from cases import for_each
 
 # A value of each setting that is not the default.
 OTHER = {
@@ -232,7 +233,7 @@ def test_a_number_as_the_scale_means_the_custom_rule() -> None:
     assert load(None, {"ATTN_TUI_SCALE": "0.05"}).parameters == {"scale": "custom", "multiplier": 0.05}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text", "accepted"),
     [
         ("ATTN_TUI_THEME", "mauve", "attn-dark"),

@@ -19,6 +19,7 @@ from attn_tui.tui.views.plots.gauge import gauge_lines
 from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results.meaning import meaning
 from attn_tui.tui.views.results.table import layout, row_line, table_lines, table_rows, with_theory
+from cases import for_each
 from line_texts import text_of, texts_of
 
 ZH = IN_LANGUAGE["zh"]
@@ -30,7 +31,7 @@ PANES = ("Lab", "Sweep", "Rules")
 KEYS = (("←→", "d_k ±1"), ("?", "help"), ("q", "quit"), (">", "next pane"))
 
 
-@pytest.mark.parametrize("width", range(12, 80))
+@for_each("width", range(12, 80))
 def test_a_chinese_paragraph_breaks_beside_characters_and_keeps_numbers_whole(width: int) -> None:
     lines = texts_of(wrapped(TEXT, width))
     assert "".join(lines).replace(" ", "") == TEXT.replace(" ", "")

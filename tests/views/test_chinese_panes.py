@@ -36,6 +36,7 @@ from attn_tui.tui.views.glyphs import IN_LANGUAGE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.results import watching
 from attn_tui.tui.views.results.watch_chart import chart_lines
+from cases import for_each
 from line_texts import text_of
 
 CHINESE = IN_LANGUAGE["zh"]
@@ -127,8 +128,8 @@ def settings(width: int, glyphs: Glyphs) -> Sequence[Line]:
     return setting_lines(race().race, "rate", "", None, width, 24, glyphs)
 
 
-@pytest.mark.parametrize("write", [claims, watch, shape, capture, settings])
-@pytest.mark.parametrize("width", [38, 60, 120])
+@for_each("write", [claims, watch, shape, capture, settings])
+@for_each("width", [38, 60, 120])
 def test_every_line_is_as_wide_as_the_screen_and_where_it_is_in_english(write: Write, width: int) -> None:
     lines = write(width, CHINESE)
     assert len(lines) == len(write(width, IN_LANGUAGE["en"]))
@@ -146,8 +147,8 @@ def tables() -> list[Sequence[Line]]:
     ]
 
 
-@pytest.mark.parametrize("width", [38, 78, 100])
-@pytest.mark.parametrize("at", range(0, len(ITEMS), 4))
+@for_each("width", [38, 78, 100])
+@for_each("at", range(0, len(ITEMS), 4))
 def test_an_item_of_the_tour_fits_its_width(at: int, width: int) -> None:
     for line in item_lines(ITEMS[at], Attempt(), None, width, 60, CHINESE):
         assert line_width(line) <= width, text_of(line)
@@ -172,14 +173,14 @@ def latin(lines: Sequence[Line]) -> set[str]:
     return {word for line in lines for word in re.findall(r"[A-Za-z]{3,}", text_of(line))}
 
 
-@pytest.mark.parametrize("write", [claims, watch, shape, capture, settings])
-@pytest.mark.parametrize("width", [60, 120])
+@for_each("write", [claims, watch, shape, capture, settings])
+@for_each("width", [60, 120])
 def test_all_words_but_names_are_chinese(write: Write, width: int) -> None:
     written = {"variance", "weight", "other", "because"}  # texts of this file
     assert latin(write(width, CHINESE)) - NAMES - written == set()
 
 
-@pytest.mark.parametrize("table", tables())
+@for_each("table", tables())
 def test_a_table_is_in_chinese_with_columns_that_end_in_the_same_cells(table: Sequence[Line]) -> None:
     assert latin(table) - NAMES == set()
     assert len({line_width(line) for line in table}) == 1

@@ -28,6 +28,7 @@ from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results.advice import advice
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import layout, table_lines, table_rows, with_theory
+from cases import for_each
 from line_texts import text_of
 
 ZH = IN_LANGUAGE["zh"]
@@ -106,7 +107,7 @@ def sweep(glyphs: Glyphs) -> Iterable[Line]:
 PARTS = {part.__name__: part for part in (bars, lab, explained, helps, claimed, fields, forms, sweep)}
 
 
-@pytest.mark.parametrize("part", PARTS)
+@for_each("part", PARTS)
 def test_no_english_word_but_names_is_on_a_chinese_screen(part: str) -> None:
     words = {word for line in PARTS[part](ZH) for word in re.findall(r"[A-Za-z]{3,}", text_of(line))}
     assert words - SAME == set()

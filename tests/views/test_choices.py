@@ -13,6 +13,7 @@ from attn_tui.tui.views.fields.formula_row import formula_rows
 from attn_tui.tui.views.fields.matching import matching
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
+from cases import for_each
 from line_texts import texts_of
 
 LISTS = {
@@ -24,7 +25,7 @@ SIZES = [(36, 10), (68, 19), (96, 38), (96, 46)]
 SCALE = LISTS["scale"]
 
 
-@pytest.mark.parametrize("field", [field for field in FIELDS if field.kind == "choice"], ids=lambda field: field.name)
+@for_each("field", [field for field in FIELDS if field.kind == "choice"])
 def test_every_choice_of_a_parameter_has_a_formula_help_and_a_source(field: Field) -> None:
     rows = choices_of(field)
     assert sorted(row.value for row in rows) == sorted(field.choices)
@@ -55,7 +56,7 @@ def test_the_excess_kurtosis_that_a_law_is_said_to_give_follows_from_its_fourth_
     assert float(said[1].replace("−", "-")) == pytest.approx(float(moment[1]) ** 2 - 3)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("title", "words", "value"),
     [
         ("scale", "sqrt_d_k", "sqrt_d_k"),
@@ -82,7 +83,7 @@ def test_words_find_a_choice_by_its_names(title: str, words: str, value: str) ->
     assert value in [row.value for row in matching(LISTS[title], words)][:2]
 
 
-@pytest.mark.parametrize("title", LISTS)
+@for_each("title", LISTS)
 def test_every_choice_is_the_first_that_its_own_name_and_value_find(title: str) -> None:
     for row in LISTS[title]:
         for words in (row.value, row.name):
@@ -100,9 +101,9 @@ def test_all_words_must_match_and_without_any_everything_does() -> None:
     assert matching(SCALE, "gm227") == [row for row in SCALE if row.value == "gemma2_27b"], "letters in order"
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("title", LISTS)
+@for_each("size", SIZES)
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("title", LISTS)
 def test_a_list_fits_and_always_shows_the_selected_row_with_its_help_and_source(
     title: str, glyphs: Glyphs, size: tuple[int, int]
 ) -> None:

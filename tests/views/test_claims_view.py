@@ -28,6 +28,7 @@ from attn_tui.core.tables.table import written
 from attn_tui.tui.panes.claims.overview import overview_lines
 from attn_tui.tui.panes.claims.view import at_sign, claim_lines, claim_list, claims_report
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from cases import for_each
 from line_texts import texts_of
 
 RIGHT = Figure("a right figure", value(1_048_576), lambda _: Reading(None, 1_048_576.0))
@@ -132,8 +133,8 @@ def test_a_step_within_a_page_of_figures_moves_nothing_but_the_mark() -> None:
         assert sum(row.startswith(UNICODE.cursor) for row in page) == 3
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("cursor", [0, 4, 9])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("cursor", [0, 4, 9])
 def test_the_figures_of_all_claims_are_one_table_around_the_selected_claim(glyphs: Glyphs, cursor: int) -> None:
     outcomes = [outcome_of(RIGHT, WRONG, OTHER) for _ in range(10)]
     outcomes = [

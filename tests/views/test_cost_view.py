@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-import pytest
 from attn_tui.core.attention.cost import Layer, cost
 from attn_tui.core.attention.presets import PRESETS, Preset
 from attn_tui.tui.panes.heads.view import cache_lines, cost_lines, flops_lines, matrix_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
+from cases import for_each
 
 LARGEST = Layer(2**20, 2**14, 1, 2**14, 2**14, 0, 0, 0, "all", 2**14, 2**30, 2**20, "float64")
 
@@ -66,8 +66,8 @@ def test_texts_mask_and_notes_are_shown() -> None:
     assert shown(replace(bert.layer, heads=6), bert).startswith("BERT base, changed\n")
 
 
-@pytest.mark.parametrize("preset", [None, *PRESETS.values()], ids=lambda preset: preset.name if preset else "none")
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+@for_each("preset", [None, *PRESETS.values()])
+@for_each("glyphs", [UNICODE, ASCII])
 def test_every_preset_fits_into_60_cells_and_into_ascii(preset: Preset | None, glyphs: Glyphs) -> None:
     layer = preset.layer if preset else Layer()
     lines = cost_lines(cost(layer), 60, glyphs, preset)

@@ -1,7 +1,7 @@
 """Editing a line of text."""
 
-import pytest
 from attn_tui.tui.views.fields.draft import Draft, edited
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ def draft(shown: str) -> Draft:
     return Draft(before + after, len(before))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "key", "after"),
     [
         ("ab|c", "left", "a|bc"),

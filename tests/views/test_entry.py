@@ -6,6 +6,7 @@ import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
 from attn_tui.tui.views.fields.entry import entered, names_of, typed
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ CHOICES = [(field.name, value) for field in FIELDS if field.kind == "choice" for
 P = Parameters()
 
 
-@pytest.mark.parametrize(("name", "value"), CHOICES)
+@for_each(("name", "value"), CHOICES)
 def test_every_name_of_a_choice_selects_it_or_one_of_the_same_name(name: str, value: str) -> None:
     field = FIELD[name]
     assert entered(field, value) == value

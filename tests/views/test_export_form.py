@@ -5,6 +5,7 @@ from attn_tui.tui.views.export import KINDS, Form, Kind, clicked, form_lines
 from attn_tui.tui.views.fields.draft import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -24,7 +25,7 @@ def path_shown(lines: list[Line]) -> str:
     return "".join(text for line in lines[:-1] for text, role in line if role in ("key", "cursor"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "kind", "turned"),
     [
         ("lab.svg", "svg", "lab.json"),
@@ -50,7 +51,7 @@ def test_the_cursor_stays_in_place_when_the_ending_changes() -> None:
     assert form("lab.json", "json", at=7).turned(-1).path == Draft("lab.svg", 7)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "kind"),
     [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x.svg", "svg"), ("x.txt", "svg"), ("", "svg")],
 )
@@ -73,8 +74,8 @@ def test_every_line_has_the_width_and_shows_as_much_of_the_path_as_fits(
         assert shown == path + " "
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("room", ROOMS, ids=str)
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("room", ROOMS)
 def test_the_form_shows_kinds_path_error_and_keys_at_any_size(room: tuple[int, int], glyphs: Glyphs) -> None:
     lines = texts(form_lines(form("lab-√d.svg", objection="there is no x"), "", *room, glyphs))
     whole = "\n".join(lines)
@@ -118,9 +119,9 @@ def test_a_click_chooses_a_kind_or_presses_a_key(room: tuple[int, int]) -> None:
     assert at(asking, room, texts(form_lines(asking, "", *room, UNICODE))[-1].index("keep"), room[1] - 1) == "n"
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=str)
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("path", ["lab.svg", "ä/漢字.json", "x" * 300 + ".csv"], ids=["short", "wide", "long"])
+@for_each("room", ROOMS)
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("path", ["lab.svg", "ä/漢字.json", "x" * 300 + ".csv"])
 def test_a_click_on_a_character_of_the_path_moves_the_cursor_to_it(
     path: str, room: tuple[int, int], glyphs: Glyphs
 ) -> None:

@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 
-import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
@@ -13,6 +12,7 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.plots.gauge import END, bar, cell_of, gauge_lines, threshold_note, zone_line
 from attn_tui.tui.views.results.table import Contents, with_theory
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -35,8 +35,8 @@ def contents_of(p: Parameters) -> Contents:
 CONTENTS = [contents_of(p) for p in SETTINGS]
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [24, 40, 58, 88, 164])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("width", [24, 40, 58, 88, 164])
 def test_every_line_has_the_width_and_says_the_status(width: int, glyphs: Glyphs) -> None:
     for contents in CONTENTS:
         for height in (0, 1, 2, 3):

@@ -9,6 +9,7 @@ from attn_tui.tui.panes.heads.tables import context_lines, model_lines, screen_l
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.numbers import binary, metric, percent
+from cases import for_each
 from line_texts import texts_of
 
 GROUPED = PRESETS["llama-3-8b"].layer
@@ -53,8 +54,8 @@ def test_the_share_of_attention_grows_with_the_context() -> None:
     assert below.scores + below.weighted_sum < below.projections
 
 
-@pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("height", [7, 20, 40])
+@for_each("name", PRESETS)
+@for_each("height", [7, 20, 40])
 def test_the_preset_is_among_the_models_shown(name: str, height: int) -> None:
     lines = texts_of(model_lines(PRESETS[name].layer, height, UNICODE, PRESETS[name]))
     assert len(lines) <= height

@@ -6,6 +6,7 @@ from attn_tui.core.statistics.status import Status
 from attn_tui.tui.panes.capture.heatmap import MARGIN, HeadMap, map_lines, mark_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of
@@ -63,8 +64,8 @@ def test_a_map_with_one_cell_per_head_is_readable_without_colours() -> None:
     assert (cells[0], cells[-1]) == (".", "@")
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [40, 80, 120])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("width", [40, 80, 120])
 def test_the_cell_with_the_cursor_shows_its_digit(width: int, glyphs: Glyphs) -> None:
     for head in (0, 18, 35):
         line = map_lines(full(1, 36), ENTROPY, (0, head), width, 10, glyphs)[2]
@@ -128,8 +129,8 @@ def test_layers_have_the_numbers_of_the_file() -> None:
     assert [text_of(line).split()[0] for line in lines[2:4]] == ["3", "17"]
 
 
-@pytest.mark.parametrize("heads", [8, 12, 32, 64])
-@pytest.mark.parametrize("width", [21, 42])
+@for_each("heads", [8, 12, 32, 64])
+@for_each("width", [21, 42])
 def test_head_numbers_are_over_their_columns(heads: int, width: int) -> None:
     head_map = full(1, heads)
     for cursor in (0, heads // 2, heads - 1):

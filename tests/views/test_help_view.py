@@ -1,6 +1,5 @@
 """The help: the focused field, the pane, and every key."""
 
-import pytest
 from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELD, FIELDS
 from attn_tui.core.scales import SCALE_RULES
@@ -11,6 +10,7 @@ from attn_tui.tui.panes.catalogue import PANES, PaneRow
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.help.page import help_lines, key_overview
 from attn_tui.tui.views.lines import line_width
+from cases import for_each
 from line_texts import text_of, texts_of
 
 LAB = PANES["Lab"].about
@@ -27,7 +27,7 @@ def paragraphs(about: Field | Statistic | None) -> str:
     return " ".join(text_of(line) for line in help_lines(about, LAB, KEYS, 80, UNICODE))
 
 
-@pytest.mark.parametrize("about", THINGS, ids=lambda about: about.name if about else "nothing")
+@for_each("about", THINGS)
 def test_help_fits_and_has_an_ascii_form(about: Field | Statistic | None) -> None:
     for row in PANES.values():
         for width, glyphs in ((66, UNICODE), (88, ASCII)):
@@ -36,14 +36,14 @@ def test_help_fits_and_has_an_ascii_form(about: Field | Statistic | None) -> Non
             assert all(text_of(line).isascii() for line in lines) or not glyphs.ascii
 
 
-@pytest.mark.parametrize("statistic", STATISTICS, ids=lambda statistic: statistic.name)
+@for_each("statistic", STATISTICS)
 def test_a_statistic_is_explained_with_formula_source_and_name(statistic: Statistic) -> None:
     text = paragraphs(statistic)
     for words in (statistic.label, statistic.formula, statistic.definition, statistic.source, statistic.name):
         assert " ".join(words.split()) in text
 
 
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+@for_each("field", FIELDS)
 def test_a_field_is_explained_with_its_accepted_values_and_option(field: Field) -> None:
     text = paragraphs(field)
     for words in (field.label, field.symbol, field.help, field.accepted, field.option):
@@ -78,7 +78,7 @@ def test_keys_have_the_names_on_a_keyboard() -> None:
     assert ["right", "l", "d_k", "+", "1"] in ascii_lines
 
 
-@pytest.mark.parametrize("row", PANES.values(), ids=lambda row: row.title)
+@for_each("row", PANES.values())
 def test_keys_are_not_listed_by_their_names_in_textual(row: PaneRow) -> None:
     bindings = row.load().BINDINGS
     keys = help_keys(commands({row.title: bindings}), {})[row.title]
@@ -89,8 +89,8 @@ def test_keys_are_not_listed_by_their_names_in_textual(row: PaneRow) -> None:
     assert not [words for words in pressed if "_" in words or "bracket" in words]
 
 
-@pytest.mark.parametrize("width", [36, 60, 90])
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@for_each("width", [36, 60, 90])
+@for_each("glyphs", [UNICODE, ASCII])
 def test_the_overview_has_every_key_with_its_name_and_fits(width: int, glyphs: Glyphs) -> None:
     lines = key_overview({"Lab": KEYS, "everywhere": [("Q,ctrl+x", "a way out " * 8, "quit")]}, "/a/b", width, glyphs)
     assert all(line_width(line) <= width for line in lines)
@@ -110,8 +110,8 @@ def test_digits_and_keys_with_the_same_effect_share_a_line() -> None:
     assert ["a", "b", "same"] in lines
 
 
-@pytest.mark.parametrize("width", [36, 66, 90])
-@pytest.mark.parametrize("language", ["en", "zh"])
+@for_each("width", [36, 66, 90])
+@for_each("language", ["en", "zh"])
 def test_what_keys_do_stands_in_one_column_below_long_lists_of_keys(language: Language, width: int) -> None:
     groups = help_keys(all_commands(), {})
     lines = key_overview(groups, "/a/b", width, IN_LANGUAGE[language])

@@ -27,6 +27,7 @@ from attn_tui.tui.views.plots.histograms import (
     outside,
     pair_lines,
 )
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -170,8 +171,8 @@ def test_the_share_off_the_axis_is_shown_over_the_pair() -> None:
 # Pairs and the grid
 
 
-@pytest.mark.parametrize("name", HISTOGRAMS)
-@pytest.mark.parametrize("height", [1, 2, 6])
+@for_each("name", HISTOGRAMS)
+@for_each("height", [1, 2, 6])
 def test_a_pair_is_a_title_bars_for_each_column_and_an_axis(name: HistogramName, height: int) -> None:
     for width in (27, 44, 90):
         lines = pair_lines(COLUMNS, name, width, height, UNICODE, CURVES)
@@ -324,7 +325,7 @@ def test_both_marks_of_three_standard_deviations_fit_beside_the_numbers_of_the_e
     assert [line.startswith("−30"), line.endswith(" 30")] == [True, True]
 
 
-@pytest.mark.parametrize("cells", range(8, 33))
+@for_each("cells", range(8, 33))
 def test_never_only_one_of_both_marks_is_shown(cells: int) -> None:
     line = axis_line(AxisSpan(-30, 30, ("−30", "0", "30")), cells, UNICODE, [(-24.1, "−3σ"), (24.1, "+3σ")])
     assert ("−3σ" in line) == ("+3σ" in line)

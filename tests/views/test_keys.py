@@ -1,10 +1,10 @@
 """The names of keys."""
 
-import pytest
 from attn_tui.tui.views.help.keys import key_name, key_word, rekeyed
+from cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "word"),
     [
         ("question_mark", "?"), ("pageup", "PgUp"), ("left", "←"), ("s", "s"), ("S", "S"), ("?", "?"), (",", ","),
@@ -16,7 +16,7 @@ def test_a_key_is_named(name: str, word: str) -> None:
     assert key_word(name) == word
 
 
-@pytest.mark.parametrize("name", ["pageup", "ctrl+p", "f1", "enter", "shift+tab", "n", "N", "?", "escape", "+"])
+@for_each("name", ["pageup", "ctrl+p", "f1", "enter", "shift+tab", "n", "N", "?", "escape", "+"])
 def test_a_written_name_gives_its_key(name: str) -> None:
     assert key_name(key_word(name)) == name
 

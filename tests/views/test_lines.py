@@ -2,6 +2,7 @@
 
 import pytest
 from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, middle_cut, shortened, unsplit, wrapped
+from cases import for_each
 from hypothesis import example, given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -115,7 +116,7 @@ def test_a_word_that_fills_the_line_is_shortened_for_the_sign() -> None:
     assert shortened(wrapped("abcdefghi jkl", 9), 9, 1, "...") == [(("abcde ...", "text"),)]
 
 
-@pytest.mark.parametrize("width", range(-2, 12))
+@for_each("width", range(-2, 12))
 def test_wrapping_ends_at_any_width(width: int) -> None:
     for text in ("Unscaled: 28 % of rows one-hot.", "词语 > 99.9 % 词语"):
         lines = wrapped(text, width)

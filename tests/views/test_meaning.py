@@ -8,13 +8,14 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.results.meaning import meaning
 from attn_tui.tui.views.results.table import Contents, layout, table_lines, table_rows
+from cases import for_each
 from line_texts import text_of
 
 SMALL = Parameters(d_k=4, n_keys=8, n_queries=4, batch=2)
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("room", [38, 55, 90])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("room", [38, 55, 90])
 def test_every_statistic_is_explained_in_the_room_there_is(room: int, glyphs: Glyphs) -> None:
     for statistic in STATISTICS:
         text = meaning(statistic, room, glyphs)

@@ -3,11 +3,11 @@
 import re
 import subprocess
 
-import pytest
 from attn_tui.tui.compute.question import in_shell
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.notice import continued, copied_lines
+from cases import for_each
 
 WORDS = [
     ["attn-tui", "report"],
@@ -18,8 +18,8 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("width", [40, 80])
-@pytest.mark.parametrize("words", WORDS, ids=len)
+@for_each("width", [40, 80])
+@for_each("words", WORDS)
 def test_a_shell_reads_the_lines_of_a_command_as_the_command(words: list[str], width: int) -> None:
     lines = continued(in_shell(words), width)
     assert all(line_width(((line, "key"),)) <= width for line in lines)
@@ -34,11 +34,10 @@ def test_a_quoted_word_longer_than_a_line_is_shown_whole() -> None:
     assert word in "".join(lines)
 
 
-@pytest.mark.parametrize("width", [*range(-1, 12), 40, 200])
-@pytest.mark.parametrize(
+@for_each("width", [*range(-1, 12), 40, 200])
+@for_each(
     "word",
     ["a" * 300, "a b" * 30, f"a{' ' * 300}b", "词" * 90, "\u3000" * 90, "e\u0301" * 200, "\U0001f469\u200d" * 40],
-    ids=["one word", "words", "blanks", "wide", "wide blanks", "composed", "joined"],
 )
 def test_any_command_is_split_at_any_width(word: str, width: int) -> None:
     command = in_shell(["attn-tui", "inspect", word])

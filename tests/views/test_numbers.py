@@ -17,6 +17,7 @@ from attn_tui.tui.views.numbers import (
     short,
     short_in_unit,
 )
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -168,7 +169,7 @@ def test_negative_numbers_have_a_minus_sign_except_in_ascii(value: float) -> Non
         assert show(value, ASCII) == show(value, UNICODE).replace("−", "-")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("number", "text"),
     [
         (0, "0"), (7, "7"), (999, "999"), (1000, "1 k"), (999_949, "999.9 k"), (999_950, "1.000 M"),
@@ -180,7 +181,7 @@ def test_a_large_count_has_four_digits_and_a_prefix(number: int, text: str) -> N
     assert metric(number) == text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("count", "text"),
     [
         (0, "0 bytes"), (1023, "1023 bytes"), (1024, "1 KiB"), (131_072, "128 KiB"), (516_096, "504 KiB"),

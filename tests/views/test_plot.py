@@ -9,6 +9,7 @@ from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, Role, line_width
 from attn_tui.tui.views.plots.axes import Axis, axis_over, tick_labels
 from attn_tui.tui.views.plots.plot import Drawing, Mark, Plot, Point, Series, draw, with_cursor
+from cases import for_each
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -120,7 +121,7 @@ def test_ticks_are_round_and_evenly_spaced_within_the_axis(values: list[float], 
         assert min(abs(mantissa - round_) for round_ in (1, 2, 5)) < 1e-6
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("most", "ticks"),
     [
         (13, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]),
@@ -144,7 +145,7 @@ def test_logarithmic_ticks_are_powers_of_ten_twos_or_fives(low: int, decades: in
         assert round(tick / 10.0 ** math.floor(math.log10(tick) + 1e-9), 6) in (1, 2, 5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("axis", "most", "labels"),
     [
         (Axis(0, 5), 6, ["0", "1", "2", "3", "4", "5"]),

@@ -9,6 +9,7 @@ from attn_tui.tui.panes.capture.replay import replay_lines
 from attn_tui.tui.panes.capture.requests import ReplayTable
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
+from cases import for_each
 from line_texts import texts_of
 
 
@@ -30,8 +31,8 @@ def test_rules_have_their_labels_and_numbers_their_points_in_one_line(table: Rep
     assert len({places[-3] for places in points if len(places) > 4}) == 1
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [40, 52, 82, 160])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("width", [40, 52, 82, 160])
 def test_lines_fit_and_rules_without_room_are_counted(table: ReplayTable, width: int, glyphs: Glyphs) -> None:
     lines = replay_lines(table, width, glyphs)
     assert max(map(line_width, lines)) <= width

@@ -31,6 +31,7 @@ from attn_tui.tui.panes.rules.view import (
 from attn_tui.tui.views.fields.choices import FAMILIES, family_of
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
+from cases import for_each
 from line_texts import text_of, texts_of
 
 PLAIN = HEAD + len(RULES)  # lines of a table without the titles of families
@@ -48,8 +49,8 @@ def shown(**changes: Any) -> Shown:
     return replace(Shown(RULES, ROWS, SATURATING, CURVES, UNTITLED, lab="two_sqrt_d_k", cursor="none"), **changes)
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [24, 40, 60, 80, 100, 120, 200])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("width", [24, 40, 60, 80, 100, 120, 200])
 def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
     for order in (Order(), Order("dead_rows", reverse=True)):
         title = title_line(shown(order=order), width - 6, width, glyphs)
@@ -60,8 +61,8 @@ def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
         assert glyphs is UNICODE or all(text_of(line).isascii() for line in lines)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("by", SORTABLE)
+@for_each("language", ["en", "zh"])
+@for_each("by", SORTABLE)
 def test_the_mark_of_the_sorted_column_moves_no_heading(by: str, language: Language) -> None:
     glyphs = IN_LANGUAGE[language]
     plain, sorted_by = (
@@ -71,8 +72,8 @@ def test_the_mark_of_the_sorted_column_moves_no_heading(by: str, language: Langu
     assert [line.translate(marks) for line in sorted_by] == [line.translate(marks) for line in plain]
 
 
-@pytest.mark.parametrize("by", ["rule", "multiplier", "score_overflow"])
-@pytest.mark.parametrize("width", [40, 60, 80, 110])
+@for_each("by", ["rule", "multiplier", "score_overflow"])
+@for_each("width", [40, 60, 80, 110])
 def test_pages_show_every_column_and_always_the_sorted_one(width: int, by: str) -> None:
     first, seen = 0, set[str]()
     for _ in COLUMNS:
@@ -187,8 +188,8 @@ def test_a_reversed_order_reverses_families_too() -> None:
     assert depends_on_d_k[-1] == "1/sqrt(d)"
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("name", RULES)
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("name", RULES)
 def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -> None:
     lines = rule_text(name, ROWS[name], SATURATING.get(name), 60, glyphs)
     assert all(line_width(line) <= 60 for line in lines)

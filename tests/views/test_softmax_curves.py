@@ -1,12 +1,12 @@
 """The charts of weights over the multiplier in the Softmax pane."""
 
-import pytest
 from attn_tui.core.attention.worked_example import Example, multiplier_curves, work_out
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.softmax.curves import curve_lines
 from attn_tui.tui.panes.softmax.view import Worked
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
+from cases import for_each
 from line_texts import text_of, texts_of
 
 
@@ -16,9 +16,9 @@ def worked(a: float = 1.0, b: float = 0.125, scores: tuple[float, ...] = (-24.0,
     return Worked(example, Parameters(), sides, curves=multiplier_curves(example, (a, b)))
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [60, 118, 196])
-@pytest.mark.parametrize("height", [9, 14, 30, 60])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("width", [60, 118, 196])
+@for_each("height", [9, 14, 30, 60])
 def test_charts_fit_and_are_higher_where_there_is_room(glyphs: Glyphs, width: int, height: int) -> None:
     lines = curve_lines(worked(), width, height, glyphs)
     each = min((height - 4) // 5, 4)

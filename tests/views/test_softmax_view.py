@@ -17,6 +17,7 @@ from attn_tui.tui.panes.softmax.view import (
 from attn_tui.tui.views.fields.draft import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
+from cases import for_each
 from line_texts import text_of, texts_of
 
 NOTES, USUAL = Example(), Parameters()
@@ -113,7 +114,7 @@ def test_a_remark_comes_first() -> None:
     assert "It is not that rule. Unscaled," in words(worked(remark="It is not that rule."))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("example", "number_format", "said"),
     [
         (Example(), "float32", "Σe^x = 2.65e10"),
@@ -178,7 +179,7 @@ def test_of_a_long_score_the_part_around_the_cursor_is_shown() -> None:
     assert "-123.4" in shown(worked(), 80, UNICODE, Editing(0, draft.moved(0)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "said"),
     [
         ([-24, 0, 24], ["−24", "0", "24"]),
@@ -194,7 +195,7 @@ def test_logits_share_their_decimals(values: list[float], said: list[str]) -> No
     assert in_cells(values, 6, UNICODE) == said
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "said"),
     [(0, "0"), (1, "1.0000"), (0.80625, "0.8063"), (8.3e-7, "8.3e−7"), (1.4e-21, "1.4e−21"), (1e-200, "<1e−99")],
 )

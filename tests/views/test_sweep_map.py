@@ -12,6 +12,7 @@ from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.panes.sweep.map.requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, PredictMap
 from attn_tui.tui.panes.sweep.map.view import Mapped, layout, map_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from cases import for_each
 from line_texts import text_of
 
 ENTROPY = STATISTIC["entropy_fraction"]
@@ -120,8 +121,8 @@ def test_a_rule_without_a_multiplier_leaves_a_gap_and_the_saturated_start_is_mar
     assert "· undefined" in gaps[-2]
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", [(40, 8), (72, 10), (80, 18), (120, 30), (200, 50)])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("size", [(40, 8), (72, 10), (80, 18), (120, 30), (200, 50)])
 def test_the_map_fits_every_size(plain: Mapped, glyphs: Glyphs, size: tuple[int, int]) -> None:
     lines = texts(plain, *size, glyphs)
     assert len(lines) <= size[1]

@@ -18,6 +18,7 @@ from attn_tui.tui.panes.sweep.curves.width_table import axis_words, landmark_lin
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.results.table import Contents
+from cases import for_each
 from line_texts import text_of
 
 SMALL = Parameters(n_keys=4, n_queries=8, batch=4)
@@ -97,7 +98,7 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_saturate
     assert all(len(line) <= 70 for line in readings(p, 70))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "sentence"),
     [
         ({}, "Unscaled, softmax is saturated from d_k 3 up; scaled, it stays below saturation at every d_k."),

@@ -34,6 +34,7 @@ from attn_tui.tui.views.results.table import (
     table_lines,
     table_rows,
 )
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -64,7 +65,7 @@ def with_values(columns: Sequence[Column], **values: Estimate) -> list[Column]:
     return [replace(column, measured={**column.measured, **values}) for column in columns]
 
 
-@pytest.mark.parametrize("width", [*range(40, 125), 140, 160, 179, 200])
+@for_each("width", [*range(40, 125), 140, 160, 179, 200])
 def test_every_line_has_exactly_the_width(width: int) -> None:
     for contents in (BARE, FULL):
         for instead in range(3):
@@ -74,7 +75,7 @@ def test_every_line_has_exactly_the_width(width: int) -> None:
         assert {line_width(line) for line in essential} == {width}
 
 
-@pytest.mark.parametrize("width", [40, 58, 80, 96, 140, 200])
+@for_each("width", [40, 58, 80, 96, 140, 200])
 def test_an_ascii_table_is_ascii(width: int) -> None:
     for contents in (BARE, FULL):
         for instead in range(3):
@@ -177,8 +178,8 @@ def test_theory_is_beside_measurements_if_it_fits() -> None:
     assert line.count("±") == 2
 
 
-@pytest.mark.parametrize("width", [BESIDE, 140, 200])
-@pytest.mark.parametrize("instead", [False, True])
+@for_each("width", [BESIDE, 140, 200])
+@for_each("instead", [False, True])
 def test_beside_rounded_numbers_theory_is_titled_exact(width: int, instead: bool) -> None:
     for at, word in ((width, "exact"), (200, "exact arithmetic")):
         title = text_of(drawn(FULL._replace(rounded=True), at, instead)[0])
@@ -250,7 +251,7 @@ def test_a_value_without_a_standard_error_has_no_plus_minus() -> None:
     assert line_of("entropy", contents, 80).split() == ["entropy", "1.250", "1.250"]
 
 
-@pytest.mark.parametrize("statistic", STATISTICS, ids=lambda statistic: statistic.name)
+@for_each("statistic", STATISTICS)
 def test_shares_and_nothing_else_are_percentages(statistic: Statistic) -> None:
     column = with_values(MEASURED.columns, **{statistic.name: Estimate(0.25, 0.01)})[0]
     value, rest = measured_text(column, statistic, UNICODE)
@@ -298,8 +299,8 @@ def test_titles_name_the_rule_and_multiplier_in_the_longest_form_that_fits() -> 
     assert column_title(replace(column, rule="custom", multiplier=2.5), UNICODE) == "scaled × 2.5"
 
 
-@pytest.mark.parametrize("rule", ["sqrt_d_k", "d_k", "log_d_k", "two_sqrt_d_k", "custom", "file"])
-@pytest.mark.parametrize("multiplier", [1.0, 0.125, 1 / 16_384, 1 / math.log(16_384), 1_000.0])
+@for_each("rule", ["sqrt_d_k", "d_k", "log_d_k", "two_sqrt_d_k", "custom", "file"])
+@for_each("multiplier", [1.0, 0.125, 1 / 16_384, 1 / math.log(16_384), 1_000.0])
 def test_titles_fit(rule: str, multiplier: float) -> None:
     columns = [MEASURED.columns[0], replace(MEASURED.columns[1], rule=rule, multiplier=multiplier)]
     contents = Contents(columns, FULL.theory, FULL.deviations)
@@ -390,7 +391,7 @@ def test_the_leading_rows_are_as_many_whatever_the_numbers_are() -> None:
     assert sum(row.is_heading for row in leading_rows(BARE, 14)) == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("share", "text"),
     [(0.0, "none"), (0.2744, "27.44 %"), (0.00799, "0.799 %"), (1.0, "100.0 %"), (1e-9, "1.000e−7 %"), (None, "—")],
 )

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Sequence
 
-import pytest
 from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.results.watch_chart import LEAST, chart_lines
+from cases import for_each
 from line_texts import texts_of
 
 
@@ -36,8 +36,8 @@ def _roles(line: Line) -> list[object]:
     return [role if sign.strip() else "" for text, role in line for sign in text]
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize(("width", "height"), [(80, LEAST), (86, 12), (150, 19)])
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each(("width", "height"), [(80, LEAST), (86, 12), (150, 19)])
 def test_a_chart_has_its_size(glyphs: Glyphs, width: int, height: int) -> None:
     lines = chart_lines(run_of([5, 20, 60, 150]), (0, 0), width, height, glyphs)
     assert len(lines) == height

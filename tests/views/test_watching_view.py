@@ -17,6 +17,7 @@ from attn_tui.tui.views.results.watching import (
     step_line,
     summary,
 )
+from cases import for_each
 from line_texts import text_of
 
 Rows = list[list[float]]
@@ -94,8 +95,8 @@ def test_a_higher_chart_has_finer_steps() -> None:
     assert rows == ["  ▁█! ", "▁████ "]
 
 
-@pytest.mark.parametrize("steps", [3, 7, 25, 300])
-@pytest.mark.parametrize("width", [60, 90, 160])
+@for_each("steps", [3, 7, 25, 300])
+@for_each("width", [60, 90, 160])
 def test_trends_fill_the_line_at_any_number_of_steps(steps: int, width: int) -> None:
     found = shown(*[[[50.0, 60.0]]] * steps)
     for line in ranked_lines(found, width, UNICODE)[1:]:
@@ -109,7 +110,7 @@ def test_the_trend_of_the_selected_head_fills_the_height(height: int, rows: int)
     assert lines[-1].strip() == "steps 0 to 20: 1 to 2"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("steps", "baseline", "words"),
     [
         (([[1.0, 2.0]], [[4.0, 2.0]]), 0, "Since step 0, 1 of 2 heads grew, most layer 0 head 0 (+3.0)."),

@@ -12,6 +12,7 @@ from attn_tui.core.statistics.measurement import RowWeights
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.plots.weights import pieces, weight_lines
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of
@@ -34,13 +35,12 @@ def test_the_weights_of_a_query_are_those_of_softmax_in_order() -> None:
     np.testing.assert_allclose(a.largest, weights / weights.sum(), rtol=1e-3, atol=1e-9)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"mask": "causal"}, {"precision": "float16"}, {"mechanism": "additive"}, {"scale": "rms_sqrt_d_k"},
         {"softcap": 2.0}, {"against": "components=uniform"}, {"correlation": 0.5},
     ],
-    ids=str,
 )  # fmt: skip
 def test_the_effective_keys_of_a_query_are_like_those_of_all(change: dict[str, object]) -> None:
     p = Parameters(d_k=16, n_keys=64, n_queries=64, batch=4)
