@@ -13,8 +13,8 @@ from .attention import is_eager, is_rounded
 from .text import Piece
 
 CODE = {each.name: each.code for each in STATISTICS if each.code}
-# What the program of a report or a head prints, if it exists: the rows that the screen leads with, and of a sink or a
-# rounded format their own. Sweeps and rules print what their tables show.
+# What the program of a report or a head prints, if it exists: rows that the screen leads with, gradients, and of a
+# sink or a rounded format their own. Sweeps and rules print what their tables show.
 OF_REPORTS = (
     "logit_std", "logit_max", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight",
     "dead_rows", "grad_q_median", "grad_q_rms", "sink_weight", "nan_rows", "weight_lost",

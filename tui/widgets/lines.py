@@ -112,7 +112,7 @@ class LinesWidget(Widget):
     def dim(self, dimmed: bool) -> None:
         """Set whether everything is dim."""
         if dimmed != self.dimmed:
-            self.dimmed, self._strips = dimmed, {}
+            self.dimmed, self._strips, self._painted = dimmed, {}, []
             self.refresh()
 
     def redraw(self) -> None:
@@ -137,6 +137,8 @@ class LinesWidget(Widget):
         if not gutter.top or old is None or self._outer != outer:
             return ()  # painted with the next frame, which has the new size
         new = self._border = self._compose_border()
+        if new != old:
+            self._painted = []
         if old.role != new.role or old.thumb != new.thumb:
             self._strips = {}
             return (Region(-gutter.left, -gutter.top, *outer),)
@@ -148,6 +150,7 @@ class LinesWidget(Widget):
     _size_of_lines: Size | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
     _strips: dict[tuple[Line, bool], Strip] = {}  # noqa: RUF012
+    _painted: Sequence[Strip] = ()  # all lines with the border; empty if they have changed
     _outer: Size | None = None  # the outer size that `_strips` are for
     _across = 0, 0, 0  # cells of the left gutter, the line, and the right gutter
     _border: _Border | None = None
@@ -158,6 +161,8 @@ class LinesWidget(Widget):
         if size:
             head = (self._head(size.width),) if self._heads else ()
             lines = tuple(map(displayable, (*head, *self.compose_lines(*self.room))[: size.height]))
+        if lines != self._lines:
+            self._painted = []
         self._lines, self._size_of_lines = lines, size
 
     def _head(self, width: int) -> Line:
@@ -216,12 +221,14 @@ class LinesWidget(Widget):
             self._compose_for(size)
         if self._outer != outer:
             self._strips, self._outer, self._across = {}, outer, (gutter.left, size.width, gutter.right)
-            self._border = self._compose_border() if gutter.top else None
-        top, border = gutter.top, self._border
-        strips = [
-            self._content_strip(y - top) if border is None else self._framed(y - top, border, size.height)
-            for y in crop.line_range
-        ]
+            self._border, self._painted = self._compose_border() if gutter.top else None, []
+        if not self._painted:
+            top, border = gutter.top, self._border
+            self._painted = [
+                self._content_strip(y - top) if border is None else self._framed(y - top, border, size.height)
+                for y in range(outer.height)
+            ]
+        strips = [*self._painted[crop.y : crop.bottom]]
         return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
 
     def _content_strip(self, y: int, thumb: bool = False) -> Strip:
@@ -241,7 +248,7 @@ class LinesWidget(Widget):
 
     def selection_updated(self, selection: Selection | None) -> None:
         if selection != self._selected:
-            self._selected = selection
+            self._selected, self._painted = selection, []
             self.refresh()
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual import events
@@ -45,6 +46,12 @@ _ADVICE = 84  # cells from which advice fits in a line
 _COMFORTABLE = 12  # lines of two rows of histograms with bars two lines high
 
 
+@lru_cache(maxsize=16)
+def _height(text: str, width: int) -> int:
+    """Return how many lines a text takes."""
+    return len(wrapped(text, width))
+
+
 class Results(Stack):
     """Shows the columns of a measurement; part of the Lab and of the Capture pane."""
 
@@ -66,6 +73,7 @@ class Results(Stack):
         self._sentence = ""  # the last one shown
         self._stale = False
         self._showed_all = False
+        self._arranged: object = None  # what the heights of the parts depend on, when they were last set
 
     def compose(self) -> ComposeResult:
         if self.leading:
@@ -205,6 +213,11 @@ class Results(Stack):
 
     def _arrange(self) -> None:
         """Lay the parts out again if their heights change."""
+        size, stale = self.size, self._remark if self._stale else None
+        state = size, self.view, self._words(size.width), self._weights, stale, self.table.has_focus
+        if state == self._arranged:
+            return
+        self._arranged = state
         self._lead()
         if any(part.outer_size.height != lines for part, lines in self.heights(self.size)):
             self.words.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
@@ -257,7 +270,7 @@ class Results(Stack):
         """Return the lines reserved for the paragraph: those of most sentences, or a third for a longer one."""
         if width < _NARROW:
             return 4 if width < 48 else 3
-        return min(max(len(wrapped(self._sentence, width - 1)), 2), 3)
+        return min(max(_height(self._sentence, width - 1), 2), 3)
 
     def _gauge(self, height: int) -> int:
         """Return the lines of the gauge: without its axis on a low screen."""

@@ -48,6 +48,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
     _cursor = 0  # index among the rows that are statistics
     _top = 0
     _shown: Sequence[TableRow] = ()
+    _left = 0  # rows that are not shown, without those that scrolling shows
 
     def show(self, contents: Contents) -> None:
         """Show these columns and their theory."""
@@ -75,6 +76,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self._top = min(max(self._top, at - room + 2, 0), last_top)
         self._top = min(self._top, max(at - 1, 0)) if marked else self._top
         shown = self._shown = rows[self._top : self._top + room]
+        self._left = len(self._left_out(rows))
         shape = layout(self.contents, width, self.turn)
         cut = self._top + len(shown) < len(rows)
         first = ("", "text") if cut else self._first(rows)
@@ -93,7 +95,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         """Return the text over the labels: the first group's heading, or the number of hidden rows."""
         if any(row.is_heading and row.label for row in rows):
             return FIRST_GROUP
-        left = 0 if self.gutter.top else len(self._left_out(rows))
+        left = 0 if self.gutter.top else self._left
         return (self.glyphs.say(self._how(left)), "dim") if left else ("", "text")
 
     def _how(self, left: int) -> str:
@@ -101,8 +103,8 @@ class StatisticsTable(LinesWidget, can_focus=True):
         return message(" {left} more: v", left=left) if self.leading else message(" {left} hidden (Tab)", left=left)
 
     def note(self) -> Line:
-        left = len(self._left_out(self._rows())) if self.contents.columns else 0
         key = "v" if self.leading else "Tab"
+        left = self._left if self.contents.columns else 0
         return ((self.glyphs.say("{left} more rows: {key}", left=left, key=key), "dim"),) if left else ()
 
     def _left_out(self, rows: Sequence[TableRow]) -> list[TableRow]:

@@ -9,7 +9,7 @@ LEADING = (
     "logit_std", "logit_max", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight",
     "jacobian_norm", "dead_rows",
 )  # fmt: skip
-SPACED = len(LEADING) + 4  # lines with blank ones between groups, those of failures included
+SPACED = len(LEADING) + 3  # lines with blank ones between groups, those of failures included
 _EXPENDABLE = ("first_key_weight", "logit_max")
 
 
