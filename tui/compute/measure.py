@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...core.parameters import Parameters
 from .question import Question, parameter_options
-from .request import PROGRESS_INTERVAL, Cache, Priority, Progress, Work
+from .request import PROGRESS_INTERVAL, Cache, Priority, Progress
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
@@ -32,7 +32,7 @@ class Measure(Question["Answer"]):
     parameters: Parameters
     full: bool = True
 
-    def work(self, cache: Cache) -> Work:
+    def work(self, cache: Cache) -> Generator[object, None, Answer]:
         from ...core.lab.experiment import stream
         from ...core.lab.one_query import row_weights
         from ...core.theory.predict import theory_of
@@ -47,12 +47,16 @@ class Measure(Question["Answer"]):
             if measurement is not None:
                 last_answer, answered = now, measurement.draws
                 row = row_weights(self.parameters, draws)
-                yield Answer(self.parameters, measurement, theory_of(measurement), row, self.full)
+                answer = Answer(self.parameters, measurement, theory_of(measurement), row, self.full)
+                if step.fraction == 1:
+                    return answer
+                yield answer
             elif now - last_progress > PROGRESS_INTERVAL:
                 last_progress = now
                 yield Progress(step.fraction)
             else:
                 yield None
+        raise AssertionError("a run ends with a complete step")
 
     @property
     def words(self) -> Sequence[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -105,14 +105,15 @@ class ProcessEngine(Engine):
     def receive(self) -> None:
         try:
             while self._connection is not None and self._connection.poll():
-                reply: Reply = self._connection.recv()
+                replies: Sequence[Reply] = self._connection.recv()
                 self._stop_timer()
-                if reply.number == 0 and isinstance(reply.content, Crashed):  # it cannot answer any request
-                    self._stop()
-                    self.fail_all(message("the computing process failed: {reason}", reason=reply.content.error))
-                    self.notify(EngineError.of(reply.content))
-                    return
-                self.deliver(reply)
+                for number, content in replies:
+                    if number == 0 and isinstance(content, Crashed):  # it cannot answer any request
+                        self._stop()
+                        self.fail_all(message("the computing process failed: {reason}", reason=content.error))
+                        self.notify(EngineError.of(content))
+                        return
+                    self.deliver(Reply(number, content))
         except (EOFError, OSError):
             self._restart()
         self._watch_for_silence()

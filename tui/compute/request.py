@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ...core.lab.sampling import Draws
     from ...core.parameters import Parameters
 
-# The steps that answer a request: each yields an answer or None. Work is cancelled between steps, by not running the
-# next one.
+# The steps that answer a request: each yields an answer or None, and the last one may return an answer. Work is
+# cancelled between steps, by not running the next one.
 Work: TypeAlias = Iterator[object]
 
 PROGRESS_INTERVAL = 0.15  # seconds between reports of progress

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -45,8 +45,8 @@ class _Job:
         try:
             self.work = self.work or self.request.work(cache)
             return next(self.work), False
-        except StopIteration:
-            return None, True
+        except StopIteration as end:
+            return end.value, True
         except InputError as error:
             return Failed(str(error)), True
         except MemoryError:
@@ -123,18 +123,18 @@ def main(descriptor: int) -> None:
         with one_blas_thread():
             serve(Schedule(), inbox, connection.send)
     except Exception as error:  # such as a library that is not installed
-        connection.send(Reply(0, crashed(error)))
+        connection.send([Reply(0, crashed(error))])
         sys.exit(1)
 
 
-def serve(schedule: Schedule, inbox: SimpleQueue[bytes], send: Callable[[Reply], None]) -> None:
-    """Answer the pickled requests in `inbox`; never return."""
+def serve(schedule: Schedule, inbox: SimpleQueue[bytes], send: Callable[[Sequence[Reply]], None]) -> None:
+    """Answer the pickled requests in `inbox`, and send the replies of each step together; never return."""
     while True:
         while schedule.idle or not inbox.empty():
-            for reply in schedule.submit(pickle.loads(inbox.get())):
-                send(reply)
-        for reply in schedule.step():
-            send(reply)
+            if replies := [*schedule.submit(pickle.loads(inbox.get()))]:
+                send(replies)
+        if replies := [*schedule.step()]:
+            send(replies)
 
 
 def crashed(error: BaseException) -> Crashed:

@@ -84,8 +84,7 @@ class MeasureOthers(Request):
 
     def work(self, cache: Cache) -> Work:
         for parameters in self.each:
-            for answer in Measure(parameters).work(cache):
-                yield None if isinstance(answer, Progress) else answer
+            yield (yield from Measure(parameters).work(cache))
 
 
 @dataclass(frozen=True, eq=False)
