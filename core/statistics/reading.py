@@ -35,7 +35,7 @@ def merge(parts: Iterable[Tally]) -> Tally:
 def _copy(part: Tally) -> Tally:
     copy = replace(part, scratch=[])
     copy.score_sums = _placed(part.score_sums, part.held, part.held)
-    copy.row_sums = [_placed(sums, part.held, part.held) for sums in part.row_sums]
+    copy.row_sums = _placed(part.row_sums, part.held, part.held)
     copy.counts = {which: counts.copy() for which, counts in part.counts.items()}
     if part.gradient_norms is not None:
         copy.gradient_norms = part.gradient_norms.copy()
@@ -58,7 +58,7 @@ def _add(merged: Tally, part: Tally) -> Tally:
         return {name: first[name] + second[name] for name in first} if first and second else first or second
 
     merged.score_sums = both(merged.score_sums, part.score_sums)
-    merged.row_sums = [both(one, two) for one, two in zip(merged.row_sums, part.row_sums, strict=True)]
+    merged.row_sums = both(merged.row_sums, part.row_sums)
     norms = [_placed_norms(each, held) for each in (merged, part) if each.gradient_norms is not None]
     merged.gradient_norms = None if not norms else norms[0] if len(norms) == 1 else _join(*norms)
     merged.shape = Shape(max(merged.shape.draws, part.shape.draws), part.shape.rows, part.shape.keys)
@@ -84,8 +84,8 @@ def _placed(sums: Mapping[str, FloatArray], own: slice, held: slice) -> dict[str
     """Return new arrays of the sums of the draws `held`, zero except for those of `own`, which `sums` has."""
     found: dict[str, FloatArray] = {}
     for name, values in sums.items():
-        found[name] = np.zeros(held.stop - held.start)
-        found[name][own.start - held.start : own.stop - held.start] = values
+        found[name] = np.zeros((*values.shape[:-1], held.stop - held.start))
+        found[name][..., own.start - held.start : own.stop - held.start] = values
     return found
 
 
@@ -104,9 +104,10 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     logits = histogram(tally.counts["logits", 0], axis) if "logits" in tally.histograms else None
     axes: dict[HistogramName, Axis] = {"weights": WEIGHTS, "entropy": tally.entropies, "jacobian_norm": JACOBIAN}
     result: list[Column] = []
+    sums = {name: each[..., :draws] for name, each in (tally.score_sums | tally.row_sums).items()}
+    found = estimates(sums, tally.centre, [multiplier for _, multiplier in tally.rules], unbiased)
     for index, (rule, multiplier) in enumerate(tally.rules):
-        sums = {name: each[:draws] for name, each in (tally.score_sums | tally.row_sums[index]).items()}
-        measured = dict(estimates(sums, tally.centre, multiplier, unbiased))
+        measured = dict(found[index])
         every = tally.gradient_norms
         norms = None if every is None else every[index, :draws]
         if tally.sink is None:

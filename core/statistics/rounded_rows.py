@@ -51,8 +51,8 @@ class RoundedResults:
         self.visible[rows], self.lost[rows], self.failed[rows] = found.visible, found.lost, found.failed
         self.statistics[:, rows] = [*vars(found.statistics).values()]
 
-    def row_statistics(self, shape: tuple[int, int]) -> RowStatistics:
-        """Return the statistics of all rows in this shape (draws, rows)."""
+    def row_statistics(self, shape: tuple[int, ...]) -> RowStatistics:
+        """Return the statistics of all rows in this shape."""
         return RowStatistics(*self.statistics.reshape(-1, *shape))
 
     def sums(self, shape: tuple[int, int]) -> dict[str, FloatArray]:

@@ -11,10 +11,10 @@ farther end of a skewness-corrected interval decides (`skewness_factors`), becau
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
@@ -34,7 +34,7 @@ _SKEWED = frozenset(
     {"logit_variance", "logit_std", "logit_excess_kurtosis", "row_mean_share", "median", "rms", "top1_share"}
 )
 
-Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,)
+Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,), or (rules, draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,10 @@ def _thresholds(visible: FloatArray) -> FloatArray:
 
 
 def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
-    """Return the sums behind the statistics of attention weights; visible (draws, rows) as in `RowMoments`."""
+    """Return the sums behind the statistics of attention weights; visible (draws, rows) as in `RowMoments`.
+
+    `rows` may have an axis of rules before these.
+    """
     seen, several = visible > 0, visible > 1
     return {
         "rows": _over_rows(seen),
@@ -129,21 +132,37 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
     }
 
 
-def estimates(sums: Sums, centre: float, multiplier: float, unbiased: bool) -> Mapping[str, Estimate]:
-    """Return an estimate of every statistic at one multiplier; those that are not a function of sums are missing.
+def estimates(
+    sums: Sums, centre: float, multipliers: Sequence[float], unbiased: bool
+) -> list[Mapping[str, Estimate]]:
+    """Return an estimate of every statistic at each multiplier; those that are not a function of sums are missing.
 
     `centre` is the constant that was subtracted from the scores. With `unbiased`, the estimates are for the
     population of draws, with the bias of order 1/draws removed; without, they describe only these draws.
     """
-    each: FloatArray = np.stack([*sums.values()])
-    total = each.sum(axis=1, keepdims=True)
     # Entry b of each array is the sum over all draws but draw b; the last entry, over all draws.
-    left_out: FloatArray = np.hstack([total - each, total])
+    left_out: dict[str, FloatArray] = {}
+    for axes in (1, 2):
+        alike = {name: each for name, each in sums.items() if each.ndim == axes}
+        if alike:
+            each: FloatArray = np.stack([*alike.values()])
+            total = each.sum(axis=-1, keepdims=True)
+            without: FloatArray = np.concatenate([total - each, total], axis=-1)
+            left_out |= dict(zip(alike, without, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):
-        statistics = _statistics(dict(zip(sums, left_out, strict=True)), centre, multiplier)
-        found = _jackknife(statistics, unbiased)
-    missing = Estimate(None, None)
-    return {statistic.name: found.get(statistic.name, missing) for statistic in STATISTICS}
+        found = _statistics(left_out, centre, np.array(multipliers)[:, np.newaxis])
+        shape = len(multipliers), next(iter(left_out.values())).shape[-1]
+        whole = np.empty((len(found), *shape))
+        for row, each in zip(whole, found.values(), strict=True):
+            row[...] = each
+        pairs = np.stack(_jackknife([*found], whole, unbiased), axis=-1).astype(object)  # (statistics, rules, 2)
+    pairs[~np.isfinite(pairs.astype(np.float64))] = None
+    of: dict[str, list[list[float | None]]] = dict(zip(found, pairs.tolist(), strict=True))
+    nothing: list[list[float | None]] = [[None, None]] * len(multipliers)
+    return [
+        {each.name: Estimate(*of.get(each.name, nothing)[rule]) for each in STATISTICS}
+        for rule in range(len(multipliers))
+    ]
 
 
 def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
@@ -163,7 +182,7 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     everything = norm_statistics(seen)
     at_once = groups if groups * norms.size <= _AT_ONCE and not partial else 1
     left_out: list[FloatArray] = []  # (statistics, groups), each of all other groups
-    for _, alike in groupby(range(groups), key=sizes.__getitem__):
+    for _, alike in itertools.groupby(range(groups), key=sizes.__getitem__):
         same = [*alike]
         for first in range(0, len(same), at_once):
             some = np.array(same[first : first + at_once])
@@ -199,8 +218,8 @@ def skewness_factors(values: FloatArray) -> FloatArray:
 
 
 def _standard_errors(names: Iterable[str], without: FloatArray) -> FloatArray:
-    """Return the standard error of each statistic from its values (statistics, m) without one of m draws."""
-    found = np.sqrt((without.shape[1] - 1) * without.var(axis=1))
+    """Return the standard error of each statistic from its values (statistics, …, m) without one of m draws."""
+    found = np.sqrt((without.shape[-1] - 1) * without.var(axis=-1))
     skewed = [at for at, name in enumerate(names) if name in _SKEWED]
     found[skewed] *= skewness_factors(without[skewed])
     return found
@@ -214,13 +233,12 @@ def _share_beyond(norms: FloatArray) -> float:
 
 
 def _over_rows(values: npt.ArrayLike) -> FloatArray:
-    """Sum over the rows of each draw: (draws, rows) -> (draws,)."""
-    return np.add.reduce(np.asarray(values), axis=1, dtype=np.float64)
+    """Sum over the rows of each draw: (…, draws, rows) -> (…, draws)."""
+    return np.add.reduce(np.asarray(values), axis=-1, dtype=np.float64)
 
 
-def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, FloatArray]:
-    """Compute the statistics from sums over any set of draws; NaN if undefined."""
-    c = multiplier
+def _statistics(s: Sums, centre: float, c: FloatArray) -> Mapping[str, FloatArray]:
+    """Compute the statistics from sums over any set of draws, at multipliers c (rules, 1); NaN if undefined."""
     mean = s["x"] / s["pairs"]
     x2, x3, x4 = s["x2"] / s["pairs"], s["x3"] / s["pairs"], s["x4"] / s["pairs"]
     variance = np.maximum(x2 - mean**2, 0)
@@ -264,19 +282,15 @@ def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, Float
     return values
 
 
-def _jackknife(statistics: Mapping[str, FloatArray], unbiased: bool) -> dict[str, Estimate]:
-    """Return estimates from arrays (draws + 1,): each statistic without one draw in turn, and of all draws."""
-    values = np.stack([*statistics.values()])
-    draws = values.shape[1] - 1
-    plain, without = values[:, -1], values[:, :-1]
+def _jackknife(names: Sequence[str], values: FloatArray, unbiased: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the values and standard errors of statistics from arrays (statistics, rules, draws + 1).
+
+    These are each statistic without one draw in turn, and of all draws; a single draw has no standard error.
+    """
+    draws = values.shape[-1] - 1
+    plain, without = values[..., -1], values[..., :-1]
     if draws == 1:
-        return {
-            name: Estimate(v if math.isfinite(v) else None, None)
-            for name, v in zip(statistics, plain.tolist(), strict=True)
-        }
-    mean, stderr = without.mean(axis=1), _standard_errors(statistics, without)
+        return plain, np.full_like(plain, np.nan)
+    mean = without.mean(axis=-1)
     value = np.where(np.isfinite(mean) & unbiased, draws * plain - (draws - 1) * mean, plain)
-    return {
-        name: Estimate(v if math.isfinite(v) else None, e if math.isfinite(e) else None)
-        for name, v, e in zip(statistics, value.tolist(), stderr.tolist(), strict=True)
-    }
+    return value, _standard_errors(names, without)

@@ -85,14 +85,13 @@ class Tally:
     smallest: float = math.inf  # score minus the centre, like `largest`
     largest: float = -math.inf
     score_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
-    row_sums: list[dict[str, FloatArray]] = field(init=False)  # for each rule
+    row_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])  # (rules, draws held)
     counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # by rule; scores under rule 0
     gradient_norms: FloatArray | None = None  # ‖∂L/∂q‖ (rules, draws, rows measured), NaN if unseen
     scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # reused by pieces
 
     def __post_init__(self) -> None:
         self.held = self.held if self.held.stop else slice(0, self.shape.draws)
-        self.row_sums = [{} for _ in self.rules]
         axes: dict[HistogramName, Axis] = {"weights": WEIGHTS, "entropy": self.entropies, "jacobian_norm": JACOBIAN}
         self.counts = {}
         for name in self.histograms:
@@ -318,7 +317,7 @@ def _add_rounded(
             tally.counts["weights", 0] += count(np.log10(found.seen_weights(piece.counted)), WEIGHTS)
 
 
-def _above_largest(tally: Tally, multiplier: float, largest: FloatArray) -> FloatArray | None:
+def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatArray) -> FloatArray | None:
     """Return the sink logit minus each row's largest logit; `largest` is a score minus the centre."""
     return None if tally.sink is None else tally.sink - multiplier * (tally.centre + largest)
 
@@ -328,25 +327,26 @@ def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _Row
     shape = (block.draws, block.rows)
     visible = results.visible.reshape(shape)
     moments = row_moments(visible, results.powers.reshape(4, *shape), results.offsets, results.precision)
-    _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.held)
+    _accumulate(tally, tally.score_sums, sums_of_scores(moments), draws)
     if not math.isnan(tally.band):
-        _accumulate(tally.score_sums, {"inside": results.inside}, draws, tally.held)
+        _accumulate(tally, tally.score_sums, {"inside": results.inside}, draws)
     rounded = results.rounded
     if rounded is not None:
         visible = rounded.visible.reshape(shape)
-        _accumulate(tally.row_sums[0], rounded.sums(shape), draws, tally.held)
+        add_sums(tally, draws, rounded.sums(shape))
+        found = rounded.row_statistics((1, *shape))
+    else:
+        multipliers = np.array([multiplier for _, multiplier in tally.rules])[:, np.newaxis, np.newaxis]
+        sink = _above_largest(tally, multipliers, results.largest.reshape(shape))
+        found = row_statistics(results.sums.swapaxes(0, 1).reshape(5, -1, *shape), visible, sink)
+    add_sums(tally, draws, sums_of_rows(found, visible))
     seen = visible > 0
-    for index, (_, multiplier) in enumerate(tally.rules):
-        if rounded is not None:
-            found = rounded.row_statistics(shape)
-        else:
-            sink = _above_largest(tally, multiplier, results.largest.reshape(shape))
-            found = row_statistics(results.sums[index].reshape(5, *shape), visible, sink)
-        _accumulate(tally.row_sums[index], sums_of_rows(found, visible), draws, tally.held)
+    for index in range(len(tally.rules)):
         if ("entropy", index) in tally.counts:
-            tally.counts["entropy", index] += count(found.entropy[seen], tally.entropies)
+            tally.counts["entropy", index] += count(found.entropy[index][seen], tally.entropies)
         if ("jacobian_norm", index) in tally.counts:
-            tally.counts["jacobian_norm", index] += count(np.sqrt(found.jacobian_norm_squared[seen]), JACOBIAN)
+            norms = np.sqrt(found.jacobian_norm_squared[index][seen])
+            tally.counts["jacobian_norm", index] += count(norms, JACOBIAN)
     if results.gradients is not None:
         taken = tally.shape.differentiated
         if tally.gradient_norms is None:
@@ -360,19 +360,19 @@ def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _Row
 
 
 def add_sums(tally: Tally, draws: slice, sums: Sums) -> None:
-    """Add sums (draws,) over some rows of these draws, of the tally's single rule."""
-    _accumulate(tally.row_sums[0], sums, draws, tally.held)
+    """Add sums over some rows of these draws: (draws,) of every rule, or (rules, draws)."""
+    _accumulate(tally, tally.row_sums, sums, draws, len(tally.rules))
 
 
 _LN10 = math.log(10)
 
 
-def _accumulate(into: dict[str, FloatArray], sums: Sums, draws: slice, held: slice) -> None:
-    own = slice(draws.start - held.start, draws.stop - held.start)
+def _accumulate(tally: Tally, into: dict[str, FloatArray], sums: Sums, draws: slice, *rules: int) -> None:
+    first = tally.held.start
     for name, values in sums.items():
         if name not in into:
-            into[name] = np.zeros(held.stop - held.start)
-        into[name][own] += values
+            into[name] = np.zeros((*rules, tally.held.stop - first))
+        into[name][..., draws.start - first : draws.stop - first] += values
 
 
 def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:

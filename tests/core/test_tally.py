@@ -165,7 +165,7 @@ def test_memory_does_not_depend_on_the_number_of_rows() -> None:
             shape = (draws.stop - draws.start, some.stop - some.start, 5)
             tally.add(kept, draws, some, np.ones(shape, "float32"), offsets=np.zeros((*shape[:2], 1)))
         arrays = [*kept.score_sums.values(), *kept.counts.values()]
-        arrays += [sums for of_rule in kept.row_sums for sums in of_rule.values()]
+        arrays += [*kept.row_sums.values()]
         assert sum(array.nbytes for array in kept.scratch) <= 3 * 1000 * 4
         return sum(array.nbytes for array in arrays)
 

@@ -55,7 +55,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
     )
     of_rows = RowStatistics(*(getattr(flat, each.name)[np.newaxis] for each in fields(flat)))
     sums = {**sums_of_scores(_moments(z, part)), **sums_of_rows(of_rows, visible.reshape(1, -1))}
-    found = dict(estimates(sums, 0.0, 1.0, unbiased=False))
+    found = dict(estimates(sums, 0.0, [1.0], unbiased=False)[0])
     shown = z[np.broadcast_to(part.visible, z.shape)]
     mean, deviation = found["logit_mean"].value, found["logit_std"].value
     if shown.size and mean is not None and deviation is not None:
