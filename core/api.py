@@ -28,6 +28,7 @@ from .diagnosis.check import measure as head_figures
 from .diagnosis.comparing.compare import compare as compare_captures
 from .diagnosis.comparing.results import Comparison
 from .diagnosis.configuration import Configuration, configuration_of, expecting
+from .diagnosis.disagreement import disagreements
 from .diagnosis.reading import file_configuration, read_subject
 from .diagnosis.replay import Replay, replay
 from .diagnosis.subject import Facts
@@ -430,7 +431,7 @@ def check(
     InputError if one is not accepted or a head cannot be read.
     """
     file = _file(source)
-    known = {each.name for each in fields(Limits)}
+    known = {each.name for each in fields(Limits)} - {"set"}
     for name in limits:
         if name not in known:
             raise InputError("{name}: unknown limit{near}", name=name, near=did_you_mean(name, known))
@@ -443,6 +444,6 @@ def check(
         for _, figures in head_figures(file, layer, head, own, given)
         if figures is not None
     ]
-    found = findings(heads, Limits(**limits))
-    allowed = [each for each in found if any(each.matches(pattern) for pattern in allow)]
+    found = findings(heads, Limits(**limits, set=frozenset(limits)), disagreements(file.layers, given or own))
+    allowed = [each for each in found if each.allowed(allow)]
     return Check(Checked(file, heads, [each for each in found if each not in allowed], allowed), strict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import median
 
@@ -13,7 +13,10 @@ from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile, read_head
 from ..captures.heads import stream_head
 from ..captures.rules import file_rule
+from ..captures.settings import ScoreProcessing
 from ..message import joined, message
+from ..statistics.histogram import Histogram
+from ..statistics.measurement import Column
 from .comparing.results import STAGES, Comparison, in_words_of_baseline
 from .configuration import Configuration
 from .heads.traits import variety
@@ -28,13 +31,19 @@ _SPREAD = 4.0  # times the spread of logits in a baseline of another text
 class Limits:
     """What a head may be; None means any value."""
 
-    max_logit: float = 100.0  # the largest |logit|
+    max_logit: float = 100.0  # the largest |logit|, before a soft-cap
+    max_capped: float = 0.5  # the share of logits beyond 2 soft-caps, where its slope is below 0.07
     min_spread: float = 0.01  # the standard deviation of logits within rows
     min_token_spread: float = 0.05  # of q and of k: the length of what differs between tokens over their length
     min_file_entropy: float = 0.2  # the median over heads of entropy / ln n
     min_entropy: float | None = None  # of a head, over ln n
     max_one_hot: float | None = None  # share of rows
     max_first_key: float | None = None  # weight
+    set: frozenset[str] = frozenset()  # those that the user chose
+
+
+# Rules of size alone: by default they fail no head whose scale is as expected, such as that of an untrained model.
+_MILD = {"max-logit": "max_logit", "file-entropy": "min_file_entropy"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,7 @@ class Figures:
     one_hot_rows: float | None
     first_key_weight: float | None
     verdict: Verdict
+    capped: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,7 @@ class Finding:
     message: str
     value: float | None
     limit: float | None
+    mild: bool = False  # whether it fails no build unless the user chose the limit
 
     @property
     def place(self) -> str:
@@ -69,6 +80,10 @@ class Finding:
         return (
             "file" if self.layer is None else message("{place} head {head}", place=self.layer.place, head=self.head)
         )
+
+    def allowed(self, patterns: Sequence[str]) -> bool:
+        """Return whether it fails no build: by one of these patterns, or because nobody chose the limit."""
+        return self.mild or any(map(self.matches, patterns))
 
     def matches(self, pattern: str) -> bool:
         """Return whether a pattern such as `layers.0.*:first-key` names this finding; * stands for anything."""
@@ -90,13 +105,17 @@ def measure(
         verdict = not_finite(Facts(layer.d_k, layer.scale), str(error))
         yield 1.0, Figures(layer, head, None, None, None, None, None, None, verdict)
         return
-    value: dict[str, float | None] = {}
-    for fraction, measurement in stream_head(capture, layer, head, [file_rule(layer)]):
+    rules = [file_rule(layer)]
+    if layer.softcap:  # under which no logit passes a limit above the cap
+        rules.append(replace(rules[0], computed=ScoreProcessing(softcap=0)))
+    columns: Sequence[Column] = []
+    for fraction, measurement in stream_head(capture, layer, head, rules):
         if measurement is None:
             yield fraction, None
         else:
-            value = {name: estimate.value for name, estimate in measurement.columns[0].measured.items()}
-    low, high, variance = value["logit_min"], value["logit_max"], value["logit_variance_within_row"]
+            columns = measurement.columns
+    value, raw = ({name: each.value for name, each in columns[at].measured.items()} for at in (0, -1))
+    low, high, variance = raw["logit_min"], raw["logit_max"], value["logit_variance_within_row"]
     figures = Figures(
         layer,
         head,
@@ -107,15 +126,24 @@ def measure(
         one_hot_rows=value["one_hot_rows"],
         first_key_weight=value["first_key_weight"],
         verdict=diagnose(read_subject(capture, layer, head, own, given), given),
+        capped=_capped(columns[-1].histograms["logits"], layer.softcap) if layer.softcap else None,
     )
     yield 1.0, figures
 
 
-def findings(heads: Sequence[Figures], limits: Limits) -> list[Finding]:
-    """Return what is beyond its limit, head by head, the file at the end."""
+def _capped(logits: Histogram, cap: float) -> float:
+    """Return the share of logits that are beyond 2 soft-caps."""
+    [inside] = logits.onto((-2 * cap, 2 * cap))
+    return 1 - inside / max(logits.total, 1)
+
+
+def findings(heads: Sequence[Figures], limits: Limits, disagreements: Sequence[str] = ()) -> list[Finding]:
+    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on."""
     found: list[Finding] = []
     for each in heads:
         found += _of_head(each, limits)
+    if not any(each.rule.startswith("scale-") for each in found):
+        found += [Finding(None, None, "inconsistent", says, None, None) for says in disagreements]
     fractions = [each.entropy_fraction for each in heads if each.entropy_fraction is not None]
     if fractions and median(fractions) < limits.min_file_entropy:
         says = message(
@@ -123,17 +151,21 @@ def findings(heads: Sequence[Figures], limits: Limits) -> list[Finding]:
             fractions=median(fractions),
             min_file_entropy=limits.min_file_entropy,
         )
-        found.append(Finding(None, None, "file-entropy", says, median(fractions), limits.min_file_entropy))
-    return found
+        healthy = 2 * sum(each.verdict.verdict == "healthy" for each in heads) > len(heads)
+        mild = healthy and all(each.mild for each in found)
+        found.append(Finding(None, None, "file-entropy", says, median(fractions), limits.min_file_entropy, mild))
+    return [replace(each, mild=each.mild and _MILD[each.rule] not in limits.set) for each in found]
 
 
 def _of_head(each: Figures, limits: Limits) -> list[Finding]:
     found: list[Finding] = []
 
-    def add(rule: str, message: str, value: float | None = None, limit: float | None = None) -> None:
-        found.append(Finding(each.layer, each.head, rule, message, value, limit))
-
     verdict = each.verdict
+
+    def add(rule: str, message: str, value: float | None = None, limit: float | None = None) -> None:
+        mild = rule in _MILD and verdict.verdict == "healthy"
+        found.append(Finding(each.layer, each.head, rule, message, value, limit, mild))
+
     for each_cause in verdict.findings:
         cause: str = each_cause.cause
         if each_cause.also:
@@ -147,6 +179,7 @@ def _of_head(each: Figures, limits: Limits) -> list[Finding]:
         )
     for rule, words, value, limit, least in (
         ("max-logit", "largest |logit|", each.largest_logit, limits.max_logit, False),
+        ("capped", "share of logits beyond 2 soft-caps", each.capped, limits.max_capped, False),
         ("min-spread", "standard deviation within rows", each.spread, limits.min_spread, True),
         ("token-spread", "spread of q or k over tokens", each.token_spread, limits.min_token_spread, True),
         ("entropy", "entropy / ln n", each.entropy_fraction, limits.min_entropy, True),

@@ -18,12 +18,13 @@ from ..message import message
 from .causes import dropout, factors
 from .causes.catalogue import CAUSES, RANK, ROUNDS, hypotheses, together
 from .causes.edits import Case
-from .causes.hypothesis import Hypothesis, as_stored
+from .causes.hypothesis import Hypothesis, as_stored, both
 from .fitting.estimate import Fit, fit, search
-from .fitting.evidence import Observed, numbers_of, observe
+from .fitting.evidence import Observed, observe
 from .fitting.misfit import misfits
 from .fitting.model import Model
 from .fitting.rounding import arithmetics
+from .multipliers import names
 from .subject import Evidence, Subject, some_rows, spread_rows
 
 EXPLAINED = 1.5  # misfit, in units of rounding, up to which nothing else is tried, of many numbers
@@ -32,10 +33,10 @@ EXPLAINED = 1.5  # misfit, in units of rounding, up to which nothing else is tri
 _PROMISING, _PARSIMONY, _OVERTURNING, _ROUGH = 1.2, 1.5, 3.0, 30.0
 _MOST = 1 << 16  # scores that the last fit uses
 _QUICK = 1 << 13  # scores that hypotheses are tried on, of 16 to 40 rows
-_STEPS, _PAIR_STEPS = 20, 8  # of a fit on these
+_STEPS, _PAIR_STEPS = 20, 2  # of a fit on these
 _FINALISTS = 6
-_PAIRED, _TURNED = 3, 12  # single hypotheses, the best, that are paired with all others, and rotations
-_PAIR_ROWS = 20
+_PAIRED = 5  # single hypotheses, the best but for masks, that are paired with all others
+_PAIR_ROWS, _LIKELY = 20, 12  # of a first look at pairs, and the pairs that are fitted on
 # What factors of queries, keys and components say, the fewest first.
 _FACTORS = (
     (
@@ -109,7 +110,8 @@ def attempt(whole: Subject, evidence: Evidence, expected: float) -> Trial:
     if stored.level > 0:
         quick, glimpse = _glimpse(subject, expected)
         start = search(glimpse, as_stored(quick), np.array([expected]), ())
-        stored = min(stored, fitted(observed, None, stored.model, start), key=lambda found: found.fit.distance)
+        again = fitted(observed, None, stored.model, start)
+        stored = min(stored, again, key=lambda found: (found.level, found.fit.distance))
     if stored.level > 0:
         return _chosen(observed, stored, _finalists(only, subject, observed, stored, expected), expected)
     return Trial(stored, ())
@@ -126,7 +128,13 @@ def _as_said(whole: Subject, evidence: Evidence, expected: float) -> tuple[Subje
     rows = max(16, _MOST // only.k.shape[1] // only.q.shape[0])
     subject = some_rows(only, spread_rows(only.q.shape[1], rows))
     observed = observe(subject, subject.evidence[0], expected)
-    return only, subject, observed, fitted(observed, None, as_stored(subject), np.array([expected]))
+    model, theta = as_stored(subject), np.array([expected])
+    stored = fitted(observed, None, model, theta)
+    if stored.level > 0:  # rows with coarse logits may draw a fit away from what explains them all
+        misfit, level = _level(observed, model, theta)
+        if level < stored.level:
+            stored = replace(stored, fit=replace(stored.fit, theta=theta), misfit=misfit, level=level)
+    return only, subject, observed, stored
 
 
 def _glimpse(subject: Subject, expected: float) -> tuple[Subject, Observed]:
@@ -147,7 +155,7 @@ def fitted(
 
 def _level(observed: Observed, model: Model, theta: FloatArray) -> tuple[float, int]:
     """Return the misfit, and the number of the arithmetic that explains the evidence."""
-    enough = EXPLAINED + 2 / math.sqrt(max(int(np.count_nonzero(observed.weight)), 1))
+    enough = EXPLAINED + 2 / math.sqrt(max(observed.numbers, 1))
     found = misfits(observed, model, theta, arithmetics(observed.subject, observed.evidence), enough)
     return (found[-1], len(found) - 1) if found[-1] <= enough else (min(found), len(found))
 
@@ -162,7 +170,8 @@ class _Search:
         self.case = Case(only, only.evidence[0], stored.multiplier, expected)
         self.guesses = (expected, stored.multiplier)
         self.before = fit(self.glimpse, as_stored(self.quick), stored.fit.theta, _STEPS).distance
-        self.numbers, self.few = numbers_of(observed), numbers_of(self.glimpse)
+        self.numbers, self.few = observed.numbers, self.glimpse.numbers
+        self.levels = len(arithmetics(subject, observed.evidence))
         self.singles: list[tuple[float, Hypothesis]] = []
 
     def counts(self, hypothesis: Hypothesis, numbers: int) -> bool:
@@ -201,17 +210,30 @@ class _Search:
         """Return the pairs of hypotheses that fit best: the likeliest on few rows, until one explains these."""
         quick = some_rows(self.quick, spread_rows(self.quick.q.shape[1], _PAIR_ROWS))
         glimpse = observe(quick, quick.evidence[0], self.case.expected)
-        ranked: list[tuple[float, Hypothesis, FloatArray]] = []
+        tried: list[tuple[float, Hypothesis, Model, FloatArray]] = []
+        least = math.inf
         for each in self._pairs():
-            if each.whole or not self.counts(each, self.numbers):
-                continue
             model = each.build(quick)
             starts = (search(glimpse, model, start, self.guesses, False) for start in each.starts(self.guesses[0]))
             best = min((fit(glimpse, model, start, _PAIR_STEPS) for start in starts), key=lambda one: one.distance)
+            if model.gaps and not dropout.shows_in_weights(glimpse, model, best.theta):
+                continue
+            if best.distance < least / _PROMISING:
+                best = fit(glimpse, model, best.theta, _STEPS)
+                least = best.distance
+                if _level(glimpse, model, best.theta)[1] < self.levels:
+                    return self._on_all_rows([(best.distance, each, best.theta)])
+            tried.append((best.distance, each, model, best.theta))
+        tried.sort(key=lambda each: each[0])
+        ranked: list[tuple[float, Hypothesis, FloatArray]] = []
+        for _, each, model, start in tried[:_LIKELY]:
+            best = fit(glimpse, model, start, _STEPS)
             ranked.append((best.distance, each, best.theta))
-            if best.distance <= EXPLAINED:
-                break
         return self._on_all_rows(ranked)
+
+    def without_numbers(self) -> list[Hypothesis]:
+        """Return the best single hypotheses that have no coefficient and act before the weights."""
+        return [each for _, each in self.singles if not each.extra and each.stage not in ("lse", "weights")][:_PAIRED]
 
     def _starts(self, observed: Observed, model: Model, hypothesis: Hypothesis) -> Iterator[FloatArray]:
         """Yield starting coefficients, near the best multiplier for each start of the others.
@@ -226,57 +248,80 @@ class _Search:
         """Return pairs of masks, and of the best single hypotheses, with all others that have few coefficients."""
         self.singles.sort(key=lambda each: each[0])
         singles = [each for _, each in self.singles if each.extra <= 2 and not each.whole]
-        turned = [each for each in singles if each.cause.startswith("rope-")][:_TURNED]
-        others = [each for each in singles if not each.cause.startswith("rope-")]
-        masks = [each for each in others if each.stage == "mask"]
+        first = [each for each in singles if each.stage != "mask"][:_PAIRED]
         found: dict[frozenset[int], Hypothesis] = {}
-        for one in [*others[:_PAIRED], *masks]:
-            for other in [*others, *turned]:
+        for one in [*first, *(each for each in singles if each.stage == "mask")]:
+            for other in singles:
                 key = frozenset((id(one), id(other)))
-                if key not in found and (pair := together(one, other)) is not None:
+                pair = None if key in found else together(one, other)
+                if pair is not None and self.counts(pair, self.numbers):
                     found[key] = pair
-        return list(found.values())
+        return sorted(found.values(), key=lambda each: each.extra)
 
 
 def _finalists(only: Subject, subject: Subject, observed: Observed, stored: Found, expected: float) -> list[Found]:
     """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence.
 
-    Where a coarse arithmetic explains the evidence, neither pairs nor factors are tried.
+    Where a coarse arithmetic explains the evidence, nothing with many coefficients is tried, nor pairs.
     """
     trying, found = _Search(only, subject, observed, stored, expected), list[Found]()
-    for late in range(ROUNDS):
+    explained = stored.level < trying.levels
+    for late in range(ROUNDS - explained):
         found += trying.round(hypotheses(trying.case, late))
         if any(each.level < stored.level for each in found):
             return found
-    if stored.level < len(arithmetics(observed.subject, observed.evidence)):
+    if explained:
         return found
-    found += _last_resort(trying.quick, trying.glimpse, expected)
-    return found if any(each.level < stored.level for each in found) else [*found, *trying.pairs()]
+    found += trying.pairs()
+    if any(each.level < stored.level for each in found):
+        return found
+    return [*found, *_last_resort(trying, stored, expected)]
 
 
-def _last_resort(quick: Subject, glimpse: Observed, expected: float) -> list[Found]:
+def _last_resort(trying: _Search, stored: Found, expected: float) -> list[Found]:
     """Try what is not a model with a few coefficients."""
-    model, theta = as_stored(quick), np.array([expected])
+    quick, glimpse = trying.quick, trying.glimpse
     if glimpse.evidence.kind == "lse":
         return []
-    found: list[Found] = []
-    levels = len(arithmetics(quick, glimpse.evidence))
-
-    def add(cause: str, words: str, distance: float, multiplier: float) -> None:
-        row = CAUSES[cause]
-        hypothesis = Hypothesis(words, lambda _, model: model, cause, row.stage, row.also)
-        level = levels - 1 if distance <= EXPLAINED else levels
-        about = Fit(np.array([multiplier]), np.array([math.inf]), distance)
-        found.append(Found(hypothesis, model, about, distance, glimpse, level))
-
-    if glimpse.evidence.kind == "o" and dropout.shows_in_output(glimpse, model, theta):
-        add("dropout-on", "outputs lack keys at random: dropout was on", 1.0, expected)
+    model = as_stored(quick)
+    found = _dropped_keys(trying, stored, expected) if glimpse.evidence.kind == "o" else []
     for cause, words, of_keys, of_components in _FACTORS:
         left = factors.left_with_factors(glimpse, model, expected, of_keys, of_components)
         if left <= EXPLAINED:
-            add(cause, words, left, math.nan)
+            row = CAUSES[cause]
+            hypothesis = Hypothesis(words, lambda _, model: model, cause, row.stage, row.also)
+            about = Fit(np.array([math.nan]), np.array([math.inf]), left)
+            found.append(Found(hypothesis, model, about, left, glimpse, trying.levels - 1))
             break
     return found
+
+
+def _dropped_keys(trying: _Search, stored: Found, expected: float) -> list[Found]:
+    """Return dropout of outputs, perhaps with another multiplier that has a name, or with one other thing."""
+    quick, glimpse = trying.quick, trying.glimpse
+    words = "outputs lack keys at random: dropout was on"
+    dropped = Hypothesis(words, lambda _, model: model, "dropout-on", "weights")
+    error = float(stored.fit.errors[0]) / stored.multiplier
+    shown: list[tuple[Hypothesis, Model, float]] = []
+
+    def shows(multiplier: float, other: Hypothesis | None = None) -> bool:
+        model = as_stored(quick) if other is None else other.build(quick)
+        if shown or not dropout.shows_in_output(glimpse, model, np.array([multiplier])):
+            return False
+        shown.append((dropped if other is None else both(other, dropped), model, multiplier))
+        return True
+
+    def fits(multiplier: float) -> bool:
+        return abs(math.log(multiplier / stored.multiplier)) < max(5 * error, 0.02) and shows(multiplier)
+
+    if not shows(expected):
+        names(stored.multiplier, 1.0, expected, quick.facts, fits)
+        for each in trying.without_numbers():
+            shows(expected, each)
+    return [
+        Found(each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, trying.levels - 1)
+        for each, model, m in shown
+    ]
 
 
 def _is_plausible(observed: Observed, found: Found) -> bool:
@@ -308,8 +353,10 @@ def _chosen(observed: Observed, stored: Found, finalists: Sequence[Found], expec
     best = min(finalists, key=lambda found: found.cost)
     assert best.hypothesis is not None
     gain = stored.fit.distance / max(best.fit.distance, 1e-12)
-    numbers = numbers_of(observed)
-    paid = 2 * numbers * math.log(max(gain, 1e-12)) >= max(best.hypothesis.extra, 1) * math.log(numbers + 1) + 10
+    numbers = observed.numbers
+    extra = best.hypothesis.extra
+    left = numbers - extra - 1  # degrees of freedom: some hundred hypotheses are tried, and the best is kept
+    paid = 2 * left * math.log(max(gain, 1e-12)) >= max(extra, 1) * math.log(numbers + 1) + 20
     needed = _OVERTURNING if stored.level < levels else _PARSIMONY if explaining else _ROUGH
     if gain < needed or not (paid or math.isnan(best.multiplier)):
         return Trial(stored, tuple(sorted(finalists, key=lambda found: found.cost)))

@@ -10,12 +10,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..message import joined, message
-from .causes.catalogue import CAUSES
 from .causes.hypothesis import Hypothesis, as_stored
 from .causes.stages import ORDER, StageName
 from .configuration import Configuration
 from .consequence import Consequence, consequence
-from .fitting.evidence import Observed, numbers_of, observe, residual
+from .fitting.evidence import Observed, observe, residual
 from .fitting.misfit import logit_noise, rounding_divergence
 from .fitting.model import logits, softmax
 from .fitting.rounding import arithmetics, is_short, spacing, unit
@@ -207,13 +206,12 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         ):
             return replace(fitted, verdict="undecided", says=message("too few rows to tell what was done"))
         nearest = [part.cause for each in trial.close[:_NEAREST] if each.hypothesis for part in each.hypothesis.each]
-        maybe = tuple(dict.fromkeys(nearest))
+        maybe = tuple(dict.fromkeys([*_scale_nearby(trial, expected), *nearest]))
         return replace(
             fitted, verdict="unexplained", says=message("no hypothesis explains the evidence"), maybe=maybe
         )
     findings = [] if best.hypothesis is None else _done(best.hypothesis, trial)
-    gains = any(CAUSES[each.cause].gains for each in findings) or math.isnan(multiplier) or len(best.model.inner) > 1
-    if gains:
+    if math.isnan(multiplier) or len(best.model.inner) > 1:
         return replace(_with_findings(fitted, findings), consequence=consequence(trial, expected.multiplier))
     if subject.facts.unknown_factor and not findings:
         says = message(
@@ -232,7 +230,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
             if not findings and expected.assumed and subject.facts.observed:
                 says = _unusual(multiplier, expected.multiplier, subject.facts, named)
                 return replace(fitted, verdict="undecided", says=says, maybe=also)
-            if not findings and numbers_of(observed) < _LEAST_NUMBERS:
+            if not findings and observed.numbers < _LEAST_NUMBERS:
                 return replace(fitted, verdict="undecided", says=_UNDETERMINED)
             findings.append(Finding(also[0], _times(multiplier, named[0].words), also[1:]))
     if findings and _is_nothing(trial, expected.multiplier, findings):
@@ -243,6 +241,20 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     if not scale.sure or (scale.blurred and not _near(multiplier, expected.multiplier, max(0.02, scale.tolerance))):
         return replace(fitted, verdict="undecided", says=_UNDETERMINED)
     return fitted
+
+
+def _scale_nearby(trial: Trial, expected: Expected) -> list[str]:
+    """Return the likeliest name of the multiplier that comes nearest to evidence that nothing explains."""
+    near = trial.close[0] if trial.close else trial.best
+    facts, ratio = trial.observed.subject.facts, near.multiplier / expected.multiplier
+    error = 5 * abs(float(near.fit.errors[0]) / near.multiplier)
+    if facts.unknown_factor or not ratio > 0 or not abs(math.log(ratio)) > error + 0.05:
+        return []
+
+    def fits(candidate: float) -> bool:
+        return abs(math.log(candidate / near.multiplier)) <= error + 1e-4
+
+    return [names(near.multiplier, error, expected.multiplier, facts, fits)[0].cause]
 
 
 _UNDETERMINED = message("the evidence does not determine the multiplier")
@@ -284,7 +296,9 @@ class _Scale:
         error = float(best.fit.errors[0])
         relative = error / abs(best.multiplier) if best.multiplier else math.inf
         self.tolerance = max(min(5 * relative, 0.5), _floor(observed))
-        self.sure = relative <= _UNSURE
+        away = best.multiplier / self.expected
+        far = away > 0 and abs(math.log(away)) > max(5 * relative, 1.0)
+        self.sure = relative <= _UNSURE or far
         self.blurred = _is_blurred(observed, best)
 
     @property

@@ -215,7 +215,7 @@ class Checked:
     @property
     def judged(self) -> Mapping[str, int]:
         """Return how many heads are healthy, have a finding, allowed or not, and are not judged, by the reason."""
-        found = {(each.layer, each.head) for each in (*self.findings, *self.allowed)}
+        found = {(each.layer, each.head) for each in (*self.findings, *self.allowed) if not each.mild}
         rest = [each.verdict.verdict for each in self.heads if (each.layer, each.head) not in found]
         return {
             "healthy": rest.count("healthy"),
@@ -274,7 +274,7 @@ _CHECKED: Sequence[Cell[Figures]] = (
     Cell("layer", str, lambda each: str(each.layer.index)),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int),
-    *(Cell(name, float) for name in ("largest_logit", "spread", "token_spread")),
+    *(Cell(name, float) for name in ("largest_logit", "capped", "spread", "token_spread")),
     *(Cell(name, float) for name in ("entropy_fraction", "one_hot_rows", "first_key_weight")),
     Cell("verdict", str, "verdict.verdict"),
 )

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.tui.cli.main import main
+from capture_files import save
 from cli_runner import SAMPLE, WRONG, Captured, kept, refusal
+from evidence_files import attended
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +95,33 @@ def test_numbers_that_are_not_finite_are_found(tmp_path: Path, capsys: Captured)
 def test_a_file_whose_heads_are_nearly_one_hot_is_found(tmp_path: Path, capsys: Captured) -> None:
     found = rules([capture(tmp_path, scale=8.0), "--max-logit", "10000"], capsys)
     assert found == [(None, None, "file-entropy")]
+
+
+def test_size_alone_fails_no_head_whose_scale_is_as_expected(tmp_path: Path, capsys: Captured) -> None:
+    file = str(attended(tmp_path, "lse", {"scale": 20.0}, {"scale": 20.0}))
+    code, out = checked([file], capsys)
+    assert (code, "allowed: layer 0 head 0: largest |logit| " in out) == (0, True)
+    assert out.endswith("4 heads: 4 healthy, 0 findings, 5 allowed\n")
+    assert {rule for *_, rule in rules([file, "--max-logit", "100"], capsys)} == {"max-logit"}
+
+
+def test_a_soft_cap_hides_neither_large_logits_nor_that_most_are_beyond_it(tmp_path: Path, capsys: Captured) -> None:
+    said = {"scale": 20.0, "softcap": 5.0}
+    file = str(attended(tmp_path, "lse", said, said))
+    assert rules([file], capsys) == [("0", head, "capped") for head in range(4)]
+    assert ("0", 0, "max-logit") in rules([file, "--max-logit", "100", "--max-capped", "1"], capsys)
+
+
+def test_layers_that_disagree_are_a_finding(tmp_path: Path, capsys: Captured) -> None:
+    q = np.random.default_rng(0).normal(size=(1, 2, 20, 16)).astype(np.float32)
+    scales = [0.25, 0.25, 0.0625]
+    file = save(
+        tmp_path / "x.safetensors",
+        {f"layers.{index}.attn.{side}": q for index in range(3) for side in "qk"},
+        layers=[{"index": index, "name": f"a.{index}", "scale": scale} for index, scale in enumerate(scales)],
+    )
+    assert rules([str(file)], capsys) == [(None, None, "inconsistent")]
+    assert "layer 2 is × 0.0625, the others × 0.25" in checked([str(file)], capsys)[1]
 
 
 def test_optional_limits(tmp_path: Path, capsys: Captured) -> None:

@@ -34,7 +34,6 @@ class Cause:
     also: tuple[str, ...] = ()  # causes with the same effect
     needs: tuple[Kind, ...] = _ALL  # evidence that can tell
     vague: bool = False  # whether it is near many numbers, so that it is never certain
-    gains: bool = False  # whether it changes the size of scores, so that their multiplier says nothing
 
 
 _QK_NORM = ("qk-norm-extra", "qk-norm-missing")
@@ -70,7 +69,7 @@ _CAUSES = (
     Cause("qk-swapped", "qk", edits.swapped),
     Cause("softmax-axis", "weights", edits.along_queries),
     Cause("dropout-on", "weights", edits.dropped, needs=("weights",)),
-    Cause("qk-norm-extra", "qk", normalisations, also=_QK_NORM, gains=True),
+    Cause("qk-norm-extra", "qk", normalisations, also=_QK_NORM),
     Cause("softcap-extra", "softcap", partial(edits.softcap, False)),
     Cause("softcap-other", "softcap", partial(edits.softcap, True)),
     Cause("sink-extra", "sink", edits.sink),
@@ -85,7 +84,7 @@ _CAUSES = (
     Cause("bias-extra", "bias", edits.free_biases, late=3),
     Cause("scale-by-block", "multiplier", uneven_blocks, late=3),
     Cause("scale-by-position", "multiplier", uneven_rows, late=3),
-    Cause("qk-norm-missing", "qk", also=_QK_NORM, gains=True),
+    Cause("qk-norm-missing", "qk", also=_QK_NORM),
     Cause("not-finite", "qk"),
 )
 CAUSES: dict[str, Cause] = {each.id: each for each in reversed(_CAUSES)}

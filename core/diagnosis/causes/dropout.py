@@ -9,7 +9,7 @@ import numpy as np
 from ...arrays import FloatArray
 from ..fitting.evidence import Observed
 from ..fitting.model import Model, dot, logits, softmax
-from ..fitting.rounding import smallest, unit
+from ..fitting.rounding import arithmetics, smallest, unit
 
 _ROWS = 16  # that are searched for dropped keys
 _LOGITS = 2.0**-17  # relative: what rounding of large logits in float32 does to weights
@@ -46,10 +46,12 @@ def shows_in_output(observed: Observed, model: Model, theta: FloatArray) -> bool
     order = np.argsort(np.where(effective > 1.5, effective, np.inf), kind="stable")[:_ROWS]
     found: list[tuple[float, float]] = []  # of rows that dropping keys explains: the factor, and the weight dropped
     away = 0
+    coarsest = arithmetics(observed.subject, observed.evidence)[-1]
+    relative = max(unit(observed.evidence.format), unit(coarsest.sides or coarsest.scores), _LOGITS)
     for number in order.tolist():
         text, row = int(texts[number]), int(rows[number])
         p, target = weights[text, row], observed.target[text, row]
-        rounding = 4 * max(unit(observed.evidence.format), _LOGITS) * _length(target)
+        rounding = 4 * relative * _length(target)
         rounding += 2 * unit(observed.evidence.v_format) * _length(p[:, np.newaxis] * v[text])
         if _length(p @ v[text] - target) <= 3 * rounding:
             continue

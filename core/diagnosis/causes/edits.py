@@ -68,11 +68,13 @@ def tiled(case: Case) -> Iterator[Hypothesis]:
 
 def swapped(case: Case) -> Iterator[Hypothesis]:
     if case.subject.whole and case.subject.q.shape == case.subject.k.shape:
-        yield Hypothesis(
-            "queries and keys changed places",
-            lambda s, model: replace(model, inner=(in_rows(s, s.scores.mT),)),
-            whole=True,
-        )
+        whole = case.subject
+
+        def edit(s: Subject, model: Model) -> Model:
+            rows = np.searchsorted(whole.positions, s.positions)
+            return replace(model, inner=(in_rows(s, whole.k[:, rows] @ whole.q.mT),))
+
+        yield Hypothesis("queries and keys changed places", edit)
 
 
 def along_queries(case: Case) -> Iterator[Hypothesis]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...arrays import BoolArray, FloatArray
 from ...attention.softmax import softmax
-from ..fitting.evidence import Observed, numbers_of
+from ..fitting.evidence import Observed
 from ..fitting.model import Model, dot
 from ..subject import spread_rows
 
@@ -50,7 +50,7 @@ def left_with_factors(
     rows, keys, width = len(head.q), len(head.k), head.q.shape[1]
     numbers = int(np.count_nonzero(head.weight))
     free = rows + keys * of_keys + width * of_components
-    if keys > _MOST_KEYS or min(numbers, numbers_of(observed)) < 2 * (free + 1) or model.softcap is not None:
+    if keys > _MOST_KEYS or min(numbers, observed.numbers) < 2 * (free + 1) or model.softcap is not None:
         return math.inf
     a: FloatArray = np.full((rows, 1), math.log(multiplier), np.float64)
     b: FloatArray = np.zeros(keys, np.float64)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -28,6 +29,20 @@ class Observed:
     target: FloatArray  # ln p, lse, or o
     weight: FloatArray  # 1 over a fixed noise, as `target`; 0 for entries that are not used
     sums: tuple[FloatArray, FloatArray] | None = None  # of weights: ln of a row's sum, and 1 over its rounding
+
+    @cached_property
+    def numbers(self) -> int:
+        """How many independent numbers the evidence has at most: equal ones in a row, or of rows, say the same."""
+        kind = self.evidence.kind
+        if kind == "lse":
+            return len(np.unique(self.target[self.weight > 0]))
+        values = self.evidence.values[self.weight.any(axis=-1)]
+        rows = np.unique(values, axis=0) if values.size < _SMALL else values
+        if kind == "o":
+            subject = self.subject
+            keys = subject.k.shape[1] if subject.seen is None else int(subject.seen.sum(axis=-1).max())
+            return len(rows) * min(rows.shape[-1], max(keys - 1, 0))
+        return int(np.count_nonzero(np.diff(np.sort(rows, axis=-1), axis=-1) > 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,22 +107,6 @@ def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> O
         over = np.where(subject.used & (total > 0), total / rounding, 0)
     weight = np.where(good, 1 / np.sqrt(noise), 0)
     return Observed(subject, evidence, np.log(safe), weight, (sums, over))
-
-
-def numbers_of(observed: Observed) -> int:
-    """Return how many independent numbers the evidence has at most: equal ones in a row, or of rows, say the same."""
-    evidence = observed.evidence
-    if evidence.kind == "lse":
-        return len(np.unique(observed.target[observed.weight > 0]))
-    values = evidence.values[observed.weight.any(axis=-1)]
-    rows = np.unique(values, axis=0) if values.size < _SMALL else values
-    if evidence.kind == "o":
-        keys = (
-            observed.subject.k.shape[1] if observed.subject.seen is None else observed.subject.seen.sum(axis=-1).max()
-        )
-        return len(rows) * min(rows.shape[-1], max(int(keys) - 1, 0))
-    changes = np.diff(np.sort(rows, axis=-1), axis=-1)
-    return int(np.count_nonzero(changes > 0))
 
 
 def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool = True) -> Residual:

@@ -150,12 +150,15 @@ def _of_weights(observed: Observed, model: Model, left: Residual, soft: Softmax,
         square = weight * weight
         variance = variance + noise.of_entries(square / np.maximum(square.sum(axis=-1, keepdims=True), 1e-300))
     ratio = np.square(entries[used] / weight[used]) / variance[used]
-    # Sums of rows have their own weights; rounding in them is already what these are.
+    # Sums of rows have their own weights: rounding of p. That of logits changes what a sink takes of a row.
     rows = max(int(np.count_nonzero(sums)), 1)
-    balance = math.sqrt(count / rows)
-    return math.sqrt(float(np.mean(ratio)) + min(left.rest, 1e30)) + 0.25 * math.sqrt(
-        float(np.sum(np.square(sums / balance))) / rows
-    )
+    squares = np.square(sums / math.sqrt(count / rows))
+    if model.axis == -1 and soft.sink.any():
+        assert observed.sums is not None
+        shares = soft.weights / np.maximum(1 - soft.sink, 1e-300)[..., np.newaxis]
+        of_lse = dot(shares * shares, noise.single) + noise.of_lse(shares)
+        squares = squares / (1 + np.square(observed.sums[1] * soft.sink) * of_lse).reshape(-1)
+    return math.sqrt(float(np.mean(ratio)) + min(left.rest, 1e30)) + 0.25 * math.sqrt(float(squares.sum()) / rows)
 
 
 def rounding_divergence(observed: Observed, model: Model, theta: FloatArray, arithmetic: Arithmetic) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -32,7 +32,8 @@ _PROJECT = Path("pyproject.toml")
 
 # The limits, as options: what they are, and their default in words.
 _LIMITS = {
-    "max_logit": "the largest |logit|; default 100",
+    "max_logit": "the largest |logit|, before a soft-cap; default 100",
+    "max_capped": "the largest share of logits beyond 2 soft-caps; default 0.5",
     "min_spread": "the least standard deviation of logits within rows; default 0.01",
     "min_token_spread": "the least share of q and of k that differs between tokens; default 0.05",
     "min_file_entropy": "the least median of entropy / ln n over the heads of the file; default 0.2",
@@ -171,8 +172,7 @@ def _check(request: CheckRequest, output: Output) -> int:
     found = iter(
         complete(on_heads(working.check_figures, captures, chosen, (given, request.expect), what, request, output))
     )
-    known = {each.name for each in fields(Limits)}
-    limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
+    limits = Limits(**request.limits, set=frozenset(request.limits))
     checked = [
         _checked(number, capture, [*islice(found, len(heads))], limits, old, request, output)
         for number, (capture, heads) in enumerate(zip(captures, chosen, strict=True))
@@ -220,7 +220,7 @@ def _checked(
     from ....core.tables.diagnosis import Checked
     from ....core.work.heads import source_of
 
-    found = findings(heads, limits)
+    found = findings(heads, limits, capture.disagreements)
     if old is not None and request.baseline is not None:
         paths = (request.baseline, request.files[number])
         sources = [
@@ -234,7 +234,7 @@ def _checked(
             each if each.layer is None else replace(each, layer=capture.layers[each.layer.position])
             for each in changes(comparison)
         ]
-    allowed = [each for each in found if any(each.matches(pattern) for pattern in request.allow)]
+    allowed = [each for each in found if each.allowed(request.allow)]
     name = capture.layers[0].file if len(request.files) > 1 else ""
     return Checked(capture, heads, [each for each in found if each not in allowed], allowed, name)
 
@@ -246,11 +246,17 @@ def _table(checked: Sequence[Checked], request: CheckRequest, say: Callable[[str
         for file in checked
         for each in file.findings
     ]
+    lines += [
+        message("allowed: {place}: {finding}; the scale is as expected", place=file.place(each), finding=each.message)
+        for file in checked
+        for each in file.allowed
+        if each.mild
+    ]
     judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
     left = judged["undecided"] + judged["no_evidence"]
     allowed = sum(len(each.allowed) for each in checked)
     counts = [message("{number} healthy", number=judged["healthy"])]
-    counts.append(counted("{number} finding", "{number} findings", len(lines)))
+    counts.append(counted("{number} finding", "{number} findings", sum(len(each.findings) for each in checked)))
     counts += [message("{number} allowed", number=allowed)] if allowed else []
     if left:
         reasons = [message("no evidence")] if judged["no_evidence"] else []
@@ -277,8 +283,9 @@ COMMAND = Command(
 Check the heads of captures, for scripts and continuous integration. Each file
 is checked by itself. Findings are: numbers that are not finite, logits that are
 too large, heads whose logits or whose queries or keys hardly differ, a file
-whose heads are nearly all one-hot, and, where the file has weights, lse or o
-and v, every cause that `attn-tui diagnose` finds.
+whose heads are nearly all one-hot, layers that disagree without a reason, and,
+where the file has weights, lse or o and v, every cause that `attn-tui diagnose`
+finds.
 Limits, expect and strict also come from the section [tool.attn-tui.check] of
 pyproject.toml in the current folder.""",
     examples="""\
