@@ -10,20 +10,38 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from .errors import ParameterError
 from .message import message
 
 LONGEST = 80  # characters of a formula; also limits how deep parentheses nest
 
-FUNCTIONS: dict[str, Callable[..., float]] = {
-    "log": math.log, "log2": math.log2, "sqrt": math.sqrt, "exp": math.exp, "min": min, "max": max,
+
+def _of_arrays(scalar: Callable[..., float], name: str) -> Callable[..., Any]:
+    """Return a function of numbers that is NumPy's of this name where an argument is an array."""
+
+    def found(first: Any, *rest: Any) -> Any:
+        if all(isinstance(each, (int, float)) for each in (first, *rest)):
+            return scalar(first, *rest)
+        import numpy as np  # loaded, if there are arrays
+
+        function = getattr(np, name)
+        return reduce(function, rest, first) if rest else function(first)
+
+    return found
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "log": _of_arrays(math.log, "log"), "log2": _of_arrays(math.log2, "log2"), "sqrt": _of_arrays(math.sqrt, "sqrt"),
+    "exp": _of_arrays(math.exp, "exp"), "min": _of_arrays(min, "minimum"), "max": _of_arrays(max, "maximum"),
 }  # fmt: skip
 _SEVERAL = ("min", "max")  # those of two or more arguments; the others take one
 _OPERATORS: dict[str, Callable[[float, float], float]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: a / b, "**": math.pow,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: a / b,
+    "**": _of_arrays(math.pow, "power"),
 }  # fmt: skip
 _SAME = {"^": "**", "−": "-", "·": "*", "×": "*", "÷": "/"}  # other ways to write an operator
 _TOKEN = re.compile(

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .errors import ParameterError
-from .formula import FormulaError, accepted, as_python, function_of, names_in, parse
+from .formula import FUNCTIONS, FormulaError, accepted, as_python, function_of, names_in, parse
 from .message import message
+
+if TYPE_CHECKING:
+    from .arrays import FloatArray
 
 Normalise: TypeAlias = Literal["none", "rms", "layer_norm", "l2"]
 ScaleName: TypeAlias = str  # a key of SCALE_RULES, or a formula
@@ -75,7 +78,7 @@ class ScaleRule:
 def multiplier(name: ScaleName, setting: Setting) -> float:
     """Return a rule's multiplier in this setting; raise ParameterError if it is not above 0 or out of bounds."""
     rule = scale_rule(name)
-    value = _value(rule, setting)
+    value = float(_value(rule, setting))
     if _LOW <= value <= _HIGH:
         return value
     place = ", ".join(f"{_LABELS.get(need, need)} = {getattr(setting, need):.10g}" for need in rule.needs)
@@ -104,21 +107,22 @@ def row_multiplier(name: ScaleName, setting: Setting) -> float:
         raise
 
 
-def multipliers(name: ScaleName, setting: Setting, d_ks: Iterable[int]) -> list[float]:
+def multipliers(name: ScaleName, setting: Setting, d_ks: FloatArray) -> FloatArray:
     """Return a rule's multiplier in this setting at each d_k; NaN where it has none."""
-    rule, changed, found = scale_rule(name), copy(setting), list[float]()
-    for d_k in d_ks:
-        # Of this copy; a new Setting for each d_k would take ten times as long.
-        object.__setattr__(changed, "d_k", d_k)
-        value = _value(rule, changed)
-        found.append(value if _LOW <= value <= _HIGH else math.nan)
-    return found
+    import numpy as np  # not at the top: the process that paints does without
+
+    with np.errstate(all="ignore"):
+        value: FloatArray = np.zeros(d_ks.shape) + _value(scale_rule(name), setting, d_ks)
+        return np.where((value >= _LOW) & (value <= _HIGH), value, np.nan)
 
 
-def _value(rule: ScaleRule, setting: Setting) -> float:
-    """Return the formula's value; NaN if it has none."""
+def _value(rule: ScaleRule, setting: Setting, d_k: Any = None) -> Any:
+    """Return the formula's value, perhaps at an array of d_k; NaN if it has none."""
+    if d_k is not None:
+        setting = copy(setting)
+        object.__setattr__(setting, "d_k", d_k)
     try:
-        return float(rule.multiplier(setting))
+        return rule.multiplier(setting)
     except (ValueError, ArithmeticError):  # ln 0 and 1/ln 1
         return math.nan
 
@@ -160,7 +164,7 @@ def rules_that_need(name: str) -> tuple[ScaleName, ...]:
 
 def _by_root(factor: float, s: Setting) -> float:
     """Return `factor`/√d_k."""
-    return factor / math.sqrt(s.d_k)
+    return factor / FUNCTIONS["sqrt"](s.d_k)
 
 
 def _position_block(s: Setting, size: int, first: int) -> float:
@@ -186,7 +190,7 @@ _OF_D_K = (
         note="muP's package recommends 8/d_k, the formula 8/d, which equals 1/√d_k at d_k 64",
     ),
     ScaleRule(
-        "log_d_k", "1/ln d_k", "1 / log(d_k)", lambda s: 1 / math.log(s.d_k), ("d_k",),
+        "log_d_k", "1/ln d_k", "1 / log(d_k)", lambda s: 1 / FUNCTIONS["log"](s.d_k), ("d_k",),
         "no known model; a common interview question", "study notes",
     ),
     ScaleRule(
@@ -194,7 +198,7 @@ _OF_D_K = (
         "no known model; a common interview question", "study notes",
     ),
     ScaleRule(
-        "sqrt_three_d_k", "1/√(3d_k)", "1 / (3 * d_k) ** 0.5", lambda s: 1 / math.sqrt(3 * s.d_k), ("d_k",),
+        "sqrt_three_d_k", "1/√(3d_k)", "1 / (3 * d_k) ** 0.5", lambda s: 1 / FUNCTIONS["sqrt"](3 * s.d_k), ("d_k",),
         "DeBERTa, which adds content-to-position and position-to-content scores",
         "He et al. 2021, arXiv 2006.03654; transformers, modeling_deberta_v2.py",
         note="3 is the number of terms in a score; it is 2 if one of the two is disabled",
@@ -349,7 +353,7 @@ _NORMALISED = (
         short=message("LN × 1"),
     ),
     ScaleRule(
-        "cosine_sqrt_d_k", "√d_k·cos(q, k)", "d_k**0.5", lambda s: math.sqrt(s.d_k), ("d_k",),
+        "cosine_sqrt_d_k", "√d_k·cos(q, k)", "d_k**0.5", lambda s: FUNCTIONS["sqrt"](s.d_k), ("d_k",),
         "nGPT, with a learned gain for each component",
         "Loshchilov et al. 2024, arXiv 2410.01131; NVIDIA/ngpt, model.py",
         normalise="l2",

@@ -125,7 +125,7 @@ def _capped_at(p: Parameters, rule: ScaleName, setting: Setting, threshold: floa
 
     Between widths 8 % apart that are both saturated, or both not, all are; between others, there is one edge.
     """
-    values = multipliers(rule, setting, _WIDTHS.tolist())
+    values = multipliers(rule, setting, _WIDTHS.astype(np.float64))
 
     @cache
     def is_saturated(width: int) -> bool:
@@ -172,7 +172,7 @@ def _alike(rule: ScaleName, setting: Setting) -> Setting:
 @lru_cache(maxsize=64)
 def _spreads(rule: ScaleName, setting: Setting) -> FloatArray:
     """Return √d_k times the rule's multiplier at each of _WIDTHS; NaN where it has none."""
-    return np.sqrt(_WIDTHS) * multipliers(rule, setting, _WIDTHS.tolist())
+    return np.sqrt(_WIDTHS) * multipliers(rule, setting, _WIDTHS.astype(np.float64))
 
 
 @lru_cache(maxsize=16)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.grid import parse_values
@@ -41,7 +42,8 @@ def alike(found: float | None, expected: float | None, rel: float) -> bool:
 def test_a_formula_has_the_multiplier_of_the_same_rule(formula: str, rule: str) -> None:
     for setting in (Setting(), Setting(d_k=80, n_keys=1000, layer=3)):
         assert multiplier(formula, setting) == pytest.approx(multiplier(rule, setting), rel=1e-14)
-    assert multipliers(formula, Setting(), [4, 64]) == pytest.approx(multipliers(rule, Setting(), [4, 64]), rel=1e-14)
+    d_ks = np.array([4.0, 64.0])
+    assert multipliers(formula, Setting(), d_ks) == pytest.approx(multipliers(rule, Setting(), d_ks), rel=1e-14)
     ours, theirs = scale_rule(formula), SCALE_RULES[rule]
     assert (set(ours.needs), ours.by_row, ours.normalise) == (set(theirs.needs), theirs.by_row, theirs.normalise)
 

@@ -72,7 +72,7 @@ def deviations(p: Parameters, rule: ScaleName) -> FloatArray:
     """The logits' standard deviation within a row by the laws of sums, at every d_k; NaN without a multiplier."""
     widths = np.arange(1, WIDEST + 1)
     size = (p.std_q**2 + p.mean_q**2) * p.std_k**2 * (1 - abs(p.correlation))
-    return np.array(multipliers(rule, p.setting, widths.tolist())) * np.sqrt(widths * size)
+    return np.array(multipliers(rule, p.setting, widths.astype(float))) * np.sqrt(widths * size)
 
 
 @pytest.mark.parametrize("rule", PLAIN)
@@ -140,7 +140,7 @@ def test_saturation_needs_two_keys_and_a_known_deviation() -> None:
 @for_each("rule", SCALE_RULES)
 def test_multipliers_at_many_widths_are_those_at_each(rule: ScaleName) -> None:
     setting, widths = Parameters(n_keys=5, layer=3, position=40_000, multiplier=0.3).setting, (1, 2, 7, 64, WIDEST)
-    for d_k, found in zip(widths, multipliers(rule, setting, widths), strict=True):
+    for d_k, found in zip(widths, multipliers(rule, setting, np.array(widths, float)), strict=True):
         try:
             assert found == multiplier(rule, replace(setting, d_k=d_k))
         except ParameterError:

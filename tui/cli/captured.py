@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ...core.captures.capture import Capture, Layer
 from ...core.captures.files import ENDINGS
 from ...core.message import message
 from ..settings.parse import UsageError
 from .parser import Parser
 
-Head: TypeAlias = tuple[Layer, int]
+if TYPE_CHECKING:
+    from ...core.captures.capture import Capture, Layer
+
+Head: TypeAlias = "tuple[Layer, int]"
 
 _CAPTURES = message("captured queries and keys: {endings}, or a folder", endings=ENDINGS)
 

@@ -91,8 +91,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(words: list[str], ascii_only: bool, language: Language) -> int:
-    from ..terminal import tuning
     from . import output
+
+    if words == ["--version"]:  # loads no parser
+        from ...core.tables.formats import version
+
+        print(f"attn-tui {version()}")
+        return 0
+    from ..terminal import tuning
     from .commands.catalogue import COMMANDS
     from .parser import Finished
 
