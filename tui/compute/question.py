@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ...core.captures.settings import AS_IN_FILE, HEAD_FIELDS, HeadSetting
-from ...core.lab.results import Order, Target
 from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters, usual_of
 from .request import Request
 
 if TYPE_CHECKING:
+    from ...core.captures.settings import HeadSetting
+    from ...core.lab.results import Order, Target
     from ...core.program.text import Dialect
     from ...core.tables.table import Table
 
@@ -97,6 +97,8 @@ def _printing(command: str, words: Sequence[str], output_format: str, ascii_only
 
 def setting_options(setting: HeadSetting) -> list[str]:
     """Return the options of what a captured head is measured under, without what is as in the file."""
+    from ...core.captures.settings import AS_IN_FILE, HEAD_FIELDS
+
     words: list[str] = []
     for field in HEAD_FIELDS:
         value = getattr(setting, field.name)

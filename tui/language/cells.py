@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 
 WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60"  # Chinese characters and punctuation
 # Latin and Greek letters, punctuation, mathematics, lines, blocks and braille: a cell each.
-_SINGLE = re.compile(
+_SINGLE = (  # patterns are compiled when they are first needed
     "[\x20-\x7e\xa1-\xac\xae-\u02ff\u0370-\u0377\u0384-\u03ff\u1d00-\u1dbf\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2319\u2500-\u25fc\u2800-\u28ff]*"
 )
-_WIDE = re.compile(f"[{WIDE}]")
+_WIDE = f"[{WIDE}]"
 _OPENING = "（“「『《"  # no line ends with one of these
 _CLOSING = "，。；：、？！）”」』》"  # and none begins with one of these, or with … after a word
-_PIECE = re.compile(
+_PIECE = (
     rf"[{_OPENING}]*"
     rf"(?:[{WIDE}]|(?:[^\s…{WIDE}{_OPENING}{_CLOSING}]|…(?=\w))+)?"
     rf"(?:[{_CLOSING}]|…(?!\w))*\s*"
@@ -22,7 +22,7 @@ _PIECE = re.compile(
 
 def cells(text: str) -> int:
     """Return how many cells a text takes in a terminal."""
-    if _SINGLE.fullmatch(text):
+    if (text.isascii() and text.isprintable()) or re.fullmatch(_SINGLE, text):
         return len(text)
     from rich.cells import cell_len  # not at the top: commands without tables run without Rich
 
@@ -48,7 +48,7 @@ def to_middle(text: str, width: int) -> str:
 def joining(before: str, text: str) -> str:
     """Return a text as it follows another: without its first space, if wide characters are on both sides of that."""
     bare = text.removeprefix(" ")
-    return bare if _WIDE.match(before[-1:]) and _WIDE.match(bare[:1]) else text
+    return bare if re.match(_WIDE, before[-1:]) and re.match(_WIDE, bare[:1]) else text
 
 
 def pieces(text: str) -> list[str]:
@@ -56,7 +56,7 @@ def pieces(text: str) -> list[str]:
 
     No piece begins with closing punctuation or ends with an opening one.
     """
-    return [piece for piece in _PIECE.findall(text) if piece]
+    return [piece for piece in re.findall(_PIECE, text) if piece]
 
 
 def broken(text: str, width: int) -> list[str]:

@@ -173,7 +173,7 @@ def beside(left: Sequence[Line], right: Sequence[Line], at: int) -> list[Line]:
 
 
 _WORD = re.compile(r"(?:[<>×] )*\S+(?: ± \S+)?(?: %\S*)?")  # `> 99.9 %` and `0.5 ± 0.1 %` are one word
-_WIDE = re.compile(f"[{WIDE}]")
+_WIDE = f"[{WIDE}]"
 
 
 def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
@@ -196,7 +196,7 @@ def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
 
 def _words(text: str) -> list[str]:
     """Split a text where a line may end; each part has the space after it, and together they are the text."""
-    if text.isascii() or not _WIDE.search(text):
+    if text.isascii() or not re.search(_WIDE, text):
         return [f"{word} " for word in _WORD.findall(text)]
     found: list[str] = []
     for piece in pieces(" ".join(text.split())):
