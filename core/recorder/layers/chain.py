@@ -27,6 +27,8 @@ class Reading:
     bias: torch.Tensor | None = None
     bias_dtype: torch.dtype | None = None  # the operand's, if its values were added as they are
     hidden: torch.Tensor | None = None
+    zeroed: torch.Tensor | None = None  # scores multiplied by 0, which something hides
+    unknown: bool = False  # whether scores are multiplied by what is not one number
     sinks: torch.Tensor | None = None  # [heads]
     shift: torch.Tensor | None = None  # [batch or 1, heads or 1, rows, 1], added to whole rows: softmax ignores it
     problems: list[str] = field(default_factory=list[str])
@@ -38,12 +40,16 @@ def read(steps: Sequence[Step], pick: Pick, pick_sinks: Pick) -> Reading:
     reading = Reading()
     for step in steps:
         _READERS[step.kind](reading, step, pick_sinks if step.kind == "sink" else pick)
+    if reading.zeroed is not None:
+        left = reading.zeroed if reading.hidden is None else reading.zeroed & ~reading.hidden
+        if bool(left.any()):
+            reading.problems.append("scores are multiplied by 0")
     return reading
 
 
 def _mul(reading: Reading, step: Step, pick: Pick) -> None:
     if step.operand is not None:
-        _mul_heads(reading, step, pick(step.operand).double())
+        _mul_tensor(reading, pick(step.operand).double())
         return
     reading.scale *= step.number
     if reading.softcap is not None:
@@ -55,17 +61,20 @@ def _mul(reading: Reading, step: Step, pick: Pick) -> None:
         reading.shift = reading.shift * step.number
 
 
-def _mul_heads(reading: Reading, step: Step, factors: torch.Tensor) -> None:
-    """Multiply each head by its own factor."""
+def _mul_tensor(reading: Reading, factors: torch.Tensor) -> None:
+    """Multiply each head by its own factor, or some pairs by 0."""
     by_head = factors[:1, :, :1, :1]
-    if reading.bias is not None or reading.softcap is not None or not bool((factors == by_head).all()):
-        reading.scale *= float(factors.mean())
+    if bool(((factors == 0) | (factors == 1)).all()):
+        zeroed = factors == 0
+        reading.zeroed = zeroed if reading.zeroed is None else reading.zeroed | zeroed
+        reading.bias = None if reading.bias is None else reading.bias.masked_fill(zeroed, 0.0)
+    elif reading.bias is not None or reading.softcap is not None or not bool((factors == by_head).all()):
+        reading.unknown = True
         reading.problems.append("scores are multiplied by a tensor that does not depend on the head alone")
-        return
-    own = by_head.reshape(-1)
-    if len(own) == 1:
-        reading.scale *= float(own)
+    elif by_head.numel() == 1:
+        reading.scale *= float(by_head)
     else:
+        own = by_head.reshape(-1)
         reading.head_scales = own if reading.head_scales is None else reading.head_scales * own
 
 

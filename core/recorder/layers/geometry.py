@@ -7,6 +7,7 @@ through views that split, merge and permute dimensions, and copy it to storages 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import torch
 
@@ -25,11 +26,17 @@ class Geometry:
         return self.sizes[-1]
 
 
-def geometry_of(tensor: torch.Tensor, order: tuple[int, ...] | None = None) -> Geometry:
-    """Return the geometry of a tensor whose dimensions, taken in this order, are canonical."""
+def geometry_of(tensor: torch.Tensor, order: tuple[int, ...] | None = None, keys: int = 1) -> Geometry:
+    """Return the geometry of a tensor whose dimensions in this order are canonical, the last `keys` as one."""
     axes = range(tensor.dim()) if order is None else order
     sizes, strides = tensor.shape, tensor.stride()
-    return Geometry(tuple(sizes[a] for a in axes), tuple(strides[a] for a in axes), tensor.storage_offset())
+    first = len(axes) - keys
+    rows = axes[:first]
+    return Geometry(
+        (*(sizes[a] for a in rows), prod(sizes[a] for a in axes[first:])),
+        (*(strides[a] for a in rows), strides[axes[-1]]),
+        tensor.storage_offset(),
+    )
 
 
 def canonical_order(tensor: torch.Tensor, geometry: Geometry, cut: int = 0) -> tuple[int, ...] | None:
@@ -57,6 +64,28 @@ def canonical_order(tensor: torch.Tensor, geometry: Geometry, cut: int = 0) -> t
         return (*(axis for axis in everything if axis != key_axis), key_axis)
     ones = (axis for axis in everything if shape[axis] == 1 and axis != key_axis)
     return (*ones, *found, key_axis)
+
+
+def split_order(tensor: torch.Tensor, geometry: Geometry) -> tuple[tuple[int, ...], int] | None:
+    """Return the dimensions of a view of everything in canonical order, and how many of the last hold the keys."""
+    order = canonical_order(tensor, geometry)
+    if order is not None or tensor.storage_offset() != geometry.offset:
+        return None if order is None else (order, 1)
+    shape, stride = tensor.shape, tensor.stride()
+    keys, left, step = list[int](), geometry.keys, geometry.strides[-1]
+    free = [axis for axis in range(tensor.dim()) if shape[axis] > 1]
+    while left > 1:  # such as height and width
+        axis = next((axis for axis in free if stride[axis] == step and left % shape[axis] == 0), None)
+        if axis is None:
+            return None
+        free.remove(axis)
+        keys.insert(0, axis)
+        left, step = left // shape[axis], step * shape[axis]
+    rows = _match(shape, stride, free, geometry)
+    if rows is None:
+        return None
+    ones = [axis for axis in range(tensor.dim()) if shape[axis] == 1]
+    return (*ones, *rows, *keys), len(keys)
 
 
 def _match(shape: torch.Size, stride: tuple[int, ...], axes: list[int], geometry: Geometry) -> list[int] | None:

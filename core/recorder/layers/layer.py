@@ -146,7 +146,7 @@ def make_layer(
         v=[],
         scale=first.scale,
         head_scales=None if first.head_scales is None else kept(first.head_scales),
-        prescaled=factors,
+        prescaled=(None, factors[1]) if check.unknown else factors,
         softcap=first.softcap,
         sinks=None if first.sinks is None else kept(first.sinks).float(),
         scores=FORMATS.get(scores, str(scores).removeprefix("torch.")),
@@ -221,6 +221,7 @@ class _Check:
         self._q, self._k, self.first, self._scores, self._lse = q, k, first, scores, lse
         self._checked = set(chosen_rows(q.shape[2], CHECKED).tolist())
         self.of = ""
+        self.unknown = False
         self.residual = self.size = self._largest = 0.0
         self.problems: list[str] = []
         self.pairs: list[torch.Tensor] = []
@@ -235,8 +236,10 @@ class _Check:
     def add(self, rows: torch.Tensor, look: Look) -> None:
         """Take a block of rows."""
         reading, logits, keys = look.reading, look.logits, self._k.shape[2]
+        same = _same(reading, self.first)
+        self.unknown |= reading.unknown or not same
         self.problems += reading.problems
-        if not _same(reading, self.first):  # what differs from row to row is a bias
+        if not same:  # what differs from row to row is a bias
             more = self._explained(rows, reading) - self._explained(rows, self.first)
             reading.bias = more if reading.bias is None else more + reading.bias.to(more)
             reading.bias_dtype = None

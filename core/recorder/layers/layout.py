@@ -34,10 +34,18 @@ class Layout:
         return split.transpose(1, 2).reshape(self.batch, heads, rows, width)
 
     def pick(self, tensor: torch.Tensor, rows: torch.Tensor, batch: int) -> torch.Tensor:
-        """Return these rows of the first texts of a canonical tensor as [batch, heads, rows, width]."""
-        split = tensor.reshape(self.outer, self.heads, self.inner, self.queries, tensor.shape[-1]).transpose(1, 2)
+        """Return these rows of the first texts of a canonical tensor as [batch, heads, rows, width].
+
+        Its last dimensions may be those of the keys, such as height and width, with values repeated along some.
+        """
+        few, all_rows = tensor, self.batch * self.heads * self.queries
+        first = next(axis for axis in range(tensor.dim()) if prod(tensor.shape[:axis]) == all_rows)
+        for axis in range(first, tensor.dim()):
+            few = few.narrow(axis, 0, 1) if few.stride(axis) == 0 else few
+        few = few.reshape(self.outer, self.heads, self.inner, self.queries, *few.shape[first:]).transpose(1, 2)
         outer = -(-batch // self.inner)
-        return split[:outer].index_select(3, rows).flatten(0, 1)[:batch]
+        picked = few[:outer].index_select(3, rows).flatten(0, 1)[:batch]
+        return picked.expand(*picked.shape[:3], *tensor.shape[first:]).flatten(3)
 
 
 def layout_of(lead: tuple[int, ...], rows: int, head_counts: tuple[int, ...], batch: int | None) -> Layout:

@@ -14,7 +14,10 @@ EIGHT_BITS = "a product of 8-bit numbers"
 
 @dataclass(frozen=True)
 class Step:
-    """One operation on scores. The operand has the canonical dimensions of the scores at that time."""
+    """One operation on scores. The operand has the canonical dimensions of the scores at that time.
+
+    Its last dimensions may be those of the keys, such as height and width.
+    """
 
     kind: str  # mul, tanh, add, shift, fill, clamp, sink
     number: float = 1.0
@@ -70,8 +73,15 @@ class Scores:
     def turned(self) -> Scores:
         """Return the scores with queries and keys exchanged: softmax runs over the product's rows."""
         product = replace(self.product, q=self.product.k, k=self.product.q, factors=self.product.factors[::-1])
+        keys = self.geometry.keys
         steps = (
-            step if step.operand is None else replace(step, operand=step.operand.transpose(-1, -2))
+            step if step.operand is None else replace(step, operand=_one_key_axis(step.operand, keys).mT)
             for step in self.steps
         )
         return replace(self, product=product, steps=tuple(steps))
+
+
+def _one_key_axis(operand: torch.Tensor, keys: int) -> torch.Tensor:
+    """Return an operand whose last dimensions may be those of the keys with these as one."""
+    first = next(axis for axis in range(operand.dim() - 1, -1, -1) if prod(operand.shape[axis:]) in (keys, 1))
+    return operand.flatten(first)

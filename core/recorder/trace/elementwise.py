@@ -11,12 +11,13 @@ from typing import Any, cast
 
 import torch
 
-from ..layers.geometry import canonical_order, geometry_of
+from ..layers.geometry import canonical_order, geometry_of, split_order
 from ..layers.scores import Scores, Step
 from .factors import describe, elements, factor_of_sum, scale_vectors
 from .notes import Notebook, Vectors, Weights
 
 Arguments = dict[str, Any]
+OTHER_WEIGHTS = "weights that are not of queries and keys are added"  # as in ConViT
 Rule = Callable[[Notebook, Arguments, Any], None]
 
 
@@ -36,14 +37,17 @@ def pass_on(
     notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: Scores | Weights, step: Step | None = None
 ) -> None:
     """Pass scores or weights on to a result that may have more dimensions than the source."""
-    order = canonical_order(source, note.geometry, note.sinks if isinstance(note, Weights) else 0)
+    found = _order_of(source, note)
+    if found is None and isinstance(note, Scores) and step is not None and _same_storage(source, out):
+        _change_part(notes, source, note, step)
+        return
     more = out.dim() - source.dim()
-    if order is None or more < 0 or out.shape[more:] != source.shape or any(n != 1 for n in out.shape[:more]):
+    if found is None or more < 0 or out.shape[more:] != source.shape or any(n != 1 for n in out.shape[:more]):
         if isinstance(note, Scores):
             notes.put(out, replace(note, lost=note.lost or "a reshaped or broadcast operation"))
         return
-    order = (*range(more), *(axis + more for axis in order))
-    note = replace(note, geometry=geometry_of(out, order))
+    order, keys = (*range(more), *(axis + more for axis in found[0])), found[1]
+    note = replace(note, geometry=geometry_of(out, order, keys))
     if isinstance(note, Scores):
         note = replace(note, dtype=_narrower(note.dtype, out.dtype))
         if step is not None:
@@ -51,6 +55,27 @@ def pass_on(
                 step = replace(step, operand=step.operand.expand(out.shape).permute(order))
             note = note.then(step)
     notes.put(out, note)
+
+
+def _order_of(view: torch.Tensor, note: Scores | Weights) -> tuple[tuple[int, ...], int] | None:
+    """Return the canonical order of a view of everything, and how many of its dimensions hold the keys."""
+    if isinstance(note, Weights) and note.sinks:
+        order = canonical_order(view, note.geometry, note.sinks)
+        return None if order is None else (order, 1)
+    return split_order(view, note.geometry)
+
+
+def _change_part(notes: Notebook, part: torch.Tensor, note: Scores, step: Step) -> None:
+    """Change a part of scores in place: nothing is added to the rest, and nothing replaced there."""
+    geometry, operand = note.geometry, step.operand
+    if step.kind not in ("add", "shift", "fill") or operand is None:
+        notes.put(part, replace(note, lost=note.lost or "an operation on a part of them"))
+        return
+    whole = torch.zeros(elements(part), dtype=operand.dtype, device=part.device)
+    whole.as_strided(part.shape, part.stride(), part.storage_offset()).copy_(operand)
+    whole = whole.as_strided(geometry.sizes, geometry.strides, geometry.offset)
+    kind = "fill" if step.kind == "fill" else "add"
+    notes.put(part, note.then(replace(step, kind=kind, operand=whole)))
 
 
 def moved(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -89,6 +114,15 @@ def written(notes: Notebook, given: Arguments, out: Any) -> None:
     if isinstance(note, (Scores, Weights)) and isinstance(source, torch.Tensor) and whole:
         pass_on(notes, source, target, note)
         return
+    if isinstance(note := notes.find(target), Scores):
+        if (
+            isinstance(source, torch.Tensor)
+            and _same_storage(source, target)
+            and geometry_of(source) == geometry_of(target)
+        ):
+            return  # the end of scores[...] += bias: Python writes the view to itself
+        _replaced(notes, given, note, number_of(source))
+        return
     part_of_vector = target.dim() > 1 and target.shape[-1] < target.stride(-2)
     factor = notes.factor(source)
     if part_of_vector and factor != notes.factor(target):
@@ -97,6 +131,30 @@ def written(notes: Notebook, given: Arguments, out: Any) -> None:
     _set_factor(notes, target, factor)
     if isinstance(out, torch.Tensor) and out is not target:
         _set_factor(notes, out, factor)
+
+
+def _replaced(notes: Notebook, given: Arguments, note: Scores, number: float | None) -> None:
+    """Replace a part of scores by one number, such as that of hidden keys."""
+    target, indices = given["self"], given.get("indices")
+    mask = torch.zeros(target.shape, dtype=torch.bool, device=target.device)
+    if indices is not None:
+        true = torch.ones((), dtype=torch.bool, device=target.device)
+        mask = torch.ops.aten.index_put(mask, indices, true)
+    elif "index" not in given:
+        mask = mask.logical_not()
+    if number is None or "index" in given or given.get("accumulate"):
+        notes.put(target, replace(note, lost=note.lost or "values written into a part of them"))
+    else:
+        pass_on(notes, target, target, note, Step("fill", number, mask))
+
+
+def filled_whole(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Replace all values of a view."""
+    note = notes.find(given["self"])
+    if isinstance(note, Scores) and split_order(given["self"], note.geometry) is None:
+        _replaced(notes, given, note, number_of(given["value"]))
+    else:
+        notes.drop(given["self"])
 
 
 def joined(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -192,7 +250,7 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
     """Add to scores, or join the halves of a rotation."""
     a, b = given["self"], given["other"]
     number = sign * float(given.get("alpha", 1))
-    if isinstance(notes.find(b), Scores) and not isinstance(notes.find(a), Scores):
+    if isinstance(notes.find(b), (Scores, Weights)) and not isinstance(notes.find(a), (Scores, Weights)):
         if sign < 0 or number != 1:
             lose(notes, "sub", given.values(), out)
             return
@@ -205,7 +263,8 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
     elif isinstance(note, Scores):
         _added_to_scores(notes, a, b, number, note, out)
     elif isinstance(note, Weights):
-        pass_on(notes, a, out, replace(note, changed=(*note.changed, "add")))
+        change = "add" if isinstance(other, Weights) or number_of(b) is not None else OTHER_WEIGHTS
+        pass_on(notes, a, out, replace(note, changed=(*note.changed, change)))
     elif isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         factor = factor_of_sum(notes.vectors(a), notes.vectors(b))
         describe(notes, out, Vectors(factor, width=notes.vectors(a).width))
@@ -241,9 +300,10 @@ def _added_to_scores(
 ) -> None:
     value = number_of(b)
     operand = b if value is None else torch.full((1,) * a.dim(), float(value), device=a.device)
-    order = canonical_order(a, note.geometry)
-    constant = order is not None and _size_along(operand, order[-1] - a.dim()) == 1 and a.shape[order[-1]] > 1
-    step = Step("shift" if constant else "add", number, operand)
+    found = split_order(a, note.geometry)
+    keys = () if found is None else found[0][-found[1] :]
+    constant = note.geometry.keys > 1 and all(_size_along(operand, axis - a.dim()) == 1 for axis in keys)
+    step = Step("shift" if constant and keys else "add", number, operand)
     pass_on(notes, a, out, note, step)
 
 
@@ -355,6 +415,7 @@ _NAMES: tuple[tuple[Rule, str], ...] = (
     (normed, "native_layer_norm _fused_rms_norm"),
     (subtracted, "sub sub_"),
     (filled, "masked_fill masked_fill_"),
+    (filled_whole, "fill_"),
     (chosen, "where"),
     (bent, "tanh tanh_"),
     (clamped, "clamp clamp_ clamp_min clamp_min_ clamp_max clamp_max_"),

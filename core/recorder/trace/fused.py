@@ -201,7 +201,7 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
         factors=call.factors,
         scores=torch.float64 if q.dtype == torch.float64 else torch.float32,
     )
-    if recipe.values:
+    if recipe.values and not call.dropout:
         add_values(layer, call.v[:batch], call.o[:batch].index_select(2, place))
     return layer
 

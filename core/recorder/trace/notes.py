@@ -43,6 +43,7 @@ class Weights:
     geometry: Geometry
     sinks: int = 0
     raw: bool = False  # exponentials that are not yet divided by their sum
+    logarithm: bool = False  # of the weights
     changed: tuple[str, ...] = ()  # operations between softmax and the values
 
 

@@ -13,7 +13,7 @@ from ..layers.eager import Pending, Recipe, capture
 from ..layers.geometry import canonical_order, geometry_of
 from ..layers.layer import Layer, Site
 from ..layers.scores import EIGHT_BITS, Product, Scores, Step
-from .elementwise import RULES, Arguments, lose
+from .elementwise import OTHER_WEIGHTS, RULES, Arguments, lose, pass_on
 from .flex import is_flex, record_flex
 from .fused import UNKNOWN, calls_of, is_fused, is_known, record_call, with_lse
 from .notes import Notebook, Vectors, Weights
@@ -137,11 +137,15 @@ class Tracer:
         if order is None or order[-1] != weights.dim() - 1:
             layer.notes.append("the weights were not multiplied by values along the keys")
         else:
-            if note.changed:
-                layer.notes.append(f"between softmax and the values: {', '.join(dict.fromkeys(note.changed))}")
+            changed = (*note.changed, "log") if note.logarithm else note.changed
+            if changed:
+                said = f"between softmax and the values: {', '.join(dict.fromkeys(changed))}"
+                layer.notes.append(f"{said}; outputs, which would say nothing of the scores, are not kept")
+            if OTHER_WEIGHTS in changed:
+                self.listener.miss(layer.site, OTHER_WEIGHTS)
             if note.raw:
                 layer.notes.append("the weights are not divided by their sum before they meet the values")
-            elif self.recipe.values and order == tuple(range(weights.dim())):
+            elif self.recipe.values and not changed and order == tuple(range(weights.dim())):
                 pending.add_values(values, out)
         self.listener.take(layer)
 
@@ -149,11 +153,19 @@ class Tracer:
         """Scores become weights: what is known of them is recorded."""
         self._weights(given, out)
 
+    def log_softmax(self, given: Arguments, out: Any) -> None:
+        """Scores become the logarithm of weights."""
+        self._weights(given, out, logarithm=True)
+
     def exponential(self, given: Arguments, out: Any) -> None:
         """Scores become weights that are still to be divided by their sum."""
-        self._weights(given, out, raw=True)
+        note = self.notes.find(given["self"])
+        if isinstance(note, Weights) and note.logarithm:
+            pass_on(self.notes, given["self"], out, replace(note, logarithm=False))
+        else:
+            self._weights(given, out, raw=True)
 
-    def _weights(self, given: Arguments, out: Any, raw: bool = False) -> None:
+    def _weights(self, given: Arguments, out: Any, raw: bool = False, logarithm: bool = False) -> None:
         x = given["self"]
         note = self.notes.find(x)
         if not isinstance(note, Scores):
@@ -174,7 +186,7 @@ class Tracer:
             order, note = (*order[:-2], order[-1], dim), note.turned()
         pending = Pending()
         self._pending.append(pending)
-        self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw))
+        self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw, logarithm))
         if self.listener.wanted(site):
             pending.layer = capture(pending, note, x.permute(order), site, self.recipe)
             if over_queries is not None:
@@ -247,6 +259,7 @@ _PRODUCTS: dict[str, Callable[[Tracer, Arguments, Any], None]] = {
     "aten::_scaled_mm_v2": Tracer.product_of_8_bits,
     "aten::_softmax": Tracer.softmax,
     "aten::_safe_softmax": Tracer.softmax,
+    "aten::_log_softmax": Tracer.log_softmax,
     "aten::exp": Tracer.exponential,
     "aten::exp_": Tracer.exponential,
 }
