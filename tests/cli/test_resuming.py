@@ -39,16 +39,16 @@ def none_is_performed(monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda: monkeypatch.setattr(Part, "steps", failed)
 
 
-@pytest.mark.parametrize("kept", [0.3, 0.99])
-def test_work_goes_on_after_a_file_that_was_cut_off_anywhere(kept: float, tmp_path: Path, capsys: Captured) -> None:
+def test_work_goes_on_after_a_file_that_was_cut_off_anywhere(tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "parts"
     expected = printed([*SWEEP, "--resume", str(file)], capsys)
     data = file.read_bytes()
     start = data.index(b"\n") + 1
-    file.write_bytes(data[: start + round(kept * (len(data) - start))])
-    for _ in range(2):
+    for kept in (0.3, 0.99, 1):
+        file.write_bytes(data[: start + round(kept * (len(data) - start))])
         assert main([*SWEEP, "--resume", str(file), "--executor", "serial"]) == 0
         assert capsys.readouterr().out == expected
+        data = file.read_bytes()
 
 
 def test_a_damaged_part_is_not_read(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_dry_run_says_how_much_the_work_would_be(
 
 @pytest.mark.parametrize(
     "words",
-    [("sweep", *SMALL), ("inspect", SAMPLE), ("report", *SMALL), ("rules", *SMALL)],
+    [("sweep", *SMALL), ("inspect", SAMPLE)],
     ids=lambda words: words[0],
 )
 def test_parquet_has_the_rows_of_csv(words: tuple[str, ...], tmp_path: Path, capsys: Captured) -> None:

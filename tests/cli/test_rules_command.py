@@ -59,13 +59,13 @@ def test_csv_of_mechanisms_has_a_line_for_each_at_each_d_k(capsys: Captured) -> 
     assert all(float(row["largest_score"]) <= float(row["score_bound"]) * 1.00001 for row in bounded)
 
 
-@pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
+@for_each("width", [40, 80, 100, 120, 200])
 @pytest.mark.parametrize("words", [["--sort", "dead_rows"], ["--mechanisms"], ["--weightings"]], ids=" ".join)
 def test_the_table_fits_the_screen(
     words: list[str], width: int, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    table = printed([*SMALL, *words], capsys).rsplit("attn-tui", 1)[0]
+    table = out_of([*SMALL, *words], __name__, capsys).rsplit("attn-tui", 1)[0]
     assert all(len(line) <= max(width, 60) for line in table.splitlines())
     if words[0] == "--sort":
         assert "rows %" in table
@@ -128,6 +128,6 @@ def test_ctrl_c_ends_it_without_a_file(
 
 def test_the_custom_rule_is_listed_if_it_is_set(capsys: Captured) -> None:
     for kind in ("table", "markdown"):
-        assert "custom" not in printed([*SMALL, "--format", kind], capsys).rsplit("attn-tui", 1)[0]
+        assert "custom" not in out_of([*SMALL, "--format", kind], __name__, capsys).rsplit("attn-tui", 1)[0]
         for words in (["--multiplier", "0.3"], ["--scale", "custom"]):
-            assert "custom" in printed([*SMALL, *words, "--format", kind], capsys).rsplit("attn-tui", 1)[0]
+            assert "custom" in out_of([*SMALL, *words, "--format", kind], __name__, capsys).rsplit("attn-tui", 1)[0]

@@ -20,7 +20,9 @@ def test_a_few_healthy_heads_of_each_family_are_not_accused() -> None:
     assert {verdict.verdict for _, verdict in healthy(2, 18)} <= {"healthy", "undecided"}
 
 
+@pytest.mark.slow
 def test_of_two_faults_one_of_which_is_the_scale_both_are_findings() -> None:
     found = [(names, verdict) for names, _, verdict in faulty(3, 8, 2) if "scale missing" in names]
+    assert found
     for names, verdict in found:
         assert {FAULTS[name][0] for name in names} <= causes_of(verdict)

@@ -16,7 +16,7 @@ from textual import events
 
 @pytest.mark.parametrize(
     ("burst", "hold"),
-    [("\x1b[C<", False), ("s<", True), ("\x1b[C\x1b[Cs<", False), ("s<>\x1b[D<", False), ("s<>\x1b[D<", True)],
+    [("\x1b[C\x1b[Cs<", False), ("s<>\x1b[D<", False), ("s<>\x1b[D<", True)],
 )
 @played()
 async def test_a_change_and_another_pane_in_one_read(stage: Stage, burst: str, hold: bool) -> None:

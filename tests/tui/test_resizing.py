@@ -43,7 +43,7 @@ async def test_an_app_started_too_small_works_once_enlarged(stage: Stage) -> Non
     assert stage.asked.d_k == 65
 
 
-@played(Parameters(d_k=8, n_keys=128, n_queries=128, batch=4_096))
+@played(Parameters(d_k=8, n_keys=128, n_queries=128, batch=1_024))
 async def test_resizing_during_a_computation_keeps_the_screen_whole(stage: Stage) -> None:
     await stage.until(lambda: "computing" in stage.lines[0], "progress")
     for size in ((80, 24), (200, 60), (100, 20), (81, 21), (120, 40)):
