@@ -13,18 +13,19 @@ from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.glyphs import IN_LANGUAGE
+from moving import LANGUAGES, moving
 
 HERE = Path(__file__).parent
 
 # By name: the size of the terminal, the pane, and the keys to press there.
 PICTURES = {
     "lab": ((120, 40), "Lab", ""),
-    "lab-small": ((80, 24), "Lab", ""),
     "sweep": ((120, 40), "Sweep", ""),
     "softmax": ((120, 40), "Softmax", "right right"),
     "rules": ((120, 40), "Rules", ""),
     "capture": ((120, 40), "Capture", "n n"),
     "claims": ((120, 40), "Claims", "down down"),
+    "learn": ((120, 30), "Learn", "6 4 enter"),
 }
 
 
@@ -53,7 +54,7 @@ def is_complete(app: AttnApp) -> bool:
     """Return whether the pane shows all its results."""
     pane = app.pane
     try:
-        pane.numbers("csv")
+        pane.numbers("json")
     except InputError:
         return False
     if isinstance(pane, CapturePane) and pane.map.capture is not None:
@@ -62,5 +63,9 @@ def is_complete(app: AttnApp) -> bool:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [f"{each}{language}" for language in ("", ".zh") for each in PICTURES]:
-        asyncio.run(save(name))
+    for name in sys.argv[1:] or [f"{each}{language}" for language in LANGUAGES for each in ("moving", *PICTURES)]:
+        if name.startswith("moving"):
+            (HERE / f"{name}.svg").write_text(moving(name.removeprefix("moving")), encoding="utf-8")
+            print(f"docs/{name}.svg")
+        else:
+            asyncio.run(save(name))
