@@ -1,20 +1,24 @@
-"""The READMEs show what their commands print, each in its language."""
+"""The READMEs and guides show what their commands print, each in its language; links of the README are absolute."""
 
 import re
+import runpy
 import subprocess
 from pathlib import Path
 
 import pytest
-from cli_runner import README, Captured, out_of
+from cli_runner import Captured, out_of
 from rich.cells import cell_len
 
 ROOT = Path(__file__).parents[2]
-CHINESE = (ROOT / "README.zh.md").read_text("utf-8")
-BLOCKS = [
-    (language, *block)
-    for language, page in (("en", README), ("zh", CHINESE))
-    for block in re.findall(r"```console\n\$ ([^\n]*)\n(.*?)```", page, re.DOTALL)
-]
+PAGES = {"en": ("README.md", "docs/guide.md"), "zh": ("README.zh.md", "docs/guide.zh.md")}
+BLOCKS = sorted(
+    {
+        (language, *block)
+        for language, pages in PAGES.items()
+        for page in pages
+        for block in re.findall(r"```console\n\$ ([^\n]*)\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    }
+)
 
 
 def lines(text: str) -> list[str]:
@@ -56,3 +60,12 @@ def test_claims_are_chinese_in_80_cells(capsys: Captured, monkeypatch: pytest.Mo
     chinese = out_of(["claims", "--lang", "zh"], __name__, capsys)
     assert len(re.findall("[\u4e00-\u9fff]", chinese)) > 1000
     assert [line for line in chinese.splitlines() if cell_len(line) > 80] == []
+
+
+def test_an_index_shows_no_relative_link() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    absolute = runpy.run_path(str(ROOT / "setup.py"))["readme_of_index"]
+    with_address, without = absolute(readme, "https://host.example/owner/attn-tui"), absolute(readme, None)
+    assert "![" in with_address
+    assert "(https://host.example/owner/attn-tui/blob/HEAD/docs/index.md)" in with_address
+    assert re.findall(r"\]\((?!https://)", with_address + without) == []

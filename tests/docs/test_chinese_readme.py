@@ -1,4 +1,4 @@
-"""README.zh.md says in Chinese what README.md says: same commands, pictures, links and keys."""
+"""README and guide say in Chinese what they say in English: same commands, pictures, links and keys."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 from cases import for_each
 
 ROOT = Path(__file__).parents[2]
-ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "README.zh.md"))
+ENGLISH, CHINESE = (
+    "\n".join((ROOT / name).read_text("utf-8") for name in (f"README{zh}.md", f"docs/guide{zh}.md"))
+    for zh in ("", ".zh")
+)
 
 
 @for_each(
@@ -14,7 +17,7 @@ ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "
     [
         r"```console\n\$ ([^\n]*)\n",
         r"!\[[^]]*\]\(([^)]*)\)",
-        r"\]\(((?!README)[^)]*\.md)\)",
+        r"\]\(((?!README|guide)[^)]*\.md)\)",
         r"^\| (`.*?) \|",
         r"^(#+) ",
         r"`(attn-tui [^`#]*|--[^`]*|make [^`]*)`",
@@ -22,7 +25,7 @@ ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "
     ],
 )
 def test_both_have_the_same(pattern: str) -> None:
-    english, chinese = (_found(pattern, page) for page in (ENGLISH, CHINESE.replace(".zh.svg", ".svg")))
+    english, chinese = (_found(pattern, page) for page in (ENGLISH, re.sub(r"\.zh(?=\.(svg|md))", "", CHINESE)))
     if "`(" in pattern:  # sentences may name them in another order
         english, chinese = sorted(english), sorted(chinese)
     assert english
@@ -36,7 +39,7 @@ def _found(pattern: str, page: str) -> list[str]:
 
 def test_the_pictures_are_there_and_those_of_the_chinese_page_are_chinese() -> None:
     for page, language in ((ENGLISH, ""), (CHINESE, ".zh")):
-        names = re.findall(r"!\[[^]]*\]\(docs/([^)]*)\.svg\)", page)
+        names = re.findall(r"!\[[^]]*\]\((?:docs/)?([^)]*)\.svg\)", page)
         assert len(names) > 5
         for name in names:
             svg = (ROOT / "docs" / f"{name}.svg").read_text("utf-8")
