@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot declare: packages under other names, the README as an index shows it, compiled messages."""
+"""What pyproject.toml cannot declare: packages under other names, the README of an index, compiled messages."""
 
 import re
 import runpy
@@ -19,7 +19,7 @@ def packages() -> list[str]:
 
 
 def readme_of_index(text: str, repository: str | None) -> str:
-    """Return a README whose relative links lead to the repository; without its address, pictures and links are text."""
+    """Return a README whose relative links lead to the repository; without its address, links are plain text."""
 
     def absolute(found: re.Match[str]) -> str:
         mark, words, target = found.groups()
