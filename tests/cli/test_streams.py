@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from cases import for_each
 from cli_runner import SAMPLE, SMALL, Captured, attn, printed, python
 
 
@@ -39,7 +40,7 @@ def test_a_full_disk_is_reported_in_one_line() -> None:
 
 @pytest.mark.parametrize(
     ("closed", "words", "code"),
-    [(1, ["report", *SMALL], 2), (2, ["report", "--d-k", "0"], 2)],
+    [(1, ["report", *SMALL], 2), (1, ["report", *SMALL, "-o", "/dev/null"], 0), (2, ["report", "--d-k", "0"], 2)],
 )
 def test_a_closed_stream_causes_no_traceback(closed: int, words: list[str], code: int) -> None:
     result = attn(*words, first=lambda: os.close(closed))
@@ -47,8 +48,8 @@ def test_a_closed_stream_causes_no_traceback(closed: int, words: list[str], code
     assert b"Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("kind", ["table", "markdown"])
-@pytest.mark.parametrize(
+@for_each("kind", ["table", "markdown", "csv", "json"])
+@for_each(
     "command",
     [["report", *SMALL], ["inspect", SAMPLE, "--layer", "1"], ["inspect", SAMPLE, "--head", "1", "--layer", "1"]],
 )

@@ -164,3 +164,8 @@ def test_what_normalising_leaves_to_rounding_has_no_code() -> None:
 def test_a_program_runs_without_attn_tui() -> None:
     assert "import attn_tui" not in program(SMALL)
     assert len(printed_by(program(SMALL))) == len(expected_in(program(SMALL)))
+
+
+def test_the_bias_of_few_draws_is_removed() -> None:
+    p = Parameters(n_keys=128, n_queries=128, batch=7)
+    assert ["def unbiased" in program(replace(p, batch=batch)) for batch in (7, 8)] == [True, False]

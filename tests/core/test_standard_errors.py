@@ -117,3 +117,12 @@ def test_errors_are_lower_bounds_where_the_moments_they_need_do_not_exist() -> N
     assert "logit_variance" in rough_statistics(shared, "none", 15)
     assert "logit_variance" not in rough_statistics(shared, "none", 16)
     assert rough_statistics(Parameters(), "none", 2) == frozenset()
+
+
+def test_errors_of_medians_leave_out_one_of_sixteen_groups_of_draws() -> None:
+    norms = np.random.default_rng(0).lognormal(size=(32, 50))
+    first, *others = (
+        estimates_of_norms(norms[[*order, *range(3, 32)]])["grad_q_median"].stderr
+        for order in ((0, 1, 2), (1, 0, 2), (0, 2, 1))
+    )
+    assert [other == first for other in others] == [True, False]

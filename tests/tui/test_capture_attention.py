@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -247,10 +248,10 @@ def test_a_wrong_scale_is_the_verdict_the_first_head_and_a_map() -> None:
     play_with(WRONG, script)
 
 
-def test_comma_and_full_stop_step_through_the_texts(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    q, k = rng.normal(size=(3, 2, 6, 4)), rng.normal(size=(3, 2, 6, 4))
-    np.savez(tmp_path / "texts.npz", q=q, k=k, scale=0.5, axes="batch,head,token,d_k")
+def test_comma_and_full_stop_step_through_the_texts_of_a_layer(tmp_path: Path) -> None:
+    q, k = np.random.default_rng(0).normal(size=(2, 3, 2, 6, 4))
+    layers: dict[str, Any] = {f"layers.{at}.attn.{side}": x[at:] for at in (0, 1) for side, x in (("q", q), ("k", k))}
+    np.savez(tmp_path / "texts.npz", scale=0.5, axes="batch,head,token,d_k", **layers)
 
     async def script(stage: Stage) -> None:
         pane = await explained(stage)
@@ -262,6 +263,9 @@ def test_comma_and_full_stop_step_through_the_texts(tmp_path: Path) -> None:
             await stage.at_rest()
             assert pane.bars.row == attention_row(capture, layer, 0, rules, text, 5)
             assert f"text {text}" in stage.text
+        await stage.press("down")
+        await stage.at_rest()
+        assert (pane.map.cursor[0], pane.matrix.text, pane.bars.row is None) == (1, 1, False)
 
     play_with(tmp_path / "texts.npz", script)
 
