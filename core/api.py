@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from textwrap import fill
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from .diagnosis.comparing.results import Comparison
 from .diagnosis.configuration import Configuration, configuration_of, expecting
 from .diagnosis.disagreement import disagreements
 from .diagnosis.reading import file_configuration, read_subject
-from .diagnosis.replay import Replay, replay
+from .diagnosis.replay import Replay, Replayed, replay
 from .diagnosis.subject import Facts
 from .diagnosis.verdict import Verdict, not_finite
 from .diagnosis.verdict import diagnose as diagnose_subject
@@ -41,7 +42,7 @@ from .scales import SCALE_RULES
 from .statistics.catalogue import STATISTIC
 from .statistics.measurement import Estimate, Measurement, column_names
 from .tables.diagnosis import Checked, Diagnosed, check_table, compare_table, diagnosis_table
-from .tables.heads import inspect_table
+from .tables.heads import inspect_table, replay_table
 from .tables.lab import SweepResult, report_table, sweep_table
 from .tables.table import Table, pieces
 from .theory.predict import predict as predict_parameters
@@ -51,8 +52,18 @@ from .work.sweeps import stream, sweep_plan
 Path_: TypeAlias = "str | PathLike[str]"
 Side: TypeAlias = Literal["a", "b"]
 
-RULES = SCALE_RULES
-STATISTICS = STATISTIC
+_T = TypeVar("_T")
+
+
+class Catalogue(dict[str, _T]):
+    """Declarations by name."""
+
+    def __repr__(self) -> str:
+        return fill(f"<{len(self)}: {', '.join(self)}>", 110)
+
+
+RULES = Catalogue(SCALE_RULES)
+STATISTICS = Catalogue(STATISTIC)
 _SHOWN = ("logit_std", "entropy", "effective_keys", "max_weight", "dead_rows")  # in a repr
 
 
@@ -219,6 +230,31 @@ class HeadMeasurement(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class HeadReplay(Result):
+    """One head under every scale rule, the file's own first."""
+
+    capture: CaptureFile
+    replay: Replay
+
+    @property
+    def rules(self) -> Sequence[Replayed]:
+        """What each rule would have done, rules of the same weights together."""
+        return self.replay.replayed
+
+    @property
+    def remedy(self) -> Replayed | None:
+        """The rule of least divergence that makes a saturated head healthy; None if none does or it is not."""
+        return self.replay.remedy
+
+    def table(self) -> Table[Any]:
+        return replay_table([self.capture], [self.replay], 1)
+
+    def __repr__(self) -> str:
+        remedy = "none" if self.remedy is None else ", ".join(self.remedy.rules)
+        return f"<{self.replay.layer.place} head {self.replay.head} under {len(self.rules)} rules; remedy: {remedy}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Head:
     """One head of a capture."""
 
@@ -239,9 +275,9 @@ class Head:
         """Return which multiplier was used, and what else was done to the head."""
         return _verdict(self.file, self.layer, self.head, expect, None)
 
-    def replay(self) -> Replay:
+    def replay(self) -> HeadReplay:
         """Return what every scale rule would have done to it."""
-        return replay(self.file, self.layer, self.head)
+        return HeadReplay(self.file, replay(self.file, self.layer, self.head))
 
     def _rule(self, scale: str | None) -> Rule:
         return file_rule(self.layer) if scale is None else named_rule(scale, self.layer)

@@ -19,12 +19,17 @@ REACH = 256  # the d_k up to which one axis of logits holds
 _NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PredictedColumn:
     """The predictions for one column."""
 
     values: Mapping[str, float | None]  # by the names of STATISTICS; None if no exact value is known
     saturation: Saturation | None  # None if the standard deviation of the logits is not known at every d_k
+
+    def __repr__(self) -> str:
+        known = {name: value for name, value in self.values.items() if value is not None}
+        shown = [f"{name} {known[name]:.4g}" for name in ("logit_std", "entropy", "max_weight") if name in known]
+        return f"<exact values of {len(known)} statistics: {', '.join(shown)}>"
 
 
 @dataclass(frozen=True)

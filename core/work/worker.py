@@ -64,6 +64,9 @@ def start_resource_tracker() -> None:
 @contextmanager
 def interrupts_blocked() -> Generator[None, None, None]:
     """Start threads and processes that Ctrl-C, which reaches all processes of a terminal, does not reach."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

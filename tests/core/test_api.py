@@ -89,3 +89,23 @@ def test_heads_that_are_not_judged_fail_only_a_strict_check() -> None:
     assert not attn_tui.diagnose(sample_path()).healthy
     assert not attn_tui.check(sample_path(), max_logit=1).ok
     assert attn_tui.check(sample_path(), max_logit=1, allow=["*:max-logit"]).ok
+
+
+def test_every_result_prints_in_ten_lines() -> None:
+    capture, wrong = attn_tui.open(sample_path()), attn_tui.open(WRONG)
+    results = (
+        *attn_tui.predict(d_k=8), attn_tui.sweep([4, 8], n_keys=8, batch=2), capture, capture[0, 2],
+        capture[0, 2].measure(), capture[0, 2].replay(), wrong[1, 0].diagnose(), attn_tui.diagnose(wrong),
+        attn_tui.RULES, attn_tui.STATISTICS,
+    )  # fmt: skip
+    for result in results:
+        assert len(repr(result).splitlines()) <= 10
+        assert len(repr(result)) < 1500
+
+
+def test_a_replay_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    replay = attn_tui.open(sample_path())[0, 2].replay().to_dict()
+    words = ["inspect", str(sample_path()), "--layer", "0", "--head", "2", "--rules", "all", "--format", "json"]
+    assert main(words) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert replay["heads"][0]["replayed"] == printed["heads"][0]["replayed"]

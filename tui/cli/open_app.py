@@ -139,7 +139,7 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
             near=near,
             commands=", ".join(COMMANDS),
         )
-    if output.is_terminal():
+    if output.is_served() or output.is_terminal():
         return open_app(request, ascii_only)
     printed = output.Output(ascii_only=ascii_only, language=language)
     for remark in request.remarks:
@@ -156,7 +156,9 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
 def open_app(request: OpenApp, ascii_only: bool) -> int:
     """Open the app; return the exit code. Raise InputError if stdin is not a terminal."""
     stdin = cast("TextIO | None", sys.stdin)  # None if it was closed
-    if stdin is None or not stdin.isatty():
+    if sys.platform == "win32":
+        raise InputError("the app needs a POSIX terminal, such as that of WSL; `attn-tui report` prints instead")
+    if stdin is None or not (stdin.isatty() or output.is_served()):
         raise InputError("stdin is not a terminal; `attn-tui report` prints instead")
     with tuning.paused_collector():
         from ..compute.process import ProcessEngine
@@ -176,6 +178,8 @@ def _given(request: OpenApp) -> dict[str, Any]:
 
 def _forget_columns() -> None:
     """Let the app be as large as its terminal, if that is known, even if COLUMNS and LINES say something else."""
+    if output.is_served():
+        return
     for name, size in zip(("COLUMNS", "LINES"), os.get_terminal_size(sys.stdout.fileno()), strict=True):
         if size:
             os.environ.pop(name, None)

@@ -182,6 +182,11 @@ def is_terminal() -> bool:
     return stdout is not None and stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
+def is_served() -> bool:
+    """Return whether the app is to paint through `textual serve`, which reads stdout and shows it in a browser."""
+    return "web_driver" in os.environ.get("TEXTUAL_DRIVER", "")
+
+
 def screen_width() -> int:
     """Return the width of the terminal in cells, or 80 if it is unknown. COLUMNS overrides it, whatever it says."""
     return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST_SCREEN)

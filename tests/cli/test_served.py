@@ -1,0 +1,40 @@
+"""The app under `textual serve`, where stdout is a pipe and Textual's web driver writes packets; and on Windows."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from attn_tui.core.work.worker import interrupts_blocked
+from cli_runner import Captured, assert_refused
+
+
+def packet(text: bytes) -> bytes:
+    return b"D" + len(text).to_bytes(4, "big") + text
+
+
+def test_the_app_paints_for_a_browser_and_quits() -> None:
+    served = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "COLUMNS": "80", "ROWS": "24"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-m", "attn_tui", "--no-config"], env=os.environ | served, **pipes) as app:
+        assert app.stdin and app.stdout
+        app.stdin.write(packet(b"q"))
+        app.stdin.flush()
+        painted = app.stdout.read()
+        assert app.wait(60) == 0
+    assert painted.startswith(b"__GANGLION__\n")
+    assert b"Softmax" in painted
+
+
+def test_the_app_is_refused_in_one_line_on_windows(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attn_tui.tui.cli.output.is_terminal", lambda: True)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "win32")
+        assert_refused(["--d-k", "8"], "needs a POSIX terminal", capsys)
+
+
+def test_workers_start_where_signals_cannot_be_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "pthread_sigmask")
+    with interrupts_blocked():
+        pass
