@@ -45,13 +45,13 @@ TABLES = {
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",
     "tui/app/keys.py": "EVERYWHERE", "tui/cli/commands/check.py": "_LIMITS", "tui/cli/parser.py": "_TITLES",
     "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",
-    "tui/panes/rules/mechanisms.py": "_WORDS", "tui/panes/rules/view.py": "CURVE METER STATUS SATURATED _WORDS",
-    "tui/panes/rules/weightings.py": "_COLUMNS",
+    "tui/panes/rules/mechanisms.py": "_WORDS _COLUMNS",
+    "tui/panes/rules/view.py": "CURVE METER STATUS SATURATED _WORDS",
     "tui/panes/sweep/print_table.py": "_UNITS", "tui/panes/train/view.py": "_COLUMNS",
-    "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help/page.py": "WORDS",
+    "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help.py": "WORDS",
     "tui/views/notice.py": "GREETING COPIED _COPIED", "tui/views/plots/gauge.py": "TITLE",
     "tui/views/plots/histograms.py": "TITLES", "tui/views/results/comparison.py": "_TITLES",
-    "tui/views/results/watching.py": "LABELS", "tui/widgets/code_screen.py": "_TITLES",
+    "tui/views/results/watching.py": "LABELS", "tui/widgets/modal.py": "_TITLES",
 }  # fmt: skip
 FOLDERS = ("core/captures/", "core/diagnosis/", "core/watching/", "core/work/worker.py")
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from attn_tui.core.captures.capture import sample_path
-from attn_tui.tui.cli.command import Command
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.cli.main import main
+from attn_tui.tui.cli.parser import Command
 from attn_tui.tui.views.glyphs import UNICODE
 
 COMMAND = (sys.executable, "-m", "attn_tui")

@@ -11,11 +11,11 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.heads.pane import HeadsPane
-from attn_tui.tui.panes.rules.families import by_family
 from attn_tui.tui.panes.rules.pane import RulesPane
+from attn_tui.tui.panes.rules.view import by_family
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.train.pane import TrainPane
-from attn_tui.tui.widgets.help_screen import HelpScreen
+from attn_tui.tui.widgets.modal import HelpScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SMALL, Stage, played, untested_claims
 from textual import events

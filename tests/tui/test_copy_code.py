@@ -7,7 +7,7 @@ from attn_tui.core.program.lab import report_code
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.learn.items import AT
 from attn_tui.tui.panes.learn.pane import LearnPane
-from attn_tui.tui.widgets.code_screen import CodeScreen
+from attn_tui.tui.widgets.modal import CodeScreen
 from clipboard import copies
 from stage import Stage, played
 

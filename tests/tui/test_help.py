@@ -9,7 +9,7 @@ from attn_tui.tui.app.keys import APP_BINDINGS, all_commands
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.help import ABOUT
 from attn_tui.tui.settings.declared import Settings
-from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
+from attn_tui.tui.widgets.modal import HelpScreen, HelpText
 from stage import SMALL, Stage, played
 
 LAB, CAPTURE = (about[0][:22] for about in (ABOUT["Lab"], ABOUT["Capture"]))  # the start of each help

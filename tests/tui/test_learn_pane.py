@@ -15,7 +15,7 @@ from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.learn.items import AT, ITEMS, Attempt, Found, Item, remembered
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.learn.requests import ReadItem
-from attn_tui.tui.panes.learn.screen import item_lines
+from attn_tui.tui.panes.learn.view import item_lines
 from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.glyphs import ASCII, UNICODE

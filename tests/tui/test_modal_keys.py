@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attn_tui.tui.terminal.themes import DARK
 from attn_tui.tui.widgets.export_screen import ExportScreen
-from attn_tui.tui.widgets.help_screen import HelpScreen
+from attn_tui.tui.widgets.modal import HelpScreen
 from monkey import Endless
 from stage import FOREVER, SMALL, Stage, played
 from textual.command import CommandList

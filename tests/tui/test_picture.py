@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
-from attn_tui.tui.widgets.help_screen import HelpScreen
+from attn_tui.tui.widgets.modal import HelpScreen
 from emulator import forget_codes
 from rich.cells import cell_len
 from rich.color import ColorSystem

@@ -2,7 +2,7 @@
 
 import pytest
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.terminal.sizes import LEAST
+from attn_tui.tui.terminal.paced_app import LEAST
 from stage import Stage, numbers, played
 
 

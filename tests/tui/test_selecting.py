@@ -6,8 +6,8 @@ import pytest
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.rules.pane import RulesPane
-from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
-from attn_tui.tui.widgets.notice import Notice
+from attn_tui.tui.widgets.bars import Notice
+from attn_tui.tui.widgets.modal import HelpScreen, HelpText
 from clipboard import copies
 from stage import Stage, played, untested_claims
 from textual import events

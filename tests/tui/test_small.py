@@ -14,7 +14,7 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.claims.view import claim_lines
-from attn_tui.tui.terminal.sizes import LEAST
+from attn_tui.tui.terminal.paced_app import LEAST
 from attn_tui.tui.views.bars import NARROW
 from attn_tui.tui.views.fields.panel import applicable, value_text
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -22,8 +22,8 @@ from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.numbers import aligned, error
 from attn_tui.tui.views.plots.histograms import TITLES
 from attn_tui.tui.views.results.table import CELL, LABEL, measured_text
-from attn_tui.tui.widgets.help_screen import HelpScreen
 from attn_tui.tui.widgets.lines import LinesWidget
+from attn_tui.tui.widgets.modal import HelpScreen
 from stage import SMALL, Stage, play, played, untested_claims
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")

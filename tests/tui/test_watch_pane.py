@@ -12,7 +12,7 @@ from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.watch.pane import WatchPane
-from attn_tui.tui.panes.watch.sample import FROM_LINES, FROM_PYTORCH, LINE
+from attn_tui.tui.panes.watch.widget import FROM_LINES, FROM_PYTORCH, LINE
 from attn_tui.tui.views.glyphs import UNICODE
 from stage import Stage, played
 

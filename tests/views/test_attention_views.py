@@ -10,11 +10,10 @@ from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
 from attn_tui.core.diagnosis.heads.results import AttentionRow, Matrix
 from attn_tui.core.statistics.catalogue import STATISTIC
-from attn_tui.tui.panes.capture.head.matrix import LEVELS, level, matrix_lines, pair_at, panned, view, zoomed
-from attn_tui.tui.panes.capture.head.row import key_at, row_lines, threshold_words
-from attn_tui.tui.panes.capture.head.tokens import label, token
-from attn_tui.tui.panes.capture.ranking.finding import find
-from attn_tui.tui.panes.capture.ranking.ranked import RankedHead, ranked_lines
+from attn_tui.tui.panes.capture.finding import find
+from attn_tui.tui.panes.capture.matrix import LEVELS, level, matrix_lines, pair_at, panned, view, zoomed
+from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
+from attn_tui.tui.panes.capture.row import key_at, label, row_lines, threshold_words, token
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Blend, line_width
 from hypothesis import given

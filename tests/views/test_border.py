@@ -1,9 +1,8 @@
 """The border of a region."""
 
 import pytest
-from attn_tui.tui.views.border import Thumb, bottom_line, side, top_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.lines import Line, Thumb, bottom_line, line_width, side, top_line
 from line_texts import text_of
 
 TITLE: Line = (("entropy", "heading"), (" over d_k", "dim"))

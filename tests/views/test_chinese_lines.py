@@ -17,8 +17,7 @@ from attn_tui.tui.views.glyphs import IN_LANGUAGE, UNICODE
 from attn_tui.tui.views.lines import line_width, middle_cut, shortened, wrapped
 from attn_tui.tui.views.plots.gauge import gauge_lines
 from attn_tui.tui.views.plots.histograms import grid_lines
-from attn_tui.tui.views.results.meaning import meaning
-from attn_tui.tui.views.results.table import layout, row_line, table_lines, table_rows, with_theory
+from attn_tui.tui.views.results.table import layout, meaning, row_line, table_lines, table_rows, with_theory
 from cases import for_each
 from line_texts import text_of, texts_of
 

@@ -21,16 +21,15 @@ from attn_tui.core.training.settings import Race, Result
 from attn_tui.core.training.snapshot import Snapshot as RaceSoFar
 from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import parse_line
-from attn_tui.tui.panes.capture.head.row import row_lines
 from attn_tui.tui.panes.capture.heatmap import HeadMap, map_lines, mark_lines
-from attn_tui.tui.panes.capture.ranking.ranked import RankedHead, ranked_lines
-from attn_tui.tui.panes.claims.overview import overview_lines
-from attn_tui.tui.panes.claims.view import claim_lines, claim_list
+from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
+from attn_tui.tui.panes.capture.row import row_lines
+from attn_tui.tui.panes.claims.view import claim_lines, claim_list, overview_lines
 from attn_tui.tui.panes.heads.shape import shape_lines
 from attn_tui.tui.panes.heads.tables import sharing_lines
 from attn_tui.tui.panes.heads.view import cache_lines, flops_lines, matrix_lines
 from attn_tui.tui.panes.learn.items import ITEMS, Attempt
-from attn_tui.tui.panes.learn.screen import item_lines
+from attn_tui.tui.panes.learn.view import item_lines
 from attn_tui.tui.panes.train.view import result_lines, setting_lines
 from attn_tui.tui.views.glyphs import IN_LANGUAGE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width

@@ -17,10 +17,10 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.sweep.curves.view import reading_lines, title_line
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line
 from attn_tui.tui.views.export import Form, form_lines
-from attn_tui.tui.views.fields.draft import Draft
+from attn_tui.tui.views.fields.entry import Draft
 from attn_tui.tui.views.fields.panel import panel_lines
 from attn_tui.tui.views.glyphs import IN_LANGUAGE, Glyphs
-from attn_tui.tui.views.help.page import help_lines
+from attn_tui.tui.views.help import help_lines
 from attn_tui.tui.views.lines import Line, line_width, wrapped
 from attn_tui.tui.views.notice import GREETING
 from attn_tui.tui.views.plots.gauge import gauge_lines, threshold_note

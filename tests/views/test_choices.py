@@ -8,8 +8,14 @@ from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.views.fields.choice_list import ChoiceList, clicked, list_lines
-from attn_tui.tui.views.fields.choices import FAMILIES, Choice, choices_of, model_choices, statistic_choices
-from attn_tui.tui.views.fields.formula_row import formula_rows
+from attn_tui.tui.views.fields.choices import (
+    FAMILIES,
+    Choice,
+    choices_of,
+    formula_rows,
+    model_choices,
+    statistic_choices,
+)
 from attn_tui.tui.views.fields.matching import matching
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width

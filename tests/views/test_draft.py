@@ -1,6 +1,6 @@
 """Editing a line of text."""
 
-from attn_tui.tui.views.fields.draft import Draft, edited
+from attn_tui.tui.views.fields.entry import Draft, edited
 from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,7 +2,7 @@
 
 import pytest
 from attn_tui.tui.views.export import KINDS, Form, Kind, clicked, form_lines
-from attn_tui.tui.views.fields.draft import Draft
+from attn_tui.tui.views.fields.entry import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from cases import for_each

@@ -10,7 +10,7 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.app.keys import all_commands
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs, ascii_cells, glyphs_for
-from attn_tui.tui.views.help.page import WORDS as HELP_WORDS
+from attn_tui.tui.views.help import WORDS as HELP_WORDS
 from attn_tui.tui.views.plots.histograms import TITLES
 from hypothesis import given
 from hypothesis import strategies as st

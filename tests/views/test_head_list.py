@@ -7,7 +7,7 @@ from attn_tui.core.captures.heads import Rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
-from attn_tui.tui.panes.capture.ranking.printed import head_list
+from attn_tui.tui.cli.printing import head_list
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from rich.console import Console
 

@@ -8,7 +8,7 @@ from attn_tui.tui.app.keys import all_commands, commands, help_keys
 from attn_tui.tui.language.chosen import Language
 from attn_tui.tui.panes.catalogue import PANES, PaneRow
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
-from attn_tui.tui.views.help.page import help_lines, key_overview
+from attn_tui.tui.views.help import help_lines, key_overview
 from attn_tui.tui.views.lines import line_width
 from cases import for_each
 from line_texts import text_of, texts_of

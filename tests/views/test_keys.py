@@ -1,6 +1,6 @@
 """The names of keys."""
 
-from attn_tui.tui.views.help.keys import key_name, key_word, rekeyed
+from attn_tui.tui.views.help import key_name, key_word, rekeyed
 from cases import for_each
 
 

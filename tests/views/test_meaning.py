@@ -6,8 +6,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
-from attn_tui.tui.views.results.meaning import meaning
-from attn_tui.tui.views.results.table import Contents, layout, table_lines, table_rows
+from attn_tui.tui.views.results.table import Contents, layout, meaning, table_lines, table_rows
 from cases import for_each
 from line_texts import text_of
 

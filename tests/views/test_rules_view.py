@@ -11,18 +11,20 @@ from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.saturation import saturation_of
 from attn_tui.tui.language.chosen import Language
-from attn_tui.tui.panes.rules.drawings import braille_line, meter
-from attn_tui.tui.panes.rules.families import HEAD, by_family
 from attn_tui.tui.panes.rules.rule_text import rule_text, rule_title
 from attn_tui.tui.panes.rules.view import (
     COLUMNS,
     CURVE,
+    HEAD,
     NAME,
     Shown,
+    braille_line,
+    by_family,
     columns_in,
     curve_cells,
     first_line,
     left_out,
+    meter,
     next_columns,
     rule_at,
     table_lines,

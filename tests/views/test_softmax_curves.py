@@ -2,8 +2,8 @@
 
 from attn_tui.core.attention.worked_example import Example, multiplier_curves, work_out
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.softmax.curves import curve_lines
 from attn_tui.tui.panes.softmax.view import Worked
+from attn_tui.tui.panes.softmax.widget import curve_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from cases import for_each

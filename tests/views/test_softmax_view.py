@@ -14,7 +14,7 @@ from attn_tui.tui.panes.softmax.view import (
     unit_cells,
     word_lines,
 )
-from attn_tui.tui.views.fields.draft import Draft
+from attn_tui.tui.views.fields.entry import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from cases import for_each

@@ -27,15 +27,14 @@ from ..panes.catalogue import PANES
 from ..panes.pane import Pane
 from ..settings.declared import Settings, non_default
 from ..terminal import signals, tuning
-from ..terminal.sizes import HEIGHTS, LEAST, WIDTHS, set_size_classes, size_classes
+from ..terminal.paced_app import HEIGHTS, LEAST, WIDTHS, set_size_classes, size_classes
 from ..terminal.themes import DARK, LIGHT
 from ..terminal.typeahead import Input, TypeAheadApp
 from ..views.glyphs import UNICODE, Glyphs
-from ..views.help.keys import key_word
+from ..views.help import key_word
 from ..views.lines import Line, wrapped
-from ..widgets.bars import KeyBar, Paragraph, TopBar
+from ..widgets.bars import KeyBar, Notice, Paragraph, TopBar
 from ..widgets.lines import LinesWidget
-from ..widgets.notice import Notice
 from .keys import APP_BINDINGS, EVERYWHERE, QUIT, bar_keys
 from .undo import AppState, History, restore, state_of
 

@@ -18,10 +18,10 @@ from ..panes.catalogue import PANES
 from ..settings.declared import KEYS_VARIABLE, Settings
 from ..settings.store import config_file, key_setting
 from ..views.bars import Key
-from ..views.help.keys import ALT, key_name, key_word, rekeyed
+from ..views.help import ALT, key_name, key_word, rekeyed
 
 if TYPE_CHECKING:
-    from ..views.help.page import KeyHelp
+    from ..views.help import KeyHelp
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 

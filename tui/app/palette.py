@@ -31,7 +31,7 @@ from ..views.fields.choices import Choice
 from ..views.fields.matching import in_both, matching
 from ..views.fields.synonyms import SYNONYMS
 from ..views.glyphs import Glyphs
-from ..views.help.keys import key_word
+from ..views.help import key_word
 from ..widgets.modal import Modal
 from .keys import EVERYWHERE, Command, all_commands, with_keys
 from .offers import Offer, in_order, offers, pane_offers

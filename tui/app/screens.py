@@ -17,10 +17,9 @@ from ..settings.store import config_file
 from ..views.fields.choice_list import ChoiceList
 from ..views.fields.choices import Choice
 from ..views.fields.matching import in_both
-from ..views.help.page import help_lines, key_overview
+from ..views.help import help_lines, key_overview
 from ..views.notice import copied_lines, selected_line
-from ..widgets.code_screen import CodeScreen
-from ..widgets.help_screen import HelpScreen
+from ..widgets.modal import CodeScreen, HelpScreen
 from ..widgets.picker import ChoiceScreen
 from .keys import EVERYWHERE, all_commands, commands, help_keys
 from .protocol import App

@@ -103,7 +103,7 @@ def topic_help(topic: str, glyphs: Glyphs) -> str:
     if topic == "keys":
         from ..app.keys import all_commands, help_keys
         from ..settings.store import config_file
-        from ..views.help.page import key_overview
+        from ..views.help import key_overview
         from ..views.lines import as_text
 
         groups = help_keys(all_commands(), {})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar
 
 from ...core.errors import did_you_mean
 from ...core.field import Field
@@ -18,7 +19,7 @@ from ..language.cells import WIDE, broken
 from ..language.chosen import CHOICES
 from ..settings.parse import UsageError, is_number
 from ..views.glyphs import Glyphs
-from .output import FORMATS, WIDEST, screen_width
+from .output import FORMATS, WIDEST, Output, screen_width
 
 _LANG = "language: en, zh (Simplified Chinese) or auto, the locale's (default); JSON and CSV stay English"
 _FILE = "write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet"
@@ -255,3 +256,30 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return broken(" ".join(text.split()), width)
+
+
+Given: TypeAlias = dict[str, Any]  # the options given, by name; values of parameters are still text
+
+
+class Remarks(Protocol):
+    """A request with remarks on its options."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Notes on options that are valid but may not be intended, one line each."""
+        ...
+
+
+R = TypeVar("R", bound=Remarks)
+
+
+@dataclass(frozen=True)
+class Command(Generic[R]):
+    """One command; `catalogue.COMMANDS` names its module."""
+
+    usage: str
+    description: str
+    examples: str
+    add_options: Callable[[Parser], None]
+    request: Callable[[Given], R]  # checks the options before anything is computed; raises InputError
+    run: Callable[[R, Output], int]  # returns the exit code

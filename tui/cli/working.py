@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from ...core.errors import InputError
 from ...core.message import counted, message
 from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
-from .command import Given
 from .output import Output, say
-from .parser import Finished, Parser
+from .parser import Finished, Given, Parser
 from .progress import ProgressLine
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..views.help.page import MARKS, status_help
+from ..views.help import MARKS, status_help
 
 _LAB = (
     "Scores are dot products of random queries and keys. Two settings stand side by side. A, by default unscaled, "

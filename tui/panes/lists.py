@@ -95,6 +95,6 @@ def choose_rules(
 
 
 def _formulas(host: Host) -> Beyond:
-    from ..views.fields.formula_row import formula_rows
+    from ..views.fields.choices import formula_rows
 
     return lambda text: formula_rows(text, host.parameters)

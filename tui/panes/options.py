@@ -9,8 +9,7 @@ from ...core.message import message
 from ...core.parameters import FIELD
 from ...core.statistics.catalogue import Statistic
 from ..views.fields.choice_list import ChoiceList
-from ..views.fields.choices import Choice, against_choices, choices_of, choices_of_a, statistic_choices
-from ..views.fields.formula_row import formula_rows
+from ..views.fields.choices import Choice, against_choices, choices_of, choices_of_a, formula_rows, statistic_choices
 from .pane import Host
 
 _SIDES = ("B", "A")

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from ...core.field import next_of
 from .bars import Key, key_at, key_line, span_at
-from .fields.draft import Draft
+from .fields.entry import Draft
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, fitted, wrapped
 

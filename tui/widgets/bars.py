@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from textual import events
+from textual.widget import Widget
 
+from ..language.cells import cells
 from ..views.bars import Key, key_at, key_line, pane_at, top_line
-from ..views.help.keys import pressed_name
-from ..views.lines import Line, Role, fitted, shortened, wrapped
+from ..views.help import pressed_name
+from ..views.lines import Line, Role, fitted, shortened, unsplit, wrapped
 from .lines import LinesWidget
 
 
@@ -72,3 +74,48 @@ class Paragraph(LinesWidget):
             wrapped(self.glyphs.say(self.text), width - 1, self.role), width - 1, height, self.glyphs.say("…")
         )
         return [fitted(((" ", "text"), *line), width) for line in lines]
+
+
+class Notice(LinesWidget):
+    """Shows the lines that `write` returns for a width, until hidden."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._write: Callable[[int], Sequence[Line]] = lambda _: ()
+
+    def show(self, write: Callable[[int], Sequence[Line]]) -> None:
+        """Show a message in as many lines as it needs."""
+        self._write = write
+        self._arrange()
+        self.display = True
+        self.redraw()
+
+    def hide(self) -> None:
+        """Hide the message."""
+        if self.display:
+            self.display = False
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        edges = _edges([each for each in self._others() if each.region.overlaps(self.region)])
+        return [fitted(unsplit(line, edges), width) for line in self._broken(width)]
+
+    def on_resize(self) -> None:
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.styles.height = len(self._broken(self.screen.size.width))
+
+    def _broken(self, width: int) -> Sequence[Line]:
+        """Return the message, with room to move its wide characters away from the edges of other widgets."""
+        lines = self._write(width)
+        wide = any(cells(text) > len(text) for line in lines for text, _ in line)
+        return self._write(width - len(_edges(self._others()))) if wide else lines
+
+    def _others(self) -> list[Widget]:
+        return [each for each in self.screen.query(Widget) if each is not self and each.region]
+
+
+def _edges(widgets: Iterable[Widget]) -> set[int]:
+    """Return the columns at which Textual splits the lines over these widgets, and wide characters in two."""
+    edges = {edge for each in widgets for edge in (each.region.x, each.region.right)}
+    return edges - {0, max(edges, default=0)}

@@ -19,9 +19,9 @@ from ...core.message import Message as Said
 from ...core.message import message
 from ..terminal.picture import picture
 from ..views.export import KINDS, Form, clicked, form_lines
-from ..views.fields.draft import LONGEST_PATH, Draft, edited
+from ..views.fields.entry import LONGEST_PATH, Draft, edited
 from ..views.glyphs import Glyphs
-from ..views.help.keys import pressed_name
+from ..views.help import pressed_name
 from ..views.lines import Line
 from .lines import LinesWidget
 from .modal import Modal

@@ -11,8 +11,7 @@ from textual.message import Message
 
 from ...core.errors import ParameterError
 from ...core.field import Field
-from ..views.fields.draft import LONGEST_NUMBER
-from ..views.fields.entry import entered
+from ..views.fields.entry import LONGEST_NUMBER, entered
 from .lines import LinesWidget
 
 

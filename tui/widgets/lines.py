@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.color import Color
 from textual.events import MouseEvent, MouseScrollDown, MouseScrollUp
 from textual.geometry import Offset, Region, Size, Spacing
@@ -16,9 +17,21 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ..terminal.themes import look
-from ..views.border import BORDER_ROLES, EDGES, Thumb, bottom_line, side, top_line
 from ..views.glyphs import UNICODE, Glyphs
-from ..views.lines import Line, Role, displayable, ends, fitted, marked
+from ..views.lines import (
+    BORDER_ROLES,
+    EDGES,
+    Line,
+    Role,
+    Thumb,
+    bottom_line,
+    displayable,
+    ends,
+    fitted,
+    marked,
+    side,
+    top_line,
+)
 
 _CACHED = 512  # painted lines of a widget
 _NEVER_DIM: Collection[Role] = ("selected", *BORDER_ROLES)
@@ -310,3 +323,47 @@ def _filtered(widget: Widget, style: Style, background: Color) -> Style:
     for each in widget.get_line_filters():
         segments = each.apply(segments, background)
     return segments[0].style or style
+
+
+class ScrolledLines(LinesWidget):
+    """Shows the lines that `write` returns; if they do not fit, they scroll, and the last line says so."""
+
+    INDENT: ClassVar[str] = ""  # before the line that counts those below
+
+    top = 0
+    _total = 0  # lines of the whole text
+
+    def write(self, width: int, height: int) -> Sequence[Line]:
+        """Return the whole text for a widget of this size."""
+        raise NotImplementedError
+
+    def scroll_by(self, lines: int) -> None:
+        """Scroll down by `lines`; up if negative."""
+        self.top = max(self.top + lines, 0)
+        self.redraw()
+
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.scroll_by(3 * direction)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        lines = self.write(width, height)
+        self._total = len(lines)
+        last_line = int(not self.boxed)  # counts the lines below; a border has room for that
+        self.top = min(self.top, max(len(lines) - height + last_line, 0)) if len(lines) > height else 0
+        shown = list(lines[self.top : self.top + height])
+        if shown and last_line and self.top + height < len(lines):
+            below = self.glyphs.say("{count} more lines (PgDn)", count=len(lines) - self.top - height + 1)
+            shown[-1] = ((self.INDENT + below, "dim"),)
+        return [fitted(line, width) for line in shown]
+
+    def thumb(self) -> Thumb | None:
+        return Thumb(self.top, self.room.height, self._total)
+
+    @property
+    def below(self) -> int:
+        """The lines below those shown."""
+        return max(self._total - self.top - self.room.height, 0)
+
+    def foot(self) -> Line:
+        below = self.below
+        return ((self.glyphs.say("{below} more lines (PgDn)", below=below), "dim"),) if below else ()

@@ -11,10 +11,9 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from ...core.formula import LONGEST
-from ..views.border import Thumb
 from ..views.fields.choice_list import ChoiceList, clicked, list_lines, page, window
-from ..views.help.keys import ALT, pressed_name
-from ..views.lines import Line
+from ..views.help import ALT, pressed_name
+from ..views.lines import Line, Thumb
 from .lines import LinesWidget
 from .modal import Modal
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ...core.message import message
-from ...core.statistics.measurement import Column, RowWeights
-from ..views.lines import Line
+from ...core.message import joined, message
+from ...core.statistics.measurement import Column, HistogramName, RowWeights
+from ..language.cells import cells
+from ..views.lines import Line, fitted
 from ..views.plots.gauge import TITLE, gauge_lines, threshold_note
+from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
 from ..views.plots.weights import TITLE as WEIGHTS
 from ..views.plots.weights import weight_lines
 from ..views.results.table import Contents
 from .lines import LinesWidget
+
+if TYPE_CHECKING:
+    from ...core.theory.prediction import ScoreCurve
 
 
 class SaturationGauge(LinesWidget):
@@ -55,3 +61,59 @@ class QueryWeights(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return weight_lines(self.row, self.columns, width, self.glyphs)[:height] if self.row else ()
+
+
+class Histograms(LinesWidget):
+    """Shows the histograms of a measurement's columns; on small screens, in pages."""
+
+    TITLE = "histograms"
+    DEFAULT_CLASSES = "region"
+
+    columns: Sequence[Column] = ()
+    curves: Sequence[ScoreCurve | None] = ()
+    paged = True  # whether a key turns to pairs that do not fit
+    first = 0  # index of the first pair shown
+    least = LOWEST  # lines of a pair
+    most: int | None = None  # pairs shown; None: all, in pages
+    reach: float | None = None  # which fixes the axis of logits
+
+    def show(
+        self, columns: Sequence[Column], curves: Sequence[ScoreCurve | None] = (), reach: float | None = None
+    ) -> None:
+        """Show these columns, with the exact laws of their scores over logits, whose axis `reach` fixes."""
+        self.columns, self.curves, self.reach = columns, curves, reach
+        self.redraw()
+
+    def next_page(self) -> bool:
+        """Show the next page, if there is one; return whether there is."""
+        later = self._later(*self.size)
+        if later:
+            self.first += len(pair_names(self.columns)) - self.first - len(later)
+            self.redraw()
+        return bool(later)
+
+    def first_page(self) -> None:
+        """Show the first page."""
+        self.first = 0
+        self.redraw()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if not self.columns or not pair_names(self.columns):
+            return ()
+        lines = grid_lines(
+            self.columns, width, height, self.glyphs, self.curves, self.first, self.least, self.reach, self.most
+        )
+        later = self._later(width, height)
+        if later and self.paged and len(lines) < height:
+            names = joined([TITLES[name] for name in later], ", ")
+            forms = message("v: {names}", names=names), message("v: {count} more histograms", count=len(later))
+            words = [self.glyphs.say(form) for form in forms]
+            said = words[0] if cells(words[0]) <= width else words[1]
+            lines += [fitted((), width)] * (height - len(lines) - 1) + [fitted(((said, "dim"),), width)]
+        return lines
+
+    def _later(self, width: int, height: int) -> list[HistogramName]:
+        """Return the histograms after the current page."""
+        names = pair_names(self.columns) if self.most is None else list[HistogramName](TITLES)
+        shown = pairs_at_once(len(names[: self.most]), width, height, self.least)
+        return names[self.first + shown :]

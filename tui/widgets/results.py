@@ -21,8 +21,7 @@ from ..views.results.leading import SPACED
 from ..views.results.sentence import row_words, sentence
 from ..views.results.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
-from .histograms import Histograms
-from .pictures import QueryWeights, SaturationGauge
+from .pictures import Histograms, QueryWeights, SaturationGauge
 from .placed import Stack
 from .statistics_table import StatisticsTable
 

@@ -8,7 +8,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.keys import key_to_character
 
-from ..views.help.keys import ALT
+from ..views.help import ALT
 
 _NAMES = {".": "full_stop", "-": "minus", "+": "plus"}
 

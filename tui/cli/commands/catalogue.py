@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..command import Command
+    from ..parser import Command
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from ....core.message import counted, joined, message
 from ...compute.question import in_shell
 from ...settings.parse import UsageError
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads
-from ..command import Command, Given
 from ..output import CODE, LISTED, Output, OutputFormat, say
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..working import USUAL, Work, add_work, complete, on_heads, one_engine, opened, work_of
 from .compare import compare_captures
 from .diagnose import add_config, add_expect, expected_rule, read_configuration

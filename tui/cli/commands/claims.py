@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ....core.message import message
-from ..command import Command, Given
 from ..output import CODE, LISTED, Output
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 

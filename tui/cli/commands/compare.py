@@ -13,9 +13,8 @@ from ....core.message import message
 from ...compute.question import in_shell
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_mask_true, head_number
-from ..command import Command, Given
 from ..output import CODE, LISTED, Output, say
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from ...views.glyphs import UNICODE
-from ..command import Command, Given
 from ..output import Output
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -8,9 +8,8 @@ from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
 from ...settings.parse import value_of
-from ..command import Command, Given
 from ..output import WITH_CODE, Output
-from ..parser import METAVARS, Parser, parameter_help
+from ..parser import METAVARS, Command, Given, Parser, parameter_help
 
 
 @dataclass(frozen=True)

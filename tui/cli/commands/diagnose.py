@@ -14,9 +14,8 @@ from ...compute.question import in_shell
 from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
-from ..command import Command, Given
 from ..output import CODE, LISTED, Output
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..results import Results
 from ..working import USUAL, Work, add_work, on_heads, opened, work_of
 

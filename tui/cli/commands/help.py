@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..command import Command, Given
 from ..output import Output
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 
 
 @dataclass(frozen=True)

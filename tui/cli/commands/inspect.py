@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....core.captures.capture import NOTHING, HeadContext, Meaning
+from ....core.captures.capture import NOTHING, Capture, HeadContext, HeadSubject, Layer, Meaning
 from ....core.captures.settings import (
     AS_IN_FILE,
     FILE,
@@ -19,22 +19,181 @@ from ....core.captures.settings import (
     setting_of_a,
 )
 from ....core.errors import InputError, ParameterError
-from ....core.message import message, reason_of
+from ....core.message import message, name, reason_of
 from ....core.parameters import FIELD, ROUNDED, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
+from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
 from ...compute.question import in_shell, setting_options
+from ...language.cells import aligned, cells
 from ...settings.parse import UsageError, no_effect, value_of, whole_number, with_scale
-from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
-from ..command import Command, Given
+from ...views.glyphs import Glyphs
+from ...views.numbers import signed
+from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number, ranges
 from ..output import CODE, LISTED, Output
-from ..parser import METAVARS, Parser, parameter_help
+from ..parser import METAVARS, Command, Given, Parser, parameter_help
 from ..results import Results
 from ..working import USUAL, Work, add_work, on_heads, one_engine, opened, work_of
 
 if TYPE_CHECKING:
+    from ....core.captures.head import CaptureFile
+    from ....core.diagnosis.replay import Replay
     from ....core.tables.heads import HeadMeasurement, Inspected
     from ....core.tables.table import Table
+    from ..working import HeadsRequest
+
+
+def worst(
+    captures: Sequence[CaptureFile], heads: Sequence[Inspected], count: int, request: HeadsRequest, output: Output
+) -> list[Inspected]:
+    """Return the heads most worth a look, worst first, and why; `heads` are in the order of the captures."""
+    from ....core.diagnosis.heads.ranking import Known, rank
+    from ....core.work import heads as working
+    from ..working import complete, on_heads
+
+    asked = {(head.subject.layer.path, head.subject.layer.position) for head, _ in heads}
+    layers = [[layer for layer in each.layers if (layer.path, layer.position) in asked] for each in captures]
+    chosen = [[(layer, head) for layer in each for head in range(layer.heads)] for each in layers]
+    known: dict[tuple[Path, int], dict[int, Known]] = {}
+    what = message("explaining {number} heads", number=len(heads))
+    for layer, head, each in complete(on_heads(working.explain, captures, chosen, (), what, request, output)):
+        known.setdefault((layer.path, layer.position), {})[head] = each
+    return [*rank([head for head, _ in heads], known)[:count]]
+
+
+def head_text(capture: Capture, head: HeadMeasurement, output: Output) -> str:
+    """Return a head in full, for a terminal."""
+    from ...views.results.table import Contents
+    from ..printing import whole_table
+
+    layer = head.subject.layer
+    title = [
+        *_file_words([capture], [layer]),
+        message("layer {index}", index=layer.index),
+        message("head {head}", head=head.subject.head),
+    ]
+    return whole_table(title, Contents(head.columns), output)
+
+
+def _file_words(captures: Sequence[Capture], layers: Sequence[Layer]) -> list[str]:
+    """Return what a title says about the files and these layers."""
+    from ....core.plain import plain
+    from ....core.tables.heads import files_words
+
+    words = files_words(captures, lambda capture: plain(capture.path.name))
+    words.append(f"d_k {ranges([layer.d_k for layer in layers])}")
+    words.append(message("{numbers} tokens", numbers=ranges([layer.keys for layer in layers])))
+    batches = [layer.batch for layer in layers]
+    return [*words, message("{numbers} texts", numbers=ranges(batches))] if max(batches) > 1 else words
+
+
+def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:
+    """Return what a title says about the scale of a list of heads."""
+    from ....core.diagnosis.disagreement import scale_disagreement
+    from ...views.results.table import column_title
+
+    columns = [head.columns[0] for head in heads]
+    titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
+    if len(titles) == 1:
+        return message("scale: {scale}", scale=next(iter(titles)))
+    layers = dict.fromkeys(head.subject.layer for head in heads)
+    said = scale_disagreement([*layers]) if columns[0].rule == "file" else ""
+    numbers = sorted(column.multiplier for column in columns)
+    return said or message("scale: × {low:.4g} to × {high:.4g}, by layer", low=numbers[0], high=numbers[-1])
+
+
+def list_text(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
+    """Return a title and a table with one line per head; with reasons, they end the lines."""
+    from ....core.statistics.catalogue import STATISTIC
+    from ...panes.capture.ranked import RankedHead, ranked_lines
+    from ..printing import head_list, page
+
+    glyphs, width = output.glyphs, output.width if output.on_screen else None
+    measured, layers = [head for head, _ in heads], [head.subject.layer for head, _ in heads]
+    title = [*_file_words(captures, layers), _scale_words(measured, glyphs)]
+    if heads[0][1] is None:
+        return page(output, title, "", head_list(measured, width, glyphs))
+    ranked = [
+        RankedHead(
+            layer.index,
+            head.subject.head,
+            head.columns[0].measured,
+            explained.because,
+            file=layer.file,
+            verdict=explained.verdict,
+        )
+        for layer, (head, explained) in zip(layers, heads, strict=True)
+        if explained is not None
+    ]
+    return page(output, title, "", ranked_lines(ranked, STATISTIC["saturation"], width, glyphs))
+
+
+_INDENT = "  "  # of further names of a row
+_CHANGE = 4  # the column of the change of the entropy
+
+
+def print_replay(captures: Sequence[CaptureFile], results: Results[Replay], asked: int, output: Output) -> int:
+    """Print the replays of `asked` heads; return the exit code, 2 if some heads cannot be read."""
+    from ....core.tables.heads import replay_table
+
+    return results.emit(
+        output, lambda heads: _tables(heads, output), lambda heads: replay_table(captures, heads, asked)
+    )
+
+
+def _tables(heads: Sequence[Replay], output: Output) -> str:
+    """Return a table for each file, after its name if there are several."""
+    from ....core.tables.heads import by_file
+
+    return "\n".join(
+        (f"{output.glyphs.say(name)}\n" if name else "") + _table(own, output) for name, own in by_file(heads)
+    )
+
+
+def _table(heads: Sequence[Replay], output: Output) -> str:
+    """Return a table with a line for each rule, and what is said below it."""
+    from ....core.tables.heads import remedy_lines, replay_grid
+
+    say = output.glyphs.say
+    header, lines, _ = replay_grid(heads)
+    rows = [[say(name(rules)), *(signed(say(each), output.glyphs) for each in figures)] for rules, *figures in lines]
+    table = [[*map(say, header)], *rows]
+    shown = aligned(_folded(table, output.width) if output.on_screen else table, to_left=(0,))
+    left_out = dict.fromkeys(name for each in heads for name in each.left_out)
+    below = remedy_lines(heads)
+    if left_out:
+        below.append(
+            message("left out, because they need what the file does not say: {rules}", rules=", ".join(left_out))
+        )
+    said = [line for text in map(say, below) for line in _lines(text, output.text_width)]
+    text = "\n".join([*shown, *([""] if below else []), *said])
+    return f"{text}\n"
+
+
+def _folded(table: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Return a table that fits a screen: rules with the same multiplier fill several lines.
+
+    If even the longest name has no room, the change of the entropy is left out.
+    """
+    longest = max(cells(word) for names, *_ in table for word in names.split()) + len(_INDENT)
+    if width - _width(table) < longest:
+        table = [[*row[:_CHANGE], *row[_CHANGE + 1 :]] for row in table]
+    folded: list[list[str]] = []
+    for names, *figures in table:
+        first, *more = _lines(names, max(width - _width(table), longest) - len(_INDENT))
+        folded += [[first, *figures], *([f"{_INDENT}{line}", *("" for _ in figures)] for line in more)]
+    return folded
+
+
+def _width(table: Sequence[Sequence[str]]) -> int:
+    """Return the width of all columns but the first, with what separates them."""
+    return sum(max(map(cells, column)) + 2 for column in [*zip(*table, strict=True)][1:])
+
+
+def _lines(text: str, width: int) -> list[str]:
+    from ...views.lines import wrapped
+
+    return ["".join(part for part, _ in line).rstrip() for line in wrapped(text, width)]
 
 
 @dataclass(frozen=True)
@@ -172,11 +331,11 @@ def _request(given: Given) -> InspectRequest:
     if against is not None:
         remarks += [no_effect(f"--against {name}") for name in changes_of_a(against) if _is_idle(name, a)]
     told: dict[str, Any] = {}
-    for option, name in _TOLD:
+    for option, field in _TOLD:
         if option in given:
             words = f"--{option.replace('_', '-')}"
-            told[name] = value_of(FIELD[name], given[option], words)
-            remarks += [] if name in needs else [no_effect(words)]
+            told[field] = value_of(FIELD[field], given[option], words)
+            remarks += [] if field in needs else [no_effect(words)]
     return InspectRequest(
         tuple(map(Path, given["file"])),
         given.get("layer"),
@@ -221,7 +380,7 @@ def _inspect(request: InspectRequest, output: Output) -> int:
     from ....core.program.captured import head_code
     from ....core.tables.heads import apart_of, inspect_table
     from ....core.work import heads as working
-    from ..inspecting import head_text, list_text, worst
+    from .inspect import head_text, list_text, worst
 
     captures = opened(request, output)
     chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
@@ -234,7 +393,7 @@ def _inspect(request: InspectRequest, output: Output) -> int:
             format=output.format,
         )
     if request.every_rule:
-        from ..replaying import print_replay
+        from .inspect import print_replay
 
         arguments = (request.told, () if request.formula is None else (request.formula,))
         what = message("replaying {number} heads", number=asked)

@@ -18,9 +18,8 @@ from ...panes.learn.requests import capture_of
 from ...settings.parse import UsageError
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
-from ..command import Command, Given
 from ..output import CODE, Output
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
 from ....core.tables.formats import version
 from ...settings.parse import UsageError, no_effect, whole_number
-from ..command import Command, Given
 from ..output import Output, say
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 
 _DEFAULT = Options("")
 # What the recorder, which speaks English, says of its options.

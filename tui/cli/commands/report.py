@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from ....core.message import message
 from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import parameters_of
-from ..command import Command, Given
 from ..output import WITH_CODE, Output
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..progress import ProgressLine
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title

@@ -12,9 +12,8 @@ from ....core.message import joined, message
 from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
 from ...compute.question import rules_line
 from ...settings.parse import UsageError, no_effect, parameter_values
-from ..command import Command, Given
 from ..output import CODE, LISTED, Output
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 if TYPE_CHECKING:
@@ -137,10 +136,8 @@ def _measured(request: RulesRequest, output: Output) -> Result:
 def _table(found: Result, output: Output) -> str:
     from ....core.tables import rules as tables
     from ....core.tables.table import Command
-    from ...panes.rules.families import HEAD, rows_of
-    from ...panes.rules.mechanisms import mechanism_lines
-    from ...panes.rules.view import Shown, left_out, table_lines, words_of
-    from ...panes.rules.weightings import weighting_lines
+    from ...panes.rules.mechanisms import mechanism_lines, weighting_lines
+    from ...panes.rules.view import HEAD, Shown, left_out, rows_of, table_lines, words_of
     from ...views.grid import IN_CSV
     from ..printing import page
 

@@ -21,9 +21,8 @@ from ....core.message import message, reason_of
 from ....core.parameters import FIELD, Parameters, setting_a
 from ....core.scales import scale_rule
 from ...settings.parse import UsageError, no_effect, parameters_of, value_of
-from ..command import Command, Given
 from ..output import WITH_CODE, Output
-from ..parser import Parser, parameter_help
+from ..parser import Command, Given, Parser, parameter_help
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from ....core.parameters import FIELD, FIELDS, Parameters, Value, parameters_fro
 from ....core.statistics.catalogue import STATISTIC
 from ...compute.question import SweepQuestion, sweep_line
 from ...settings.parse import UsageError, is_number, no_effect, parameter_values, value_of
-from ..command import Command, Given
 from ..output import CODE, LISTED, Output
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..progress import ProgressLine
 from ..results import Results
 from ..working import USUAL, Estimated, Work, add_work, performed, work_of

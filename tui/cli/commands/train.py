@@ -22,9 +22,8 @@ from ....core.training.settings import (
     parse_rules,
 )
 from ...settings.parse import UsageError, value_of
-from ..command import Command, Given
 from ..output import CODE, LISTED, Output
-from ..parser import METAVARS, Parser
+from ..parser import METAVARS, Command, Given, Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from ....core.message import message
 from ....core.watching.limits import LIMIT
 from ...settings.parse import UsageError
 from .. import output as printing
-from ..command import Command, Given
 from ..output import CODE, LISTED, Output, say
-from ..parser import Parser
+from ..parser import Command, Given, Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...compute.question import in_shell
-from .ranking.finding import layer_word
+from .finding import layer_word
 
 if TYPE_CHECKING:
     from ....core.captures.head import Capture

@@ -9,7 +9,7 @@ from ....core.message import joined, message
 from ....core.statistics.catalogue import Statistic
 from ...language.cells import cells
 from ...views.glyphs import Glyphs
-from ...views.help.page import MARKS
+from ...views.help import MARKS
 from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.numbers import short_in_unit
 

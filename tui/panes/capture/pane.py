@@ -22,7 +22,6 @@ from ..pane import Host
 from .command import capture_line
 from .keys import ASKING, BINDINGS, KEYS, KEYS_OF_PART
 from .parts import AttentionBars, AttentionMatrix, MatrixPlace
-from .ranking.selecting import RankedHeads, RankedState
 from .requests import (
     ComparedHeads,
     CompareHeads,
@@ -36,6 +35,7 @@ from .requests import (
     ShowMatrix,
     ShowRow,
 )
+from .selecting import RankedHeads, RankedState
 from .shown import ViewState
 from .sides import Sides
 from .widget import HeadMapWidget

@@ -13,13 +13,11 @@ from ....core.against import words as setting_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...language.cells import cells
-from ...views.border import Thumb
-from ...views.lines import Line, fitted
+from ...views.lines import Line, Thumb, fitted
 from ...widgets.lines import LinesWidget
-from .head.matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
-from .head.row import key_at, nan_words, row_lines, shared, threshold_words
-from .head.tokens import named
-from .ranking.ranked import RankedHead, full_bar, ranked_lines
+from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
+from .ranked import RankedHead, full_bar, ranked_lines
+from .row import key_at, named, nan_words, row_lines, shared, threshold_words
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Layer

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from ....core.message import message
 from ...language.cells import cells
-from ...views.fields.draft import LONGEST_PATH, Draft, edited
+from ...views.fields.entry import LONGEST_PATH, Draft, edited
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...widgets.lines import LinesWidget
 from ...widgets.typing import pasted_line

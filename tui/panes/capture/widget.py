@@ -16,7 +16,7 @@ from ....core.statistics.measurement import Estimate
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
 from .heatmap import HeadMap, head_at, map_lines, mark_lines
-from .ranking.ranked import RankedHead
+from .ranked import RankedHead
 from .view import capture_lines, statistic_lines
 
 if TYPE_CHECKING:

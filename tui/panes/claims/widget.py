@@ -10,10 +10,8 @@ from textual.message import Message
 
 from ....core.message import message
 from ...views.lines import Line
-from ...widgets.lines import LinesWidget
-from ...widgets.scrolled import ScrolledLines
-from .overview import LEAST_HEIGHT, LEAST_WIDTH, overview_lines
-from .view import claim_lines, claim_list, first_claim
+from ...widgets.lines import LinesWidget, ScrolledLines
+from .view import LEAST_HEIGHT, LEAST_WIDTH, claim_lines, claim_list, first_claim, overview_lines
 
 _CLAIM = 19  # lines above the figures of all claims, for all but the longest: so they stay in place
 

@@ -12,7 +12,7 @@ from ....core.message import message
 from ....core.parameters import Value
 from ...views.lines import Line
 from ...widgets.field_list import FieldList
-from ...widgets.scrolled import ScrolledLines
+from ...widgets.lines import ScrolledLines
 from .shape import shape_lines, shape_rows
 from .tables import screen_lines
 

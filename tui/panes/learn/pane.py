@@ -24,9 +24,8 @@ from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
 from .items import AT, ITEMS, Attempt, Found, Item, remembered, section_from, to_remember, typed
-from .page import ItemPage, pictured
 from .requests import ItemRead, ReadItem, capture_of
-from .widget import ItemList
+from .widget import ItemList, ItemPage, pictured
 
 if TYPE_CHECKING:
     from ....core.learning.card import Card

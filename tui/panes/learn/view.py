@@ -1,21 +1,27 @@
-"""Steps and questions as lines."""
+"""Steps and questions as lines, closer together or fewer where they would not fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.learning.card import MEASURED
-from ....core.learning.step import exact_text, measured_text
-from ....core.message import joined
+from ....core.learning.bugs import CAUSES, Bug, BugExamined, facts
+from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
+from ....core.learning.guesses import Grade, accepted, grade
+from ....core.learning.step import Question, Shown, Step, best, exact_text, filled, measured_text, number_text
+from ....core.message import joined, message
+from ....core.setting_text import is_number
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, fitted, middle_cut, wrapped
+from ...views.lines import Line, Role, fitted, middle_cut, wrapped
 from ...views.numbers import signed
+from .items import Attempt, Found, Item
 
 if TYPE_CHECKING:
-    from ....core.learning.card import Card, CardFigure
-    from ....core.learning.guesses import Grade
+    from ....core.claims.claim import Reading
+    from ....core.learning.card import CardFigure
 
 _GAP = 2  # cells between columns
 
@@ -85,3 +91,190 @@ def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> l
     return lines + wrapped(
         glyphs.say("See the {pane} pane. {what}", pane=card.shown.pane, what=card.shown.what), width, "dim"
     )
+
+
+Block: TypeAlias = Sequence[Line]
+
+CURSOR = "_"
+WIDEST = 100  # cells of a line of prose
+
+
+def item_lines(
+    item: Item, attempt: Attempt, found: Found | None, width: int, height: int, glyphs: Glyphs, cursor: str = CURSOR
+) -> list[Line]:
+    """Return the lines of an item; if they do not fit in any setting, those of the tightest.
+
+    `cursor` follows what is typed; it is empty if the field does not have the focus.
+    """
+    width, content = min(width, WIDEST), item.content
+    lines: list[Line] = []
+    for whole, apart, gaps in ((True, True, True), (True, False, True), (False, False, True), (False, False, False)):
+        page = _Page(attempt, found, width, glyphs, whole, apart, cursor)
+        match content:
+            case Step():
+                blocks = _of_step(content, item, page)
+            case Question():
+                blocks = _of_question(content, item, page)
+            case Bug():
+                blocks = _of_bug(content, item, page)
+        lines = _joined(blocks, gaps)
+        if len(lines) <= height:
+            return lines
+    return lines
+
+
+@dataclass(frozen=True, eq=False)
+class _Page:
+    """What is shown of an item, and in which setting."""
+
+    attempt: Attempt
+    found: Found | None
+    width: int
+    glyphs: Glyphs
+    whole: bool  # otherwise, an answered item leaves out what stood before the question, or the short answer
+    apart: bool  # whether blank lines divide paragraphs
+    cursor: str  # after what is typed
+
+    def paragraphs(self, *texts: str) -> Block:
+        """Return paragraphs."""
+        return paragraphs(texts, self.width, self.glyphs, apart=self.apart)
+
+    def words(self, text: str, role: Role) -> Block:
+        """Return a text in a role."""
+        return wrapped(self.glyphs.say(text), self.width, role)
+
+
+def _joined(blocks: Iterable[Block], gaps: bool) -> list[Line]:
+    """Return blocks below each other, with blank lines between them if `gaps`."""
+    lines: list[Line] = []
+    for block in blocks:
+        if block:
+            lines += [(), *block] if lines and gaps else block
+    return lines
+
+
+def _of_step(step: Step, item: Item, page: _Page) -> list[Block]:
+    """Return the parts of a step."""
+    attempt, found = page.attempt, page.found
+    blocks: list[Block] = []
+    if page.whole or not attempt.stage:
+        blocks.append(page.paragraphs(*(filled(text, step.given) for text in step.introduction)))
+    blocks.append(page.words(filled(step.guess.question, step.given), "accent"))
+    if not attempt.stage:
+        return [*blocks, _field(step, page)]
+    if not isinstance(found, Mapping):
+        return [*blocks, page.words(message("Measuring…"), "dim")]
+    how_far = graded(step, attempt, found)
+    if how_far is not None:
+        blocks.append(page.words(how_far.sentence, "scaled" if how_far.close else "unscaled"))
+    return [*blocks, *_answer(item.card(found), page)]
+
+
+def _answer(card: Card, page: _Page) -> list[Block]:
+    """Return the figures, what they mean, and where to see it."""
+    table = figure_lines(card.figures, card.asked, page.width, page.glyphs, card.columns)
+    return [table, page.paragraphs(*card.answer), _pointer(card.shown, page)]
+
+
+def _of_question(question: Question, item: Item, page: _Page) -> list[Block]:
+    """Return the parts of a question."""
+    stage, found = page.attempt.stage, page.found
+    blocks: list[Block] = [page.words(item.title, "accent")]
+    if not stage:
+        return [*blocks, page.words(message("Answer aloud, in half a minute. Then press Enter."), "dim")]
+    if found is None:
+        return [*blocks, page.words(message("Measuring…"), "dim")]
+    card = item.card(found)
+    short, *others = card.answer
+    usual, long = others[: len(others) - len(question.long)], others[len(others) - len(question.long) :]
+    if page.whole or stage < item.stages:
+        blocks += [page.paragraphs(short), *(page.words(text, "unscaled") for text in usual)]
+    if stage < item.stages:
+        return [*blocks, page.words(message("Enter shows the long answer."), "dim"), _pointer(card.shown, page)]
+    return [*blocks, *_answer(replace(card, answer=tuple(long)), page)]
+
+
+def _of_bug(bug: Bug, item: Item, page: _Page) -> list[Block]:
+    """Return the parts of a bug to be found."""
+    attempt, found = page.attempt, page.found
+    blocks: list[Block] = []
+    if page.whole or not attempt.stage:
+        blocks.append(page.paragraphs(bug.story, facts(bug)))
+    if not isinstance(found, BugExamined):
+        return [*blocks, page.words(message("Making the capture…"), "dim")]
+    table = figure_lines(symptoms(found), None, page.width, page.glyphs, RETURNED)
+    if not attempt.stage:
+        return [*blocks, table, page.words(WRONG, "accent"), _choices(bug, page), _choice_field(bug, page)]
+    chosen = "" if attempt.guess is None else bug.choices[int(attempt.guess) - 1]
+    right = chosen == found.cause
+    if chosen:
+        said = CAUSES[chosen]
+        text = message("Right: {chosen}.", chosen=said) if right else message("No. You said: {chosen}.", chosen=said)
+        blocks.append(page.words(text, "scaled" if right else "unscaled"))
+    return [*blocks, table, page.paragraphs(*diagnosis(found), bug.lesson), _pointer(item.shown, page)]
+
+
+def _choices(bug: Bug, page: _Page) -> Block:
+    """Return the causes to choose from, in two columns if they fit."""
+    texts = [f"{place} {page.glyphs.say(CAUSES[cause])}" for place, cause in enumerate(bug.choices, 1)]
+    half = -(-len(texts) // 2)
+    column = max(map(cells, texts)) + 2
+    if 2 * column > page.width:
+        return [((text, "text"),) for text in texts]
+    pairs = zip_longest(texts[:half], texts[half:], fillvalue="")
+    return [((to_left(one, column), "text"), (other, "text")) for one, other in pairs]
+
+
+def _choice_field(bug: Bug, page: _Page) -> Block:
+    """Return the field for a cause."""
+    hint = message("Type its number, 1 to {count}, or words of it; Enter has the capture diagnosed.",
+                   count=len(bug.choices))  # fmt: skip
+    guess = page.attempt.guess
+    meant = (
+        ""
+        if guess is None
+        else message("{number} {cause}", number=int(guess), cause=CAUSES[bug.choices[int(guess) - 1]])
+    )
+    return _typed_field(message("Your answer: "), meant, hint, page)
+
+
+def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
+    """Return how far off the guess was; None without a guess."""
+    figure = step.figures[step.guess.figure]
+    answer = best(readings[step.guess.figure])
+    if attempt.guess is None or answer is None:
+        return None
+    return grade(attempt.guess, answer, step.guess.compare, figure.unit)
+
+
+def _field(step: Step, page: _Page) -> Block:
+    """Return the field for the guess."""
+    figure, guess, text = step.figures[step.guess.figure], page.attempt.guess, page.attempt.text
+    plain = figure.unit != "share" and is_number(text)
+    meant = "" if guess is None or plain else number_text(guess, figure.unit)
+    if guess is not None and figure.unit == "share" and 0 < guess < 0.01 and is_number(text):  # 0.12 for 12 %
+        meant = message("{meant}; for {more}, type {number}", meant=meant, more=number_text(100 * guess, "share"),
+                        number=number_text(100 * 100 * guess))  # fmt: skip
+    hint = message("Type {accepted}. Enter shows the answer, guess or not.", accepted=accepted(figure.unit))
+    return _typed_field(message("Your guess: "), meant, hint, page)
+
+
+def _typed_field(label: str, meant: str, hint: str, page: _Page) -> Block:
+    """Return a field: what is typed, what it means unless that is plain, and below it what the field accepts.
+
+    Once Enter was pressed on a text that means nothing, the reason stands in the place of the hint.
+    """
+    attempt, glyphs = page.attempt, page.glyphs
+    field: Line = ((glyphs.say(label), "label"), (attempt.text + page.cursor, "accent"))
+    if meant:
+        field = (*field, (glyphs.say("  = {meant}", meant=meant), "dim"))
+    if attempt.refused:
+        return [field, *page.words(message("{objection}.", objection=attempt.objection), "alert")]
+    return [field, *page.words(hint, "dim")]
+
+
+def _pointer(shown: Shown, page: _Page) -> Block:
+    """Return the lines that say which pane shows this."""
+    first, *others = page.words(message("E opens {pane}. {what}", pane=shown.pane, what=shown.what), "dim")
+    [(text, role)] = first
+    return [((text[:1], "key"), (text[1:], role)), *others]

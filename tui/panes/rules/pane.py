@@ -21,7 +21,6 @@ from ..lists import choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
 from .exported import View, code, line_of, table
-from .families import by_family, words_height
 from .requests import (
     MeasureMechanisms,
     MeasureRuleCurves,
@@ -35,7 +34,7 @@ from .requests import (
     of_rules,
     of_weightings,
 )
-from .view import Shown, of_note
+from .view import Shown, by_family, of_note, words_height
 from .widget import MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:

@@ -2,30 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import groupby
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import set_cell_size
 
-from ....core.lab.results import SORTABLE, Order, RuleRow
+from ....core.lab.results import RULES, SORTABLE, Order, RuleRow
 from ....core.message import counted, in_sense, joined, message
-from ....core.scales import scale_rule
+from ....core.scales import ScaleName, scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ....core.theory.prediction import status_given
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.bars import span_at
+from ...views.fields.choices import FAMILIES, family_of
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, middle_cut
 from ...views.numbers import on_the_point
-from .drawings import METER_CELLS, braille_line, meter, with_saturation
-from .families import HEAD, Row, rows_of
 
 if TYPE_CHECKING:
     from ....core.lab.results import RuleCurves
     from ....core.theory.prediction import Saturation
+
+HEAD = 2  # lines over the rows
+_LEAST, _MOST = 5, 9  # lines of a rule's description
+_LOW = 20  # lines of a pane below which the description has fewer
+_TITLED = 12  # lines of a table from which families have titles
+
+
+class Row(NamedTuple):
+    """A line of the table: a rule, or the title of a family, or a blank line above one."""
+
+    rule: ScaleName = ""
+    title: str = ""
+
+
+def by_family(names: Iterable[ScaleName], reverse: bool = False) -> list[ScaleName]:
+    """Return rules by family, each in catalogue order, with formulas last; or all in reverse."""
+    return sorted(names, key=_place, reverse=reverse)
+
+
+def _place(name: ScaleName) -> tuple[int, int]:
+    family = FAMILIES.index(family_of(scale_rule(name)))
+    return family, RULES.index(name) if name in RULES else len(RULES)
+
+
+def rows_of(names: Sequence[ScaleName], order: Order, room: int) -> list[Row]:
+    """Return the lines of these rules: if they are sorted by rule, families have titles, and gaps if all fits."""
+    if order.column != "rule" or room < _TITLED:
+        return [Row(name) for name in names]
+    titled: list[Row] = []
+    for place, family in groupby(names, key=lambda name: _place(name)[0]):
+        titled += [Row(), Row(title=FAMILIES[place]), *map(Row, family)]
+    return titled[1:] if len(titled) - 1 <= room else [row for row in titled if row != Row()]
+
+
+def words_height(names: Sequence[ScaleName], order: Order, height: int, border: int) -> int:
+    """Return the lines for the description of a rule, below the table of a pane of this height."""
+    few = _LEAST if height >= _LOW else min(max(height - 9, 0), 3)
+    room = height - HEAD - border
+    return min(max(room - len(rows_of(names, order, room - _MOST)), few), _MOST)
+
+
+METER_CELLS = 11
+_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # of a braille cell's columns, from below
+
+
+def meter(ratio: float | None, glyphs: Glyphs) -> str:
+    """Return a bar from 0 to 2 with a mark at 1, where softmax saturates, and an arrow if the value is larger."""
+    cells, steps = METER_CELLS - 1, len(glyphs.lengths) - 1
+    full, part = divmod(round(min(ratio or 0.0, 2.0) / 2 * cells * steps), steps)
+    bar = (glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")).ljust(cells)
+    at = cells // 2
+    marked = bar if bar[at] != " " else f"{bar[:at]}{glyphs.uprights[0]}{bar[at + 1 :]}"
+    return (marked + (glyphs.right if ratio is not None and ratio > 2 else "")).ljust(METER_CELLS)
+
+
+def braille_line(values: Sequence[float | None], cells: int) -> str:
+    """Return a line through values from 0 to 1, four dots high; cells without a value are blank."""
+    levels: list[int | None] = []
+    for column in range(2 * cells):
+        at = column * (len(values) - 1) / max(2 * cells - 1, 1)
+        low, high = values[int(at)], values[min(int(at) + 1, len(values) - 1)]
+        levels.append(None if low is None or high is None else round(3 * (low + (high - low) * (at % 1))))
+    text = ""
+    for cell in range(cells):
+        dots = 0x2800
+        for half in (0, 1):
+            level, before = levels[2 * cell + half], levels[max(2 * cell + half - 1, 0)]
+            if level is not None:
+                first = min(level, before + 1) if before is not None and before < level else level
+                last = max(level, before - 1) if before is not None and before > level else level
+                dots |= sum(_DOTS[half][dot] for dot in range(first, last + 1))
+        text += chr(dots) if dots > 0x2800 else " "
+    return text
+
+
+def with_saturation(line: str, d_ks: Sequence[int], saturation: Saturation | None, glyphs: Glyphs) -> str:
+    """Return the line with a mark at the first d_k at which softmax saturates, if after the first one shown."""
+    first = saturation.saturated_at[0][0] if saturation and saturation.saturated_at else 0
+    if not line or not d_ks[0] < first <= d_ks[-1]:
+        return line
+    at = min(int(len(line) * log(first / d_ks[0]) / log(d_ks[-1] / d_ks[0])), len(line) - 1)
+    return f"{line[:at]}{glyphs.uprights[0]}{line[at + 1 :]}"
+
 
 NAME = 16  # cells of the cursor, the mark of the Lab's rule, and the name
 CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by

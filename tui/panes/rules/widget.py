@@ -12,13 +12,10 @@ from ....core.lab.results import RULES, Order, RuleRow
 from ....core.parameters import Parameters, choice_word
 from ....core.scales import scale_rule
 from ...views.lines import Line, fitted, wrapped
-from ...widgets.lines import LinesWidget
-from ...widgets.scrolled import ScrolledLines
-from .families import HEAD
-from .mechanisms import mechanism_lines
+from ...widgets.lines import LinesWidget, ScrolledLines
+from .mechanisms import mechanism_lines, weighting_text
 from .rule_text import rule_text, rule_title
-from .view import Shown, column_at, first_line, next_columns, rule_at, table_lines, title_line
-from .weightings import weighting_text
+from .view import HEAD, Shown, column_at, first_line, next_columns, rule_at, table_lines, title_line
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow

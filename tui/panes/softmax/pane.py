@@ -26,7 +26,7 @@ from ....core.parameters import FIELD, UNSCALED, Parameters, Value, setting_a
 from ....core.scales import scale_rule
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
-from ...views.fields.draft import LONGEST_NUMBER, Draft, edited
+from ...views.fields.entry import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
 from ...widgets.typing import typing
 from ..pane import Host

@@ -16,7 +16,7 @@ from ....core.statistics.catalogue import DEAD, ONE_HOT
 from ....core.statistics.measurement import setting_names
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
-from ...views.fields.draft import Draft
+from ...views.fields.entry import Draft
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
 from ...views.numbers import percent, power_of_ten, short, signed

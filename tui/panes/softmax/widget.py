@@ -7,10 +7,97 @@ from dataclasses import replace
 
 from textual import events
 
-from ...views.lines import Line, fitted
-from ...widgets.scrolled import ScrolledLines
-from .curves import curve_lines
-from .view import Editing, Worked, row_of, step_lines, word_lines
+from ...language.cells import to_right
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, ends, fitted
+from ...views.plots.axes import Axis, tick_labels
+from ...views.results.table import COLUMN_ROLES
+from ...widgets.lines import ScrolledLines
+from .view import LEFT, Editing, Worked, row_of, score_names, step_lines, word_lines
+
+_HIGHEST = 4  # lines of a chart
+_AROUND = 4  # lines that are not charts: a blank one, the title, the axis and its labels
+_LEAST_CELLS = 40
+
+
+def curve_lines(worked: Worked, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return a chart for each score, one for the entropy and one for ‖J‖_F; empty if they need more lines."""
+    curves, cells = worked.curves, width - LEFT - 3
+    rows = len(worked.example.scores) + 2
+    each = min((height - _AROUND) // rows, _HIGHEST)
+    if curves is None or each < 1 or cells < _LEAST_CELLS:
+        return []
+    axis = Axis(curves.multipliers[0], curves.multipliers[-1], 2)
+    at = [_cell(side.multiplier, axis, cells) for side in worked.sides]
+    names = [*score_names(worked.example, glyphs), glyphs.say("entropy"), glyphs.say("‖J‖_F")]
+    # No norm of the Jacobian is larger than 1/2, that of two equal weights, but for rounding.
+    norms = tuple(min(2 * norm, 1.0) for norm in curves.jacobian_norm)
+    values = [*curves.weights, curves.entropy_fraction, norms]
+    legend = glyphs.say("full: weight 1, entropy ln n, ‖J‖_F 1/2")
+    title = ends(((glyphs.say("weights as the multiplier grows"), "heading"),), ((legend, "dim"),), width - 2)
+    lines: list[Line] = [(), ((" ", "text"), *title)]
+    for name, series in zip(names, values, strict=True):
+        shown = [series[_index(cell, cells, len(series))] for cell in range(cells)]
+        for number, row in enumerate(_bars(shown, each, glyphs)):
+            label = to_right(name if number == each - 1 else "", LEFT - 2)
+            lines.append((*fitted(((f" {label}", "label"),), LEFT + 1), *_coloured(row, at, glyphs)))
+    return [*lines, *_axis_lines(axis, at, cells, glyphs)]
+
+
+def _cell(multiplier: float, axis: Axis, cells: int) -> int:
+    """Return the column of a multiplier."""
+    return min(max(round((axis.place(multiplier) or 0) * (cells - 1)), 0), cells - 1)
+
+
+def _index(cell: int, cells: int, points: int) -> int:
+    """Return the point that is shown in a cell."""
+    return round(cell * (points - 1) / max(cells - 1, 1))
+
+
+def _bars(values: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
+    """Return the lines of a chart of values from 0 to 1, top line first; bars do not touch the chart above."""
+    ramp = glyphs.bars[:-1] if height == 1 else glyphs.bars
+    steps = len(ramp) - 1
+    levels = [round(value * (steps * height - (height > 1))) for value in values]
+    return [
+        "".join(ramp[min(max(level - steps * below, 0), steps)] for level in levels)
+        for below in range(height - 1, -1, -1)
+    ]
+
+
+def _coloured(row: str, at: Sequence[int], glyphs: Glyphs) -> Line:
+    """Return a line of a chart with the columns of A and B in their colours, and marked where they are empty."""
+    spans: list[Span] = []
+    start = 0
+    for cell, role in sorted(dict(zip(at, COLUMN_ROLES, strict=True)).items()):
+        sign = row[cell] if row[cell].strip() else glyphs.uprights[0]
+        spans.append((row[start:cell], "label"))
+        spans.append((sign, role))
+        start = cell + 1
+    return (*spans, (row[start:], "label"))
+
+
+def _axis_lines(axis: Axis, at: Sequence[int], cells: int, glyphs: Glyphs) -> list[Line]:
+    """Return the axis with the letters of A and B at their multipliers, and its labels."""
+    ticks = axis.ticks(cells // 9)
+    rule, labels = [glyphs.rule] * cells, [" "] * cells
+    for value, text in zip(ticks, tick_labels(ticks, axis, glyphs), strict=True):
+        cell = _cell(value, axis, cells)
+        rule[cell] = glyphs.tick
+        start = min(max(cell - len(text) // 2, 0), cells - len(text))
+        labels[start : start + len(text)] = text
+    spans: list[Span] = []
+    start = 0
+    names: dict[int, tuple[str, Role]] = {}
+    for cell, letter, role in zip(at, "AB", COLUMN_ROLES, strict=True):
+        names[cell] = (letter, role)
+    for cell, span in sorted(names.items()):
+        spans.append(("".join(rule[start:cell]), "dim"))
+        spans.append(span)
+        start = cell + 1
+    margin: Span = (" " * (LEFT + 1), "text")
+    return [(margin, *spans, ("".join(rule[start:]), "dim")), (margin, ("".join(labels), "dim"))]
+
 
 _PINNED = (60, 16)  # columns and lines from which the explanation stays in place while the steps scroll
 

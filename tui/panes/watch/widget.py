@@ -9,15 +9,47 @@ from textual import events
 from textual.message import Message
 
 from ....core.message import joined, message
-from ...views.border import Thumb
-from ...views.lines import Line, fitted, wrapped
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Thumb, fitted, wrapped
 from ...views.results.watch_chart import chart_lines
 from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, step_line, summary
 from ...widgets.lines import LinesWidget
-from .sample import about_sample
 
 if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
+
+EXAMPLE = message("An example: a small model, trained at a learning rate that is too high.")
+HINT = message("`attn-tui watch RUN` watches yours; ? says how to make one.")
+FROM_PYTORCH = ("attn-tui record -o run/ --every 100 -- python train.py", "attn-tui watch run/")
+LINE = '{"step": 100, "max_logit": [[20.5, 9.1], [8.3, 12.4]]}'
+FROM_LINES = "attn-tui watch run.jsonl"
+_SHORT = 14  # lines below which only the example is named
+_TALL, _WIDE = 28, 60  # lines and cells from which commands are shown
+
+
+def about_sample(width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return what is said over the example: with commands and a blank line below, if there is room."""
+    example = glyphs.say(EXAMPLE)
+    if height < _SHORT:
+        return wrapped(example, width, "accent")
+    if height < _TALL or width < _WIDE:
+        return wrapped(glyphs.say(joined([EXAMPLE, HINT])), width, "accent")
+    return [
+        *wrapped(example, width, "accent"),
+        *_told(message("To watch a PyTorch program, from another terminal:"), FROM_PYTORCH, width, glyphs),
+        *_told(
+            message("Or let any program write lines, with the largest |logit| of each head by layer, to run.jsonl:"),
+            (LINE, FROM_LINES), width, glyphs,
+        ),
+        (),
+    ]  # fmt: skip
+
+
+def _told(text: str, commands: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a sentence, and commands below it."""
+    lines: list[Line] = [((f"  {command}", "text"),) for command in commands]
+    return [*wrapped(glyphs.say(text), width, "dim"), *lines]
+
 
 _ABOVE = 2  # lines above the map
 _HIGH = 34  # lines from which there is a chart of the selected head: below the map or, if that is high, the list

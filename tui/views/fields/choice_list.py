@@ -13,8 +13,7 @@ from ....core.message import message
 from ..bars import Key, key_at, key_line
 from ..glyphs import Glyphs
 from ..lines import Line, Role, ends, fitted, line_width, wrapped
-from .choices import Choice
-from .formula_row import is_like_formula
+from .choices import Choice, is_like_formula
 from .matching import matching
 
 _KEYS: tuple[Key, ...] = (

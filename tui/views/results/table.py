@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from rich.cells import set_cell_size
@@ -20,7 +22,6 @@ from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
 from ..numbers import STDERR, VALUE, aligned, aligned_share, short, spread
-from .meaning import meaning
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ....core.theory.prediction import PredictedColumn, Saturation, Theory
@@ -401,3 +402,18 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
                 texts.append(Text.assemble((sign, PRINTED["alert"]), (exact.rstrip(), PRINTED["theory"])))
         table.add_row(*texts)
     return table
+
+
+def meaning(statistic: Statistic, room: int, glyphs: Glyphs) -> str:
+    """Return the beginning of the definition, if one that is complete fits in `room` cells; otherwise the formula."""
+    forms = (*_beginnings(glyphs.say(statistic.definition)), glyphs.say(statistic.formula))
+    return next((text for text in forms if cells(text) <= room), "")
+
+
+@lru_cache
+def _beginnings(definition: str) -> tuple[str, ...]:
+    """Return the first sentence, its part up to a colon or a semicolon, and that up to each comma, longest first."""
+    sentence = re.split(r"\. |。", definition)[0].removesuffix(".")
+    head = re.split("[:;] |[：；]", sentence)[0]
+    commas = [comma.start() for comma in re.finditer(", |，", head)]
+    return sentence, head, *(head[:at] for at in reversed(commas))

@@ -10,8 +10,7 @@ from textual.message import Message
 from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.statistics.catalogue import STATISTIC, Statistic
-from ....views.border import EDGES
-from ....views.lines import Line, line_width
+from ....views.lines import EDGES, Line, line_width
 from ....views.plots.plot import Drawing, Point, Series, draw, with_cursor
 from ....views.results.table import Contents
 from ....widgets.lines import LinesWidget

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from rich.cells import set_cell_size
 
-from .....core.diagnosis.heads.reasons import Judged, head_word
-from .....core.message import joined, message
-from .....core.statistics.catalogue import STATISTIC, Statistic
-from .....core.statistics.measurement import Estimate
-from ....language.cells import cells, to_left, to_right
-from ....views.glyphs import Glyphs
-from ....views.lines import Line, Role, Span, fitted, line_width
-from ....views.numbers import minus_signs, short
+from ....core.diagnosis.heads.reasons import Judged, head_word
+from ....core.message import joined, message
+from ....core.statistics.catalogue import STATISTIC, Statistic
+from ....core.statistics.measurement import Estimate
+from ...language.cells import cells, to_left, to_right
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, fitted, line_width
+from ...views.numbers import minus_signs, short
 
 _PLACE, _VALUE, _STATUS = 7, 7, 9  # cells
 _SHARES = {"max_weight": 6, "first_key_weight": 8}

@@ -1,25 +1,51 @@
-"""One row of attention as bars, under the scale rules of A and B."""
+"""One row of attention as bars, under the scale rules of A and B, with its tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 
-from .....core.against import words
-from .....core.message import joined, message
-from .....core.scales import scale_rule
-from ....language.cells import cells, to_left, to_right
-from ....views.glyphs import Glyphs
-from ....views.lines import Line, Name, Span, fitted
-from ....views.numbers import short
-from ....views.results.table import COLUMN_ROLES
-from .tokens import label
+from ....core.against import words
+from ....core.message import joined, message
+from ....core.scales import scale_rule
+from ...language.cells import cells, to_left, to_right
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Name, Span, fitted
+from ...views.numbers import short
+from ...views.results.table import COLUMN_ROLES
 
 if TYPE_CHECKING:
-    from .....core.diagnosis.heads.results import AttentionRow, RowColumn
-    from .....core.parameters import Value
+    from ....core.diagnosis.heads.results import AttentionRow, RowColumn
+    from ....core.parameters import Value
+
+
+def token(tokens: Sequence[str] | None, place: int) -> str:
+    """Return the token at a place in printable characters, or the place itself if there are no tokens."""
+    if tokens is None or not 0 <= place < len(tokens):
+        return str(place)
+    text = tokens[place].replace("Ġ", " ").replace("▁", " ")  # of GPT-2 and SentencePiece: a space
+    text = text.strip(" ") or text.replace(" ", "␣")
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def label(tokens: Sequence[str] | None, place: int, width: int, glyphs: Glyphs) -> str:
+    """Return a token in exactly `width` cells."""
+    text = token(tokens, place)
+    text = glyphs.say(text) if glyphs.ascii else text  # a token is no message
+    if cell_len(text) > width > 1:
+        sign = "~" if glyphs.ascii else "…"
+        return set_cell_size(text, width - 1) + sign
+    return set_cell_size(text, width)
+
+
+def named(tokens: Sequence[str] | None, place: int) -> str:
+    """Return `12 "Japan"`, or the place alone if there are no tokens."""
+    if tokens is None or not 0 <= place < len(tokens):
+        return str(place)
+    return f"{place} “{token(tokens, place)}”"
+
 
 _VALUE = 6  # cells of a weight
 _FEWEST = 3  # keys that are shown before figures are left out

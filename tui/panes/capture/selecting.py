@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from .....core.captures.capture import sample_path
-from .....core.diagnosis.comparing.results import Comparison
-from .....core.diagnosis.heads.summary import file_summary
-from .....core.field import next_of
-from .....core.message import message
-from .....core.statistics.catalogue import STATISTIC, Statistic
-from ...pane import Host
-from ..parts import HeadList
-from ..requests import ComparedHeads, CompareHeads, OpenCapture
-from ..shown import ShownParts
-from ..sides import Sides
-from ..verdict_line import VerdictLine
-from ..widget import CHANGE
+from ....core.captures.capture import sample_path
+from ....core.diagnosis.comparing.results import Comparison
+from ....core.diagnosis.heads.summary import file_summary
+from ....core.field import next_of
+from ....core.message import message
+from ....core.statistics.catalogue import STATISTIC, Statistic
+from ..pane import Host
 from .finding import ORDERS, change_words, find, ranked
+from .parts import HeadList
+from .requests import ComparedHeads, CompareHeads, OpenCapture
+from .shown import ShownParts
+from .sides import Sides
+from .verdict_line import VerdictLine
+from .widget import CHANGE
 
 # What undo restores: file, pane that opened it, baseline, statistic, order, head.
 RankedState: TypeAlias = tuple[OpenCapture, str, Path | None, Statistic, int, tuple[int, int]]

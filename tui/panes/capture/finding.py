@@ -7,15 +7,15 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from .....core.diagnosis.comparing.results import STAGES, Comparison, heads_in_words, in_words_of_baseline
-from .....core.diagnosis.heads.reasons import severity
-from .....core.errors import InputError
-from .....core.message import message
-from ..head.tokens import token
+from ....core.diagnosis.comparing.results import STAGES, Comparison, heads_in_words, in_words_of_baseline
+from ....core.diagnosis.heads.reasons import severity
+from ....core.errors import InputError
+from ....core.message import message
+from .row import token
 
 if TYPE_CHECKING:
-    from .....core.captures.capture import Layer
-    from ..widget import HeadMapWidget
+    from ....core.captures.capture import Layer
+    from .widget import HeadMapWidget
 
 Order: TypeAlias = Literal["worst", "largest", "smallest", "layer"]
 ORDERS: tuple[Order, ...] = ("worst", "largest", "smallest", "layer")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ....views.glyphs import Glyphs
-from ....views.lines import Blend, Line, Span, fitted
-from .tokens import label
+from ...views.glyphs import Glyphs
+from ...views.lines import Blend, Line, Span, fitted
+from .row import label
 
 if TYPE_CHECKING:
-    from .....core.diagnosis.heads.results import Matrix
+    from ....core.diagnosis.heads.results import Matrix
 
 LEVELS = 8  # steps of intensity; shades of text have fewer
 _LABEL = 9  # cells of a query's token

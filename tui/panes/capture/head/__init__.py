@@ -1,1 +1,0 @@
-"""One head of a capture: its attention matrix, and one row."""

@@ -1,1 +1,0 @@
-"""The heads of a capture in order: ranked, listed, found, selected."""

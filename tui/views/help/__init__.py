@@ -1,1 +1,0 @@
-"""The help: its page, the names of keys, the status words."""
