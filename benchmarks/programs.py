@@ -6,10 +6,10 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from attn_tui.core.parameters import Parameters
+from attn_tui.tui.cli.open_app import FIRST_D_K
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
 from session import Session
@@ -62,6 +62,14 @@ def lags(pressed: Sequence[float], seen: Sequence[tuple[float, int]], at: int) -
     ]
 
 
-D_KS = {short(d_k**-0.5, UNICODE): d_k for d_k in (Parameters().d_k, *range(FIRST, LAST + 1))}
+D_KS = {short(d_k**-0.5, UNICODE): d_k for d_k in (FIRST_D_K, *range(FIRST, LAST + 1))}
 BARE = Program([sys.executable, str(Path(__file__).with_name("bare.py"))], counted, prepare=b"", leave=b"\x11")
 OURS = Program([str(Path(sys.executable).with_name("attn-tui"))], measured, prepare=b"%d\r" % FIRST, leave=b"q")
+# A held arrow steps d_k by one each time, so that the state after a number of keys is known.
+_EVENLY = """\
+from attn_tui.tui.panes import stepping
+from attn_tui.tui.cli.main import program
+stepping.SLOW = 1 << 30
+program()
+"""
+EVEN = replace(OURS, command=[sys.executable, "-c", _EVENLY])

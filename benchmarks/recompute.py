@@ -51,9 +51,8 @@ def main() -> None:
     print(f"NumPy {np.__version__}, Python {platform.python_version()}, {platform.machine()}; {blas}")
     print(f"Milliseconds per draw, two multipliers; batch {BATCH}; medians of {rounds} interleaved rounds")
     print("Ratios are to the floor: one float32 matrix product and one float32 exp of n² for each multiplier\n")
-    print(
-        f"{'n':>5} {'d':>5} {'floor ms':>9} {'recompute ms':>13} {'ratio':>6} {'without':>8} {'eager ratio':>12}  targets"
-    )
+    head = f"{'n':>5} {'d':>5} {'floor ms':>9} {'recompute ms':>13} {'ratio':>6} {'without':>8} {'eager ratio':>12}"
+    print(f"{head}  targets")
     for (n, d), (most, most_without) in SIZES.items():
         least, ours, without, plain = measure(Parameters(d_k=d, n_keys=n, n_queries=n, batch=BATCH), rounds)
         ratios = f"{ours / least:6.2f} {without / least:8.2f} {plain / least:12.1f}"

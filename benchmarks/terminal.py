@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import textual
 from attn_tui.tui.panes.catalogue import PANES
-from programs import BARE, FIRST, LAST, OURS, Program, lags, state_now, states
+from programs import BARE, EVEN, FIRST, LAST, OURS, Program, lags, state_now, states
 from session import Link, Session
 
 SIZES = ("120x40",)
@@ -176,7 +176,9 @@ def visit(size: tuple[int, int], effort: Effort) -> Round:
         figures = [started(BARE, bare)]
         with Session(OURS.command, size) as ours:
             figures.append(started(OURS, ours))
-            both = ((BARE, bare), (OURS, ours))
+        with Session(EVEN.command, size) as ours:
+            ours.calm()
+            both = ((BARE, bare), (EVEN, ours))
             for program, session in both:
                 session.press(program.prepare)
                 session.calm()
@@ -184,7 +186,7 @@ def visit(size: tuple[int, int], effort: Effort) -> Round:
             stepped = step(both, effort.steps)
             for found, program, session, more in zip(figures, *zip(*both, strict=True), stepped, strict=True):
                 found |= more
-                if program is OURS:
+                if program is EVEN:
                     found |= typed(session, effort.steps)
                 for rate in (30, 100):
                     found |= held(program, session, effort.held, rate)
@@ -297,7 +299,7 @@ def held(program: Program, session: Session, keys: int, rate: int) -> Figures:
 
 def over_slow_link(size: tuple[int, int], keys: int = 90, rate: int = 30) -> Figures:
     """Hold a key that repeats faster than the link can carry frames."""
-    with Session(OURS.command, size, SLOW) as session:
+    with Session(EVEN.command, size, SLOW) as session:
         session.calm()
         session.press(OURS.prepare)
         session.calm()

@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from ...core.message import message
-from ...core.statistics.catalogue import Statistic
+from ...core.statistics.catalogue import STATISTICS, Statistic
 from ..views.lines import Line, Span, fitted
 from ..views.results.leading import leading_rows
-from ..views.results.table import FIRST_GROUP, Contents, TableRow, layout, rows_for, table_lines, table_rows
+from ..views.results.table import FIRST_GROUP, Contents, TableRow, has_row, layout, rows_for, table_lines, table_rows
 from .lines import LinesWidget
 
 
@@ -107,10 +107,11 @@ class StatisticsTable(LinesWidget, can_focus=True):
         left = self._left if self.contents.columns else 0
         return ((self.glyphs.say("{left} more rows: {key}", left=left, key=key), "dim"),) if left else ()
 
-    def _left_out(self, rows: Sequence[TableRow]) -> list[TableRow]:
+    def _left_out(self, rows: Sequence[TableRow]) -> Sequence[object]:
         shown = {row.label for row in rows}
-        rows = [row for row in table_rows(self.contents) if not row.is_heading and row.label not in shown]
-        return [row for row in rows if row.statistic] if self.leading else rows  # the gauge says the others
+        if self.leading:  # the gauge says what is not a statistic
+            return [s for s in STATISTICS if s.short_label not in shown and has_row(s, self.contents)]
+        return [row for row in table_rows(self.contents) if not row.is_heading and row.label not in shown]
 
     def action_move(self, step: Literal[-8, -1, 1, 8]) -> None:
         count = sum(row.statistic is not None for row in self._rows())

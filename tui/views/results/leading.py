@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .table import Contents, TableRow, failures, table_rows
+from ....core.statistics.catalogue import STATISTICS
+from .table import Contents, TableRow, failures, has_row
 
 # The rows under the saturation gauge, which says the status. Rows of failures take the places of the expendable ones.
 LEADING = (
@@ -23,8 +24,7 @@ def leading_rows(contents: Contents, room: int) -> list[TableRow]:
     fewer = [*_EXPENDABLE, "one_hot_rows", "effective_keys", "jacobian_norm", "logit_std"]
     while len(names) > max(room, 3):
         names.remove(next(name for name in fewer if name in names))
-    rows = table_rows(Contents(contents.columns), names)
-    rows = [row for row in rows if row.statistic]
+    rows = [TableRow(s.short_label, s) for s in STATISTICS if s.name in names and has_row(s, contents)]
     if room < SPACED:
         return rows
     spaced: list[TableRow] = []

@@ -127,8 +127,7 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[T
     for statistic in STATISTICS:
         if shown is not None and statistic.name not in shown:
             continue
-        expected = statistic.optional and not contents.full
-        if statistic.omissible and not expected and not any(_exists(statistic, each) for each in contents.columns):
+        if not has_row(statistic, contents):
             continue
         if shown is None and statistic.group != group:
             group = statistic.group
@@ -139,8 +138,11 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[T
     return rows
 
 
-def _exists(statistic: Statistic, column: Column) -> bool:
-    return column.measured[statistic.name].value is not None
+def has_row(statistic: Statistic, contents: Contents) -> bool:
+    """Return whether a statistic has a row: it has a value, may get one, or is never left out."""
+    if not statistic.omissible or (statistic.optional and not contents.full):
+        return True
+    return any(column.measured[statistic.name].value is not None for column in contents.columns)
 
 
 def _status_rows(contents: Contents) -> list[TableRow]:
