@@ -25,7 +25,7 @@ from typing import NamedTuple
 import textual
 from attn_tui.tui.panes.catalogue import PANES
 from programs import BARE, EVEN, FIRST, LAST, OURS, Program, lags, state_now, states
-from session import Link, Session
+from session import Frame, Link, Session
 
 SIZES = ("120x40",)
 SMALLEST = (80, 24)
@@ -214,8 +214,10 @@ def beside_busy_loops(size: tuple[int, int]) -> list[Figures]:
     with busy_loops(2):
         for program in (BARE, OURS):
             with Session(program.command, size) as session:
-                session.pump(2.0)
-                frames = list(session.frames())
+                frames: list[Frame] = []
+                while not any(program.state(frame.text) is not None for frame in frames):
+                    session.pump(0.5)
+                    frames += session.frames()
                 first = next(frame for frame in frames if frame.text.strip())
                 result = next(frame for frame in frames if program.state(frame.text) is not None)
                 figures = {"first frame": first.when, "first result": result.when}

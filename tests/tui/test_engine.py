@@ -94,9 +94,12 @@ def engine() -> Outbox:
 
 def answer(parameters: Parameters) -> Answer:
     """Return the complete measurement."""
-    *_, found = (each for each in Measure(parameters).work(Cache()) if each is not None)
-    assert isinstance(found, Answer)
-    return found
+    work = Measure(parameters).work(Cache())
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
 
 
 def at(d_k: int) -> Parameters:
