@@ -89,6 +89,7 @@ class Layer:
     prescaled: tuple[float, float] = (1.0, 1.0)  # the factors in the stored queries and keys; 1 if unknown
     unknown_factor: bool = False  # whether one of them is not one known number, such as a gain that is learned
     over_queries: bool = False  # whether softmax ran over the queries instead of the keys
+    changed: str = ""  # what changed the weights between softmax and the values
     window: tuple[int | None, int | None] | None = None  # keys before and after a query that it sees; None: all
     chunk: int | None = None  # a query sees keys of its own chunk of this size
     cross: bool = False  # whether queries and keys are of different texts

@@ -432,7 +432,11 @@ FEATURES: tuple[Feature, ...] = (
     _of_file("versions", "text", "versions of libraries"),
     _of_file("capture", "text", "how the capture was made"),
     Feature("backend", "backend", places=("entry",)),
-    Feature("notes", "notes", (), "text", "for people", _BOTH),
+    _of_layer(
+        "notes", "text",
+        "for people; of a recording also what changed weights before they met the values: then o is not judged",
+        lambda values: values.text("notes"), changes=False,
+    ),
 )  # fmt: skip
 FEATURE: Mapping[str, Feature] = {each.name: each for each in FEATURES}
 

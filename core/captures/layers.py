@@ -21,6 +21,9 @@ from .naming import Axes, Pair
 # Names of biases that are of positions alone: other layers of a model have them too.
 OF_POSITIONS = ("position_bias", "relative_position_bias", "alibi", "alibi_slopes", "slopes")
 # Modules whose queries and keys are of different texts: BART's encoder_attn, ESPnet's src_attn, diffusers' attn2, …
+# Notes of a recorder: that the weights met the values along the queries, and what changed them before.
+_TURNED, _CHANGED = "the weights were not multiplied by values along the keys", "between softmax and the values: "
+
 _CROSS = re.compile(
     r"cross_?att|(?:^|[._])cross(?:[._]|$)|encoder_attn|enc_?dec_?att|(?:^|[._])(?:enc|src|context|x)_?attn\b"
     r"|multihead_attn|transformer_blocks\.\d+\.attn2\b"
@@ -125,7 +128,8 @@ def build_layer(
         head_scales=metadata.head_scales,
         prescaled=(metadata.prescaled[0] or 1.0, metadata.prescaled[1] or 1.0),
         unknown_factor=None in metadata.prescaled,
-        over_queries=metadata.over_queries,
+        over_queries=metadata.over_queries or _TURNED in (metadata.notes or ""),
+        changed=(metadata.notes or "").partition(_CHANGED)[2].partition(";")[0],
         window=metadata.window,
         chunk=metadata.chunk,
         cross=cross,

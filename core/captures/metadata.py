@@ -72,6 +72,7 @@ class LayerMetadata:
     mask_true: Meaning | None = None
     over_queries: bool = False  # whether softmax ran over the queries
     scores: Plain | None = None  # the number format of what entered softmax
+    notes: Plain | None = None  # a recorder's
     observed: bool = False  # whether the values are what a program did, and not what it was meant to do
     mask: str | None = None
     flash: bool = False  # whether the alignment is flash-attention's, since the window has its name and form

@@ -138,10 +138,13 @@ def _capped(logits: Histogram, cap: float) -> float:
 
 
 def findings(heads: Sequence[Figures], limits: Limits, disagreements: Sequence[str] = ()) -> list[Finding]:
-    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on."""
-    found: list[Finding] = []
-    for each in heads:
-        found += _of_head(each, limits)
+    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on.
+
+    Numbers that are not finite are named in the first layer that has them: later ones have them from there.
+    """
+    found = [finding for each in heads for finding in _of_head(each, limits)]
+    born = min((each.layer.position for each in found if each.rule == "not-finite" and each.layer), default=0)
+    found = [each for each in found if each.rule != "not-finite" or not each.layer or each.layer.position == born]
     if not any(each.rule.startswith("scale-") for each in found):
         found += [Finding(None, None, "inconsistent", says, None, None) for says in disagreements]
     fractions = [each.entropy_fraction for each in heads if each.entropy_fraction is not None]

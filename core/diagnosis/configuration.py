@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -11,21 +12,13 @@ from typing import Any, cast
 from ..errors import InputError
 from ..message import message
 from ..scales import ScaleName, Setting, multiplier, scale_rule
+from .model_types import is_scaled
 
 # Models whose scores are not scaled: T5 and GPT-Neo fold the scale into their initialisation, Gemma 3n and 4 into the
 # gains of their QK-norm.
 _UNSCALED = ("t5", "mt5", "umt5", "longt5", "switch_transformers", "gpt_neo", "gemma3n", "gemma4")
-# Models whose configuration does not say how they scale: by the width of the embedding, or by a learned factor.
-_UNSTATED = (
-    "cvt",
-    "timesfm",
-    "timesfm2_5",
-    "embedding_gemma2",
-    "t5gemma",
-    "t5gemma2",
-    "gemma4_unified",
-    "gemma3n_audio",
-)
+# Parts of models that have a configuration of their own, by the name of the module.
+_PARTS = ("text", "vision", "audio", "encoder", "decoder", "qformer")
 # Models with absorbed latent attention may store q and k of width kv_lora_rank + qk_rope_head_dim.
 
 
@@ -55,6 +48,7 @@ class Configuration:
     window: int | None = None
     layer_types: tuple[str, ...] = ()
     intended: ScaleName | None = None  # a rule or formula that the user expects, whatever else is said
+    parts: tuple[tuple[str, Configuration], ...] = ()  # of the model, by the word for them in names of modules
     terms: int = 1  # of a score: DeBERTa adds products with positions, and divides by √(d_k · terms)
 
     @property
@@ -70,10 +64,18 @@ class Configuration:
 
     @property
     def states_scale(self) -> bool:
-        """Whether it says how attention is scaled, or its type of model is not known to need more than this."""
-        stated = (self.attention_multiplier, self.query_pre_attn_scalar)
-        kind = self.model_type.removesuffix("_text").removesuffix("_decoder").removesuffix("_encoder")
-        return kind not in _UNSTATED or any(each is not None for each in stated)
+        """Whether it says how attention is scaled, or its type of model is known to use 1/√(width of a head)."""
+        stated = any(
+            each is not None for each in (self.attention_multiplier, self.query_pre_attn_scalar, self.intended)
+        )
+        stated |= not self.scale_attn_weights or self.inverse_layer
+        return stated or self.model_type.removesuffix("_text") in _UNSCALED or is_scaled(self.model_type)
+
+    def of(self, name: str) -> Configuration:
+        """Return the configuration of a layer of this name: that of the part of the model that it is in."""
+        words = re.split(r"[._\d]+", name)
+        part = next((config for word, config in self.parts if word in words), None)
+        return self if part is None else replace(part, intended=self.intended)
 
     @property
     def latent_width(self) -> int | None:
@@ -124,7 +126,9 @@ def configuration_of(values: Mapping[str, object], where: str) -> Configuration:
 
     A model of text and images has those of text in `text_config`.
     """
-    return _configuration({**values, **_object(values.get("text_config"))}, where)
+    inner = {word: _object(values.get(f"{word}_config", values.get(word))) for word in _PARTS}
+    parts = tuple((word, _configuration(own, where)) for word, own in inner.items() if own)
+    return replace(_configuration({**values, **inner["text"]}, where), parts=parts)
 
 
 def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredScale:

@@ -55,7 +55,15 @@ def scale_disagreement(layers: Sequence[Layer], config: Configuration | None = N
         return ""
     if len({_ratio(layer, layer.d_k**-0.5) for layer in known}) == 1:
         return ""
-    return _differing(known, lambda layer: _ratio(layer, 1.0), lambda layer: f"× {_applied(layer):.4g}")
+    return _differing(known, lambda layer: _ratio(layer, 1.0), _scale_words)
+
+
+def _scale_words(layer: Layer) -> str:
+    inside, whole = layer.own_factor, f"× {_applied(layer):.4g}"
+    if layer.scale is None or abs(inside / layer.scale - 1) > 1e-3:
+        return whole
+    words = "{whole} in all (q and k arrive × {inside:.4g}, attention multiplies by {inside:.4g} again)"
+    return message(words, whole=whole, inside=inside)
 
 
 def _applied(layer: Layer) -> float:

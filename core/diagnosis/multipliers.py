@@ -46,7 +46,7 @@ def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
     those of images beside a text. Without any, 1/√d_k is assumed.
     """
     if given is not None:
-        return _configured(given, facts, "the configuration")
+        return _configured(facts.config or given, facts, "the configuration")
     if facts.scale is not None and not facts.observed:
         return Expected(facts.scale, "the file")
     own = facts.config
@@ -140,7 +140,8 @@ def _of_other_widths(expected: float, facts: Facts) -> Iterator[Rule]:
     """Yield 1/√ of widths that are not the head's: of the model, the number of heads, and the latent."""
     d, config = facts.d_k, facts.config
     root = d**-0.5
-    for width in _known(facts.d_model, config and config.hidden_size):
+    together = (facts.n_heads or facts.heads) * d
+    for width in _known(facts.d_model, config and config.hidden_size, together if together > d else None):
         yield width**-0.5, "scale-d-model", f"1/√d_model = 1/√{width:g}"
         words = message("1/√{d} and again 1/√d_model = 1/√{width:g}", d=d, width=width)
         yield root * width**-0.5, "scale-d-model", words

@@ -33,6 +33,7 @@ def read_subject(
     What the file does not say of soft-cap and window is taken from `given`, and of what was recorded, from `own`.
     Raise CaptureError if the head cannot be read.
     """
+    own, given = (None if each is None else each.of(layer.name) for each in (own, given))
     found = read_head(capture, layer, head)
     texts = slice(0, min(layer.batch, _MOST_TEXTS))
     rows = _rows(layer, texts.stop)
@@ -51,6 +52,7 @@ def read_subject(
         prescaled=layer.own_factor,
         unknown_factor=layer.unknown_factor,
         over_queries=layer.over_queries,
+        changed=layer.changed,
         softcap=layer.softcap,
         sink=found.sink,
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
@@ -152,7 +154,7 @@ def _evidence(capture: CaptureFile, layer: Layer, head: int, texts: slice, rows:
     found: list[Evidence] = []
     kinds: tuple[Kind, ...] = ("lse", "weights", "o")
     for kind in kinds:
-        if kind not in layer.evidence or (kind == "o" and "v" not in layer.evidence):
+        if kind not in layer.evidence or (kind == "o" and ("v" not in layer.evidence or layer.changed)):
             continue
         values = read_evidence(capture, layer, head, kind)
         v = read_evidence(capture, layer, head, "v") if kind == "o" else None

@@ -37,6 +37,7 @@ class Facts:
     prescaled: float = 1.0  # the product of the factors that are already inside q and k
     unknown_factor: bool = False  # whether q or k contains a factor that nobody knows
     over_queries: bool = False  # whether a recorder saw that softmax ran over the queries
+    changed: str = ""  # what a recorder saw change the weights before they met the values: o is not judged
     softcap: float | None = None
     sink: float | None = None  # a logit of no key
     window: int | None = None  # keys that a query sees, its own included

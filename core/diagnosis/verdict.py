@@ -91,7 +91,13 @@ def examine(subject: Subject, given: Configuration | None = None) -> Examined:
         says = "softmax ran over the queries instead of the keys, as the file says"
         return Examined(Verdict("cause", says, expected, (Finding("softmax-axis", says, stage="weights"),)), None)
     if not subject.evidence:
-        return Examined(Verdict("no-evidence", "q and k alone cannot tell which scale was used", expected), None)
+        says = "q and k alone cannot tell which scale was used"
+        if subject.facts.changed:
+            says = message(
+                "the weights were changed before they met the values ({how}), so outputs cannot tell",
+                how=subject.facts.changed,
+            )
+        return Examined(Verdict("no-evidence", says, expected), None)
     if wrong := _not_finite_inputs(subject):
         says = message("{wrong} has values that are NaN or infinite", wrong=wrong)
         return Examined(not_finite(subject.facts, says), None)
@@ -352,18 +358,21 @@ def _times(multiplier: float, words: str) -> str:
 
 def _unusual(multiplier: float, assumed: float, facts: Facts, named: Sequence[Name]) -> str:
     """Return what is said of a recorded multiplier that is not 1/√d_k, where nothing says what is intended."""
-    known = {"multiplier": multiplier, "d_k": facts.d_k, "assumed": assumed}
-    likely = [name.cause for name in named if name.cause != "scale-other"][:2]
-    if not likely:
+    inside = facts.prescaled
+    known = {"multiplier": multiplier, "d_k": facts.d_k, "usual": assumed * inside, "inside": inside}
+    if _near(inside, multiplier, 1e-3):
         return message(
-            "× {multiplier:.4g} as recorded; 1/√{d_k} would be × {assumed:.4g}. `--config` says what the "
-            "model intends",
+            "multiplied twice: q and k arrive × {inside:.4g}, attention multiplies by {multiplier:.4g} again: × "
+            "{whole:.4g} in all, where 1/√{d_k} is × {usual:.4g}. Look where q is made, or say what is intended with "
+            "`--expect` or `--config`",
+            whole=inside * multiplier,
             **known,
         )
+    likely = [name.cause for name in named if name.cause != "scale-other"][:2]
+    known |= {"multiplier": inside * multiplier, "causes": joined(likely or ["scale-other"], ", ")}
     return message(
-        "× {multiplier:.4g} as recorded; 1/√{d_k} would be × {assumed:.4g}, so {causes}? `--config` says what the "
-        "model intends",
-        causes=joined(likely, ", "),
+        "× {multiplier:.4g} as recorded, where 1/√{d_k} is × {usual:.4g}: {causes}? Say what is intended with "
+        "`--expect` or `--config`",
         **known,
     )
 

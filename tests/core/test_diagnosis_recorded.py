@@ -1,5 +1,6 @@
 """Recorded multipliers are compared with what is intended, never with themselves; layers that disagree are named."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(
     path = recorded(tmp_path, 1 / WIDTH)
     found = verdict(path)
     assert (found.verdict, found.cause) == ("undecided", None)
-    assert found.says.startswith("× 0.125 as recorded; 1/√8 would be × 0.3536, so scale-twice, scale-1-over-d?")
+    assert found.says.startswith("× 0.125 as recorded, where 1/√8 is × 0.3536: scale-twice, scale-1-over-d?")
     assert found.also[0] == "scale-twice"
     capture = open_capture(path)
     [*_, (_, figures)] = measure(capture, capture.layers[0], 0, None, None)
@@ -48,13 +49,42 @@ def test_a_file_that_was_not_recorded_says_what_is_expected(tmp_path: Path) -> N
 @pytest.mark.parametrize("where", ["config", "own"])
 def test_a_recorded_multiplier_is_compared_with_a_configuration(where: str, tmp_path: Path) -> None:
     path = recorded(tmp_path, 1 / WIDTH)
-    assert verdict(path, **{where: '{"head_dim": 8}'}).cause == "scale-twice"
+    assert verdict(path, **{where: '{"model_type": "llama", "head_dim": 8}'}).cause == "scale-twice"
     assert verdict(path, **{where: '{"head_dim": 8, "attention_multiplier": 0.125}'}).verdict == "healthy"
 
 
 def test_a_recorded_configuration_of_heads_of_another_width_is_not_the_expectation(tmp_path: Path) -> None:
     path = recorded(tmp_path, ROOT)
     assert verdict(path, own='{"head_dim": 32}').verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        ({"model_type": "qwen2_vl_text", "head_dim": 8}, "cause"),
+        ({"model_type": "sudoku", "head_dim": 8}, "undecided"),
+        (
+            {"model_type": "sudoku", "head_dim": 8, "encoder_config": {"model_type": "bert", "head_dim": 8}},
+            "undecided",
+        ),
+        ({"model_type": "sudoku", "head_dim": 8, "decoder_config": {"model_type": "bert", "head_dim": 8}}, "cause"),
+    ],
+)
+def test_only_known_types_of_models_expect_a_scale_that_nobody_states(
+    own: dict[str, Any], found: str, tmp_path: Path
+) -> None:
+    path = recorded(tmp_path, 1 / WIDTH, name="decoder.0")
+    assert verdict(path, own=json.dumps(own)).verdict == found
+
+
+def test_outputs_of_weights_that_were_changed_are_not_judged(tmp_path: Path) -> None:
+    said = {"observed": True, "notes": "between softmax and the values: dropout 0.1; not verified"}
+    found = verdict(attended(tmp_path, "o", {"scale": 1.0}, said))
+    assert (found.verdict, "dropout 0.1" in found.says) == ("no-evidence", True)
+
+
+def test_a_scale_of_all_heads_together_is_that_of_the_model(tmp_path: Path) -> None:
+    assert verdict(attended(tmp_path, "lse", {"scale": (4 * WIDTH) ** -0.5})).cause == "scale-d-model"
 
 
 def test_a_soft_cap_that_the_configuration_has_and_the_recording_lacks_is_missing(tmp_path: Path) -> None:

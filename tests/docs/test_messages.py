@@ -37,7 +37,7 @@ CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uff60]")
 ENGLISH = (
     "core/captures/features.py",  # what docs/capture-format.md says
     "core/captures/files/save.py",  # for developers
-    "core/program/", "core/tables/",
+    "core/program/", "core/tables/", "core/diagnosis/model_types.py",
     "tui/cli/crash.py", "tui/cli/root/",  # for developers
     "tui/terminal/reader.py",  # a regular expression with comments
     "tui/views/fields/synonyms.py", "tui/views/fields/choices.py",  # words by which choices are found
@@ -47,7 +47,8 @@ NO_MESSAGES = re.compile(  # names in JSON, keys, parts of messages, words of Py
     "|weight on|float16 with the row's largest subtracted|; choose another|Every other layer sees|All layers see"
     "|Five layers in six see|the baseline|this file|find the bug: {}|can't start new thread|expected one argument"
     "|holds in the limit|depends on the measure|does not hold|from attn_tui.*|# Settings of.*|.*\\(\\?P<.*"
-    "|(none|\\w*d_k) (recalled|loss|under (none|\\w*d_k))( − (none|\\w*d_k))?",
+    "|(none|\\w*d_k) (recalled|loss|under (none|\\w*d_k))( − (none|\\w*d_k))?"
+    "|the weights were not multiplied by values along the keys|between softmax and the values: ?",  # of a recorder
     re.DOTALL,
 )
 
