@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...core.captures.files import ENDINGS
+from ...core.captures.files import ENDINGS, CaptureError
 from ...core.message import message
+from ...core.plain import plain
 from ..settings.parse import UsageError
 from .parser import Parser
 
@@ -64,9 +65,6 @@ def head_number(text: str) -> int:
 
 def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
     """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
-    from ...core.captures.files import CaptureError
-    from ...core.plain import plain
-
     layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
     if not layers:
         there = ranges([found.index for found in capture.layers])

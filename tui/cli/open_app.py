@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 from ...core.errors import InputError, did_you_mean
 from ...core.message import message
-from ...core.parameters import Parameters, Value, parameters_from
+from ...core.parameters import FIELDS, Parameters, Value, parameters_from
 from ..language.chosen import Language, chosen
 from ..terminal import tuning
 from ..views.glyphs import Glyphs
@@ -94,7 +94,6 @@ def _executor(given: Mapping[str, Any]) -> str | None:
 
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
-    from ...core.parameters import FIELDS
     from .captured import add_axes, add_file, add_mask_true
     from .help import DESCRIPTION, EPILOG, LISTED, TOPICS, USAGE, commands_help
     from .parser import Parser

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ...core.errors import InputError
 from ...core.message import counted, message
+from ...core.plain import plain
 from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
 from .output import Output, say
 from .parser import Finished, Given, Parser
@@ -123,7 +124,6 @@ def opened(
     """
     from ...core.captures.reader import open_captures
     from ...core.diagnosis.disagreement import with_disagreements
-    from ...core.plain import plain
 
     captures = [
         with_disagreements(each, given) for each in open_captures(request.files, request.axes, request.mask_true)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
+from ....core.captures.files import CaptureError
 from ....core.message import message
+from ....core.plain import plain
 from ...compute.question import in_shell
 from ...views.lines import Line, wrapped
-from ..captured import add_axes, add_mask_true, head_number
+from ..captured import add_axes, add_mask_true, chosen_heads, head_number
 from ..output import CODE, LISTED, Output, say
 from ..parser import Command, Given, Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
@@ -119,12 +121,9 @@ def compare_captures(
 
     `sources` tell workers how to open them.
     """
-    from ....core.captures.files import CaptureError
     from ....core.diagnosis.comparing.compare import plan
     from ....core.diagnosis.comparing.results import Comparison
-    from ....core.plain import plain
     from ....core.work import heads as working
-    from ..captured import chosen_heads
 
     chosen = {(each.position, number) for each, number in chosen_heads(reference, layer, head)}
     whole = plan(reference, test)
@@ -142,7 +141,6 @@ def compare_captures(
 
 
 def _table(reference: Capture, test: Capture, found: Comparison, output: Output) -> str:
-    from ....core.plain import plain
     from ...views.results.comparison import LEGEND, change_lines, reasons, sentences, stage_lines
     from ..printing import page
 

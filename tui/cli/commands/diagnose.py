@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ....core.captures.capture import Meaning
 from ....core.errors import InputError
 from ....core.message import counted, joined, message
+from ....core.plain import plain
 from ...compute.question import in_shell
 from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped
@@ -107,7 +108,6 @@ def read_configuration(path: Path | None) -> Configuration | None:
         return None
     from ....core.captures.files import opened
     from ....core.diagnosis.configuration import parse_configuration
-    from ....core.plain import plain
 
     with opened(path) as (stream, _):
         text = stream.read(_LARGEST + 1)
@@ -166,7 +166,6 @@ def _command(request: DiagnoseRequest) -> str:
 
 def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Output) -> str:
     """Return a line for each run of heads with the same verdict, each with its explanation."""
-    from ....core.plain import plain
     from ....core.tables.diagnosis import summary
     from ....core.tables.heads import files_words
     from ...views.results.diagnosis import diagnosis_lines

@@ -21,7 +21,9 @@ from ....core.captures.settings import (
 from ....core.errors import InputError, ParameterError
 from ....core.message import message, name, reason_of
 from ....core.parameters import FIELD, ROUNDED, UNSCALED
+from ....core.plain import plain
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
+from ....core.statistics.catalogue import STATISTIC
 from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
 from ...compute.question import in_shell, setting_options
@@ -33,7 +35,7 @@ from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_nu
 from ..output import CODE, LISTED, Output
 from ..parser import METAVARS, Command, Given, Parser, parameter_help
 from ..results import Results
-from ..working import USUAL, Work, add_work, on_heads, one_engine, opened, work_of
+from ..working import USUAL, Work, add_work, complete, on_heads, one_engine, opened, work_of
 
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
@@ -49,7 +51,6 @@ def worst(
     """Return the heads most worth a look, worst first, and why; `heads` are in the order of the captures."""
     from ....core.diagnosis.heads.ranking import Known, rank
     from ....core.work import heads as working
-    from ..working import complete, on_heads
 
     asked = {(head.subject.layer.path, head.subject.layer.position) for head, _ in heads}
     layers = [[layer for layer in each.layers if (layer.path, layer.position) in asked] for each in captures]
@@ -77,7 +78,6 @@ def head_text(capture: Capture, head: HeadMeasurement, output: Output) -> str:
 
 def _file_words(captures: Sequence[Capture], layers: Sequence[Layer]) -> list[str]:
     """Return what a title says about the files and these layers."""
-    from ....core.plain import plain
     from ....core.tables.heads import files_words
 
     words = files_words(captures, lambda capture: plain(capture.path.name))
@@ -104,7 +104,6 @@ def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> s
 
 def list_text(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
     """Return a title and a table with one line per head; with reasons, they end the lines."""
-    from ....core.statistics.catalogue import STATISTIC
     from ...panes.capture.ranked import RankedHead, ranked_lines
     from ..printing import head_list, page
 

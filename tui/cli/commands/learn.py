@@ -14,7 +14,7 @@ from ....core.learning.step import Step, best
 from ....core.learning.tour import STEPS
 from ....core.message import message
 from ...panes.learn.items import ITEMS, SECTIONS, Found, Item
-from ...panes.learn.requests import capture_of
+from ...panes.learn.requests import ReadItem, capture_of
 from ...settings.parse import UsageError
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
@@ -99,8 +99,6 @@ def run(request: LearnRequest, output: Output) -> int:
 
 def _code(request: LearnRequest, output: Output) -> str:
     """Return the program that prints the figures of the requested item."""
-    from ...panes.learn.requests import ReadItem
-
     assert request.item is not None, "the list has no code"
     [card] = _cards(request, output.messages)
     return ReadItem(request.item.id).code(card, "python")

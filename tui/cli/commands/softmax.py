@@ -15,6 +15,7 @@ from ....core.attention.worked_example import (
     parse_scores,
     relevant,
     scores_text,
+    work_out_sides,
 )
 from ....core.errors import ParameterError
 from ....core.message import message, reason_of
@@ -75,7 +76,6 @@ def _request(given: Given) -> SoftmaxRequest:
 
 def run(request: SoftmaxRequest, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
-    from ....core.attention.worked_example import work_out_sides
     from ...panes.softmax.requests import WorkOut
     from ...panes.softmax.view import Worked, softmax_lines
     from ..printing import page

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from ....core.claims.claim import Outcome
+from ....core.claims.claim import VERDICT_WORDS, Outcome
 from ....core.errors import InputError
 from ....core.message import message
 from ...compute.request import Failed, Request
@@ -114,7 +114,6 @@ class ClaimsPane(TwoParts):
 
     def action_find(self) -> None:
         """Find a claim by its words, in a list."""
-        from ....core.claims.claim import VERDICT_WORDS
         from ...views.fields.choices import Choice
 
         found, chosen = self.claims.outcomes, self.claims.chosen

@@ -15,6 +15,7 @@ from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurve
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
+from ....core.tables import rules as tables
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ..lists import choose_value
@@ -363,8 +364,6 @@ class RulesPane(TypingPane):
 
     def _result(self, kind: Format | Literal["table"]) -> Result:
         """Return what is on screen; raises InputError if it is not complete."""
-        from ....core.tables import rules as tables
-
         p = self.parameters
         line = line_of(self.view, p, self.order, kind, self.glyphs.ascii)
         if self.view in ("mechanisms", "weightings") and not self.is_current:

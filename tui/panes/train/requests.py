@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....core.training.settings import RACE_FIELDS, RATES, Race, option_of
-from ....core.training.snapshot import Snapshot
+from ....core.training.snapshot import Snapshot, snapshot
 from ...compute.question import Question
 from ...compute.request import BATCH_INTERVAL, Cache, Work
 
@@ -27,7 +27,6 @@ class RunRace(Question["Sequence[Ended]"]):
 
     def work(self, cache: Cache) -> Work:
         from ....core.training.race import run
-        from ....core.training.snapshot import snapshot
 
         last_sent = 0.0
         for curves in run(self.race):
