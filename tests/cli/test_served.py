@@ -16,9 +16,11 @@ def packet(text: bytes) -> bytes:
 
 def test_the_app_paints_for_a_browser_and_quits() -> None:
     served = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "COLUMNS": "80", "ROWS": "24"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-m", "attn_tui", "--no-config"], env=os.environ | served, **pipes) as app:
-        assert app.stdin and app.stdout
+    words = [sys.executable, "-m", "attn_tui", "--no-config"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=os.environ | served, stdin=pipe, stdout=pipe) as app:
+        assert app.stdin is not None
+        assert app.stdout is not None
         app.stdin.write(packet(b"q"))
         app.stdin.flush()
         painted = app.stdout.read()

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from attn_tui.core.lab.experiment import run
@@ -166,3 +167,16 @@ def test_a_grid_of_keys_excludes_a_second_axis_of_keys(capsys: Captured) -> None
     line = refusal(["sweep", "--n-keys", "4,8", "--vary", "n-keys=2,3"], capsys)
     assert line == "--vary n-keys: --n-keys 4,8 sweeps the number of keys already; leave out one of them"
     assert "must be from 1 to 8192" in refusal(["sweep", "--n-keys", "4,9000"], capsys)
+
+
+def test_a_figure_has_a_point_for_each_value_its_axes_and_the_command(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "figure.svg"
+    words = ["sweep", "--d-k", "4,16,64", "--n-keys", "16", "--batch", "2", "--statistics", "entropy"]
+    assert main([*words, "-o", str(path)]) == 0
+    figure = ElementTree.parse(path)
+    circles = figure.findall(".//{*}circle")
+    texts = [element.text for element in figure.findall(".//{*}text")]
+    assert len(circles) == 2 * 3 + 2  # with those of the legend
+    assert {"d_k", "4", "16", "64", "entropy (nats)", "unscaled", "scaled"} <= {*texts}
+    assert any(str(text).startswith("attn-tui sweep --d-k 4,16,64") for text in texts)
+    assert_refused([*words, "--vary", "mask=none,causal", "-o", str(path)], "a figure has one axis", capsys)

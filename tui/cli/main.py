@@ -150,7 +150,7 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
     from pathlib import Path
 
     from ..settings.parse import UsageError
-    from .output import JSON_LINES, PARQUET, Output
+    from .output import FIGURE, JSON_LINES, PARQUET, Output
 
     path, parts = given.get("output"), given.get("resume")
     format: OutputFormat | None = given.get("format")
@@ -172,6 +172,8 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
                 format=name(format),
             )
         format = "csv"
+    if str(path).endswith(FIGURE) and "svg" in formats:
+        format = format or "svg"
     if str(path).endswith(JSON_LINES):
         if "jsonl" not in formats:
             raise UsageError("-o {path}: a .jsonl file is JSON Lines, and this command prints no jsonl", path=path)

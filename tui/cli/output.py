@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from ...core.tables.table import Table
 
 T = TypeVar("T")
-OutputFormat: TypeAlias = Literal["table", "json", "jsonl", "csv", "markdown", "python", "torch", "junit", "github"]
+OutputFormat: TypeAlias = Literal[
+    "table", "json", "jsonl", "csv", "markdown", "python", "torch", "junit", "github", "svg"
+]
 FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown")  # of most commands
 LISTED: tuple[OutputFormat, ...] = ("table", "json", "jsonl", "csv", "markdown")  # of those that list things
 CODE: tuple[OutputFormat, ...] = ("python", "torch")  # that prints the numbers
 WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, *CODE)
 
 PARQUET = ".parquet"  # the ending of a file that is written so, instead of as CSV
+FIGURE = ".svg"
 JSON_LINES = ".jsonl"  # the ending of a file whose format is jsonl unless another is given
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose

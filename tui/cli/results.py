@@ -12,7 +12,7 @@ from ...core.errors import InputError
 from ...core.message import message
 from ...core.work.engine_names import LostEngineError
 from .interrupts import INTERRUPTED
-from .output import Output, say
+from .output import Output, OutputFormat, say
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
@@ -65,6 +65,7 @@ class Results(Generic[T]):
         text: Callable[[Sequence[T]], str],
         table: Callable[[Iterable[T]], Table[T]],
         code: Callable[[Sequence[T], Dialect], str] | None = None,
+        figure: Callable[[Sequence[T]], str] | None = None,
     ) -> int:
         """Write them in the format of the output, some formats as they come; nothing, if there are none.
 
@@ -77,7 +78,10 @@ class Results(Generic[T]):
             elif first is not None:
                 found = [first, *things]
                 program = None if code is None else partial(code, found)
-                output.emit(lambda: text(found), lambda: table(found), program)
+                drawn: dict[OutputFormat, Callable[[], str]] = {}
+                if figure is not None:
+                    drawn["svg"] = partial(figure, found)
+                output.emit(lambda: text(found), lambda: table(found), program, drawn)
         return self.code(output)
 
     def code(self, output: Output) -> int:

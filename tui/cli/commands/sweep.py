@@ -110,7 +110,7 @@ def _add_options(parser: Parser) -> None:
         title, "--most-draws", metavar="N", help="the most draws at a point, even if X is not reached; default 4096"
     )
     add_work(parser)
-    parser.add_output((*LISTED, *CODE))
+    parser.add_output((*LISTED, *CODE, "svg"))
     swept = joined([FIELD["n_keys"].help, message("A grid, written as that of --d-k, sweeps it.")])
     parser.add_fields([replace(f, help=swept) if f.name == "n_keys" else f for f in FIELDS if f.name != "d_k"])
 
@@ -221,6 +221,7 @@ def run(request: SweepRequest, output: Output) -> int:
     from ....core.program.sweep import sweep_code
     from ....core.tables.lab import SweepResult, sweep_table
     from ....core.work import sweeps
+    from ..figure import sweep_figure
 
     output.check()
     question = request.question
@@ -249,6 +250,7 @@ def run(request: SweepRequest, output: Output) -> int:
         lambda points: _table(replace(result, points=points), output),
         lambda points: sweep_table(result, points),
         lambda points, dialect: sweep_code(replace(result, points=points), dialect),
+        lambda points: sweep_figure(replace(result, points=points), output.glyphs),
     )
 
 
@@ -310,6 +312,7 @@ line is the command that prints the same output again. Ctrl-C ends a sweep early
 and keeps its points: JSON then says "complete": false.""",
     examples="""\
 examples:
+  attn-tui sweep --d-k 1:512:log20 --statistics entropy -o figure.svg
   attn-tui sweep                                    1 to 4096, on a log axis
   attn-tui sweep --d-k 16,64,256 --statistics entropy,max_weight
   attn-tui sweep --d-k 1:512 --format csv -o curve.csv  one line per value
