@@ -1,4 +1,4 @@
-"""QUESTIONS: the twenty questions most asked about the scale, in an order that a conversation would take."""
+"""QUESTIONS: the questions most asked about the scale, in an order that a conversation would take."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from .tour import enough
 _TEN = Parameters(256, 10, 64, 128)
 _ALIGNED, _ALIGNED_WIDE = (Parameters(d_k, 32, 16, 512, correlation=0.5) for d_k in (64, 256))
 _BY_D_MODEL = enough(64, scale="custom", multiplier=1 / math.sqrt(512))
+
+_SMALL = enough(64, std_q=1 / math.sqrt(512), std_k=1 / math.sqrt(512))
 
 SIZE: tuple[Question, ...] = (
     Question(
@@ -499,4 +501,29 @@ VARIANTS: tuple[Question, ...] = (
 )
 
 
-QUESTIONS: tuple[Question, ...] = SIZE + USE + VARIANTS
+INPUTS: tuple[Question, ...] = (
+    Question(
+        "embeddings",
+        "Why are embeddings multiplied by √d_model?",
+        "It has nothing to do with scores. The first transformer shares the matrix of its embeddings with the last "
+        "layer, whose weights start with a standard deviation of 1/√d_model in its code. Times √d_model, the "
+        "components of an embedding have one of 1, as large as the positions that are added to them.",
+        (
+            "At d_model = {d_model} a component is {small} before, and a sine of a position has a root mean square "
+            "of {sine}: without the factor, the positions would drown the words.",
+            "Scores made of the small components alone show the difference: after 1/√d_k their standard deviation is "
+            "{flat} instead of {right}, and all keys have the same weight. Layers with a norm in front of "
+            "them do not see the factor; many later models leave it out, and Gemma keeps it.",
+        ),
+        {
+            "right": lab("logit σ, components of σ 1", "logit_std", enough(64), True),
+            "flat": lab("logit σ, components of σ 1/√{d_model}", "logit_std", _SMALL, True),
+        },
+        Shown("Lab", "With components that small, every key has the same weight.", _SMALL),
+        "To undo the division by √d_k.",
+        "Wrong: the two are elsewhere, and d_model is not d_k.",
+        {"d_model": 512, "small": 0.044, "sine": 0.71},
+    ),
+)
+
+QUESTIONS: tuple[Question, ...] = SIZE + USE + VARIANTS + INPUTS

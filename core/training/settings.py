@@ -14,7 +14,7 @@ from ..scales import SCALE_RULES, ScaleName, ScaleRule, Setting, is_formula, mul
 
 Optimiser: TypeAlias = Literal["sgd", "adam"]
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
-RATES: dict[Optimiser, float] = {"sgd": 2.0, "adam": 0.01}  # learning rates by default
+RATES: dict[Optimiser, float] = {"sgd": 4.0, "adam": 0.01}  # learning rates by default
 _DECIMALS = 5  # of a loss, at most
 ACCEPTED = "names of scale rules, numbers such as 0.05, and formulas such as 'log(n)/sqrt(d)', separated by commas"
 

@@ -27,7 +27,7 @@ ROWS = [
 BOUND = [
     (key, command)
     for command in all_commands()
-    if not command.action.startswith((*TYPED, "pane("))
+    if not command.action.startswith((*TYPED, "tab("))
     for key in command.keys.split(",")
 ]
 

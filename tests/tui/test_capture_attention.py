@@ -90,17 +90,17 @@ async def test_the_list_moves_the_head_and_shows_it(stage: Stage) -> None:
 @played()
 async def test_the_list_is_sorted_by_the_statistic_of_the_map(stage: Stage) -> None:
     pane = await explained(stage)
-    await stage.press("m", "o")
+    await stage.press("M", "O")
     name = pane.map.statistic.name
     values = [value_of(pane, name, place) for place in pane.places]
     assert values == sorted(values, reverse=True)
     await stage.still()
     assert f"largest {pane.map.statistic.label} first" in stage.text
-    await stage.press("o")
+    await stage.press("O")
     assert [pane.map.value(place) for place in pane.places] == values[::-1]
-    await stage.press("o")
+    await stage.press("O")
     assert pane.places == sorted(pane.places)
-    await stage.press("O", "O", "O")
+    await stage.press("O")
     assert pane.places[0] == (0, 2)
 
 
@@ -119,12 +119,12 @@ async def test_the_row_is_that_of_the_cursor_in_the_matrix(stage: Stage) -> None
     assert capture.tokens is not None
     assert f"query 67 “{capture.tokens[0][67]}”" in stage.text
     assert f"{wanted.columns[0].entropy:.3g}"[:4] in stage.text
-    await stage.press("s")
+    await stage.press("S")
     await stage.at_rest()
     row = pane.bars.row
     assert row is not None
     assert [column.rule for column in row.columns] == ["none", pane.rule]
-    await stage.press("a")
+    await stage.press("A")
     await stage.at_rest()
     row = pane.bars.row
     assert row is not None

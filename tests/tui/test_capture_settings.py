@@ -26,13 +26,13 @@ def formats(pane: CapturePane) -> list[object]:
 
 
 @played()
-async def test_f_goes_through_the_formats_of_b_and_a_has_that_of_b(stage: Stage) -> None:
+async def test_shift_f_goes_through_the_formats_of_b_and_a_has_that_of_b(stage: Stage) -> None:
     pane = await stage.head()
     order = [*FIELD["precision"].choices[1:], "float64"]
     for name in order:
-        await stage.press("f")
+        await stage.press("F")
         await stage.until(lambda name=name: pane.is_current and formats(pane) == [name, name], name)
-    await stage.press("F", "F", "F")
+    await stage.press("f", *"bfloat", "enter")
     await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "bfloat16"])
     assert "--precision bfloat16" in pane.command()
     assert json.loads(pane.numbers("json"))["heads"][0]["apart"] == {"precision": "bfloat16", "arithmetic": "fused"}
@@ -49,7 +49,7 @@ async def test_f_goes_through_the_formats_of_b_and_a_has_that_of_b(stage: Stage)
 @played(size=(80, 24))
 async def test_a_narrow_row_has_the_format_in_its_title_and_whole_numbers_below(stage: Stage) -> None:
     pane = await stage.head()
-    await stage.press("n", "f", "f")
+    await stage.press("n", "F", "F")
     await stage.until(lambda: pane.is_current and formats(pane) == ["float16", "float16"])
     await stage.until(lambda: re.search(r"query \d+, float16", stage.text))
     row = pane.bars.row
@@ -80,7 +80,7 @@ async def test_the_list_sets_formats_of_a_and_b_apart_and_the_row_shows_them(sta
     await stage.still()
     assert "from file, bfloat16, eager" in stage.text
     assert "With the file's scale, bfloat16, eager," in " ".join(stage.text.split())
-    await stage.press("f", "f", "f", "f")
+    await stage.press("F", "F", "F", "F")
     await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "float8_e4m3fn"])
 
 
@@ -88,9 +88,9 @@ async def test_the_list_sets_formats_of_a_and_b_apart_and_the_row_shows_them(sta
 @played()
 async def test_a_format_without_the_arithmetic_of_b_is_refused_with_the_reason(stage: Stage) -> None:
     pane = await stage.head()
-    await stage.press("i", *"b: arithmetic eager", "enter", "f", "f", "f")
+    await stage.press("i", *"b: arithmetic eager", "enter", "F", "F", "F")
     await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "bfloat16"])
-    await stage.press("f")
+    await stage.press("F")
     await stage.until(lambda: "must be fused with format float8 e4m3" in stage.text)
     assert pane.sides.b.precision == "bfloat16"
 
@@ -114,7 +114,7 @@ def test_a_row_that_is_nan_is_said_in_words_and_the_soft_cap_can_be_taken_away(t
         await stage.until(lambda: pane.is_current and pane.sides.a.softcap == 0)
         assert "capped at 5" not in stage.text, "only B is"
         assert "--against none,softcap=0" in pane.command()
-        await stage.press("f", "f", "i", *"b: arithmetic eager", "enter")
+        await stage.press("F", "F", "i", *"b: arithmetic eager", "enter")
         await stage.at_rest()
         row = pane.bars.row
         assert row is not None

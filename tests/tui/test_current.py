@@ -16,11 +16,11 @@ from textual import events
 
 @pytest.mark.parametrize(
     ("burst", "hold"),
-    [("\x1b[C\x1b[Cs<", False), ("s<>\x1b[D<", False), ("s<>\x1b[D<", True)],
+    [("LLS<", False), ("S<>L<", False), ("S<>L<", True)],
 )
 @played()
 async def test_a_change_and_another_pane_in_one_read(stage: Stage, burst: str, hold: bool) -> None:
-    await stage.opened(SweepPane)
+    await stage.opened(SoftmaxPane)
     await stage.at_rest()
     stage.engine.hold = hold
     Monkey(stage, 0).read(burst)
@@ -51,8 +51,8 @@ async def test_a_pane_that_is_left_while_it_handles_a_key_takes_no_answer_from_t
     await stage.at_rest()
     stage.engine.hold = True
     await stage.opened(LabPane)
-    await stage.press("s")
-    sweep.action_grid(1)
+    await stage.press("S")
+    sweep.action_grid()
     stage.engine.let_go()
     await stage.settled()
     assert stage.measurement.subject == stage.asked
@@ -62,7 +62,7 @@ async def test_a_pane_that_is_left_while_it_handles_a_key_takes_no_answer_from_t
 async def test_numbers_are_dimmed_while_the_engine_is_silent(stage: Stage) -> None:
     await stage.settled()
     stage.engine.hold = True
-    await stage.press("s")
+    await stage.press("S")
     assert not stage.lab.is_stale
     stage.engine.report_silence()
     await stage.answered()

@@ -191,7 +191,7 @@ async def test_an_incomplete_sweep_is_not_exported(stage: Stage, monkeypatch: py
 # The Capture pane
 
 
-@pytest.mark.parametrize("keys", [("right", "down", "s"), ("S",)], ids=" ".join)
+@pytest.mark.parametrize("keys", [("right", "down", "S")], ids=" ".join)
 def test_the_command_of_a_head_prints_its_numbers(keys: tuple[str, ...], capsys: Captured) -> None:
     agree(take_head(None, None, *keys), capsys)
 

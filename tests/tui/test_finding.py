@@ -83,7 +83,7 @@ async def test_n_steps_to_rules_that_are_not_healthy_and_slash_finds_one(stage: 
     await stage.press("/", *"swin", "enter")
     assert pane.cursor in ("cosine_10", "cosine_learned")
     before = stage.asked
-    await stage.press("m", "/", *"deberta", "enter")
+    await stage.press("M", "/", *"deberta", "enter")
     assert pane.view == "rules"
     assert pane.cursor == "sqrt_three_d_k"
     assert stage.asked == before, "the cursor moves, and nothing is set"

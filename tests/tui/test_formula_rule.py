@@ -71,7 +71,7 @@ async def test_rules_have_a_row_for_the_formula_that_goes_with_it(stage: Stage) 
     assert "the formula you set" in stage.words(pane.words)
     assert pane.rows[FORMULA].multiplier == pytest.approx(2.772588722 / 8)
     assert FORMULA in pane.numbers("json")
-    await stage.press("s")
+    await stage.press("S")
     await stage.known(pane)
     assert [*pane.table.shown.names] == by_family(listed_rules(replace(PARAMETERS, scale="sqrt_d_k")))
     assert pane.cursor == RULES[0]

@@ -41,7 +41,7 @@ async def test_help_opens_and_closes_without_changing_the_screen(stage: Stage) -
 
 @played(settled=True)
 async def test_help_starts_with_the_field_or_row_that_has_the_cursor(stage: Stage) -> None:
-    await stage.press("tab", "tab", "tab", "?")
+    await stage.press("tab", "tab", "?")
     await stage.until(lambda: FIELD["n_keys"].option in stage.text)
     assert FIELD["n_keys"].label in stage.text
     await stage.press("escape")
@@ -61,10 +61,10 @@ async def test_help_starts_with_the_field_or_row_that_has_the_cursor(stage: Stag
 
 # Keys that choose what the help of a pane begins with, and its label.
 TOPICS = {
-    "Lab": ("tab tab tab", "keys"),
-    "Sweep": ("m", "entropy / ln n"),
+    "Lab": ("tab tab", "keys"),
+    "Sweep": ("M", "entropy / ln n"),
     "Softmax": ("t )", "shift"),
-    "Rules": ("o o", "logit std"),
+    "Rules": ("O O", "logit std"),
     "Heads": ("down down down", "d_k"),
     "Train": ("down", "optimizer"),
 }

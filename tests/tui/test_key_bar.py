@@ -13,7 +13,7 @@ def bar(stage: Stage) -> str:
 @played(size=(120, 40), settled=True)
 async def test_a_focused_field_of_the_lab_shows_its_own_keys_and_no_letters(stage: Stage) -> None:
     assert "q quit" in bar(stage)
-    assert "Tab fields" in bar(stage)
+    assert "Enter tour" in bar(stage)
     await stage.press("tab")
     assert bar(stage).startswith(" ↑↓ step   ←→ ±1   a-z 0-9 type   Enter accept, list   Tab next field   Esc back")
     assert not any(words in bar(stage) for words in ("quit", "scale", "export", "copy", "undo"))

@@ -41,14 +41,19 @@ def test_every_pane_has_a_help_text() -> None:
     [
         {"lab.redraw": "n"},
         {"lab.redraw": "n,ctrl+y,f5"},
-        {"lab.redraw": "s", "lab.next_scale": "r"},
+        {"lab.redraw": "s", "lab.scale": "r"},
         {"capture.view": "c"},  # used in the Lab, but not in Capture
         {"help": "!", "lab.view": "?"},
+        {"scales_pane": "f6"},
     ],
     ids=str,
 )
 def test_unused_keys_are_accepted(wanted: dict[str, str]) -> None:
     assert accepted_keys(ALL, wanted) == (wanted, {})
+
+
+def test_the_key_of_a_pane_of_an_earlier_version_is_that_of_its_tab() -> None:
+    assert accepted_keys(ALL, {"sweep_pane": "f6"}) == ({"scales_pane": "f6"}, {})
 
 
 def test_keys_may_be_written_in_any_case_and_with_short_names() -> None:
@@ -60,7 +65,7 @@ def test_keys_may_be_written_in_any_case_and_with_short_names() -> None:
     ("wanted", "problem"),
     [
         ({"lab.redraw": "n, Ctrl+Y,PgUp"}, "PgUp … next width"),
-        ({"lab.redraw": "s"}, "s … 'next scale rule'"),
+        ({"lab.redraw": "s"}, "s … 'choose the scale rule'"),
         ({"quit": "r"}, "r … redraw"),
         ({"lab.view": "5"}, "5"),
         ({"lab.view": "?"}, "? … 'help'"),

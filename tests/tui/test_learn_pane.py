@@ -92,7 +92,7 @@ def found_of(item: Item, folder: Path) -> Found:
     [item if number % 7 == 5 else pytest.param(item, marks=pytest.mark.slow) for number, item in enumerate(ITEMS)],
     ids=lambda item: item.id,
 )
-def test_each_item_fits_80_by_24_at_every_stage_and_its_answer_above_the_picture(item: Item, tmp_path: Path) -> None:
+def test_each_item_fits_80_by_24_at_every_stage(item: Item, tmp_path: Path) -> None:
     found = found_of(item, tmp_path)
     for stage in range(item.stages + 1):
         attempt = Attempt("3", 3.0, stage)
@@ -104,14 +104,12 @@ def test_each_item_fits_80_by_24_at_every_stage_and_its_answer_above_the_picture
             assert all(text.isascii() for line in in_ascii for text, _ in line)
             marks = [sum(text.count("?") for line in each for text, _ in line) for each in (in_ascii, in_full)]
             assert marks[0] == marks[1], "a character has no ASCII form"
-    if item.kind != "bug":  # with the picture of the Lab under it
-        assert len(item_lines(item, Attempt("3", 3.0, item.stages), found, 120, 99, UNICODE)) <= 29
 
 
 @played(size=(80, 24))
 async def test_a_bug_is_named_by_number_and_the_diagnosis_grades_it(stage: Stage) -> None:
     pane = await learn(stage)
-    await stage.press("escape", "M", "down", "down")
+    await stage.press("escape", "M", "M", "down", "down")
     assert pane.item.word == "b3"
     await stage.until(lambda: pane.is_current, "the capture")
     await stage.still()
@@ -138,7 +136,7 @@ async def test_a_folder_that_cannot_be_written_is_explained(stage: Stage, monkey
 
     monkeypatch.setattr(examine, "write_capture", full)
     await learn(stage)
-    await stage.press("escape", "M")
+    await stage.press("escape", "M", "M")
     await stage.until(lambda: "cannot be written: No space left on device." in " ".join(stage.text.split()))
 
 
@@ -154,7 +152,7 @@ async def test_typing_does_not_start_the_measurement_again(stage: Stage) -> None
 @played()
 async def test_e_opens_the_capture_of_a_bug(stage: Stage) -> None:
     pane = await learn(stage)
-    await stage.press("escape", "M")
+    await stage.press("escape", "M", "M")
     await stage.until(lambda: pane.is_current, "the capture")
     await stage.press("escape", "E")
     assert stage.app.active == "Capture"
@@ -183,10 +181,10 @@ async def test_e_opens_the_lab_in_the_state_of_the_step_and_undo_brings_the_own_
     assert stage.app.active == "Lab"
     assert stage.asked == STEPS[1].shown.parameters
     await stage.still()
-    assert "Alt+9 returns" in stage.text
+    assert "Alt+6 returns" in stage.text
     await stage.press("u")
     assert stage.asked.d_k == 8
-    await stage.press("alt+9")
+    await stage.press("alt+6")
     assert stage.app.active == "Learn"
     assert pane.at == 1
 
@@ -197,7 +195,7 @@ async def test_e_opens_rules_where_a_step_speaks_of_them(stage: Stage) -> None:
     await stage.press("escape", "E")
     assert stage.app.active == "Rules"
     assert stage.asked.d_k == 64
-    await stage.press("alt+9")
+    await stage.press("alt+6")
     assert stage.app.active == "Learn"
 
 
@@ -258,7 +256,7 @@ async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(
 ) -> None:
     monkeypatch.setattr(CheckClaims, "work", untested_claims)
     pane = await learn(stage)
-    assert "question 13 of 20" in stage.text
+    assert "question 13 of 21" in stage.text
     assert "Not in float32" not in stage.text
     await stage.press("5", "enter")  # digits type nothing here
     await stage.still()
@@ -273,7 +271,7 @@ async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(
     assert stage.app.active == "Claims"
     await stage.until(lambda: claims.claims.chosen is not None, "the claims")
     assert claims.claims.chosen.id == "float-overflow"
-    await stage.press("alt+9", "M")
+    await stage.press("V", "M", "escape", "M")
     assert pane.at == 0
 
 
@@ -284,14 +282,14 @@ async def test_e_on_a_question_or_step_about_training_runs_its_race(
     pane = await learn(stage)
     monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing more
     before = (await stage.opened(TrainPane)).race
-    await stage.press("alt+9", "E")
+    await stage.press("alt+6", "E")
     train = stage.app.pane
     assert isinstance(train, TrainPane)
     assert train.race == pane.item.shown.race
     assert (train.race.optimiser, train.race.rules) == ("adam", ("none", "sqrt_d_k"))
     await stage.press("u")
     assert train.race == before
-    await stage.press("alt+9", *["up"] * (pane.at - AT["training"]), "escape", "E")
+    await stage.press("alt+6", *["up"] * (pane.at - AT["training"]), "escape", "E")
     assert stage.app.active == "Train"
     assert train.race == ITEMS[AT["training"]].shown.race
     assert (train.race.optimiser, train.race.rate) == ("sgd", 4)
@@ -303,9 +301,10 @@ async def test_the_list_is_a_key_away_where_it_does_not_stand_beside(stage: Stag
     await learn(stage)
     beside = STEPS[6].title in stage.text
     assert beside == (size[0] >= 100)
-    await stage.press("escape", "v")
-    await stage.still()
-    assert STEPS[6].title in stage.text
+    if not beside:
+        await stage.press("escape", "v")
+        await stage.still()
+        assert STEPS[6].title in stage.text
 
 
 @played(size=(200, 60))
@@ -320,7 +319,7 @@ async def test_a_tall_screen_shows_the_lab_and_before_the_answer_that_of_a_narro
     await stage.still()
     assert "The Lab at d_k 64, 128 keys" in stage.text
     assert ANSWER in stage.words(pane.text)
-    await stage.press("escape", "M")  # a bug has none
+    await stage.press("escape", "M", "M")  # a bug has none
     await stage.until(lambda: pane.is_current, "the capture")
     await stage.still()
     assert "the Lab at d_k" not in stage.text

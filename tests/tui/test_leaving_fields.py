@@ -97,7 +97,7 @@ async def test_a_click_or_the_wheel_on_another_field_says_why_a_number_is_refuse
     assert_said(stage, reason)
 
 
-@pytest.mark.parametrize(("pane", "key"), [("Heads", "p"), ("Train", "r")])
+@pytest.mark.parametrize(("pane", "key"), [("Heads", "P"), ("Train", "r")])
 @played()
 async def test_a_key_that_changes_all_fields_says_why_a_number_is_refused(stage: Stage, pane: str, key: str) -> None:
     reason = await refused(stage, pane)

@@ -15,7 +15,7 @@ from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.app.keys import EVERYWHERE, all_commands
 from attn_tui.tui.app.palette import Actions
 from attn_tui.tui.panes.capture.pane import CapturePane
-from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.heads.pane import HeadsPane
@@ -31,7 +31,7 @@ from textual.screen import Screen
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
-NAMED = [c for c in all_commands() if c.name not in ("", "palette") and c.words not in PANES]
+NAMED = [c for c in all_commands() if c.name not in ("", "palette") and c.words not in TABS]
 
 
 async def discovered(screen: Screen[Any]) -> dict[str, str]:

@@ -26,8 +26,8 @@ def never(*_: object) -> Iterator[None]:
     [
         ("Sweep", [], [MeasureOver]),
         ("Rules", [], [MeasureRules, MeasureRuleCurves]),
-        ("Rules", ["m"], [MeasureMechanisms]),
-        ("Rules", ["M"], [MeasureWeightings]),
+        ("Rules", ["M"], [MeasureMechanisms]),
+        ("Rules", ["M", "M"], [MeasureWeightings]),
     ],
     ids=["sweep", "rules", "mechanisms", "weightings"],
 )

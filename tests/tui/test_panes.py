@@ -2,7 +2,7 @@
 
 import pytest
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.settings.declared import Settings
 from stage import Stage, play, played
 from textual import events
@@ -37,19 +37,19 @@ async def test_digits_type_d_k_or_nothing_and_never_change_panes(
 
 
 @played()
-async def test_panes_are_switched_with_angle_brackets_and_alt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tabs_are_switched_with_angle_brackets_and_alt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
-    panes, app = tuple(PANES), stage.app
-    for pane in (*panes[1:], panes[0]):
+    tabs, app = tuple(TABS), stage.app
+    for tab in (*tabs[1:], tabs[0]):
         await stage.press(">")
-        assert app.active == pane
-        assert [name for name, each in app.panes.items() if each.display] == [pane]
-    for pane in reversed(panes):
+        assert app.tab == tab
+        assert [name for name, each in app.panes.items() if each.display] == [app.active]
+    for tab in reversed(tabs):
         await stage.press("<")
-        assert app.active == pane
-    for number, pane in enumerate(panes, start=1):
-        await stage.press(f"alt+{number % 10}")
-        assert app.active == pane
+        assert app.tab == tab
+    for number, tab in enumerate(tabs, start=1):
+        await stage.press(f"alt+{number}")
+        assert app.tab == tab
     await stage.press("inverted_exclamation_mark")  # as terminals that send Alt as Esc are read
     assert app.active == "Lab"
     assert app.focused is stage.lab
@@ -57,15 +57,35 @@ async def test_panes_are_switched_with_angle_brackets_and_alt(stage: Stage, monk
     assert stage.asked.d_k == 65
 
 
+@pytest.mark.parametrize("tab", [tab for tab, views in TABS.items() if len(views) > 1])
+@played()
+async def test_views_of_a_tab_are_switched_with_v_and_clicks_and_the_tab_keeps_the_last_one(
+    stage: Stage, tab: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
+    app, views = stage.app, TABS[tab]
+    app.action_tab(tab)
+    await stage.press("escape", "escape")  # leaves the field of a guess
+    for view in (*views[1:], views[0]):
+        await stage.press("V")
+        assert app.view == view
+    await stage.still()
+    await stage.pilot.click(offset=(stage.lines[0].index(f" {views[-1][1]} ") + 2, 0))
+    await stage.answered()
+    assert app.view == views[-1]
+    await stage.press(">", "<")
+    assert app.view == views[-1]
+
+
 @played()
 async def test_alt_and_a_digit_leave_a_focused_field(stage: Stage) -> None:
-    for pane, keys in (("Lab", ["tab"]), ("Learn", ["alt+9", "9"])):
+    for pane, keys in (("Lab", ["tab"]), ("Learn", ["alt+6", "9"])):
         stage.app.action_pane(pane)
         await stage.press(*keys)
         assert "a-z 0-9 type" in stage.lines[-1]
         stage.app.post_message(events.Key("trade_mark_sign", "™"))  # Alt+2 of terminals that send Alt as Esc
         await stage.answered()
-        assert stage.app.active == "Sweep", pane
+        assert stage.app.active == "Softmax", pane
 
 
 def test_q_quits() -> None:
@@ -86,7 +106,7 @@ async def test_the_top_bar_says_that_parameters_are_saved_ones_until_one_changes
 
 @played()
 async def test_changed_parameters_are_saved_until_reset(stage: Stage) -> None:
-    await stage.press("up", "s")
+    await stage.press("up", "S")
     changed = {"d_k": 128, "n_keys": 16, "n_queries": 8, "batch": 2, "scale": "d_k"}
     assert stage.app.changed_settings() == {"parameters": changed}
     await stage.press("5", "R")

@@ -14,12 +14,13 @@ from stage import SMALL, Stage, numbers, played
 
 
 def to_field(name: str) -> list[str]:
-    """Return the keys that move the cursor to a field."""
-    return ["tab"] * ([field.name for field in applicable(SMALL)].index(name) + 1)
+    """Return the keys that show all fields, and move the cursor to one."""
+    return ["p", *["tab"] * ([field.name for field in applicable(SMALL)].index(name) + 1)]
 
 
 @played(settled=True)
 async def test_tab_moves_over_the_fields_that_have_an_effect_and_then_to_the_table(stage: Stage) -> None:
+    await stage.press("p")
     for field in applicable(SMALL):
         await stage.press("tab")
         await stage.still()
@@ -176,6 +177,7 @@ async def test_letters_that_name_no_choice_are_refused_with_the_nearest(stage: S
 
 @played(settled=True)
 async def test_a_click_moves_the_cursor_to_a_field(stage: Stage) -> None:
+    await stage.press("p")
     for name in ("mask", "n_keys", "seed"):
         at = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith(FIELD[name].label))
         await stage.pilot.click(offset=(stage.panel.region.x + 3, stage.panel.content_region.y + at))
@@ -234,7 +236,7 @@ async def test_until_a_rejected_edit_is_corrected_the_last_numbers_are_dimmed_wi
 
 @played(settled=True)
 async def test_a_model_sets_the_lab_and_says_when_it_was_changed(stage: Stage) -> None:
-    await stage.press("tab", *"gemma-2-", "enter")
+    await stage.press("p", "tab", *"gemma-2-", "enter")
     assert stage.asked == replace(SMALL, **MODELS["gemma-2-27b"].parameters, model="gemma-2-27b")
     assert stage.asked.softcap == 50
     await stage.press("escape", *"16")
@@ -272,7 +274,7 @@ async def test_a_late_answer_is_shown_dimmed_while_an_edit_is_rejected(stage: St
 
 @pytest.mark.parametrize(
     ("key", "parameters"),
-    [("s", replace(SMALL, d_k=1, scale="d_k")), ("left", replace(SMALL, d_k=2, scale="log_d_k"))],
+    [("S", replace(SMALL, d_k=1, scale="d_k")), ("left", replace(SMALL, d_k=2, scale="log_d_k"))],
 )
 @played(settled=True)
 async def test_a_scale_without_a_value_is_refused_with_a_reason_and_the_numbers_stay(
@@ -295,7 +297,7 @@ async def test_a_scale_without_a_value_is_refused_with_a_reason_and_the_numbers_
 @played(replace(SMALL, d_k=1), settled=True)
 async def test_a_scale_without_a_value_can_be_stepped_past(stage: Stage) -> None:
     for _ in FIELD["scale"].choices:
-        await stage.press("s")
+        await stage.press("S")
     await stage.settled()
     assert stage.asked == replace(SMALL, d_k=1)
 
@@ -314,10 +316,10 @@ async def notice(stage: Stage) -> str:
 @pytest.mark.slow
 @played(EAGER, settled=True)
 async def test_a_format_that_the_arithmetic_excludes_is_refused_with_the_reason(stage: Stage) -> None:
-    await stage.press("f")
+    await stage.press("F")
     assert NO_EAGER in await notice(stage)
     assert stage.app.parameters == EAGER
-    await stage.press(*["tab"] * ([field.name for field in applicable(EAGER)].index("precision") + 1), "up")
+    await stage.press("p", *["tab"] * ([field.name for field in applicable(EAGER)].index("precision") + 1), "up")
     assert NO_EAGER in await notice(stage)
     assert stage.app.parameters == EAGER
     assert not stage.lab.is_stale
@@ -331,6 +333,6 @@ async def test_a_format_that_the_arithmetic_excludes_is_refused_with_the_reason(
 @played(EAGER)
 async def test_the_softmax_pane_refuses_such_a_format_too(stage: Stage) -> None:
     pane = await stage.opened(SoftmaxPane)
-    stage.send("f")
+    stage.send("F")
     assert NO_EAGER in await notice(stage)
     assert pane.parameters == EAGER

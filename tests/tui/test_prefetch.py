@@ -142,7 +142,7 @@ async def test_at_a_bound_nothing_is_prefetched(stage: Stage, parameters: Parame
 async def test_keys_that_change_no_parameter_request_only_what_the_view_lacks(stage: Stage) -> None:
     await stage.at_rest()
     before = len(stage.engine.asked)
-    await stage.press("tab", "tab", "escape", "t", "v", "?", "escape", "enter")
+    await stage.press("tab", "tab", "escape", "t", "v", "?", "escape")
     await stage.resize(80, 24)
     await stage.at_rest()
     assert requests(stage, before) == [Measure(SMALL)]

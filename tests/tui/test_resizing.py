@@ -50,7 +50,7 @@ async def test_resizing_during_a_computation_keeps_the_screen_whole(stage: Stage
         await stage.resize(*size)
         whole = [size[0]] * size[1]
         await stage.until(lambda whole=whole: [len(line) for line in stage.lines] == whole, f"{size}")
-    stage.send("1", "6", "enter", *["["] * 3, *["tab"] * 4, "8", "tab", "2", "enter")
+    stage.send("1", "6", "enter", "p", *["["] * 3, *["tab"] * 4, "8", "tab", "2", "enter")
     await stage.until(lambda: stage.asked == Parameters(d_k=16, n_keys=16, n_queries=8, batch=2))
     await stage.settled()
     assert numbers(stage.measurement) == numbers(stage.expected)

@@ -77,7 +77,7 @@ async def test_keys_change_the_parameters_and_the_rows_follow(stage: Stage) -> N
 @played(replace(SMALL, d_k=64, batch=4))
 async def test_rows_keep_their_places_dimmed_until_all_are_new(stage: Stage) -> None:
     pane, engine = await stage.complete(RulesPane), stage.engine
-    await stage.press("o", "o")
+    await stage.press("O", "O")
     before = list(pane.table.shown.names)
     engine.hold = True
     await stage.press("L", "L", "L")
@@ -125,7 +125,7 @@ async def test_a_hidden_pane_measures_nothing(stage: Stage) -> None:
     await stage.press("right", "right")
     await stage.settled()
     assert asked() == [64]
-    await stage.press("s")  # the rule makes no difference to the rows
+    await stage.press("S")  # the rule makes no difference to the rows
     await stage.complete(RulesPane)
     stage.app.action_pane("Lab")
     await stage.complete(RulesPane)
@@ -137,7 +137,7 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
     monkeypatch.setattr(requests, "PROGRESS_INTERVAL", -1.0)  # send each row separately
     pane, engine = await stage.complete(RulesPane), stage.engine
     engine.hold = True
-    await stage.press("m")
+    await stage.press("M")
     assert "Measuring mechanisms" in stage.text
     engine.let_go()
     await stage.known(pane)

@@ -55,7 +55,7 @@ async def test_dragging_over_words_marks_and_copies_them(
         assert stage.app.notice.display
         assert "Copied" in stage.words(stage.app.notice)
         assert words in stage.words(stage.app.notice)
-        await stage.press("s", "S")
+        await stage.press("S", "u")
         await stage.still()
         assert selected_cells(stage) == ""
         assert not stage.app.notice.display

@@ -290,7 +290,7 @@ def test_invalid_keys_are_ignored_and_reported(path: Path) -> None:
     assert of_redraw.startswith(f"{path}: keys.lab.redarw: ")
     assert "lab.redraw?" in of_redraw
     assert of_view.startswith(f"{path}: keys.lab.view: s ")
-    assert "next scale rule" in of_view
+    assert "choose the scale rule" in of_view
 
 
 def test_an_invalid_key_in_the_environment_does_not_prevent_saving(path: Path) -> None:

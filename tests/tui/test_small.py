@@ -86,7 +86,7 @@ async def test_every_pane_is_whole_with_its_keys_in_all_its_views(
         assert "? help" in stage.lines[-1]
         await stage.press("escape", "v")  # Esc leaves a field, into which v would be typed
         await stage.at_rest()
-    await stage.press("m")  # the next statistic, or what else the pane has
+    await stage.press("M")  # the next statistic, or what else the pane has
     await stage.at_rest()
     assert stage.text.isascii() == glyphs.ascii
     for key in ("?", "K"):

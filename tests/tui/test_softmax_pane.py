@@ -41,11 +41,11 @@ async def test_it_starts_with_the_example_under_the_scale_of_the_lab(stage: Stag
 @played()
 async def test_a_chooses_what_the_first_column_is(stage: Stage) -> None:
     pane = await opened(stage)
-    await stage.press("a", "a")
+    await stage.press("A", "A")
     assert [side.multiplier for side in await worked_out(stage, pane)] == [1 / 64, 0.125]
     assert "scaled × 0.0156 (1/d_k" in stage.text
     assert "--against d_k" in pane.command()
-    await stage.press(*["A"] * 4)  # past unscaled and custom, to a rule that normalises
+    await stage.press("a", *"cosine_log2_n", "enter")  # a rule that normalises
     assert stage.asked.against == "cosine_log2_n"
     assert [side.multiplier for side in await worked_out(stage, pane)] == [1, 0.125]
     assert "using × 1 instead" in stage.words(pane.text)
@@ -155,7 +155,7 @@ async def test_keys_step_temperature_and_shift_and_reset_everything(stage: Stage
 @played()
 async def test_scale_width_and_format_are_shared_with_the_lab(stage: Stage) -> None:
     pane = await opened(stage)
-    await stage.press("L", "f", "f", "s")
+    await stage.press("L", "F", "F", "S")
     assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (128, "bfloat16", "d_k")
     assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
     stage.app.action_pane("Lab")

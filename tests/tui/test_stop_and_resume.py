@@ -70,13 +70,13 @@ def test_a_resized_terminal_is_filled(session: Session) -> None:
 @pytest.mark.slow
 def test_frames_sent_as_differences_show_what_a_full_repaint_shows() -> None:
     with opened() as session:
-        for keys in (RIGHT * 40, b"s", UP, b"\t\t\t", b"?"):
+        for keys in (RIGHT * 40, b"S", UP, b"\t\t\t", b"?"):
             session.send(keys)
             session.quiet()
         session.sees("help: Lab")
         session.send(b"\x1b")  # alone: with a key behind it, it would be Alt
         session.until(lambda: "help: Lab" not in session.text, "no help")
-        for keys in (b">", DOWN, b"m", b"<", b"v", b"vv", b"0"):
+        for keys in (b">", DOWN, b"M", b"<", b"v", b"vv", b"0"):
             session.send(keys)
             session.quiet()
         session.sees("not '0'")  # what the last key says
@@ -84,7 +84,7 @@ def test_frames_sent_as_differences_show_what_a_full_repaint_shows() -> None:
         before = session.screen
         for height in (39, 40):
             session.resize(120, height)
-            session.until(lambda: "next pane" in session.screen.lines[-1] and session.screen.is_filled, "every cell")
+            session.until(lambda: "next tab" in session.screen.lines[-1] and session.screen.is_filled, "every cell")
         session.quiet()
         assert session.screen.places == before.places
 

@@ -24,7 +24,8 @@ SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 @pytest.fixture(autouse=True)
 def short_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the first grid by a short one, so that tests are quick."""
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.curves.part.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
+    for module in ("curves.part", "pane"):
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{module}.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
 
 
 @dataclass
@@ -61,7 +62,7 @@ async def shown(stage: Stage) -> SweepPane:
 @played()
 async def test_moving_the_cursor_starts_no_other_sweep(stage: Stage, sweeps: Sweeps) -> None:
     pane = await shown(stage)
-    await stage.press("right", "up", "m", "m", "M", "v", "v", "v", "v")
+    await stage.press("right", "up", "M", "M", "v", "v")
     stage.app.action_pane("Lab")
     await stage.press("left")
     await shown(stage)
@@ -73,19 +74,19 @@ async def test_moving_the_cursor_starts_no_other_sweep(stage: Stage, sweeps: Swe
 async def test_another_grid_is_swept_once(stage: Stage, sweeps: Sweeps) -> None:
     pane = await shown(stage)
     stage.engine.hold = True
-    await stage.press("g")
+    await stage.press("G")
     assert refusal(lambda: pane.numbers("csv")).startswith("0 of ")
     stage.engine.let_go()
     await stage.known(pane)
     assert pane.curves.swept.values[-1] == 512
-    await stage.press("G")
+    await stage.press("u")
     assert succeeds(lambda: pane.numbers("csv"))
     assert pane.curves.swept.values[-1] == 64
     assert sweeps.started == [(SMALL, 64), (SMALL, 512)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["]", "[", "s", "S", "c", "x", "r"])
+@pytest.mark.parametrize("key", ["]", "[", "S", "C", "X", "r"])
 def test_other_parameters_are_swept_and_go_to_the_lab(key: str, sweeps: Sweeps) -> None:
     async def script(stage: Stage) -> None:
         pane = await shown(stage)

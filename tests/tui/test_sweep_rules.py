@@ -16,7 +16,8 @@ GRIDS = (Grid("2:64:log4,64"), Grid("2:64:log6", "n_keys"))
 @pytest.fixture(autouse=True)
 def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the grids by short ones."""
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.curves.part.GRIDS", GRIDS)
+    for module in ("curves.part", "pane"):
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{module}.GRIDS", GRIDS)
 
 
 async def shown(stage: Stage, *keys: str) -> SweepPane:
@@ -34,7 +35,7 @@ def readings(stage: Stage, pane: SweepPane, count: int) -> list[str]:
 
 @played()
 async def test_g_leads_to_a_sweep_over_keys_whose_points_are_those_of_the_lab(stage: Stage) -> None:
-    pane = await shown(stage, "g")
+    pane = await shown(stage, "G")
     assert "over keys" in stage.lines[pane.plot.region.y]
     assert [*pane.curves.swept.points] == [2, 4, 8, 16, 32, 64]
     for n, found in pane.curves.swept.points.items():
@@ -49,7 +50,7 @@ async def test_g_leads_to_a_sweep_over_keys_whose_points_are_those_of_the_lab(st
 @pytest.mark.slow
 @played()
 async def test_over_keys_arrows_digits_and_clicks_set_the_number_of_keys(stage: Stage) -> None:
-    pane = await shown(stage, "g")
+    pane = await shown(stage, "G")
     assert stage.lines[-1].startswith(" ←→ ↑↓ keys ")
     for key, n in (("right", 17), ("up", 32), ("down", 16), ("left", 15)):
         await stage.press(key)
@@ -72,7 +73,7 @@ async def test_over_keys_arrows_digits_and_clicks_set_the_number_of_keys(stage: 
 @played(replace(SMALL, d_k=8, n_keys=32))
 async def test_over_keys_a_mark_shows_where_softmax_thaws(stage: Stage) -> None:
     """Logits of standard deviation √8 saturate fewer than e⁴ = 55 keys."""
-    pane = await shown(stage, "g")
+    pane = await shown(stage, "G")
     assert "unscaled softmax recovers" in "\n".join(stage.part(pane.plot))
     upright = next(line.index("┊") for line in stage.part(pane.plot) if "┊" in line)
     labels = stage.part(pane.plot)[-1]
@@ -135,7 +136,7 @@ async def test_enter_alone_adds_the_row_and_escape_changes_nothing(stage: Stage)
 async def test_rules_stay_while_b_changes_and_b_is_not_drawn_twice(stage: Stage) -> None:
     pane = await shown(stage)
     pane.curves.show_rules(("d_k", "log_d_k"))
-    await stage.press("s")
+    await stage.press("S")
     assert stage.asked.scale == "d_k"
     await stage.known(pane)
     assert [other.swept.parameters.scale for other in pane.curves.others] == ["log_d_k"]

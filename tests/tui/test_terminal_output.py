@@ -42,7 +42,7 @@ def test_only_ascii_is_written_with_ascii_and_in_the_c_locale(way: str) -> None:
             session.sees(shown)
             session.send(b"\x1b")
             session.until(lambda shown=shown: shown not in session.text, "Escape")
-        session.send(b">")
+        session.send(b">>V")
         session.sees("widths of real models")
         session.quit()
         assert session.written.isascii()

@@ -104,11 +104,11 @@ async def test_a_rule_without_a_multiplier_is_named_and_the_last_curves_are_dimm
 @played()
 async def test_quantities_and_axes_turn(stage: Stage) -> None:
     await training(stage)
-    await stage.press("m")
+    await stage.press("M")
     assert "recalled" in text(stage)
-    await stage.press("m")
+    await stage.press("M")
     assert "entropy / ln n" in text(stage)
-    await stage.press("m", "z")
+    await stage.press("M", "z")
     assert "∂L/∂" in text(stage)
     assert ", log" not in text(stage)
 

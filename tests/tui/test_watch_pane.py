@@ -113,7 +113,7 @@ async def test_keys_and_clicks_choose_a_head_and_m_the_statistic(stage: Stage, t
     assert pane.map.cursor == (0, 0)
     await stage.press("down")
     assert pane.map.cursor == (1, 0)
-    await stage.press("m")
+    await stage.press("M")
     assert pane.map.statistic == "entropy"
     line = next(y for y, text in enumerate(stage.part(pane.ranking)) if text.strip().startswith("0/1"))
     await stage.pilot.click(offset=(pane.ranking.region.x + 3, pane.ranking.content_region.y + line))

@@ -27,7 +27,7 @@ ASKED = Parameters(d_k=64, n_keys=16, n_queries=8, batch=4)
 MEASURED = run(ASKED)
 CONTENTS = with_theory(MEASURED, theory_of(MEASURED))
 PANES = ("Lab", "Sweep", "Rules")
-KEYS = (("←→", "d_k ±1"), ("?", "help"), ("q", "quit"), (">", "next pane"))
+KEYS = (("←→", "d_k ±1"), ("?", "help"), ("q", "quit"), (">", "next tab"))
 
 
 @for_each("width", range(12, 80))

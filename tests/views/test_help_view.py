@@ -16,7 +16,7 @@ from line_texts import text_of, texts_of
 LAB = PANES["Lab"].about
 KEYS = [
     ("right,l", "d_k + 1", "lab.more"),
-    ("greater_than_sign", "next pane", "next_pane"),
+    ("greater_than_sign", "next tab", "next_pane"),
     ("s", "next scale rule", "lab.next_scale"),
 ]
 THINGS: list[Field | Statistic | None] = [None, *FIELDS, *STATISTICS]
@@ -73,7 +73,7 @@ def test_the_terms_of_the_table_are_defined_with_their_thresholds() -> None:
 def test_keys_have_the_names_on_a_keyboard() -> None:
     lines = [text_of(line).split() for line in help_lines(None, LAB, KEYS, 80, UNICODE)]
     assert ["→", "l", "d_k", "+", "1"] in lines
-    assert [">", "next", "pane"] in lines
+    assert [">", "next", "tab"] in lines
     ascii_lines = [text_of(line).split() for line in help_lines(None, LAB, KEYS, 80, ASCII)]
     assert ["right", "l", "d_k", "+", "1"] in ascii_lines
 

@@ -23,7 +23,7 @@ from ...core.field import next_of
 from ...core.message import message
 from ...core.parameters import Parameters
 from ..compute.engine import Engine, EngineError, Notification
-from ..panes.catalogue import PANES
+from ..panes.catalogue import PANES, TABS
 from ..panes.pane import Pane
 from ..settings.declared import Settings, non_default
 from ..terminal import signals, tuning
@@ -96,11 +96,14 @@ class AttnApp(TypeAheadApp[int]):
             self.register_theme(theme)
         self.theme = self.settings.theme
         self.as_left = bool(self.settings.parameters)  # whether the parameters are still the saved ones
-        self._given = given or {}
+        self.keymap = self.settings.keys
+        self._given = {"whole": self.settings.all_parameters} | (given or {})
         self.panes: dict[str, Pane] = {}  # those opened so far
         self.active = first_pane
+        self._last: dict[str, str] = {}  # the pane that each tab showed last
         self._focus_before: Widget | None = None
         self.history = History(AppState(parameters, first_pane, self.theme, self.executor, {}))  # for undo
+        self.previewing = False
         self._moused = "", 0.0  # what the mouse did last, and when
         self.greeting = False  # whether the greeting is on screen
         self.greeted = False  # whether to hide it permanently
@@ -110,7 +113,7 @@ class AttnApp(TypeAheadApp[int]):
 
     def compose(self) -> ComposeResult:
         self.top = TopBar()
-        self.top.panes = tuple(PANES)
+        self.top.panes = tuple(TABS)
         self.keys = KeyBar()
         self.too_small = Paragraph(id="too-small")
         self.notice = self._notice_on_top = Notice()
@@ -156,15 +159,47 @@ class AttnApp(TypeAheadApp[int]):
 
     def changed_settings(self) -> dict[str, Any]:
         """Return the settings that changed, as the file stores them."""
-        changed: dict[str, Any] = {"parameters": non_default(self.parameters)}
+        parameters = self.history.present.parameters if self.previewing else self.parameters
+        changed: dict[str, Any] = {"parameters": non_default(parameters)}
         now = {"theme": self.theme, "executor": self.executor, "hint": self.settings.hint and not self.greeted}
         changed |= {name: value for name, value in now.items() if value != getattr(self.settings, name)}
         return changed | {key: value for pane in self.panes.values() for key, value in pane.saved_settings.items()}
 
     # Actions
 
+    @property
+    def tab(self) -> str:
+        """The tab of the pane on screen."""
+        return PANES[self.active].tab
+
+    @property
+    def view(self) -> tuple[str, str]:
+        """The pane on screen, and what the tab calls its view."""
+        return self.active, self.pane.view_name or PANES[self.active].views[0]
+
     def action_turn(self, direction: int) -> None:
-        self.action_pane(next_of(tuple(PANES), self.active, direction))
+        """Show the next or previous tab."""
+        self.action_tab(next_of(tuple(TABS), self.tab, direction))
+
+    def action_tab(self, tab: str) -> None:
+        """Show a tab, with the pane that it showed last."""
+        if tab != self.tab:
+            self.action_pane(self._last.get(tab, TABS[tab][0][0]))
+
+    def action_view(self, name: str) -> None:
+        """Show the view of this tab with this name."""
+        self._show_view(next(view for view in TABS[self.tab] if view[1] == name))
+
+    def next_view(self) -> None:
+        if len(views := TABS[self.tab]) > 1:
+            self._show_view(next_of(views, self.view))
+
+    action_next_view = next_view
+
+    def _show_view(self, view: tuple[str, str]) -> None:
+        pane, name = view
+        self.action_pane(pane)
+        self.pane.show_view(name)
 
     def action_pane(self, name: str) -> None:
         """Show a pane, with the focus, and hide the others; what is being typed is committed."""
@@ -180,7 +215,7 @@ class AttnApp(TypeAheadApp[int]):
         pane = self._opened(name)
         if not pane.is_attached:
             self.mount(pane, before=self.keys)
-        self.active = name
+        self.active = self._last[PANES[name].tab] = name
         for other, each in self.panes.items():
             each.set_class(other != name, "hidden")
         pane.follow()
@@ -199,8 +234,8 @@ class AttnApp(TypeAheadApp[int]):
         return handled
 
     def note(self, cause: str, at: float | None = None) -> None:
-        """Note what is set now; a value that is being typed is noted once it is accepted."""
-        if not self.pane.is_typing:
+        """Note what is set now; what is being typed or previewed is noted once it is accepted."""
+        if not self.pane.is_typing and not self.previewing:
             self.history = self.history.noted(state_of(self), cause, time.monotonic() if at is None else at)
 
     def note_mouse(self) -> None:
@@ -383,7 +418,8 @@ class AttnApp(TypeAheadApp[int]):
         self.pane.take_item(item)
 
     def show_status(self) -> None:
-        self.top.show(self.active, self.pane.statuses())
+        names = [name for _, name in TABS[self.tab] if name]
+        self.top.show(self.tab, self.pane.statuses(), names, self.view[1])
 
     def on_engine_notification(self, message: EngineNotification) -> None:
         if isinstance(message.notification, EngineError):

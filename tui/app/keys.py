@@ -14,7 +14,7 @@ from textual.keys import Keys, key_to_character
 
 from ...core.errors import did_you_mean
 from ...core.message import message
-from ..panes.catalogue import PANES
+from ..panes.catalogue import PANES, TABS
 from ..settings.declared import KEYS_VARIABLE, Settings
 from ..settings.store import config_file, key_setting
 from ..views.bars import Key
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 
-NEXT_PANE: Key = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS where letters do not type
+NEXT_PANE: Key = (">", "next tab")  # in every key bar, followed by OUTPUT_KEYS where letters do not type
 QUIT: Key = ("q", "quit")
 OUTPUT_KEYS: tuple[Key, ...] = (("e", "export"), ("y", "copy command"), ("Y", "code"), ("u", "undo"))
 
@@ -37,17 +37,20 @@ APP_BINDINGS: tuple[Binding, ...] = (
     Binding("e", "export", "export the picture or the numbers to a file", id="export"),
     Binding("y", "copy", "copy the command that prints these numbers", id="copy"),
     Binding("Y", "copy('code')", "show and copy the NumPy or PyTorch code of these numbers", id="code"),
-    Binding("greater_than_sign", "turn(1)", "next pane", id="next_pane"),
-    Binding("less_than_sign", "turn(-1)", "previous pane", id="previous_pane"),
+    Binding("greater_than_sign", "turn(1)", "next tab", id="next_pane"),
+    Binding("less_than_sign", "turn(-1)", "previous tab", id="previous_pane"),
+    Binding("V", "next_view", "next view of the tab", id="next_view"),
     Binding("ctrl+z", "suspend_process", "suspend; fg in the shell continues", id="suspend"),
     Binding("u", "undo", "undo", id="undo"),
     Binding("ctrl+r", "redo", "redo", id="redo"),
     *(
-        Binding(f"alt+{key},{ALT[key]}", f"pane('{title}')", title, id=f"{title.lower()}_pane")
-        for key, title in zip((1, 2, 3, 4, 5, 6, 7, 8, 9, 0), PANES, strict=False)
+        Binding(f"alt+{key},{ALT[key]}", f"tab('{title}')", title, id=f"{title.lower()}_pane")
+        for key, title in zip((1, 2, 3, 4, 5, 6), TABS, strict=True)
     ),
 )
 
+# The tabs that have taken the place of panes, by the names that the [keys] table of earlier versions used.
+_EARLIER = {f"{title.lower()}_pane": f"{row.tab.lower()}_pane" for title, row in PANES.items()}
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _KEYS = {key.value for key in Keys}
 
@@ -119,15 +122,16 @@ def accepted_keys(found: Sequence[Command], wanted: Mapping[str, str]) -> tuple[
     names = [command.name for command in found if command.name]
     keymap: dict[str, str] = {}
     problems: dict[str, str] = {}
-    for name, text in wanted.items():
+    for given, text in wanted.items():
+        name = _EARLIER.get(given, given)
         keys = [key_name(word.strip()) for word in text.split(",")]
         unknown = next((key for key in keys if not _is_key(key)), None)
         if name not in names:
-            problems[name] = message(
+            problems[given] = message(
                 "unknown action{did_you_mean}; K lists all actions", did_you_mean=did_you_mean(name, names)
             )
         elif unknown is not None:
-            problems[name] = message("unknown key {unknown!r}; examples: n, ?, f2, pageup, ctrl+x", unknown=unknown)
+            problems[given] = message("unknown key {unknown!r}; examples: n, ?, f2, pageup, ctrl+x", unknown=unknown)
         else:
             keymap[name] = ",".join(keys)
     while clash := next(_clashes(with_keys(found, keymap), keymap), None):

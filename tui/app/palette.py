@@ -25,7 +25,7 @@ from textual.worker import WorkerCancelled
 
 from ...core.message import joined, message
 from ..compute.request import Request
-from ..panes.catalogue import PANES
+from ..panes.catalogue import TABS
 from ..panes.claims.requests import ClaimList, ListClaims
 from ..views.fields.choices import Choice
 from ..views.fields.matching import in_both, matching
@@ -189,7 +189,7 @@ class Actions(Provider):
 def offered() -> list[Command]:
     """Return all commands, except the palette itself and those that type digits."""
     named = [command for command in all_commands() if command.name]
-    found = [command for command in named if command.name != "palette" and command.words not in PANES]
+    found = [command for command in named if command.name != "palette" and command.words not in TABS]
     executor = Command("executor", EVERYWHERE, message("executor: where long work is done"), "", "executor")
     return [*found, Command("theme", EVERYWHERE, message("colours: choose a theme"), "", "change_theme"), executor]
 

@@ -23,23 +23,44 @@ from ..widgets.modal import CodeScreen, HelpScreen
 from ..widgets.picker import ChoiceScreen
 from .keys import EVERYWHERE, all_commands, commands, help_keys
 from .protocol import App
+from .undo import apply, state_of
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
 
 
 def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
-    """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled."""
+    """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled.
+
+    Of a live list, it is also called while the cursor moves; what was set before is restored first.
+    """
+    app.pane.leave_field()
+    app.note("typing")
+    before, as_left = state_of(app), app.as_left
+
+    def restored() -> None:
+        if state_of(app) != before:
+            apply(app, before)
+
+    def preview(values: Sequence[str]) -> None:
+        restored()
+        if values:
+            take(values)
 
     def chosen(values: tuple[str, ...] | None) -> None:
+        if found.live:
+            restored()
+            app.as_left, app.previewing = as_left, False
         if values is not None:
             app.note_mouse()
             take(values)
             app.note(message("choose {title}", title=found.title))
 
+    app.previewing = found.live
+
     if app.glyphs.language != "en":
         found = replace(found, choices=[in_both(row, app.glyphs.say) for row in found.choices])
-    app.push_screen(ChoiceScreen(found), chosen)
+    app.push_screen(ChoiceScreen(found, preview), chosen)
 
 
 _EXECUTORS = (

@@ -68,16 +68,21 @@ def state_of(app: App) -> AppState:
     return AppState(app.parameters, app.active, app.theme, app.executor, states)
 
 
-def restore(app: App, past: AppState) -> None:
-    """Set what was set, and show the pane that was on screen."""
+def apply(app: App, past: AppState) -> None:
+    """Set what was set, and show the pane that was on screen; leave the focus where it is."""
     for name, state in past.panes.items():
         if state != app.panes[name].undo_state:
             app.panes[name].restore_state(state)
     app.parameters, app.theme = past.parameters, past.theme
     if past.executor != app.executor:
         app.use_executor(past.executor)
-    moved = past.active != app.active
     app.show_pane(past.active)
+
+
+def restore(app: App, past: AppState) -> None:
+    """Set what was set, and show the pane that was on screen, with the focus."""
+    moved = past.active != app.active
+    apply(app, past)
     focused = app.screen.focused
     if moved or focused is None or not focused.focusable:
         app.screen.set_focus(app.pane)  # the pane itself, not a field, where the next `u` would be typed

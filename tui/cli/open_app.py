@@ -43,6 +43,7 @@ class OpenApp:
     config: bool = True  # whether the settings file is read and written
     run: Path | None = None  # to watch
     max_logit: float | None = None  # the limit of its logits
+    learn: str | None = None  # the item of the Learn tab to show; empty: where it was left
     remarks: tuple[str, ...] = ()
 
     @property
@@ -205,6 +206,9 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         first_pane = "Capture"
     elif request.run is not None:
         first_pane = "Watch"
+    elif request.learn is not None:
+        first_pane = "Learn"
+        settings = replace(settings, learn={**settings.learn, **({"at": request.learn} if request.learn else {})})
     else:
         engine.ask(Measure(parameters, full=False))
     from rich.console import Console

@@ -1,10 +1,12 @@
-"""PANES: the panes of the app, in order, a row each. A pane is loaded when first opened."""
+"""PANES: the panes of the app, a row each, and TABS, which show them. A pane is loaded when first opened."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ...core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +18,11 @@ if TYPE_CHECKING:
 class PaneRow:
     """A pane. Its folder contains `pane.py` with the class; `help.py` has the help on all panes."""
 
-    title: str  # as the top bar shows it
+    title: str  # as help and palette name it
     folder: str
     class_name: str
+    tab: str  # the tab that shows it
+    views: tuple[str, ...] = ("",)  # what the tab calls its views
     takes: tuple[str, ...] = ()  # arguments of the class that the command line may give
 
     def load(self) -> type[Pane]:
@@ -34,15 +38,21 @@ class PaneRow:
 PANES = {
     row.title: row
     for row in (
-        PaneRow("Lab", "lab", "LabPane"),
-        PaneRow("Sweep", "sweep", "SweepPane"),
-        PaneRow("Softmax", "softmax", "SoftmaxPane"),
-        PaneRow("Rules", "rules", "RulesPane"),
-        PaneRow("Heads", "heads", "HeadsPane"),
-        PaneRow("Capture", "capture", "CapturePane", takes=("path", "axes", "mask_true")),
-        PaneRow("Claims", "claims", "ClaimsPane"),
-        PaneRow("Watch", "watch", "WatchPane", takes=("run", "max_logit")),
-        PaneRow("Learn", "learn", "LearnPane", takes=("progress",)),
-        PaneRow("Train", "train", "TrainPane"),
+        PaneRow("Lab", "lab", "LabPane", "Lab", takes=("whole",)),
+        PaneRow("Softmax", "softmax", "SoftmaxPane", "Softmax"),
+        PaneRow("Rules", "rules", "RulesPane", "Scales", (message("rules"),)),
+        PaneRow("Sweep", "sweep", "SweepPane", "Scales", (message("curves"), message("map"))),
+        PaneRow(
+            "Capture", "capture", "CapturePane", "Model", (message("capture"),), takes=("path", "axes", "mask_true")
+        ),
+        PaneRow("Watch", "watch", "WatchPane", "Model", (message("watch"),), takes=("run", "max_logit")),
+        PaneRow("Heads", "heads", "HeadsPane", "Model", (message("cost"),)),
+        PaneRow("Train", "train", "TrainPane", "Train"),
+        PaneRow("Learn", "learn", "LearnPane", "Learn", (message("tour"),), takes=("progress",)),
+        PaneRow("Claims", "claims", "ClaimsPane", "Learn", (message("what is said"),)),
     )
 }
+# The views of each tab, in order: the title of the pane, and what the tab calls the view.
+TABS: dict[str, list[tuple[str, str]]] = {}
+for _row in PANES.values():
+    TABS.setdefault(_row.tab, []).extend((_row.title, view) for view in _row.views)

@@ -8,7 +8,7 @@ _LAB = (
     "Scores are dot products of random queries and keys. Two settings stand side by side. A, by default unscaled, "
     "passes the scores to softmax as they are; B multiplies them by the scale. Hold an arrow key: as d_k grows, "
     "unscaled logits spread, entropy falls and more and more rows pass no gradient, while the scaled column hardly "
-    "changes. a and A change A's rule; its field also takes a number, a law, a format or other parameters, such as "
+    "changes. a changes A; its field also takes a number, a law, a format or other parameters, such as "
     "d_k,precision=bfloat16.",
     "The gauge shows the standard deviation of the logits of a row over √(2 ln n), at which softmax over n keys "
     "saturates: the exact one where it is known. The line under the table says why B has its status, and which "
@@ -21,9 +21,9 @@ _LAB = (
     status_help({}),
 )
 _SWEEP = (
-    "One statistic over d_k, or over the number of keys, under A, by default unscaled, and B; a and A change A's "
-    "rule. g goes through the ranges, first of d_k, then of keys. / chooses the statistic or the rules "
-    "of A and B from a list, and takes a formula such as log(n)/sqrt(d). i chooses more scale rules: Tab marks "
+    "One statistic over d_k, or over the number of keys, under A, by default unscaled, and B. m chooses the "
+    "statistic, a and s the rules of A and B, or a formula such as log(n)/sqrt(d), g the range of d_k or of keys. "
+    "i chooses more scale rules: Tab marks "
     "a row, Enter shows the curves of all that are marked, as the letters C to H. "
     "Line: exact expectation. Points: measurements, with ±1 standard error where it is "
     "visible; a point more than four standard errors from the line is marked !. All points share "
@@ -49,16 +49,16 @@ _RULES = (
     "√(2 ln n), at which softmax saturates, and scores that overflow the number format. A row shows what the Lab "
     "measures in its scaled column under that rule. The small curve is entropy over d_k, from 0 to ln n, on a sample "
     "of rows.",
-    "The selected rule is explained below the table; Enter opens the Lab with it. m compares mechanisms over d_k "
-    "instead, each with its usual rule: their statistics on the same draws, and the bounds of their scores. Once "
-    "more, it compares weightings of the same logits, under the chosen rule: softmax, with a sink, sigmoid, entmax, "
+    "The selected rule is explained below the table; Enter opens the Lab with it. m chooses another table: "
+    "mechanisms over d_k, each with its usual rule: their statistics on the same draws, and the bounds of their "
+    "scores; or weightings of the same logits, under the chosen rule: softmax, with a sink, sigmoid, entmax, "
     "sparsemax, differential and forgetting attention, QK-Clip.",
 )
 _HEADS = (
     "What an attention layer costs: the parameters of each matrix, the KV cache and the floating-point operations; "
     "and the d_k that follows from its shape. Query heads that share keys and values shrink the cache; they change "
     "neither d_k nor the number of scores.",
-    "p steps through layers of well-known models, each with its source; Enter opens the Lab with the layer's d_k. "
+    "p chooses the layer of a well-known model, each with its source; Enter opens the Lab with the layer's d_k. "
     "Key heads and d_k follow from the other fields, and are dimmed, until you step them. An impossible shape is "
     "explained; the last valid figures stay, dimmed.",
 )
@@ -116,7 +116,7 @@ _LEARN = (
     "come the bugs to find: captures made on the spot, each with one defect or none. Compare what was returned "
     "with what the file says, type the number of a cause or words of it, and Enter has the capture diagnosed.",
     "E shows what an item speaks of in its pane: the Lab with its parameters, a row of Softmax, a head in "
-    "Capture. Alt+9 returns to the item, and u restores the parameters that stood before. r hides the answer "
+    "Capture. Alt+6 returns to the item, and u restores the parameters that stood before. r hides the answer "
     "again.",
     "Every number is measured now, with fixed seeds: ± is a standard error over independent draws. A dash is "
     "where no exact value is known.",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...core.message import message
 from ...core.parameters import FIELD, FIELDS, Parameters, changes
 from ...core.setting_text import text_of, with_rule
+from ...core.statistics.catalogue import Statistic
 from .pane import Host
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from ..views.fields.choice_list import Beyond
@@ -23,11 +26,21 @@ def choose_one(
     current: str,
     take: Callable[[str], object],
     beyond: Beyond | None = None,
+    live: bool = True,
 ) -> None:
-    """Show a list; `take` is called with the value of the chosen row."""
+    """Show a list; `take` is called with the value of the chosen row, and of a live list with each at the cursor."""
     from ..views.fields.choice_list import ChoiceList
 
-    host.choose(ChoiceList.at(title, choices, current, beyond), lambda values: take(values[0]))
+    host.choose(ChoiceList.at(title, choices, current, beyond, live=live), lambda values: take(values[0]))
+
+
+def choose_of(host: Host, title: str, labels: Sequence[tuple[T, str]], now: T, take: Callable[[T], object]) -> None:
+    """Show a live list of values with their labels; `take` is called with one of them."""
+    from ..views.fields.choices import Choice
+
+    values = [value for value, _ in labels]
+    rows = [Choice(str(place), label) for place, (_, label) in enumerate(labels)]
+    choose_one(host, title, rows, str(values.index(now)), lambda place: take(values[int(place)]))
 
 
 def choose_in(host: Host, fields: FieldList, show: Callable[[], object]) -> None:
@@ -98,3 +111,12 @@ def _formulas(host: Host) -> Beyond:
     from ..views.fields.choices import formula_rows
 
     return lambda text: formula_rows(text, host.parameters)
+
+
+def choose_statistic(
+    host: Host, statistics: Sequence[Statistic], now: Statistic, take: Callable[[str], object]
+) -> None:
+    """Show the list of statistics; `take` is called with the name of one."""
+    from ..views.fields.choices import statistic_choices
+
+    choose_one(host, message("statistic"), statistic_choices(statistics), now.name, take)

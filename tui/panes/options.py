@@ -9,7 +9,7 @@ from ...core.message import message
 from ...core.parameters import FIELD
 from ...core.statistics.catalogue import Statistic
 from ..views.fields.choice_list import ChoiceList
-from ..views.fields.choices import Choice, against_choices, choices_of, choices_of_a, formula_rows, statistic_choices
+from ..views.fields.choices import Choice, choices_of, choices_of_a, formula_rows, statistic_choices
 from .pane import Host
 
 _SIDES = ("B", "A")
@@ -29,36 +29,37 @@ def choose_option(
     statistic: Statistic,
     now: Sequence[str],
     take: Callable[[str, str], object],
-    of_head: Sequence[Choice] = (),
+    of_head: Sequence[Choice],
+    which: str = "",
 ) -> None:
     """Show the list, with the statistic and what A and B are `now`; a formula may stand for a rule.
 
-    `take` is called with what is chosen, `statistic`, `A` or `B`, and its value. Those of A and B are `of_head` if
-    they are of a captured head.
+    With `which`, only the rows whose values start so. `take` is called with what is chosen, `statistic`, `A` or `B`,
+    and its value.
     """
-    found = options(statistics, statistic, now, of_head)
+    present = f"statistic {statistic.name}", *now
+    rows = [row for row in options(statistics, of_head) if row.value.startswith(which)]
+    current = next(value for value in present if value.startswith(which))
 
     def chosen(values: Sequence[str]) -> None:
         what, _, value = values[0].partition(" ")
         take(what, value)
 
-    host.choose(found, chosen)
+    def formulas(text: str) -> list[Choice]:
+        found = [_of_side(row, side) for side in _SIDES for row in formula_rows(text)]
+        return [row for row in found if row.value.startswith(which)]
+
+    found = ChoiceList.at(message("what the pane shows"), rows, current, formulas, live=True)
+    host.choose(replace(found, also=present), chosen)
 
 
-def options(
-    statistics: Sequence[Statistic], statistic: Statistic, now: Sequence[str], of_head: Sequence[Choice] = ()
-) -> ChoiceList:
-    """Return the list. The values are `statistic entropy`, `B sqrt_d_k` and `A none`."""
+def options(statistics: Sequence[Statistic], of_head: Sequence[Choice]) -> list[Choice]:
+    """Return the rows. Their values are `statistic entropy`, `B sqrt_d_k` and `A none`."""
     shown = [
         replace(row, value=f"statistic {row.value}", family="statistic", words=("statistic", *row.words))
         for row in statistic_choices(statistics)
     ]
-    of_b, of_a = of_head or choices_of(FIELD["scale"]), of_head or [*against_choices(), *choices_of_a()]
-    both = [_of_side(row, side) for side, rows in zip(_SIDES, (of_b, of_a), strict=True) for row in rows]
-    found = ChoiceList.at(
-        message("what the pane shows"), (*shown, *both), message("statistic {name}", name=statistic.name), _formulas
-    )
-    return replace(found, also=tuple(now))
+    return [*shown, *(_of_side(row, side) for side in _SIDES for row in of_head)]
 
 
 def head_rows(capped: bool) -> list[Choice]:
@@ -66,10 +67,6 @@ def head_rows(capped: bool) -> list[Choice]:
     rules = [row for row in choices_of(FIELD["scale"]) if row.value != "custom"]
     others = [row for row in choices_of_a() if row.value.startswith(("precision=", "arithmetic="))]
     return [_FILE, *rules, *others, *(_CAPS if capped else ())]
-
-
-def _formulas(text: str) -> list[Choice]:
-    return [_of_side(row, side) for side in _SIDES for row in formula_rows(text)]
 
 
 def _of_side(row: Choice, side: str) -> Choice:

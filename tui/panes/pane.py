@@ -49,6 +49,7 @@ class Host(Protocol):
     glyphs: Glyphs
     engine: Engine
     as_left: bool  # whether the parameters are still the saved ones
+    keymap: Mapping[str, str]  # the user's own keys, by the names of actions
 
     def change(self, parameters: Parameters) -> None:
         """Replace the parameters; the pane on screen follows at once."""
@@ -68,6 +69,10 @@ class Host(Protocol):
 
     def to_race(self, race: Race) -> None:
         """Show the Train pane with this race."""
+        ...
+
+    def next_view(self) -> None:
+        """Show the next view of the tab, if it has others."""
         ...
 
     def to_pane(self, name: str, item: str = "") -> None:
@@ -143,6 +148,14 @@ class Pane(Container, can_focus=True):
 
     def take_item(self, name: str) -> None:
         """Select the item of a list or table with this name, if there is one; only Claims and the Lab do."""
+
+    @property
+    def view_name(self) -> str:
+        """What the tab calls the view on screen; empty if the pane has one."""
+        return ""
+
+    def show_view(self, name: str) -> None:
+        """Show the view with this name, of those that the tab names."""
 
     def follow(self) -> None:
         """Show the parameters, which changed or were shown by another pane, and request missing results."""

@@ -52,8 +52,11 @@ class TwoParts(Pane):
                 part.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 
     def action_view(self) -> None:
-        """Bring the other part to the front."""
-        self.bring(self.right if self.in_front is self.left else self.left)
+        """Bring the other part to the front; where both are shown, turn to the next view of the tab."""
+        if self.one_at_a_time:
+            self.bring(self.right if self.in_front is self.left else self.left)
+        else:
+            self.host.next_view()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self.bring(self.left if self.left in event.widget.ancestors_with_self else self.right)

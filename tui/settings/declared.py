@@ -36,6 +36,7 @@ class Settings:
     lang: str = AUTO
     mouse: bool = True
     hint: bool = True
+    all_parameters: bool = False
     executor: str = DEFAULT_ENGINE
     parameters: Mapping[str, Value] = field(default_factory=dict[str, Value])  # by name; others have defaults
     learn: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the progress in the Learn pane
@@ -103,6 +104,7 @@ SETTINGS = (
     Setting("lang", "language: auto is the locale's", Settings.lang, lambda: CHOICES),
     Setting("mouse", "use the mouse", Settings.mouse),
     Setting("hint", "show the hint for new users", Settings.hint),
+    Setting("all_parameters", "show all parameters in the Lab", Settings.all_parameters),
     Setting("executor", "where long work is done, as --executor says", Settings.executor, refuse=_refuse_executor),
 )
 

@@ -13,6 +13,8 @@ from .glyphs import Glyphs
 from .lines import Line, Role, Span, ends, line_width
 
 Key = tuple[str, str]  # the keys to press, their effect
+Views = tuple[Sequence[str], str]  # the names of a tab's views, and the one on screen
+NO_VIEWS: Views = (), ""
 PIECE = re.compile(r"[←→↑↓]|[^ ←→↑↓]+")  # one of the keys to press
 
 NARROW = 80  # below this width, a pane shows its parts one at a time instead of side by side
@@ -20,26 +22,35 @@ _NAME: Span = (" attn-tui ", "heading")
 _STATUS = len(f"d_k {FIELD['d_k'].high:.0f}")  # cells reserved for a status; every pane has a form that short
 
 
-def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int, glyphs: Glyphs) -> Line:
-    """Return the program's name, its panes with the active one highlighted, and the longest status that fits.
+def top_line(
+    tabs: Sequence[str], active: str, statuses: Sequence[Line], width: int, glyphs: Glyphs, views: Views = NO_VIEWS
+) -> Line:
+    """Return the program's name, its tabs with the active one highlighted and its views, and the longest status.
 
-    If space is short, the program's name is dropped, then a blank between tabs, then the names of the other panes:
-    `< Lab > 1 of 7`, then `< Lab >`. That depends on the width alone, so a status never moves the tabs.
+    If space is short, the program's name is dropped, then a blank between tabs, then the views, then the names of the
+    other tabs: `< Lab > 1 of 6`, then `< Lab >`. That depends on the width alone, so a status never moves the tabs.
     """
-    tabs = tab_line(panes, active, width, glyphs)
-    room = width - line_width(tabs) - 2
+    line = tab_line(tabs, active, width, glyphs, views)
+    room = width - line_width(line) - 2
     status = next((status for status in statuses if line_width(status) <= room), ())
-    return ends(tabs, (*status, (" ", "text")), width)
+    return ends(line, (*status, (" ", "text")), width)
 
 
-def tab_line(panes: Sequence[str], active: str, width: int, glyphs: Glyphs) -> Line:
-    """Return the left part of the top bar. A click on a span shows the pane it names, or the next or previous one."""
+def tab_line(tabs: Sequence[str], active: str, width: int, glyphs: Glyphs, views: Views = NO_VIEWS) -> Line:
+    """Return the left part of the top bar. A click on a span shows the tab or view, or the next or previous tab."""
     needed = _STATUS + 2
-    named = tuple[Span, ...]((f" {glyphs.say(pane)} ", "accent" if pane == active else "dim") for pane in panes)
+    named = tuple[Span, ...]((f" {glyphs.say(tab)} ", "accent" if tab == active else "dim") for tab in tabs)
     alone: Line = ((" <", "key"), (f" {glyphs.say(active)} ", "accent"), (">", "key"))
-    count: Span = (glyphs.say(" {active} of {count}", active=panes.index(active) + 1, count=len(panes)), "dim")
+    count: Span = (glyphs.say(" {active} of {count}", active=tabs.index(active) + 1, count=len(tabs)), "dim")
     tight = tuple[Span, ...]((title.rstrip(), role) for title, role in named)
-    forms: list[Line] = [(_NAME, *named), named, tight, (*alone, count), alone]
+    names, shown = views
+    within: Line = tuple((f" {glyphs.say(name)} ", "accent" if name == shown else "dim") for name in names)
+    within = ((f" {glyphs.box[4]} ", "dim"), ("V", "key"), *within) if within else ()
+    own: Line = tuple(span for span in within if span[1] == "accent")
+    forms: list[Line] = [
+        (_NAME, *named, *within), (*named, *within), (*tight, *within), named, tight, (*alone, *own, count),
+        (*alone, *own), (*alone, count), alone,
+    ]  # fmt: skip
     return next((form for form in forms if line_width(form) + needed <= width), forms[-1])
 
 
@@ -53,12 +64,14 @@ def span_at(line: Line, x: int) -> tuple[int, int] | None:
     return None
 
 
-def pane_at(panes: Sequence[str], active: str, width: int, x: int, glyphs: Glyphs) -> str | int | None:
-    """Return the pane whose name is at cell `x` of the top bar, or 1 or -1 for the next or previous one."""
-    line = tab_line(panes, active, width, glyphs)
+def pane_at(
+    tabs: Sequence[str], active: str, width: int, x: int, glyphs: Glyphs, views: Views = NO_VIEWS
+) -> str | int | None:
+    """Return the tab or view whose name is at cell `x` of the top bar, or 1 or -1 for the next or previous tab."""
+    line = tab_line(tabs, active, width, glyphs, views)
     found = span_at(line, x)
     word = line[found[0]][0].strip() if found else ""
-    return {"<": -1, ">": 1, **{glyphs.say(pane): pane for pane in panes}}.get(word)
+    return {"<": -1, ">": 1, **{glyphs.say(name): name for name in (*views[0], *tabs)}}.get(word)
 
 
 def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
@@ -117,7 +130,7 @@ def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
 
     On a narrow screen, where the top bar says how to change the pane, help and the key of the other view.
     """
-    always = ("help", "view") if width < NARROW else ("help", "quit", "next pane")
+    always = ("help", "view") if width < NARROW else ("help", "quit", "next tab")
     shown = [key for key in keys if key[1] in always]
     for key in keys:
         if key in shown:

@@ -13,8 +13,8 @@ from .lines import Line, line_width
 # A word as in_shell writes it, quoted if necessary.
 _WORD = re.compile(r"""(?:\$'(?:\\.|[^'])*'|'[^']*'|"[^"]*"|[^ ])+""")
 GREETING = (
-    "New here? Hold → and watch: as d_k grows, unscaled softmax saturates; scaled, it hardly changes. Alt+9 is a "
-    "guided tour, > the next pane, ? explains what has the focus. Any key continues; Esc hides this permanently."
+    "New here? Hold → and watch: as d_k grows, unscaled softmax saturates; scaled, it hardly changes. Enter opens "
+    "a guided tour, > the next tab, ? explains what has the focus. Any key continues; Esc hides this permanently."
 )
 COPIED = "Copied:"
 _COPIED = ("Copied (if your terminal permits OSC 52):", "Copied (if your terminal permits it):")

@@ -8,32 +8,34 @@ from textual import events
 from textual.widget import Widget
 
 from ..language.cells import cells
-from ..views.bars import Key, key_at, key_line, pane_at, top_line
+from ..views.bars import Key, Views, key_at, key_line, pane_at, top_line
 from ..views.help import pressed_name
 from ..views.lines import Line, Role, fitted, shortened, unsplit, wrapped
 from .lines import LinesWidget
 
 
 class TopBar(LinesWidget):
-    """Shows the panes and a status."""
+    """Shows the tabs, the views of the active one, and a status."""
 
     panes: Sequence[str] = ()
     active = ""
     statuses: Sequence[Line] = ()
+    views: Views = (), ""
 
-    def show(self, active: str, statuses: Sequence[Line]) -> None:
-        """Show the active pane and the longest status that fits."""
-        self.active, self.statuses = active, statuses
+    def show(self, active: str, statuses: Sequence[Line], views: Sequence[str] = (), view: str = "") -> None:
+        """Show the active tab with the names of its views, and the longest status that fits."""
+        self.active, self.statuses, self.views = active, statuses, (views, view)
         self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return [top_line(self.panes, self.active, self.statuses, width, self.glyphs)]
+        return [top_line(self.panes, self.active, self.statuses, width, self.glyphs, self.views)]
 
     async def on_click(self, event: events.Click) -> None:
-        """Show the pane that was clicked, or the next or previous one."""
-        pane = pane_at(self.panes, self.active, self.size.width, event.x, self.glyphs)
-        if pane is not None:
-            action = f"turn({pane})" if isinstance(pane, int) else f"pane('{pane}')"
+        """Show the tab or the view that was clicked, or the next or previous tab."""
+        name = pane_at(self.panes, self.active, self.size.width, event.x, self.glyphs, self.views)
+        if name is not None:
+            kind = "view" if name in self.views[0] else "tab"
+            action = f"turn({name})" if isinstance(name, int) else f"{kind}('{name}')"
             await self.app.run_action(action)  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -94,7 +94,9 @@ class ExportScreen(Modal, ModalScreen[str]):
     def __init__(self, pane: Exported) -> None:
         super().__init__()
         self.pane = pane
-        self.form = Form(pane.NAME, "svg", Draft.of(f"attn-tui-{pane.file_name}{KINDS['svg'][1]}"))
+        ending = KINDS["svg"][1]
+        name = f"attn-tui-{pane.file_name}"
+        self.form = Form(pane.NAME, "svg", Draft(name + ending, len(name)))
         self.text = FormText(self.form)
 
     def compose(self) -> ComposeResult:

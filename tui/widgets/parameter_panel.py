@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from textual import events
@@ -11,9 +12,9 @@ from textual.binding import Binding, BindingType
 from ...core.errors import ParameterError
 from ...core.field import Field
 from ...core.message import message
-from ...core.parameters import FIELD, FIELDS, Parameters, Value
+from ...core.parameters import FIELD, Parameters, Value
 from ..views.fields.entry import CHARACTERS, Editing, typed
-from ..views.fields.panel import applicable, field_rows, panel_lines
+from ..views.fields.panel import applicable, field_rows, leading, panel_lines
 from ..views.lines import Line
 from .lines import LinesWidget
 from .typing import pasted_line, typed_character
@@ -37,8 +38,11 @@ class ParameterPanel(LinesWidget, can_focus=True):
         Binding("ctrl+u", "clear", "erase all"),
     ]
 
-    cursor = FIELDS[0].name
+    cursor = "d_k"
     editing: Editing | None = None
+    whole = True  # whether all fields are shown; otherwise the leading ones
+    foldable = True  # whether a key shows all, or the leading ones
+    keys: Mapping[str, str] = MappingProxyType({})  # that set a field, by its name, and `p`
 
     def __init__(
         self,
@@ -61,13 +65,32 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def show(self, parameters: Parameters) -> None:
         """Show these parameters; text being typed stays."""
         self.parameters = parameters
-        if self.cursor not in {field.name for field in applicable(parameters)}:
+        if self.cursor not in {field.name for field in self.fields}:
             self.cursor = "d_k"
         self.redraw()
 
+    @property
+    def _focus_sort_key(self) -> tuple[int, int]:
+        return -1, 0  # Tab goes to it first, wherever it stands
+
+    @property
+    def fields(self) -> Sequence[Field]:
+        """The fields that are shown."""
+        if self.whole:
+            return applicable(self.parameters)
+        return leading(self.parameters, self.cursor if self.has_focus else None)
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         focus = self.cursor if self.has_focus else None
-        return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing)
+        shown = () if self.whole else self.fields
+        return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing, shown, self.keys)
+
+    def note(self) -> Line:
+        key, hidden = self.keys.get("", ""), len(applicable(self.parameters)) - len(self.fields)
+        if not key or not self.foldable:
+            return ()
+        said = message("{count} more", count=hidden) if hidden else message("fewer")
+        return (key, "key"), (f" {self.glyphs.say(said)}", "dim")
 
     def type_into(self, name: str, character: str) -> None:
         """Type a character into a field; the first one replaces its value. It takes effect at once, or on accept."""
@@ -142,7 +165,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def action_move(self, direction: Literal[-1, 1]) -> None:
         """Move to the next field; past the last or first field, to the next or previous widget."""
         self.leave_field()
-        names = [field.name for field in applicable(self.parameters)]
+        names = [field.name for field in self.fields]
         position = names.index(self.cursor) + direction
         if 0 <= position < len(names):
             self.cursor = names[position]
@@ -187,7 +210,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def _field_at(self, event: events.MouseEvent) -> Field | None:
         """Return the field under the mouse."""
         focus = self.cursor if self.has_focus else None
-        rows = field_rows(self.parameters, *self.size, self.glyphs, focus, self.editing)
+        shown = () if self.whole else self.fields
+        rows = field_rows(self.parameters, *self.size, self.glyphs, focus, self.editing, shown)
         y = self.place_of(event).y
         return rows[y] if 0 <= y < len(rows) else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from textual import events
@@ -66,15 +66,19 @@ class ListText(LinesWidget):
 
 
 class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
-    """Shows a list and returns the values of the chosen rows; none if cancelled. Nothing is set before that.
+    """Shows a list and returns the values of the chosen rows; none if cancelled.
+
+    A live list stands below what it changes, and `preview` is called with the values at the cursor whenever these
+    change; of other lists, nothing is set before a row is chosen.
 
     Most keys are characters of the filter. `on_key` handles all of them, instead of bindings, so that they keep their
     order.
     """
 
-    def __init__(self, found: ChoiceList) -> None:
-        super().__init__()
+    def __init__(self, found: ChoiceList, preview: Callable[[Sequence[str]], object]) -> None:
+        super().__init__(classes="live" if found.live else "")
         self.text = ListText(found)
+        self.preview = preview
 
     def compose(self) -> ComposeResult:
         yield self.text
@@ -126,5 +130,7 @@ class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
             self.dismiss(found.values)
 
     def _show(self, found: ChoiceList) -> None:
-        self.text.found = found
+        before, self.text.found = self.text.found.values, found
         self.text.redraw()
+        if found.live and found.values != before:
+            self.preview(found.values)

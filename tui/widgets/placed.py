@@ -30,7 +30,11 @@ class _Placed(Layout):
     ) -> list[WidgetPlacement]:
         assert isinstance(parent, Placing)
         regions = parent.regions(size)
-        return [WidgetPlacement(region, NULL_OFFSET, Spacing(), part) for part, region in regions if part in children]
+        return [
+            WidgetPlacement(region, NULL_OFFSET, Spacing(), part, order)  # a later one is above the others
+            for order, (part, region) in enumerate(regions)
+            if part in children
+        ]
 
 
 PLACED = _Placed()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual import events
 from textual.app import ComposeResult
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.widget import Widget
 
@@ -67,6 +67,8 @@ class Results(Stack):
         self.histograms = Histograms()
         self.view: View = "both"
         self.table.leading = leading
+        # Columns that the table leaves free at its left, and lines for what stands there.
+        self.beside: tuple[int, int] = (0, 0)
         self._contents = Contents(())
         self._remark = ""
         self._sentence = ""  # the last one shown
@@ -91,6 +93,11 @@ class Results(Stack):
     def shows_all(self) -> bool:
         """Whether more than the leading rows and the first histograms is on screen."""
         return bool(self.size) and not (self.leading and self.shown == "both" and not self.table.has_focus)
+
+    def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
+        for part, region in super().regions(size):
+            left = self.beside[0] if part is self.table else 0
+            yield part, Region(left, region.y, region.width - left, region.height)
 
     @property
     def why_stale(self) -> str:
@@ -220,6 +227,8 @@ class Results(Stack):
         self._lead()
         if any(part.outer_size.height != lines for part, lines in self.heights(self.size)):
             self.words.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
+            if self.leading:
+                self.refresh(layout=True)  # what stands beside the table moves with it
 
     def _lead(self) -> None:
         """Show the leading rows, and fewer but larger histograms, if both are on screen."""
@@ -293,4 +302,4 @@ class Results(Stack):
         gutter = self.table.gutter.height
         rest = room - gutter - LOWEST - self.histograms.gutter.height
         wanted = _WHOLE if self.table.has_focus else _SPACED if whole >= _SPACIOUS else _USUAL_LEADING
-        return max(min(wanted, rest), _LEAST_LEADING) + gutter
+        return max(min(max(wanted, self.beside[1]), rest), _LEAST_LEADING) + gutter

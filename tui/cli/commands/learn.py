@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from ...panes.learn.requests import ReadItem, capture_of
 from ...settings.parse import UsageError
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
+from .. import output as printing
 from ..output import CODE, Output
 from ..parser import Command, Given, Parser
 from ..progress import ProgressLine
@@ -40,6 +41,8 @@ class LearnRequest:
 
     item: Item | None = None
     guess: float | None = None
+    answer: bool = False  # whether to print the cause of a bug
+    lang: str | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -48,6 +51,7 @@ def _add_options(parser: Parser) -> None:
     words = [item.word for item in ITEMS]
     parser.add(title, "item", metavar="STEP", nargs="?", suggest=words, help=_ACCEPTED)
     parser.add(title, "--guess", metavar="X", help="your guess at the answer of the step")
+    parser.add(title, "--answer", action="store_true", help="print the cause of a bug, too")
     parser.add_output(_FORMATS)
 
 
@@ -56,13 +60,13 @@ def _request(given: Given) -> LearnRequest:
     if text is None:
         if "guess" in given:
             raise UsageError("--guess: needs a step, such as attn-tui learn 3 --guess 20")
-        return LearnRequest()
+        return LearnRequest(lang=given.get("lang"))
     item = next((item for item in ITEMS if item.word == text.lower()), None)
     if item is None:
         raise UsageError("STEP: must be {accepted}, not {text!r}", accepted=_ACCEPTED, text=text)
     step = item.content
     if "guess" not in given:
-        return LearnRequest(item)
+        return LearnRequest(item, answer=bool(given.get("answer")), lang=given.get("lang"))
     if not isinstance(step, Step):
         raise UsageError(
             "--guess: only steps, 1 to {count}, ask for a number; {word} does not", count=len(STEPS), word=item.word
@@ -74,7 +78,12 @@ def _request(given: Given) -> LearnRequest:
 
 
 def run(request: LearnRequest, output: Output) -> int:
-    """Print the list of steps and questions, or measure and print them; return the exit code."""
+    """Open the app's Learn tab; without a terminal, print the items, or their list; return the exit code."""
+    told = request.answer or request.guess is not None
+    if not told and output.path is None and output.format == "table" and printing.is_terminal():
+        from ..open_app import OpenApp, open_app
+
+        return open_app(OpenApp(learn=request.item.id if request.item else "", lang=request.lang), output.ascii_only)
     from ....core.tables.learning import cards_table
     from ...panes.learn.view import card_lines
     from ..printing import page
@@ -91,6 +100,9 @@ def run(request: LearnRequest, output: Output) -> int:
         if request.item is None:
             return page(output, (), _listed(glyphs))
         [card] = _cards(request, output.messages)
+        if request.item.kind == "bug" and not request.answer:
+            told = message("attn-tui learn {word} --answer prints the cause.", word=request.item.word)
+            card = replace(card, answer=(told,))
         return page(output, (), card_lines(card, _graded(request, card), width, glyphs))
 
     output.emit(text, lambda: cards_table(_cards(request, output.messages)), lambda _: _code(request, output))
@@ -153,19 +165,20 @@ COMMAND = Command(
 A tour in twelve steps: what a score is, why its spread grows like sqrt(d_k),
 what softmax and gradients make of it, and what trained models do. Every step
 asks for a guess; its figures are measured now and stand beside the exact
-values. Then twenty interview questions with their answers, and what is wrong
-with the usual ones. Without an argument, the list; as JSON or Markdown (flash
-cards), all of them in full. The Learn pane of the app has the same. b1 to b8
-are captures made on the spot, each with one defect or none, and their
-diagnosis.""",
+values. Then interview questions with their answers, and what is wrong
+with the usual ones. b1 to b8 are captures made on the spot, each with one
+defect or none, and their diagnosis. On a terminal, the Learn tab of the app
+opens. In a pipe and with --format, the list is printed, or the item that is
+named; as JSON or Markdown (flash cards), all of them in full.""",
     examples="""\
 examples:
-  attn-tui learn                               the list of steps and questions
+  attn-tui learn                               the tour, in the app
+  attn-tui learn | cat                         the list of steps and questions
   attn-tui learn 3                             one step, with its answer
   attn-tui learn 3 --guess 20                  how far off the guess is
   attn-tui learn 1 --guess 'sqrt(d_k)'         a formula as the guess
   attn-tui learn q4                            one question, with its answers
-  attn-tui learn b3                            a bug, its symptoms and its cause
+  attn-tui learn b3 --answer                   a bug, its symptoms and its cause
   attn-tui learn --format markdown             flash cards of all of them
 """,
     add_options=_add_options,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from textual.binding import BindingType
 
@@ -258,27 +258,28 @@ class CapturePane(RankedHeads):
         """The scale rule of B."""
         return self.sides.b.scale
 
-    def action_rule(self, direction: int) -> None:
+    def action_rule(self) -> None:
         """Choose B's next scale rule."""
-        self._take_sides(lambda: self.sides.with_next_rule("B", direction))
+        self._take_sides(lambda: self.sides.with_next_rule("B"))
 
-    def action_against(self, direction: int) -> None:
+    def action_against(self) -> None:
         """Choose A's next scale rule."""
-        self._take_sides(lambda: self.sides.with_next_rule("A", direction))
+        self._take_sides(lambda: self.sides.with_next_rule("A"))
 
-    def action_format(self, direction: Literal[-1, 1]) -> None:
+    def action_format(self) -> None:
         """Choose B's next number format."""
-        self._take_sides(lambda: self.sides.with_next_format(direction))
+        self._take_sides(self.sides.with_next_format)
 
-    def action_options(self) -> None:
-        """Choose the statistic of the map, or the setting of A or B, from a list."""
+    def action_options(self, which: str = "") -> None:
+        """Choose the statistic of the map, or the setting of A or B, from a list of those that start with `which`."""
         from ..options import choose_option, head_rows
 
         capture = self.map.capture
         capped = capture is not None and capture.layers[self.map.cursor[0]].softcap is not None
         choose_option(
-            self.host, self.map.choices, self.map.statistic, self.sides.chosen, self._take_option, head_rows(capped)
-        )
+            self.host, self.map.choices, self.map.statistic, self.sides.chosen, self._take_option,
+            head_rows(capped), which,
+        )  # fmt: skip
 
     def _take_option(self, what: str, value: str) -> None:
         if what == "statistic":

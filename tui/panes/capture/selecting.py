@@ -12,6 +12,7 @@ from ....core.diagnosis.heads.summary import file_summary
 from ....core.field import next_of
 from ....core.message import message
 from ....core.statistics.catalogue import STATISTIC, Statistic
+from ..lists import choose_of
 from ..pane import Host
 from .finding import ORDERS, change_words, find, ranked
 from .parts import HeadList
@@ -87,19 +88,13 @@ class RankedHeads(ShownParts):
         if capture is None:
             return
         statistic = self.map.statistic
-        titles = (
-            message("worst first"),
-            message("largest {statistic} first", statistic=statistic.label),
-            message("smallest {statistic} first", statistic=statistic.label),
-            message("by layer"),
-        )
         places = ranked(self.map, ORDERS[self.order])
         heads = [self.map.ranked_head(place) for place in places]
         worst = ORDERS[self.order] in ("worst", "layer")
         shown = STATISTIC["saturation"] if worst else statistic
         self.places = places
         at = places.index(self.map.cursor) if self.map.cursor in places else None
-        self.list.show(heads, titles[self.order], shown, at)
+        self.list.show(heads, self._titles[self.order], shown, at)
 
     def to_first(self) -> None:
         """Go to the first head of the list unless another was chosen, or nothing contradicts it."""
@@ -220,10 +215,8 @@ class RankedHeads(ShownParts):
         if self.map.capture is not None:
             self.verdict.ask("baseline", "" if self.baseline is None else str(self.baseline))
 
-    def action_statistic(self, direction: int) -> None:
-        self.map.statistic = next_of(self.map.choices, self.map.statistic, direction)
-        self.map.redraw()
-        self.rank()
+    def action_statistic(self) -> None:
+        self.show_statistic(next_of(self.map.choices, self.map.statistic).name)
 
     def show_statistic(self, name: str) -> None:
         """Show the statistic with this name on the map."""
@@ -236,6 +229,25 @@ class RankedHeads(ShownParts):
         if self.source:
             self.host.to_pane(self.source)
 
-    def action_order(self, direction: int) -> None:
-        self.order = (self.order + direction) % len(ORDERS)
+    def action_order(self) -> None:
+        """Sort the list in the next order."""
+        self._show_order((self.order + 1) % len(ORDERS))
+
+    def action_choose_order(self) -> None:
+        """Choose the order of the list from a list."""
+        choose_of(self.host, message("order"), [*enumerate(self._titles)], self.order, self._show_order)
+
+    def _show_order(self, order: int) -> None:
+        self.order = order
         self.rank()
+
+    @property
+    def _titles(self) -> Sequence[str]:
+        """What each of ORDERS is called."""
+        label = self.map.statistic.label
+        return (
+            message("worst first"),
+            message("largest {statistic} first", statistic=label),
+            message("smallest {statistic} first", statistic=label),
+            message("by layer"),
+        )

@@ -49,17 +49,17 @@ class Sides:
         caps = {each.cap(layer.softcap) for each in (self.a, self.b)}
         return caps.pop() if len(caps) == 1 else None
 
-    def with_next_rule(self, side: Literal["A", "B"], direction: int) -> Sides:
+    def with_next_rule(self, side: Literal["A", "B"]) -> Sides:
         """Return the sides with another scale rule, the file's own before the first; after a formula, an end."""
         if side == "B":
-            return replace(self, b=replace(self.b, scale=next_of(_RULES, self.b.scale, direction)))
-        rule = next_of(_RULES, self.a.scale, direction)
+            return replace(self, b=replace(self.b, scale=next_of(_RULES, self.b.scale)))
+        rule = next_of(_RULES, self.a.scale)
         changes = with_rule(changes_of_a(self.against), rule)
         return replace(self, against=text_of(changes, [*HEAD_FIELD.values()]))
 
-    def with_next_format(self, direction: Literal[-1, 1]) -> Sides:
+    def with_next_format(self) -> Sides:
         """Return the sides with another number format of B; A follows unless it names its format."""
-        return self.with_choice("B", f"precision={HEAD_FIELD['precision'].stepped(self.b.precision, direction)}")
+        return self.with_choice("B", f"precision={HEAD_FIELD['precision'].stepped(self.b.precision, 1)}")
 
     def with_choice(self, side: str, choice: str) -> Sides:
         """Return the sides with a rule or `name=value` from a list."""

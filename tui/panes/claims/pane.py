@@ -33,7 +33,7 @@ class ClaimsPane(TwoParts):
     LEFT = (43, 54)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "claim"), ("PgUp PgDn", "scroll"), ("/", "find"), ("Enter", "Lab"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("n N", "not true"), ("r", "test again"), ("v", "view"),
+        (">", "next tab"), ("n N", "not true"), ("r", "test again"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next claim", id="claims.next"),

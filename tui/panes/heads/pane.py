@@ -32,8 +32,8 @@ class HeadsPane(TwoParts):
     NAME = "Heads"
     LEFT = (18, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("/", "list"), ("Enter", "Lab"),
-        ("?", "help"), ("q", "quit"), (">", "next pane"), ("PgUp PgDn", "scroll"), ("v", "view"),
+        ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("Enter", "Lab"),
+        ("?", "help"), ("q", "quit"), (">", "next tab"), ("PgUp PgDn", "scroll"), ("v", "view"),
     )  # fmt: skip
     KEYS_OF_CHOICE: ClassVar[tuple[Key, ...]] = tuple(
         ("Enter", "choose") if key == "Enter" else (key, does) for key, does in KEYS
@@ -49,9 +49,8 @@ class HeadsPane(TwoParts):
         Binding("backspace", "erase", "erase a digit, or let the field follow others", id="heads.follow"),
         Binding("escape", "cancel", "cancel typing"),
         Binding("R", "reset", "reset the shape", id="heads.reset"),
-        Binding("p", "preset(1)", "next model", id="heads.next_model"),
-        Binding("P", "preset(-1)", "previous model", id="heads.previous_model"),
-        Binding("slash", "find", "choose the model from a list", id="heads.find"),
+        Binding("p,slash", "find", "choose the model", id="heads.find"),
+        Binding("P", "preset", "next model", id="heads.next_model"),
         Binding("pagedown,space", "read(8)", "scroll down", id="heads.read_on"),
         Binding("pageup", "read(-8)", "scroll up", id="heads.read_back"),
         Binding("v", "view", "switch between shape and cost (narrow screens)", id="heads.view"),
@@ -163,8 +162,8 @@ class HeadsPane(TwoParts):
         self.shape.take(Layer())
         self._show()
 
-    def action_preset(self, direction: Literal[-1, 1]) -> None:
-        self._start_from(next_of(_STARTS, self.preset, direction))
+    def action_preset(self) -> None:
+        self._start_from(next_of(_STARTS, self.preset))
 
     def action_find(self) -> None:
         """Choose the model from a list."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from asyncio import Event, wait_for
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.widget import Widget
 
 from ....core.against import fault_of_settings
 from ....core.errors import InputError
@@ -18,6 +20,7 @@ from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
+from ...views.help import key_word
 from ...views.lines import Line
 from ...views.results.advice import advice
 from ...views.results.table import with_theory
@@ -30,8 +33,12 @@ from ..two_parts import TwoParts
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("↑↓", "step"), ("←→", "±1"), ("a-z 0-9", "type"), ("Enter", "accept, list"), ("Tab", "next field"),
-    ("Esc", "back"), ("?", "help"), (">", "next pane"),
+    ("Esc", "back"), ("?", "help"), (">", "next tab"),
 )  # fmt: skip
+_KEY_OF_FIELD = {
+    "scale": "lab.scale", "against": "lab.against", "precision": "lab.format", "components": "lab.law",
+    "mask": "lab.mask", "mechanism": "lab.mechanism", "seed": "lab.redraw", "": "lab.parameters",
+}  # fmt: skip
 _TABLE_KEYS: tuple[Key, ...] = (("↑↓", "row"), ("PgUp PgDn", "page"), ("Esc", "back"), ("←→", "d_k ±1"))
 
 
@@ -45,9 +52,10 @@ class LabPane(TwoParts, SteppingPane):
     LEFT = (24, 30)
     SIDE_BY_SIDE = 100  # narrower screens have the pictures at full width, and the fields a key away
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("s /", "scale"), ("Tab", "fields"), ("0-9", "type"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("[ ]", "keys"), ("a", "A"), ("c", "law"), ("d", "mechanism"),
-        ("f", "format"), ("x", "mask"), ("r", "redraw"), ("v", "view"), ("i", "exact"), ("R", "reset"),
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("s", "scale"), ("p", "parameters"), ("Enter", "tour"), ("?", "help"),
+        ("q", "quit"), (">", "next tab"), ("v", "view"), ("0-9", "type"), ("[ ]", "keys"), ("a", "A"), ("c", "law"),
+        ("d", "mechanism"), ("f", "format"), ("x", "mask"), ("r", "redraw"), ("Tab", "fields"), ("i", "exact"),
+        ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", id="lab.more"),
@@ -57,24 +65,57 @@ class LabPane(TwoParts, SteppingPane):
         *stepping_keys("lab"),
         Binding("slash", "choose('scale')", "choose the scale rule from a list", id="lab.find"),
         Binding("v", "view", "switch between table and histograms", id="lab.view"),
+        Binding("p", "parameters", "show all parameters, or the leading ones", id="lab.parameters"),
         Binding("i", "theory", "show exact values instead of ± (narrow screens)", id="lab.theory"),
         *typing("0123456789", "type d_k"),
         Binding("backspace", "typed('erase')", "erase a digit"),
-        Binding("enter", "typed('accept')", "accept the typed value"),
+        Binding("enter", "enter", "accept the typed value, or open the guided tour", id="lab.tour"),
         Binding("escape", "typed('cancel')", "cancel typing"),
         Binding("tab", "fields", "accept the typed value, and go to the fields"),
     ]
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, whole: bool = False) -> None:
         super().__init__(host)
+        self._saved = whole
+        self.whole = whole  # whether all parameters are shown where there is room for both parts
         self.panel = self.left = ParameterPanel(
             host.parameters, host.change, self._typed, host.say, self.action_choose
         )
         self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
+        self.panel.keys = self._field_keys()
+        self.panel.whole = whole
+        self.panel.cursor = self.panel.fields[0].name
         self.answer: Answer | None = None  # the one on screen
         self._is_full = Event()  # set by a full answer
         self._to_explain = ""  # the statistic to explain once there is a result
         self._objection = ""  # why the parameters, or the text being typed, are not accepted
+
+    def _field_keys(self) -> Mapping[str, str]:
+        """Return the keys that set a field, by its name, and the one that shows all of them as that of ""."""
+        found = {binding.id: binding.key for binding in self.BINDINGS if isinstance(binding, Binding)}
+        keys = {name: self.host.keymap.get(id, found[id]) for name, id in _KEY_OF_FIELD.items()}
+        return {name: key_word(key.split(",")[0]) for name, key in keys.items()}
+
+    # Where the parts stand
+
+    @property
+    def _is_folded(self) -> bool:
+        """Whether the leading parameters stand beside the table, below the pictures."""
+        return not (self.one_at_a_time or self.whole) and self.results.shown == "both"
+
+    def columns(self, size: Size) -> tuple[int, int]:
+        if self._is_folded:
+            return self.LEFT[1], size.width
+        return super().columns(size)
+
+    def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
+        folded, panel = self._is_folded, self.panel
+        panel.whole, panel.foldable = self.whole or self.one_at_a_time, not self.one_at_a_time
+        self.results.beside = (self.LEFT[1], len(panel.fields)) if folded else (0, 0)
+        if not folded:
+            return super().regions(size)
+        table = next(region for part, region in self.results.regions(size) if part is self.results.table)
+        return (self.right, Region(0, 0, *size)), (self.left, Region(0, table.y, table.x, table.height))
 
     # Results
 
@@ -204,20 +245,45 @@ class LabPane(TwoParts, SteppingPane):
         """Type a digit of d_k."""
         self.panel.type_into("d_k", character)
 
-    def action_typed(self, end: Literal["erase", "accept", "cancel"]) -> None:
-        """Erase a digit, accept or cancel, if something is being typed."""
+    def action_typed(self, end: Literal["erase", "cancel"]) -> None:
+        """Erase a digit or cancel, if something is being typed."""
         panel = self.panel
         if panel.editing is not None:
-            {"erase": panel.action_erase, "accept": panel.leave_field, "cancel": panel.action_cancel}[end]()
+            {"erase": panel.action_erase, "cancel": panel.action_cancel}[end]()
+
+    def action_enter(self) -> None:
+        """Accept what is typed; if nothing is, open the guided tour."""
+        if self.panel.editing is not None:
+            self.panel.leave_field()
+        else:
+            self.host.to_pane("Learn")
 
     def action_fields(self) -> None:
         """Go to the next field, or to the table."""
         self.panel.leave_field()
         self.screen.focus_next()
 
+    def action_parameters(self) -> None:
+        """Show all parameters, or the leading ones; on a narrow screen, bring them to the front, or the results."""
+        if self.one_at_a_time:
+            front = self.results if self.in_front is self.panel else self.panel
+            self.focus()
+            self.bring(front)
+        else:
+            self._unfold(not self.whole)
+
+    def _unfold(self, whole: bool) -> None:
+        self.whole = self.panel.whole = whole
+        if not self.panel.has_focus:
+            self.panel.cursor = self.panel.fields[0].name
+        self.panel.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
+        self.results.words.refresh(layout=True)
+
     def go_to_field(self, name: str) -> None:
         """Focus the field of a parameter."""
         self.panel.finish()
+        if name not in {field.name for field in self.panel.fields}:
+            self._unfold(True)
         self.panel.cursor = name
         self.bring(self.panel)
         self.panel.focus()
@@ -277,11 +343,16 @@ class LabPane(TwoParts, SteppingPane):
         return self.KEYS
 
     @property
-    def undo_state(self) -> tuple[View, int]:
-        return self.results.view, self.results.table.turn
+    def undo_state(self) -> tuple[View, int, bool]:
+        return self.results.view, self.results.table.turn, self.whole
 
-    def restore_state(self, state: tuple[View, int]) -> None:
-        view, self.results.table.turn = state
+    @property
+    def saved_settings(self) -> Mapping[str, Any]:
+        return {} if self.whole == self._saved else {"all_parameters": self.whole}
+
+    def restore_state(self, state: tuple[View, int, bool]) -> None:
+        view, self.results.table.turn, whole = state
+        self._unfold(whole)
         self.results.turn(view)
         self.results.table.redraw()
 

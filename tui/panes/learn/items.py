@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ....core.field import next_of
 from ....core.learning.bugs import BUGS, CAUSES, Bug, BugExamined
 from ....core.learning.card import BUG_SHOWN, Card, bug_card, question_card, step_card
-from ....core.learning.guesses import GuessError, parse_choice, parse_guess
+from ....core.learning.guesses import Grade, GuessError, grade, parse_choice, parse_guess
 from ....core.learning.questions import QUESTIONS
-from ....core.learning.step import Figure, Question, Shown, Step, filled
+from ....core.learning.step import Figure, Question, Shown, Step, best, filled
 from ....core.learning.tour import STEPS
 from ....core.message import message
 
@@ -108,9 +108,9 @@ def count(kind: Kind) -> int:
     return sum(item.kind == kind for item in ITEMS)
 
 
-def section_from(at: int, direction: int) -> int:
-    """Return the first item of the next or previous section, around the end."""
-    name = next_of([*SECTIONS], ITEMS[at].kind, direction)
+def section_from(at: int) -> int:
+    """Return the first item of the next section, around the end."""
+    name = next_of([*SECTIONS], ITEMS[at].kind)
     return next(index for index, item in enumerate(ITEMS) if item.kind == name)
 
 
@@ -136,6 +136,27 @@ def typed(item: Item, text: str, say: Callable[[str], str]) -> Attempt:
         return Attempt(text, parse_guess(text, content.figures[content.guess.figure].unit, content.given, say))
     except GuessError as error:
         return Attempt(text, objection=str(error))
+
+
+def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
+    """Return how far off the guess was; None without a guess."""
+    figure = step.figures[step.guess.figure]
+    answer = best(readings[step.guess.figure])
+    if attempt.guess is None or answer is None:
+        return None
+    return grade(attempt.guess, answer, step.guess.compare, figure.unit)
+
+
+def is_right(item: Item, attempt: Attempt, found: Found) -> bool:
+    """Return whether an answer that is shown was not missed: no guess is not wrong, but names no cause either."""
+    match item.content, found:
+        case Bug() as bug, BugExamined():
+            return attempt.guess is not None and bug.choices[int(attempt.guess) - 1] == found.cause
+        case Step() as step, Mapping():
+            how_far = graded(step, attempt, found)
+            return how_far is None or how_far.close
+        case _:
+            return True
 
 
 def remembered(progress: Mapping[str, Any]) -> tuple[int, set[str]]:

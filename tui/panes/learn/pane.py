@@ -23,7 +23,7 @@ from ...widgets.typing import typing
 from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
-from .items import AT, ITEMS, Attempt, Found, Item, remembered, section_from, to_remember, typed
+from .items import AT, ITEMS, Attempt, Found, Item, is_right, remembered, section_from, to_remember, typed
 from .requests import ItemRead, ReadItem, capture_of
 from .widget import ItemList, ItemPage, pictured
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "item"),
-    ("Backspace", "erase, back"), ("?", "help"), (">", "next pane"), ("PgUp PgDn", "scroll"),
+    ("Backspace", "erase, back"), ("?", "help"), (">", "next tab"), ("PgUp PgDn", "scroll"),
 )  # fmt: skip
 _TO_FIELD: Key = ("Tab", "type a guess")
 # What undo restores: the item, what the user did with each, and those that were answered.
@@ -50,7 +50,7 @@ class LearnPane(TwoParts):
     LEFT = (44, 72)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("Enter", "answer, next"), ("Backspace", "back"), ("E", "show"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("m", "questions"), ("↑↓", "item"), ("v", "list"), ("n", "not yet done"), ("/", "find"),
+        (">", "next tab"), ("m", "list"), ("↑↓", "item"), ("v", "view"), ("n", "not yet done"),
         ("r", "ask again"), ("PgUp PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -65,10 +65,9 @@ class LearnPane(TwoParts):
         Binding("end", "move(1000)", "last item", id="learn.last"),
         Binding("n", "of_note(1)", "next item not yet done", id="learn.next_of_note"),
         Binding("N", "of_note(-1)", "previous item not yet done", id="learn.previous_of_note"),
-        Binding("m", "section(1)", "the next section: questions, bugs, tour", id="learn.next_section"),
-        Binding("M", "section(-1)", "the section before", id="learn.previous_section"),
+        Binding("M", "section", "the next section: questions, bugs, tour", id="learn.next_section"),
         Binding("E", "evidence", "show it in the pane it speaks of", id="learn.evidence"),
-        Binding("slash", "find", "find an item by words", id="learn.find"),
+        Binding("m,slash", "find", "choose an item", id="learn.find"),
         Binding("v", "view", "switch between list and text (narrow screens)", id="learn.view"),
         Binding("r", "again", "hide the answer and ask again", id="learn.again"),
         Binding("pagedown,space", "read(8)", "scroll down", id="learn.read_on"),
@@ -209,7 +208,6 @@ class LearnPane(TwoParts):
         elif attempt.objection:
             self._set(replace(attempt, refused=True))
         else:
-            self.done.add(item.id)
             self._set(replace(attempt, stage=attempt.stage + 1))
 
     def action_back(self) -> None:
@@ -256,9 +254,9 @@ class LearnPane(TwoParts):
         else:
             self._go(at)
 
-    def action_section(self, direction: int) -> None:
+    def action_section(self) -> None:
         """Go to the next section: the tour, the questions or the bugs."""
-        self._go(section_from(self.at, direction))
+        self._go(section_from(self.at))
 
     def action_find(self) -> None:
         """Find an item by its words, in a list."""
@@ -301,7 +299,7 @@ class LearnPane(TwoParts):
             case _:
                 host.change(shown.parameters)
                 host.to_pane(shown.pane, shown.claim)
-        host.say(message("{what} Alt+9 returns to the tour; u restores what stood before.", what=shown.what))
+        host.say(message("{what} Alt+6 returns to the tour; u restores what stood before.", what=shown.what))
 
     def _ask_for_item(self) -> None:
         """Request the figures of the item, or the capture of a bug."""
@@ -345,8 +343,10 @@ class LearnPane(TwoParts):
         if found is None and self.item.id != self._asked:
             self._asked = self.item.id
             self._ask_for_item()
+        if found is not None and self.attempt.stage and is_right(self.item, self.attempt, found):
+            self.done.add(self.item.id)
         self.list.show(self.at, self.done)
-        self.text.show(self.at, self.attempt, found)
+        self.page.show_item(self.at, self.attempt, found)
         self._picture()
 
     def _picture(self) -> None:
@@ -354,7 +354,7 @@ class LearnPane(TwoParts):
         answered = bool(self.attempt.stage)
         wanted = pictured(self.item, answered)
         self.page.want(wanted)
-        if wanted is None or not self.page.has_room(self.size.height):
+        if wanted is None or not self.page.room(self.page.size):
             return
         known = self.host.engine.cached(wanted)
         if known is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.learning.bugs import CAUSES, Bug, BugExamined, facts
 from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
-from ....core.learning.guesses import Grade, accepted, grade
+from ....core.learning.guesses import Grade, accepted
 from ....core.learning.step import Question, Shown, Step, best, exact_text, filled, measured_text, number_text
 from ....core.message import joined, message
 from ....core.setting_text import is_number
@@ -17,7 +17,7 @@ from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, middle_cut, wrapped
 from ...views.numbers import signed
-from .items import Attempt, Found, Item
+from .items import Attempt, Found, Item, graded
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Reading
@@ -166,8 +166,31 @@ def _of_step(step: Step, item: Item, page: _Page) -> list[Block]:
         return [*blocks, page.words(message("Measuring…"), "dim")]
     how_far = graded(step, attempt, found)
     if how_far is not None:
-        blocks.append(page.words(how_far.sentence, "scaled" if how_far.close else "unscaled"))
+        blocks.append(
+            [
+                *(_drawn_guess(step, page, found) if page.whole else ()),
+                *page.words(how_far.sentence, "scaled" if how_far.close else "unscaled"),
+            ]
+        )
     return [*blocks, *_answer(item.card(found), page)]
+
+
+def _drawn_guess(step: Step, page: _Page, readings: Mapping[str, Reading]) -> Block:
+    """Return the guess and the answer as bars from 0 on one axis; nothing if one of them is negative."""
+    figure, guess, answer = step.figures[step.guess.figure], page.attempt.guess, best(readings[step.guess.figure])
+    if guess is None or answer is None or min(guess, answer) < 0 or max(guess, answer) == 0:
+        return []
+    labels = [page.glyphs.say(text) for text in (message("your guess"), message("answer"))]
+    values, named = (guess, answer), max(map(cells, labels)) + 2
+    room = max(page.width // 2 - named, 8)
+    return [
+        (
+            (to_left(label, named), "label"),
+            (page.glyphs.bars[-1] * max(round(value / max(values) * room), 1), role),
+            (f" {page.glyphs.say(number_text(value, figure.unit))}", "text"),
+        )
+        for label, value, role in zip(labels, values, ("accent", "theory"), strict=True)
+    ]
 
 
 def _answer(card: Card, page: _Page) -> list[Block]:
@@ -236,15 +259,6 @@ def _choice_field(bug: Bug, page: _Page) -> Block:
         else message("{number} {cause}", number=int(guess), cause=CAUSES[bug.choices[int(guess) - 1]])
     )
     return _typed_field(message("Your answer: "), meant, hint, page)
-
-
-def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
-    """Return how far off the guess was; None without a guess."""
-    figure = step.figures[step.guess.figure]
-    answer = best(readings[step.guess.figure])
-    if attempt.guess is None or answer is None:
-        return None
-    return grade(attempt.guess, answer, step.guess.compare, figure.unit)
 
 
 def _field(step: Step, page: _Page) -> Block:

@@ -183,13 +183,17 @@ class ItemText(ScrolledLines):
                 text = message("bug {number} of {count}: {title}", number=number, count=items, title=item.title)
         return ((self.glyphs.say(text), "heading"),)
 
+    def lines_needed(self, width: int) -> int:
+        """Return the lines of the item in its most generous setting."""
+        return len(item_lines(ITEMS[self.at], self.attempt, self.found, width - 1, 10_000, self.glyphs))
+
     def write(self, width: int, height: int) -> Sequence[Line]:
         item, cursor = ITEMS[self.at], CURSOR if self.has_focus else ""
         return item_lines(item, self.attempt, self.found, width - 1, height, self.glyphs, cursor)
 
 
-_TEXT = 31  # lines of every answer with its border
-_LEAST = 18  # lines of a picture, from which it is shown
+_LEAST = 15  # lines of a picture, from which it is shown
+_STEP = 4  # lines by which the text grows, so that a line more seldom moves the picture
 _GAUGE = 5  # lines of the gauge with its axis and border
 
 
@@ -221,15 +225,25 @@ class ItemPage(Stack):
         yield self.gauge
         yield self.histograms
 
-    def has_room(self, height: int) -> bool:
-        """Return whether a page of this height has room for a picture."""
-        return height >= _TEXT + _LEAST
+    def room(self, size: Size) -> int:
+        """Return the lines that the text leaves for a picture in a page of this size; 0 if they are too few."""
+        gutter = self.text.gutter
+        text = self.text.lines_needed(max(size.width - gutter.width, 1)) + gutter.height
+        rest = size.height - (-(-text // _STEP) * _STEP)
+        return rest if rest >= _LEAST else 0
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
-        if self.wanted is None or not self.has_room(size.height):
+        picture = 0 if self.wanted is None else self.room(size)
+        if not picture:
             return ((self.text, size.height),)
-        rest = size.height - _TEXT - 1 - _GAUGE
-        return (self.text, _TEXT), (self.words, 1), (self.gauge, _GAUGE), (self.histograms, rest)
+        rest = picture - 1 - _GAUGE
+        return (self.text, size.height - picture), (self.words, 1), (self.gauge, _GAUGE), (self.histograms, rest)
+
+    def show_item(self, at: int, attempt: Attempt, found: Found | None) -> None:
+        """Show an item, and lay the page out again if it needs another height."""
+        self.text.show(at, attempt, found)
+        if any(part.outer_size.height != lines for part, lines in self.heights(self.size)):
+            self.text.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 
     def want(self, parameters: Parameters | None) -> None:
         """Set what the picture is to show; without any, the text takes its place."""

@@ -18,7 +18,7 @@ from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.tables import rules as tables
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
-from ..lists import choose_value
+from ..lists import choose_of, choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
 from .exported import View, code, line_of, table
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .exported import Result
 
 _TABLES: tuple[View, ...] = ("rules", "mechanisms", "weightings")  # what `m` turns to
+_TITLES = message("scale rules"), message("mechanisms"), message("weightings")
 
 
 class RulesPane(TypingPane):
@@ -58,7 +59,7 @@ class RulesPane(TypingPane):
     NAME = "Rules"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "rule"), ("←→", "d_k ±1"), ("o I", "order"), ("/", "find"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("m", "tables"), ("n N", "not healthy"), ("v", "full text"),
+        ("q", "quit"), (">", "next tab"), ("m", "tables"), ("n N", "not healthy"), ("v", "full text"),
         ("i", "columns"), ("0-9", "type d_k"), ("H L", "÷2 ×2"), ("[ ]", "keys"), ("f", "format"), ("c", "law"),
         ("x", "mask"), ("r", "redraw"),
     )  # fmt: skip
@@ -76,14 +77,14 @@ class RulesPane(TypingPane):
         Binding("left,h", "d_k(-1)", "d_k − 1", id="rules.less"),
         Binding("L,shift+right", "double(1)", "d_k to the next power of two", id="rules.double"),
         Binding("H,shift+left", "double(-1)", "d_k to the previous power of two", id="rules.halve"),
-        Binding("o", "sort(1)", "sort by the next column", id="rules.sort_next"),
-        Binding("O", "sort(-1)", "sort by the previous column", id="rules.sort_previous"),
+        Binding("o", "order", "choose the column to sort by", id="rules.order"),
+        Binding("O", "sort", "sort by the next column", id="rules.sort_next"),
         Binding("I", "reverse", "reverse the order", id="rules.reverse"),
         Binding("i", "columns", "show hidden columns", id="rules.columns"),
-        Binding("v", "words", "switch between table and full text", id="rules.words"),
-        Binding("m", "table(1)", "scale rules, mechanisms or weightings", id="rules.next_table"),
-        Binding("M", "table(-1)", "weightings, mechanisms or scale rules", id="rules.previous_table"),
-        *stepping_keys("rules", without=("next_against", "previous_against", "next_width", "previous_width")),
+        Binding("v", "words", "full text, then the next view", id="rules.words"),
+        Binding("m", "choose_table", "choose scale rules, mechanisms or weightings", id="rules.table"),
+        Binding("M", "table", "next table", id="rules.next_table"),
+        *stepping_keys("rules", without=("against", "next_against", "next_width", "previous_width")),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with the rule", id="rules.to_lab"),
     ]
@@ -315,8 +316,14 @@ class RulesPane(TypingPane):
         else:
             self._order(Order(event.column))
 
-    def action_sort(self, direction: int) -> None:
-        self._order(Order(next_of(SORTABLE, self.order.column, direction)))
+    def action_sort(self) -> None:
+        self._order(Order(next_of(SORTABLE, self.order.column)))
+
+    def action_order(self) -> None:
+        """Choose the column to sort by from a list."""
+        labels = {"rule": message("rule"), "multiplier": message("multiplier")}
+        columns = [(name, labels.get(name) or STATISTIC[name].label) for name in SORTABLE]
+        choose_of(self.host, message("order"), columns, self.order.column, lambda name: self._order(Order(name)))
 
     def action_reverse(self) -> None:
         self._order(replace(self.order, reverse=not self.order.reverse))
@@ -331,11 +338,24 @@ class RulesPane(TypingPane):
         self._show()
 
     def action_words(self) -> None:
-        self._switch_to("rules" if self.view == "words" else "words")
+        if self.view == "rules":
+            self._switch_to("words")
+        else:
+            self._switch_to("rules")
+            self.host.next_view()
 
-    def action_table(self, direction: int) -> None:
+    @property
+    def _table(self) -> View:
+        return "rules" if self.view == "words" else self.view
+
+    def action_table(self) -> None:
         """Show the next table: scale rules, mechanisms, weightings."""
-        self._switch_to(next_of(_TABLES, "rules" if self.view == "words" else self.view, direction))
+        self._switch_to(next_of(_TABLES, self._table))
+
+    def action_choose_table(self) -> None:
+        """Choose the table from a list."""
+        tables = [*zip(_TABLES, _TITLES, strict=True)]
+        choose_of(self.host, message("table"), tables, self._table, self._switch_to)
 
     def _switch_to(self, view: View) -> None:
         self.view, self._stale = view, False

@@ -44,7 +44,7 @@ _SHIFTS = (
     ("left_curly_bracket", "-1, 100", "− 100", "softmax.shift_far_down"),
 )
 _STEPPED = (
-    "next_against", "previous_against", "next_scale", "previous_scale", "next_format", "previous_format",
+    "against", "next_against", "scale", "next_scale", "format", "next_format",
 )  # fmt: skip
 _EDITING_KEYS = ("backspace", "home", "end", "ctrl+a", "ctrl+e", "ctrl+u", "ctrl+k", "ctrl+w")
 
@@ -55,7 +55,7 @@ class SoftmaxPane(SteppingPane):
     NAME = "Softmax"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("t", "temperature"), ("( )", "shift"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("/", "list"),
+        ("q", "quit"), (">", "next tab"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("a", "A"),
         ("H L", "d_k ÷2 ×2"), ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ....core.grid import parse_grid
+from ....core.message import message
 from ....core.models import MODEL_WIDTHS, MODELS, landmarks
 from ....core.parameters import FIELD, Parameters, usual_of
 
@@ -18,6 +19,14 @@ class Grid:
 
     text: str
     name: str = "d_k"  # of the parameter: d_k or n_keys
+
+    @property
+    def title(self) -> str:
+        """The range in words."""
+        name, low, high = FIELD[self.name].label, self.values[0], self.values[-1]
+        if len(self.values) > high - low:
+            return message("{name} {low} to {high}, every one", name=name, low=low, high=high)
+        return message("{name} {low} to {high}", name=name, low=low, high=high)
 
     @property
     def values(self) -> tuple[int, ...]:

@@ -11,20 +11,20 @@ from textual.binding import Binding, BindingType
 
 from ....core.field import next_of
 from ....core.message import joined, message
-from ....core.parameters import FIELD, changes
+from ....core.parameters import FIELD
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
-from ..lists import against_with, choose_rules
+from ..lists import choose_of, choose_rules, choose_statistic
 from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
 from .curves.part import CurvePart
 from .curves.view import MOST_OTHERS, contents_of
 from .curves.widget import Chosen, SweepPlot, WidthTable
-from .grids import Grid, at_any, landmarks_of
+from .grids import GRIDS, Grid, at_any, landmarks_of
 from .map.part import MapPart
 from .map.requests import Place
 from .map.widget import PlaceChosen
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ....core.tables.table import Format, Table
 
 View: TypeAlias = Literal["both", "plot", "table", "map"]
-VIEWS: tuple[View, ...] = ("both", "map", "plot", "table")  # in the order of v
-_NEXT_VIEW: tuple[Key, ...] = (("v", "map"), ("v", "plot"), ("v", "table"), ("v", "plot, table"))  # from each of them
+VIEWS: tuple[View, ...] = ("both", "plot", "table", "map")  # in the order of v
+_NEXT_VIEW: tuple[Key, ...] = (("v", "plot"), ("v", "table"), ("v", "map"), ("v", "rules"))  # from each of them
 
 _LOWEST = 8  # lines of the plot from which the definition is shown
 _LOW = 14  # lines of the plot from which the table gets up to _FEW
@@ -47,10 +47,10 @@ _MOVES: dict[str, tuple[Key, ...]] = {
     "n_keys": (("←→ ↑↓", "keys"),),
     "map": (("←→", "d_k ×2 ÷2"), ("↑↓", "keys ×2 ÷2")),
 }
-_SHOWN: tuple[Key, ...] = (("m /", "statistic"),)
+_SHOWN: tuple[Key, ...] = (("m", "statistic"),)
 _CURVES: tuple[Key, ...] = (("i", "rules"),)
 _REST: tuple[Key, ...] = (
-    ("Enter", "Lab"), ("g", "range"), ("?", "help"), ("q", "quit"), (">", "next pane"), ("0-9", "type"),
+    ("Enter", "Lab"), ("g", "range"), ("?", "help"), ("q", "quit"), (">", "next tab"), ("0-9", "type"),
     ("s", "scale"), ("a", "A"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"),
 )  # fmt: skip
 
@@ -68,14 +68,13 @@ class SweepPane(TypingPane):
         Binding("left,h", "move(-1)", "d_k or keys - 1; on the map, d_k ÷ 2", id="sweep.less"),
         Binding("up,k", "jump(1)", "d_k or keys to the next power of two", id="sweep.double"),
         Binding("down,j", "jump(-1)", "d_k or keys to the previous power of two", id="sweep.halve"),
-        Binding("m", "statistic(1)", "next statistic", id="sweep.next_statistic"),
-        Binding("M", "statistic(-1)", "previous statistic", id="sweep.previous_statistic"),
-        Binding("slash", "find", "choose the statistic or a scale rule", id="sweep.find"),
-        Binding("g", "grid(1)", "next range: of d_k, then of keys", id="sweep.next_grid"),
-        Binding("G", "grid(-1)", "previous range of d_k or keys", id="sweep.previous_grid"),
+        Binding("m,slash", "find", "choose the statistic", id="sweep.find"),
+        Binding("M", "statistic", "next statistic", id="sweep.next_statistic"),
+        Binding("g", "range", "choose the range of d_k or keys", id="sweep.range"),
+        Binding("G", "grid", "next range of d_k or keys", id="sweep.next_grid"),
         Binding("i", "rules", "choose scale rules to show beside A and B", id="sweep.rules"),
         Binding("z", "axis", "switch between logarithmic and linear axis", id="sweep.axis"),
-        Binding("v", "view", "switch between plot and table, map of d_k × keys, plot, table", id="sweep.view"),
+        Binding("v", "view", "plot and table, plot, table, map of d_k × keys, rules", id="sweep.view"),
         *stepping_keys("sweep"),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with this d_k", id="sweep.to_lab"),
@@ -283,24 +282,12 @@ class SweepPane(TypingPane):
 
     # Actions
 
-    def action_statistic(self, direction: int) -> None:
-        self.show_statistic(next_of(ALWAYS, self.plot.statistic, direction).name)
+    def action_statistic(self) -> None:
+        self.show_statistic(next_of(ALWAYS, self.plot.statistic).name)
 
     def action_find(self) -> None:
-        """Choose the statistic, or the scale rule of B or A, from a list."""
-        from ..options import choose_option
-
-        p = self.parameters
-        now = f"A {changes(p.against).get('scale', p.scale)}", f"B {p.scale}"
-        choose_option(self.host, ALWAYS, self.plot.statistic, now, self._take_option)
-
-    def _take_option(self, what: str, value: str) -> None:
-        if what == "statistic":
-            self.show_statistic(value)
-        elif what == "B":
-            self.set_value("scale", value)
-        else:
-            self.set_value("against", against_with(self.parameters, value))
+        """Choose the statistic from a list."""
+        choose_statistic(self.host, ALWAYS, self.plot.statistic, self.show_statistic)
 
     def show_statistic(self, name: str) -> None:  # as the palette does
         self.plot.statistic = STATISTIC[name]
@@ -308,8 +295,17 @@ class SweepPane(TypingPane):
             self.follow()  # it may have no exact values
         self._show()
 
-    def action_grid(self, direction: int) -> None:
-        self.curves.next_grid(direction)
+    def action_grid(self) -> None:
+        """Show the next range."""
+        self._show_grid(next_of(GRIDS, self.curves.grid))
+
+    def action_range(self) -> None:
+        """Choose the range from a list."""
+        grids = [(grid, grid.title) for grid in GRIDS]
+        choose_of(self.host, message("range"), grids, self.curves.grid, self._show_grid)
+
+    def _show_grid(self, grid: Grid) -> None:
+        self.curves.grid = grid
         self.follow()
 
     def action_rules(self) -> None:
@@ -327,7 +323,19 @@ class SweepPane(TypingPane):
         self.plot.other_axis ^= {self.plot.statistic.name}
         self._show()
 
+    @property
+    def view_name(self) -> str:
+        return "map" if self.view == "map" else "curves"
+
+    def show_view(self, name: str) -> None:
+        if name != self.view_name:
+            self._turn_to("map" if name == "map" else "both")
+
     def action_view(self) -> None:
+        """Turn to the next view of the pane, or after the map, of the tab."""
+        last = self.view == VIEWS[-1]
+        if last:
+            self.host.next_view()
         self._turn_to(next_of(VIEWS, self.view))
 
     def _turn_to(self, view: View) -> None:
@@ -339,6 +347,7 @@ class SweepPane(TypingPane):
         self._arrange()
         self._show()
         self.host.show_keys()
+        self.host.show_status()
 
     def action_move(self, change: Literal[-1, 1]) -> None:
         """Step what is swept by `change`; on the map, go to the next of its columns."""

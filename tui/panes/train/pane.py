@@ -13,12 +13,12 @@ from ....core.errors import InputError
 from ....core.field import Field, next_of
 from ....core.message import message
 from ....core.training.settings import Race
-from ....core.training.snapshot import QUANTITIES, Snapshot
+from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...widgets.typing import typing
-from ..lists import choose_in, choose_rules
+from ..lists import choose_in, choose_of, choose_rules
 from ..pane import Host
 from ..two_parts import TwoParts
 from .requests import Raced, RunRace
@@ -39,7 +39,7 @@ class TrainPane(TwoParts):
     LEFT = (25, 34)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "setting"), ("←→", "step"), ("/", "rules"), ("m", "quantity"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("0-9", "type"), ("r", "new seeds"), ("z", "axis"), ("v", "view"), ("R", "reset"),
+        (">", "next tab"), ("0-9", "type"), ("r", "new seeds"), ("z", "axis"), ("v", "view"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j,tab", "move(1)", "next setting", id="train.next"),
@@ -51,8 +51,8 @@ class TrainPane(TwoParts):
         Binding("enter", "enter", "accept the typed value, or choose from a list", id="train.edit"),
         Binding("escape", "typed('cancel')", "cancel typing"),
         Binding("slash", "find", "choose the scale rules from a list", id="train.find"),
-        Binding("m", "quantity(1)", "next quantity", id="train.next_statistic"),
-        Binding("M", "quantity(-1)", "previous quantity", id="train.previous_statistic"),
+        Binding("m", "choose_quantity", "choose the quantity", id="train.statistic"),
+        Binding("M", "quantity", "next quantity", id="train.next_statistic"),
         Binding("z", "axis", "logarithmic or linear axis", id="train.axis"),
         Binding("r", "again", "train with new seeds", id="train.again"),
         Binding("R", "reset", "reset the race", id="train.reset"),
@@ -257,8 +257,16 @@ class TrainPane(TwoParts):
             self.settings.race = replace(self.race, rules=rules[:MOST_RULES])
             self._show()
 
-    def action_quantity(self, direction: int) -> None:
-        self.curves.quantity = next_of(QUANTITIES, self.curves.quantity, direction)
+    def action_quantity(self) -> None:
+        self._show_quantity(next_of(QUANTITIES, self.curves.quantity))
+
+    def action_choose_quantity(self) -> None:
+        """Choose the quantity from a list."""
+        quantities = [(each, each.label) for each in QUANTITIES]
+        choose_of(self.host, message("quantity"), quantities, self.curves.quantity, self._show_quantity)
+
+    def _show_quantity(self, quantity: Quantity) -> None:
+        self.curves.quantity = quantity
         self.curves.redraw()
 
     def action_axis(self) -> None:

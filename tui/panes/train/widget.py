@@ -7,14 +7,14 @@ from typing import Any
 
 from ....core.field import next_of
 from ....core.message import message
-from ....core.training.settings import RACE_FIELDS, Race, changed, fault_of
+from ....core.training.settings import RACE_FIELDS, RATES, Race, changed, fault_of
 from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.field_list import FieldList
 from ...widgets.lines import LinesWidget
 from .view import curve_lines, result_lines, setting_lines
 
-START = Race(rules=("none", "sqrt_d_k", "d_k"), rate=2.0, seeds=8)
+START = Race(rules=("none", "sqrt_d_k", "d_k"), rate=RATES["sgd"], seeds=8)
 _LOW = 10  # lines of curves that the table leaves at least, if it can
 _TWO = 30  # lines from which a second quantity is drawn
 

@@ -17,7 +17,8 @@ from ....core.watching.sample import sample_run
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.results.watching import wanted_width
+from ...views.results.watching import LABELS, wanted_width
+from ..lists import choose_of
 from ..pane import Host
 from ..two_parts import TwoParts
 from .requests import LookAtRun, Looked
@@ -41,7 +42,7 @@ class WatchPane(TwoParts):
     LEFT = (32, 46)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "other step"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("m", "statistic"), ("b", "baseline"), ("n", "next worst"), ("v", "view"),
+        (">", "next tab"), ("m", "statistic"), ("b", "baseline"), ("n", "next worst"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", id="watch.next_head"),
@@ -56,8 +57,8 @@ class WatchPane(TwoParts):
         Binding("end", "newest", "the newest step; follow the run", id="watch.last"),
         Binding("enter", "open", "open the head in the Capture pane", id="watch.open"),
         Binding("b", "baseline", "compare other steps with this one; again: with none", id="watch.baseline"),
-        Binding("m", "statistic(1)", "next statistic on the map", id="watch.next_statistic"),
-        Binding("M", "statistic(-1)", "previous statistic on the map", id="watch.previous_statistic"),
+        Binding("m", "choose_statistic", "choose the statistic on the map", id="watch.statistic"),
+        Binding("M", "statistic", "next statistic on the map", id="watch.next_statistic"),
         Binding("v", "view", "switch between map and list (narrow screens)", id="watch.view"),
     ]
 
@@ -257,7 +258,16 @@ class WatchPane(TwoParts):
             baseline = Path(other) if other is not None and Path(other).exists() else None
             self.host.to_capture(Path(shown.file), self.map.cursor, baseline, self.NAME)
 
-    def action_statistic(self, direction: int) -> None:
+    def action_statistic(self) -> None:
         if self.shown is not None:
-            self.map.statistic = next_of([*self.shown.values], self.map.statistic, direction)
-            self.map.redraw()
+            self._show_statistic(next_of([*self.shown.values], self.map.statistic))
+
+    def action_choose_statistic(self) -> None:
+        """Choose the statistic on the map from a list."""
+        if self.shown is not None:
+            statistics = [(name, LABELS.get(name, name)) for name in self.shown.values]
+            choose_of(self.host, message("statistic"), statistics, self.map.statistic, self._show_statistic)
+
+    def _show_statistic(self, name: str) -> None:
+        self.map.statistic = name
+        self.map.redraw()

@@ -51,6 +51,7 @@ class ChoiceList:
     hints: Sequence[str] = _FORMULA  # what that may be, the longest text first
     marked: tuple[str, ...] | None = None  # the values chosen so far; None if only one can be
     before: tuple[str, ...] = ()  # those that were marked when the list was opened
+    live: bool = False  # whether the row with the cursor takes effect at once, until the list is cancelled
 
     @classmethod
     def at(
@@ -60,10 +61,13 @@ class ChoiceList:
         current: str,
         beyond: Beyond | None = None,
         marked: tuple[str, ...] | None = None,
+        live: bool = False,
     ) -> ChoiceList:
         """Return a list with the cursor on the current value, or on the first one that is marked."""
         own = [row for value in (current, *(marked or ())) for row in _own(choices, value, beyond)]
-        found = ChoiceList(title, (*choices, *own), current, beyond=beyond, marked=marked, before=marked or ())
+        found = ChoiceList(
+            title, (*choices, *own), current, beyond=beyond, marked=marked, before=marked or (), live=live
+        )
         values, first = [choice.value for choice in found.rows], marked[0] if marked else current
         return replace(found, cursor=values.index(first)) if first in values else found
 

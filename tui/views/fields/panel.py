@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 
 from ....core.against import against_word
 from ....core.field import Field
 from ....core.message import message
-from ....core.parameters import FIELDS, Parameters, choice_word, model_title
+from ....core.parameters import FIELDS, Parameters, choice_word, model_title, usual_of
 from ....core.scales import scale_rule
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
@@ -20,12 +21,23 @@ _ROOM_FOR_HELP = 7  # lines
 _SHARE_OF_HELP = 4  # one line in four is for the help of the field with the cursor, if not all fields fit beside it
 
 
+LEADING = ("d_k", "n_keys", "scale", "mask", "precision", "seed")  # shown where there is no room for all
 _USUAL = {field.name: field for field in FIELDS if field.applies(Parameters())}
 
 
 def applicable(parameters: Parameters) -> tuple[Field, ...]:
     """Return the fields that have an effect with these parameters; one that a choice adds comes after the choice."""
     return tuple(field for field in FIELDS if field.applies(parameters))
+
+
+def leading(parameters: Parameters, focus: str | None = None) -> tuple[Field, ...]:
+    """Return the fields of LEADING, those with other values than usual, and the one that has the focus."""
+    usual = usual_of(parameters)
+    return tuple(
+        field
+        for field in applicable(parameters)
+        if field.name in (*LEADING, focus) or getattr(parameters, field.name) != getattr(usual, field.name)
+    )
 
 
 def _group(field: Field) -> str:
@@ -46,15 +58,24 @@ def value_text(field: Field, parameters: Parameters) -> str:
 
 
 def field_rows(
-    parameters: Parameters, width: int, height: int, glyphs: Glyphs, focus: str | None, editing: Editing | None
+    parameters: Parameters,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    focus: str | None,
+    editing: Editing | None,
+    shown: Sequence[Field] = (),
 ) -> list[Field | None]:
     """Return the field of each line; None separates groups, if that leaves room for a few lines of help.
+
+    With `shown`, only these fields have a line.
 
     Fields that a choice adds are below all others, so that nothing moves when they appear.
     If there are more fields than lines, those around the focus are shown, with room for its help or an error message.
     """
-    fields = sorted(applicable(parameters), key=lambda field: field.name not in _USUAL)
-    spaced = height >= len(_USUAL) + len({field.group for field in _USUAL.values()}) - 1 + _ROOM_FOR_HELP
+    fields = sorted(shown or applicable(parameters), key=lambda field: field.name not in _USUAL)
+    roomy = len(_USUAL) + len({field.group for field in _USUAL.values()}) - 1 + _ROOM_FOR_HELP
+    spaced = not shown and height >= roomy
     rows: list[Field | None] = []
     for before, field in zip((None, *fields), fields, strict=False):
         if spaced and before is not None and _group(before) != _group(field):
@@ -77,10 +98,15 @@ def panel_lines(
     glyphs: Glyphs,
     focus: str | None = None,
     editing: Editing | None = None,
+    shown: Sequence[Field] = (),
+    keys: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Line]:
-    """Return the panel, exactly `height` lines of `width`; `focus` names the field with the cursor."""
+    """Return the panel, exactly `height` lines of `width`; `focus` names the field with the cursor.
+
+    With `shown`, only these fields have a line. `keys` are those that set a field, by its name.
+    """
     lines: list[Line] = []
-    for field in field_rows(parameters, width, height, glyphs, focus, editing):
+    for field in field_rows(parameters, width, height, glyphs, focus, editing, shown):
         if field is None:
             lines.append(())
             continue
@@ -90,7 +116,8 @@ def panel_lines(
         if editing is not None and editing.field == field.name:
             text, role = editing.text + "_", "alert" if editing.objection else "accent"
             completed = glyphs.say(value_text(field, editing.pending)) if editing.pending else ""
-        lines.append(field_line(field, text, role, field.name == focus, width, glyphs, completed))
+        key = keys.get(field.name, "")
+        lines.append(field_line(field, text, role, field.name == focus, width, glyphs, completed, key))
     notes = _notes(width, glyphs, focus, editing)
     room = max(height - len(lines), 0)
     lines += [()] * (room - len(notes))
@@ -100,11 +127,19 @@ def panel_lines(
 
 @lru_cache(maxsize=256)
 def field_line(
-    field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs, completed: str = ""
+    field: Field,
+    text: str,
+    role: Role,
+    focused: bool,
+    width: int,
+    glyphs: Glyphs,
+    completed: str = "",
+    key: str = "",
 ) -> Line:
     """Return the name at the left and the value at the right; a long value uses all the space its name leaves.
 
-    What the text is short for, `completed`, follows it if there is space.
+    What the text is short for, `completed`, follows it if there is space. The key that sets the field is lit in its
+    name, or stands after it.
 
     Arrows mark the focus without colours: two with spaces, or two, if there is space.
     """
@@ -114,6 +149,8 @@ def field_line(
         return ends(((label, "accent"),), ((text, role), (f" {completed}", "dim")), width)
     if cells(label) + cells(text) >= width and field.name == "model":
         label, text = "", text if cells(text) < width else text.replace(glyphs.say(", changed"), " *")
+    if key and key not in label and cells(f"{label} {key}") <= min(NAME, width - cells(text) - 1):
+        label += f" {key}"
     named, valued = cells(label), cells(text)
     forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right)]
     left, right = next((form for form in forms if focused and named + valued + sum(map(len, form)) < width), ("", ""))
@@ -121,12 +158,21 @@ def field_line(
     room = min(room, width - named - (not left))
     value: Role = "accent" if focused and role == "text" else role
     return (
-        (to_left(label, width - room), "accent" if focused else "label"),
+        *lit(to_left(label, width - room), key, "accent" if focused else "label"),
         (" " * (room - valued - len(left) - len(right)), "text"),
         (left, "accent"),
         (text, value),
         (right, "accent"),
     )
+
+
+def lit(text: str, key: str, role: Role) -> Line:
+    """Return a text with its first `key` in the colour of keys."""
+    if not key or key not in text:
+        return ((text, role),)
+    before, found, after = text.rpartition(key) if text.rstrip().endswith(f" {key}") else text.partition(key)
+    spans: Line = ((before, role), (found, "key"), (after, role))
+    return tuple(span for span in spans if span[0])
 
 
 def _notes(width: int, glyphs: Glyphs, focus: str | None, editing: Editing | None) -> Sequence[Line]:

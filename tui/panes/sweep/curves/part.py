@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .....core.against import settings
 from .....core.errors import InputError, ParameterError
-from .....core.field import next_of
 from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.scales import multiplier
@@ -115,10 +114,6 @@ class CurvePart:
 
     def _at_cursor(self, swept: Swept) -> Parameters:
         return replace(self.pane.parameters, scale=swept.parameters.scale)
-
-    def next_grid(self, direction: int) -> None:
-        """Choose the next or previous grid."""
-        self.grid = next_of(GRIDS, self.grid, direction)
 
     def show_rules(self, rules: Sequence[str]) -> bool:
         """Choose the rules whose curves are shown beside those of A and B; return False if some do not fit.
