@@ -28,7 +28,7 @@ def offenders(history: Sequence[Step], limit: float = LIMIT) -> list[Offender]:
     if now is None:
         return []
     recent = [*islice(_tables(reversed(history), last.heads), RECENT)][::-1]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 and negative numbers have no logarithm
         flat = np.log([table.ravel() for _, table in recent])
     growth, span = (each.reshape(now.shape) for each in slopes(np.array([step for step, _ in recent], float), flat))
     found: list[Offender] = []

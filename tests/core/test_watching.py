@@ -140,11 +140,11 @@ def test_growth_that_began_only_now_is_told() -> None:
     assert head.growth(100) == pytest.approx(1.1, rel=0.01)
 
 
-def test_gaps_and_nulls_are_skipped() -> None:
+def test_gaps_nulls_and_impossible_numbers_are_skipped() -> None:
     lines = [line(n, [[1.1**n if n % 3 else None, 2.0]]) for n in range(30)]
     lines[5::7] = [json.dumps({"step": n, "entropy": [[1.0, 1.0]]}) for n in range(5, 30, 7)]
     lines[6] = line(6, [[1.0], [2.0]])  # other heads
-    lines[8] = line(8, [[math.inf, 0.0]])
+    lines[8], lines[9] = line(8, [[math.inf, 0.0]]), line(9, [[-1.0, -1.0]])
     found = {each.head: each for each in offenders([parse_line(text) for text in lines], 1e9)}
     assert found[0].growth(1) == pytest.approx(1.1)
     assert found[1].rate is None
