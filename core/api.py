@@ -320,12 +320,14 @@ class Capture:
         return f"<capture {self.file.path.name}: {len(self.layers)} layers, {len(self)} heads>"
 
 
-def open(path: Path_, *, axes: str | None = None, mask_true: Meaning | None = None) -> Capture:
+def open(
+    path: Path_, *, axes: str | None = None, mask_true: Meaning | None = None, tensor: str | None = None
+) -> Capture:
     """Open a file or folder of captured heads, as `attn-tui inspect` does; raise InputError if it cannot be read.
 
     `axes` names the axes of q and k, such as "batch,token,head,d_k"; `mask_true` says what True means in a mask.
     """
-    return Capture(open_capture(Path(path), axes, mask_true))
+    return Capture(open_capture(Path(path), axes, mask_true, tensor))
 
 
 # Verdicts

@@ -179,6 +179,41 @@ def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
     return sorted(known or _similar(names), key=lambda pair: (pair.index, pair.label)), notes
 
 
+def chosen_pairs(names: Collection[str], text: str) -> list[Pair]:
+    """Return the pairs that a text such as "q=h.*.foo,k=h.*.bar" chooses; `*` stands for the number of a layer.
+
+    Raise CaptureError if the text is not accepted, or no tensors have these names.
+    """
+    split = (part.partition("=") for part in text.split(","))
+    chosen = {side.strip(): name.strip() for side, _, name in split}
+    if not {"q", "k"} <= chosen.keys() <= {"q", "k", "v"} or not all(chosen.values()):
+        raise CaptureError(
+            "--tensor: must be q=NAME,k=NAME, with * for the layer's number, not {text}", text=quoted(text)
+        )
+    pattern = re.compile(re.escape(chosen["q"]).replace(r"\*", r"(\d{1,9})", 1).replace(r"\*", r"\d{1,9}"), re.DOTALL)
+    found: list[Pair] = []
+    for q in sorted(names):
+        if (match := pattern.fullmatch(q)) is None:
+            continue
+        number = match[1] if match.groups() else ""
+        given = {side: name.replace("*", number) for side, name in chosen.items()} | {"q": q}
+        if missing := [name for name in given.values() if name not in names]:
+            raise CaptureError("--tensor: the file has no tensor {name}", name=quoted(missing[0]))
+        found.append(_pair(given, int(number) if number else _number_in(q) or 0, False, ""))
+    if not found:
+        raise CaptureError("--tensor: the file has no tensor {name}", name=quoted(chosen["q"]))
+    return sorted(found, key=lambda pair: pair.index)
+
+
+def _pair(given: Mapping[str, str], index: int, linear: bool, said: str) -> Pair:
+    """Return the pair of tensors with any names; their module is what the names share."""
+    q, k = given["q"], given["k"]
+    same = next((at for at, (a, b) in enumerate(zip(q, k, strict=False)) if a != b), 0)
+    start = max(q.rfind(mark, 0, same) for mark in "./:") + 1
+    label = q[:start].rstrip("./:") or message("layer {index}", index=index)
+    return Pair(index, label, Words(q[start:], k[start:], projection=linear), q[:start], "", given, said)
+
+
 def _similar(names: Collection[str]) -> list[Pair]:
     """Return the pairs of names that differ only in a word for queries and a word for keys."""
     there = frozenset(names)
@@ -192,22 +227,13 @@ def _similar(names: Collection[str]) -> list[Pair]:
             start = max(name.rfind(mark, 0, part.start()) for mark in "./:") + 1  # of the module's tensors
             around = {each[0].lower() for each in _PART.finditer(name, start)}
             if _ELSE.isdisjoint(around):
-                index, before = _number_in(name) or 0, name[:start]
+                index = _number_in(name) or 0
                 linear = not _LINEAR.isdisjoint(around) and name[start:].lower() != "query_states"
-                pair = Pair(
-                    index,
-                    before.rstrip("./:") or message("layer {index}", index=index),
-                    Words(name[start:], k[start:], projection=linear),
-                    before,
-                    "",
-                    {"q": name, "k": k, **({"v": v} if v in there else {})},
-                    message(
-                        "{q} and {k} are read as queries and keys, by their names",
-                        q=quoted(name),
-                        k=quoted(k),
-                    ),
+                given = {"q": name, "k": k, **({"v": v} if v in there else {})}
+                said = message(
+                    "{q} and {k} are read as queries and keys, by their names", q=quoted(name), k=quoted(k)
                 )
-                layers.setdefault((index, before), []).append(pair)
+                layers.setdefault((index, name[:start]), []).append(_pair(given, index, linear, said))
             break
     for (index, _), several in layers.items():
         if len(several) > 1:

@@ -21,7 +21,7 @@ from .files.stored import Contents, Stored
 from .head import CaptureFile
 from .layers import OF_POSITIONS, FileFacts, StoredLayer, build_layer
 from .metadata import Metadata, config_heads, context_factor, heads_of, only_in_config, unpacked
-from .naming import ACCEPTED, HEADS_FIRST, Axes, Pair, pairs, partner
+from .naming import ACCEPTED, HEADS_FIRST, Axes, Pair, chosen_pairs, pairs, partner
 from .unknown import Unknown
 
 T = TypeVar("T")
@@ -40,22 +40,22 @@ _LONGEST = 1 << 20  # bytes of a config.json
 
 
 def open_capture(
-    path: str | os.PathLike[str], axes: str | None = None, mask_true: Meaning | None = None
+    path: str | os.PathLike[str], axes: str | None = None, mask_true: Meaning | None = None, tensor: str | None = None
 ) -> CaptureFile:
     """Return the contents of a file or folder, from headers; raise CaptureError, one line, if it cannot be read.
 
     `axes` names the axes of every tensor of queries and keys, for example "batch,token,head,d_k", and `mask_true` is
-    what True means in its masks.
+    what True means in its masks. `tensor` names the tensors themselves, such as "q=h.*.foo,k=h.*.bar".
     """
     place = Path(path)
     if not os.path.isdir(place):
-        return _capture(place, contents(place), axes, mask_true)
+        return _capture(place, contents(place), axes, mask_true, tensor)
     groups, notes = _folder_groups(place)
     captures: list[CaptureFile] = []
     refusal: NoQueriesError | None = None
     for group in groups:
         try:
-            captures.append(_capture(group.path, group.contents, axes, mask_true))
+            captures.append(_capture(group.path, group.contents, axes, mask_true, tensor))
         except NoQueriesError as error:
             refusal = refusal or error
             notes.append(message("{name} is left out: it has no queries and keys", name=plain(group.path.name)))
@@ -68,7 +68,7 @@ def open_capture(
 
 
 def open_captures(
-    paths: Sequence[Path], axes: str | None = None, mask_true: Meaning | None = None
+    paths: Sequence[Path], axes: str | None = None, mask_true: Meaning | None = None, tensor: str | None = None
 ) -> list[CaptureFile]:
     """Return the contents of files or folders in order; if there are several, layers are named after their file.
 
@@ -76,7 +76,7 @@ def open_captures(
     """
     captures: list[CaptureFile] = []
     for number, path in enumerate(paths):
-        captures.append(open_capture(path, axes, mask_true))
+        captures.append(open_capture(path, axes, mask_true, tensor))
         if any(os.path.samefile(path, other) for other in paths[:number]):
             raise CaptureError("{path}: is given twice", path=plain(path))
     if len(captures) == 1:
@@ -86,14 +86,16 @@ def open_captures(
     return [_named(capture, plain(label)) for capture, label in zip(captures, labels, strict=True)]
 
 
-def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning | None) -> CaptureFile:
+def _capture(
+    file: Path, found: Contents, axes: str | None, mask_true: Meaning | None, tensor: str | None
+) -> CaptureFile:
     """Return what the files of one capture contain; `file` is the one that names it."""
     found = replace(found, metadata=unpacked(file, found.metadata))
     metadata = Metadata(file, found.metadata)
     given = FileFacts(
         _axes(file, found, axes), metadata.lengths(), mask_true, found.metadata.get("schema") in SCHEMAS
     )
-    found_pairs, left_out = pairs(found.arrays)
+    found_pairs, left_out = pairs(found.arrays) if tensor is None else (chosen_pairs(found.arrays, tensor), [])
     if not found_pairs:
         raise NoQueriesError(_no_pair(file, found, left_out))
     stored, notes, unused = _layers(file, found, metadata, found_pairs, given)

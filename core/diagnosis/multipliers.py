@@ -78,7 +78,9 @@ def names(
     """
     found: dict[str, Name] = {}
     tried: dict[float, bool] = {}
-    for candidate, cause, words in _rules(expected, facts, tolerance, multiplier):
+    own = facts.prescaled  # rules are of everything that q·k is multiplied by
+    for whole, cause, words in _rules(expected * own, facts, tolerance, multiplier * own):
+        candidate = whole / own
         if cause in found or candidate <= 0 or _near(candidate, expected, 1e-9):
             continue
         if candidate not in tried:

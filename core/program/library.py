@@ -153,9 +153,9 @@ def watched_code(run: Path, step: Snapshot, layer: int, head: int, command: str)
     return _program(command, names, lines, rows, says=says, first="from pathlib import Path\n\n")
 
 
-def opened(path: Path, axes: str | None = None, mask_true: str | None = None) -> str:
+def opened(path: Path, axes: str | None = None, mask_true: str | None = None, tensor: str | None = None) -> str:
     """Return the expression that opens a capture as a command does."""
-    arguments = {"axes": axes, "mask_true": mask_true}
+    arguments = {"axes": axes, "mask_true": mask_true, "tensor": tensor}
     given = [f"{name}={literal(value)}" for name, value in arguments.items() if value is not None]
     return f"open_capture({', '.join([literal(str(path)), *given])})"
 

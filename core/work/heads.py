@@ -51,17 +51,23 @@ class Source:
     mask_true: Meaning | None
     identity: str
     exact: bool = False
+    tensor: str | None = None
 
 
 def source_of(
-    capture: Capture, path: Path, axes: str | None = None, mask_true: Meaning | None = None, exact: bool = False
+    capture: Capture,
+    path: Path,
+    axes: str | None = None,
+    mask_true: Meaning | None = None,
+    exact: bool = False,
+    tensor: str | None = None,
 ) -> Source:
     """Return how to open a capture again that `open_capture` opened with these arguments; raise CaptureError.
 
     `exact` reads the files once. Else a file of this machine is the same if its time is.
     """
     try:
-        return Source(os.path.abspath(path), axes, mask_true, _identity(capture, exact), exact)
+        return Source(os.path.abspath(path), axes, mask_true, _identity(capture, exact), exact, tensor)
     except OSError as error:  # it has been removed since
         raise CaptureError("{path}: {why}", path=plain(path), why=error.strerror) from None
 
@@ -112,7 +118,7 @@ def _opened(source: Source) -> CaptureFile:
     kept: dict[Source, CaptureFile] = _own.__dict__.setdefault("captures", {})
     if source not in kept:
         try:
-            capture = open_capture(source.path, source.axes, source.mask_true)
+            capture = open_capture(source.path, source.axes, source.mask_true, source.tensor)
             same = _identity(capture, source.exact) == source.identity
         except (InputError, OSError) as error:
             raise EngineError(

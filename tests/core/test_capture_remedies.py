@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.reader import open_capture
+from attn_tui.tui.cli.main import main
 from capture_files import Array, assert_holds, has_note, numbers, opened, pair, refusal, save
 from cases import for_each
 
@@ -94,3 +96,17 @@ def test_rows_beyond_the_keys_are_positions_among_the_queries_of_another_text(tm
     assert_holds(opened(tmp_path, {"q": q, "k": k, "rows": rows}, causal=False, **told), q, k)
     path = save(tmp_path / "x.safetensors", {"q": q, "k": k, "rows": rows}, causal=True, **told)
     assert "must hold positions from 0 to 5" in refusal(path)
+
+
+def test_tensors_of_any_names_are_chosen_for_all_layers(tmp_path: Path) -> None:
+    tensors = {f"h.{number}.{side}": array for number in (0, 7) for side, array in (("left", Q), ("right", K))}
+    path = save(tmp_path / "x.safetensors", tensors)
+    capture = open_capture(path, tensor="q=h.*.left,k=h.*.right")
+    assert [layer.index for layer in capture.layers] == [0, 7]
+    assert_holds(capture, Q, K)
+    for wrong in ("q=h.*.left", "q=h.*.left,k=h.*.up", "q=h.*.up,k=h.*.right", "left,right", "q=h.*.left,k=x,o=y"):
+        with pytest.raises(CaptureError, match="--tensor"):
+            open_capture(path, tensor=wrong)
+    for command in ("inspect", "diagnose", "check"):
+        assert main([command, str(path), "--tensor", "q=h.*.left,k=h.*.right", "--format", "json"]) == 0
+    assert main(["compare", str(path), str(path), "--tensor", "q=h.*.left,k=h.*.right"]) == 0

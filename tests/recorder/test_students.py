@@ -444,3 +444,13 @@ def test_attention_written_by_hand(name: str, tmp_path: Path) -> None:
     assert causes == ({None} if not said or missed else {*said})
     verdicts = {head.verdict.verdict for head in diagnosis.heads}
     assert verdicts == {"cause" if causes != {None} else "healthy" if expected is not None else "undecided"}
+
+
+def test_the_scale_of_maxvit_is_named(tmp_path: Path) -> None:
+    """Torchvision's multiplies keys by 1/√ of the width of the whole layer."""
+    model = Attention(of_vectors(as_it_is, lambda k: k * WHOLE))
+    with torch.no_grad(), attn_tui.record(model, tmp_path / "a.safetensors"):
+        model(torch.randn(B, N, C, generator=torch.Generator().manual_seed(1)))
+    diagnosis = attn_tui.diagnose(tmp_path / "a.safetensors", expect="1/sqrt(d)")
+    assert {head.verdict.cause for head in diagnosis.heads} == {"scale-d-model"}
+    assert "1/√d_model = 1/√32" in str(diagnosis)

@@ -52,6 +52,17 @@ def add_mask_true(parser: Parser) -> None:
     )
 
 
+def add_tensor(parser: Parser) -> None:
+    """Add the option that names the tensors."""
+    parser.add(
+        "file",
+        "--tensor",
+        metavar="NAMES",
+        help="the tensors of queries and keys, if their names do not tell, such as 'q=h.*.foo,k=h.*.bar'; * is the "
+        "number of the layer, and v=NAME may follow",
+    )
+
+
 def head_number(text: str) -> int:
     """Return the number of a head; raise UsageError if it is not one."""
     try:

@@ -112,6 +112,8 @@ class HeadsRequest(Protocol):
     @property
     def mask_true(self) -> Meaning | None: ...
     @property
+    def tensor(self) -> str | None: ...
+    @property
     def work(self) -> Work: ...
 
 
@@ -125,9 +127,8 @@ def opened(
     from ...core.captures.reader import open_captures
     from ...core.diagnosis.disagreement import with_disagreements
 
-    captures = [
-        with_disagreements(each, given) for each in open_captures(request.files, request.axes, request.mask_true)
-    ]
+    found = open_captures(request.files, request.axes, request.mask_true, request.tensor)
+    captures = [with_disagreements(each, given) for each in found]
     output.check([*request.files, *others, *(file for capture in captures for file in capture.files)])
     for path, capture in zip(request.files, captures, strict=True):
         for note in capture.notes:
@@ -151,7 +152,9 @@ def on_heads(
     plan: list[Part[Any]] = []
     sources: list[Source] = []
     for path, capture, heads in zip(request.files, captures, chosen, strict=True):
-        sources.append(source_of(capture, path, request.axes, request.mask_true, request.work.by_content))
+        sources.append(
+            source_of(capture, path, request.axes, request.mask_true, request.work.by_content, request.tensor)
+        )
         plan += parts(work, sources[-1:], (((layer.position, head), layer) for layer, head in heads), arguments)
     layers = (layer for heads in chosen for layer, _ in heads)
     with closing(results_of(plan, request.work, what, output, partial(check_files, sources))) as results:

@@ -13,7 +13,7 @@ from ....core.captures.capture import Meaning
 from ....core.message import counted, joined, message
 from ...compute.question import in_shell
 from ...settings.parse import UsageError
-from ..captured import add_axes, add_files, add_mask_true, chosen_heads
+from ..captured import add_axes, add_files, add_mask_true, add_tensor, chosen_heads
 from ..output import CODE, LISTED, Output, OutputFormat, say
 from ..parser import Command, Given, Parser
 from ..working import USUAL, Work, add_work, complete, on_heads, one_engine, opened, work_of
@@ -55,6 +55,7 @@ class CheckRequest:
     baseline: Path | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
+    tensor: str | None = None
     remarks: tuple[str, ...] = ()
     work: Work = USUAL
 
@@ -66,6 +67,7 @@ def _add_options(parser: Parser) -> None:
     add_files(parser)
     add_axes(parser)
     add_mask_true(parser)
+    add_tensor(parser)
     add_config(parser)
     add_expect(parser)
     parser.add("file", "--strict", action="store_true", help="fail, too, if a head is not judged")
@@ -101,6 +103,7 @@ def _request(given: Given) -> CheckRequest:
         Path(given["baseline"]) if "baseline" in given else None,
         given.get("axes"),
         given.get("mask_true"),
+        given.get("tensor"),
         work=work_of(given),
     )
 
@@ -164,7 +167,11 @@ def _check(request: CheckRequest, output: Output) -> int:
     from ....core.work import heads as working
 
     given = read_configuration(request.config)
-    old = None if request.baseline is None else open_capture(request.baseline, request.axes, request.mask_true)
+    old = (
+        None
+        if request.baseline is None
+        else open_capture(request.baseline, request.axes, request.mask_true, request.tensor)
+    )
     captures = opened(request, output, () if old is None else old.files, given)
     chosen = [chosen_heads(capture, None, None) for capture in captures]
     what = message("checking {number} heads", number=sum(map(len, chosen)))
@@ -196,12 +203,12 @@ def _code(request: CheckRequest, captures: Sequence[CaptureFile], checked: Seque
     number, chosen = next((head for head in known if (head[0], head[1].layer, head[1].head) in at), known[0])
     words = ["attn-tui", "check", str(request.files[number])]
     options = {"config": request.config, "expect": request.expect, "baseline": request.baseline, "axes": request.axes}
-    options |= {"mask-true": request.mask_true} | {
+    options |= {"mask-true": request.mask_true, "tensor": request.tensor} | {
         name.replace("_", "-"): f"{limit:g}" for name, limit in request.limits.items()
     }
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     words += [word for pattern in request.allow for word in ("--allow", pattern)]
-    file = opened(captures[number].path, request.axes, request.mask_true)
+    file = opened(captures[number].path, request.axes, request.mask_true, request.tensor)
     return checked_code(file, chosen, in_shell(words))
 
 
@@ -223,7 +230,7 @@ def _checked(
     if old is not None and request.baseline is not None:
         paths = (request.baseline, request.files[number])
         sources = [
-            source_of(each, path, request.axes, request.mask_true, request.work.by_content)
+            source_of(each, path, request.axes, request.mask_true, request.work.by_content, request.tensor)
             for each, path in zip((old, capture), paths, strict=True)
         ]
         comparison = compare_captures(old, capture, sources, request.work, output)

@@ -14,7 +14,7 @@ from ....core.message import message
 from ....core.plain import plain
 from ...compute.question import in_shell
 from ...views.lines import Line, wrapped
-from ..captured import add_axes, add_mask_true, chosen_heads, head_number
+from ..captured import add_axes, add_mask_true, add_tensor, chosen_heads, head_number
 from ..output import CODE, LISTED, Output, say
 from ..parser import Command, Given, Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
@@ -38,6 +38,7 @@ class CompareRequest:
     head: int | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
+    tensor: str | None = None
     remarks: tuple[str, ...] = ()
     work: Work = USUAL
 
@@ -48,6 +49,7 @@ def _add_options(parser: Parser) -> None:
     parser.add("files", "test", metavar="TEST", help="the capture to compare")
     add_axes(parser)
     add_mask_true(parser)
+    add_tensor(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer of the reference, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head of the reference; the first is 0")
     add_work(parser)
@@ -62,6 +64,7 @@ def _request(given: Given) -> CompareRequest:
         head_number(given["head"]) if "head" in given else None,
         given.get("axes"),
         given.get("mask_true"),
+        given.get("tensor"),
         work=work_of(given),
     )
 
@@ -72,8 +75,8 @@ def run(request: CompareRequest, output: Output) -> int:
     from ....core.tables.diagnosis import compare_table
     from ....core.work.heads import source_of
 
-    reference = open_capture(request.reference, request.axes, request.mask_true)
-    test = open_capture(request.test, request.axes, request.mask_true)
+    reference = open_capture(request.reference, request.axes, request.mask_true, request.tensor)
+    test = open_capture(request.test, request.axes, request.mask_true, request.tensor)
     output.check((request.reference, request.test, *reference.files, *test.files))
     messages = output.messages
     for capture in (reference, test):
@@ -81,7 +84,7 @@ def run(request: CompareRequest, output: Output) -> int:
             say(message("note: {file}: {note}", file=capture.path.name, note=note), messages)
     paths = (request.reference, request.test)
     sources = [
-        source_of(each, path, request.axes, request.mask_true, request.work.by_content)
+        source_of(each, path, request.axes, request.mask_true, request.work.by_content, request.tensor)
         for each, path in zip((reference, test), paths, strict=True)
     ]
     found = compare_captures(reference, test, sources, request.work, output, request.layer, request.head)
@@ -104,7 +107,10 @@ def _code(found: Comparison, request: CompareRequest) -> str:
     words += ["--layer", str(first.layer.index), "--head", str(first.head)]
     words += ["--axes", request.axes] if request.axes is not None else []
     words += ["--mask-true", request.mask_true] if request.mask_true is not None else []
-    one, other = (opened(path, request.axes, request.mask_true) for path in (request.reference, request.test))
+    words += ["--tensor", request.tensor] if request.tensor is not None else []
+    one, other = (
+        opened(path, request.axes, request.mask_true, request.tensor) for path in (request.reference, request.test)
+    )
     return pair_code(one, other, first, in_shell(words))
 
 
@@ -177,7 +183,8 @@ def _table(reference: Capture, test: Capture, found: Comparison, output: Output)
 
 COMMAND = Command(
     usage="""attn-tui compare REF TEST [--layer I] [--head H] [--axes AXES]
-                        [--mask-true WORD] [--format FORMAT] [-o FILE]""",
+                        [--mask-true WORD] [--tensor NAMES]
+                        [--format FORMAT] [-o FILE]""",
     description="""\
 Compare two captures of a model and name the first stage at which they differ,
 by layer and head: q·kᵀ, multiplier, soft-cap, bias, mask, sink, log-sum-exp,

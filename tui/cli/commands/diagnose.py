@@ -14,7 +14,7 @@ from ....core.plain import plain
 from ...compute.question import in_shell
 from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped
-from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
+from ..captured import add_axes, add_files, add_mask_true, add_tensor, chosen_heads, head_number
 from ..output import CODE, LISTED, Output
 from ..parser import Command, Given, Parser
 from ..results import Results
@@ -40,6 +40,7 @@ class DiagnoseRequest:
     expect: str | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
+    tensor: str | None = None
     remarks: tuple[str, ...] = ()
     work: Work = USUAL
 
@@ -49,6 +50,7 @@ def _add_options(parser: Parser) -> None:
     add_files(parser)
     add_axes(parser)
     add_mask_true(parser)
+    add_tensor(parser)
     add_config(parser)
     add_expect(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
@@ -98,6 +100,7 @@ def _request(given: Given) -> DiagnoseRequest:
         expected_rule(given),
         given.get("axes"),
         given.get("mask_true"),
+        given.get("tensor"),
         work=work_of(given),
     )
 
@@ -159,7 +162,7 @@ def _command(request: DiagnoseRequest) -> str:
         "head": request.head,
         "axes": request.axes,
     }
-    options |= {"mask-true": request.mask_true}
+    options |= {"mask-true": request.mask_true, "tensor": request.tensor}
     words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     return in_shell(["attn-tui", "diagnose", str(request.files[0]), *words])
 
@@ -199,7 +202,7 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
 COMMAND = Command(
     usage="""attn-tui diagnose FILE... [--config FILE] [--expect FORMULA] [--layer I]
                         [--head H] [--axes AXES] [--mask-true WORD]
-                        [--format FORMAT] [-o FILE]""",
+                        [--tensor NAMES] [--format FORMAT] [-o FILE]""",
     description="""\
 Find out which multiplier the scores of captured heads were really given, and
 what else was done to them, from what attention returned: its weights, the

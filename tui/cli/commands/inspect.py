@@ -31,7 +31,7 @@ from ...language.cells import aligned, cells
 from ...settings.parse import UsageError, no_effect, value_of, whole_number, with_scale
 from ...views.glyphs import Glyphs
 from ...views.numbers import signed
-from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number, ranges
+from ..captured import add_axes, add_files, add_mask_true, add_tensor, chosen_heads, head_number, ranges
 from ..output import CODE, LISTED, Output
 from ..parser import METAVARS, Command, Given, Parser, parameter_help
 from ..results import Results
@@ -207,6 +207,7 @@ class InspectRequest:
     formula: str | None = None  # replayed beside all rules
     axes: str | None = None
     mask_true: Meaning | None = None
+    tensor: str | None = None
     told: HeadContext = NOTHING  # what the file may not say
     every_rule: bool = False  # replay every scale rule instead
     worst: int | None = None  # only this many heads, worst first, with reasons
@@ -228,6 +229,7 @@ def _add_options(parser: Parser) -> None:
     add_files(parser)
     add_axes(parser)
     add_mask_true(parser)
+    add_tensor(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
     parser.add(
@@ -344,6 +346,7 @@ def _request(given: Given) -> InspectRequest:
         texts.get("scale") if "rules" in given else None,
         given.get("axes"),
         given.get("mask_true"),
+        given.get("tensor"),
         HeadContext(**told),
         "rules" in given,
         whole_number("--worst", given["worst"]) if "worst" in given else None,
@@ -428,7 +431,7 @@ def _without_reasons(head: HeadMeasurement | InputError) -> Inspected | InputErr
 
 def _command(request: InspectRequest) -> str:
     """Return the command that prints this head."""
-    places = {"layer": request.layer, "head": request.head, "axes": request.axes}
+    places = {"layer": request.layer, "head": request.head, "axes": request.axes, "tensor": request.tensor}
     words = [word for name, value in places.items() if value is not None for word in (f"--{name}", str(value))]
     options = [*setting_options(request.setting), *(["--against", request.against] if request.against else [])]
     return in_shell(["attn-tui", "inspect", str(request.files[0]), *words, *options])
@@ -437,7 +440,8 @@ def _command(request: InspectRequest) -> str:
 COMMAND = Command(
     usage="""attn-tui inspect FILE... [--layer I] [--head H] [--worst N]
                         [--scale RULE] [--precision NAME] [--against A]
-                        [--axes AXES] [--format FORMAT] [-o FILE]""",
+                        [--axes AXES] [--tensor NAMES]
+                        [--format FORMAT] [-o FILE]""",
     description="""\
 Read captured queries and keys and print the statistics of their attention: one
 line per head, or the whole table and histograms of a single head. Of several
