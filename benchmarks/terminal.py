@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import textual
-from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.catalogue import TABS
 from programs import BARE, EVEN, FIRST, LAST, OURS, Program, lags, state_now, states
 from session import Frame, Link, Session
 
@@ -333,10 +333,10 @@ def left(program: Program, session: Session) -> float:
 
 
 def bytes_of_keys(size: tuple[int, int], effort: Effort) -> dict[str, tuple[float, float]]:
-    """Return the bytes that ←→ and ↑↓ cost in every pane, equally often in both directions."""
+    """Return the bytes that ←→ and ↑↓ cost in every tab, equally often in both directions."""
     costs: dict[str, tuple[float, float]] = {}
     with Session(OURS.command, size) as session:
-        for pane in PANES:
+        for pane in TABS:
             session.calm()
             times = effort.steps // 10
             costs[pane] = bytes_of(session, (RIGHT, LEFT), times), bytes_of(session, (DOWN, UP), times)
