@@ -73,7 +73,8 @@ class Results(Stack):
         self._remark = ""
         self._sentence = ""  # the last one shown
         self._stale = False
-        self._showed_all = False
+        # Whether more than the leading rows and the first histograms is on screen, since `Turned` was posted last.
+        self.shows_all = False
         self._arranged: object = None  # what the heights of the parts depend on, when they were last set
 
     def compose(self) -> ComposeResult:
@@ -88,11 +89,6 @@ class Results(Stack):
 
     class Turned(Message):
         """The view shows everything now, or no longer."""
-
-    @property
-    def shows_all(self) -> bool:
-        """Whether more than the leading rows and the first histograms is on screen."""
-        return bool(self.size) and not (self.leading and self.shown == "both" and not self.table.has_focus)
 
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
         for part, region in super().regions(size):
@@ -232,10 +228,11 @@ class Results(Stack):
 
     def _lead(self) -> None:
         """Show the leading rows, and fewer but larger histograms, if both are on screen."""
-        if self.shows_all != self._showed_all:
-            self._showed_all = self.shows_all
-            self.post_message(self.Turned())
         leading = self.leading and self.shown == "both"
+        shows_all = bool(self.size) and not (leading and not self.table.has_focus)
+        if shows_all != self.shows_all:
+            self.shows_all = shows_all
+            self.post_message(self.Turned())
         if leading != self.table.leading:
             self.table.leading = leading
             self.table.redraw()
