@@ -84,7 +84,7 @@ async def test_keys_move_the_cursor_and_the_lab_follows(stage: Stage, keys: list
     for key, d_k in zip(keys, d_ks, strict=True):
         await stage.press(key)
         assert (stage.asked.d_k, pane.plot.cursor) == (d_k, d_k)
-    await stage.press("less_than_sign")
+    await stage.press("<", "<")
     assert stage.app.active == "Lab"
     await stage.settled()
     assert stage.measurement.subject == replace(SMALL, d_k=d_ks[-1])
