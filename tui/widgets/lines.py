@@ -105,12 +105,16 @@ class LinesWidget(Widget):
 
     @property
     def _frame(self) -> _Frame:
-        """The place of the content; cached, because Textual computes it from the styles each time."""
+        """The place of the content; cached, because Textual computes it from the styles each time.
+
+        Textual's `size` is 0 while a widget is hidden, though `outer_size` stays what it will be when shown again.
+        """
         outer, frame = self.outer_size, self._cached_frame
         if frame is None or frame.outer != outer:
             gutter = self.gutter
             boxed, ruled = gutter.left > 0 and gutter.bottom > 0, self.styles.border_right[0] != ""
-            frame = self._cached_frame = _Frame(outer, self.size, gutter, boxed, ruled)
+            size = outer - (gutter.width, gutter.height)
+            frame = self._cached_frame = _Frame(outer, size, gutter, boxed, ruled)
         return frame
 
     @property
