@@ -65,12 +65,13 @@ def _in_cells(text: re.Match[str]) -> str:
 
 
 def _strips(screen: Screen[Any]) -> list[Strip]:
-    """Return the lines of a screen, its widgets painted in order, children over parents."""
+    """Return the lines of a screen, its widgets painted from the back to the front, as parts may overlap."""
     width, height = screen.size
     strips = screen.render_lines(Region(0, 0, width, height))
-    for widget in screen.walk_children(Widget):
+    placed = [widget for widget in screen.walk_children(Widget) if widget.region and widget.visible]
+    for widget in sorted(placed, key=lambda widget: screen.find_widget(widget).order):
         visible = widget.region.intersection(Region(0, 0, width, height))
-        if not visible or not widget.visible:
+        if not visible:
             continue
         lines = widget.render_lines(visible.translate((-widget.region.x, -widget.region.y)))
         for y, line in enumerate(lines, start=visible.y):
