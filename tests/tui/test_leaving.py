@@ -31,7 +31,9 @@ def test_q_ends_a_computation_that_hangs(where: str, tmp_path: Path) -> None:
     started = tmp_path / "started"
     stuck = f"pathlib.Path({str(started)!r}).touch(); threading.Event().wait()"
     with opened(first=in_engine(f"import pathlib, threading\ndef stuck(*_): {stuck}\n{where}")) as session:
-        session.send(b"<\x1b\x1bV")  # past Learn, whose field takes letters
+        for keys, seen in ((b"<", "leave the field"), (b"\x1b", "type a guess"), (b"V", "what is said")):
+            session.send(keys)  # one at a time: Esc and V at once are Alt+V
+            session.sees(seen)
         session.until(started.exists, "test of a claim")
         session.quit()
         session.assert_no_process_left()
