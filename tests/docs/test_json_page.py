@@ -21,6 +21,7 @@ from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.tui.cli.main import main
 from cases import for_each
+from evidence_files import attended
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | bool | None"
 Captured: TypeAlias = pytest.CaptureFixture[str]
@@ -79,6 +80,7 @@ RUNS = {
         f"check {WRONG} --min-file-entropy 1",
         f"check {SAMPLE} --baseline {WRONG}",
         "check {broken}",
+        "check {capped}",
         f"check {{bare}} {SAMPLE}",
     ],
     "watched-1": [
@@ -122,6 +124,12 @@ def broken(tmp_path: Path) -> str:
     """A capture with a head that is not finite."""
     np.savez(tmp_path / "broken.npz", q=np.full((3, 3), np.nan), k=np.eye(3))
     return str(tmp_path / "broken.npz")
+
+
+@pytest.fixture
+def capped(tmp_path: Path) -> str:
+    """A capture with a soft-cap."""
+    return str(attended(tmp_path, "lse", {"softcap": 5.0}, {"softcap": 5.0}))
 
 
 @pytest.fixture
@@ -203,12 +211,21 @@ def test_every_schema_has_a_section() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("schema", RUNS)
 def test_the_fields_that_are_printed_are_those_that_are_documented(
-    schema: str, bare: str, broken: str, one: str, square: str, whole: str, run: str, capsys: Captured
+    schema: str,
+    bare: str,
+    broken: str,
+    capped: str,
+    one: str,
+    square: str,
+    whole: str,
+    run: str,
+    capsys: Captured,
 ) -> None:
     table = {path.strip("`"): set(re.split(", | or ", types)) for path, types, *_ in rows(SECTIONS[schema])}
     found: dict[str, set[str]] = defaultdict(set)
     for command in RUNS[schema]:
-        command = command.format(bare=bare, broken=broken, one=one, square=square, whole=whole, run=run)
+        files = {"bare": bare, "broken": broken, "capped": capped, "one": one, "square": square, "whole": whole}
+        command = command.format(**files, run=run)
         printed_object = cast("dict[str, Json]", output(command, capsys))
         assert printed_object["schema"] == f"attn-tui/{schema}"
         for path, kind in fields(printed_object):
