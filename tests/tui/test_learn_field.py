@@ -159,3 +159,12 @@ async def test_a_cause_is_chosen_by_its_words_too(stage: Stage) -> None:
     await stage.press(*" was lost", "enter")
     await stage.still()
     assert "Right: the causal mask was lost." in stage.words(pane.text)
+
+
+@played(size=(80, 24))
+async def test_a_guess_that_was_erased_is_no_step_of_undo(stage: Stage) -> None:
+    await stage.press("right")
+    pane = await learn(stage)
+    await stage.press("6", "escape", "escape", "u")
+    assert pane.undo_state == (0, {}, frozenset())
+    assert stage.app.active == "Lab", "the step before was to open the pane"

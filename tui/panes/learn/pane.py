@@ -330,7 +330,10 @@ class LearnPane(TwoParts):
         self.host.show_keys()
 
     def _set(self, attempt: Attempt) -> None:
-        before, self.attempts[self.item.id] = self.attempt, attempt
+        before = self.attempt
+        self.attempts[self.item.id] = attempt
+        if attempt == Attempt():  # nothing that undo could take back
+            del self.attempts[self.item.id]
         self._show()
         if attempt.stage != before.stage:
             self._left = False
