@@ -178,15 +178,17 @@ async def press_twice(stage: Stage, x: int, y: int) -> None:
 @played()
 async def test_lists_of_statistics_models_and_rules_in_other_panes(stage: Stage) -> None:
     sweep = await stage.opened(SweepPane)
-    await opened(stage, "/", *"one-hot")
-    assert sweep.plot.statistic.name == "entropy"
-    await stage.press("enter")
-    assert sweep.plot.statistic.name == "one_hot_rows"
+    for end, kept in (("escape", "entropy"), ("enter", "one_hot_rows")):
+        await opened(stage, "/", *"one-hot")
+        assert sweep.plot.statistic.name == "one_hot_rows", "a live list shows what its row does"
+        await stage.press(end)
+        assert not is_open(stage)
+        assert sweep.plot.statistic.name == kept
     await stage.press("u")
     assert sweep.plot.statistic.name == "entropy"
-    await stage.press("/", *"b: deberta", "enter", "/", *"a: d_k", "enter")
+    await stage.press("s", *"deberta", "enter", "a", *"1/d_k", "enter")
     assert (stage.asked.scale, stage.asked.against) == ("sqrt_three_d_k", "d_k")
-    await stage.press("/", *"1/sqrt(3*d)", "enter")
+    await stage.press("s", *"1/sqrt(3*d)", "enter")
     assert stage.asked == replace(SMALL, scale="1/sqrt(3*d)", against="d_k")
     await stage.press("u", "u", "u")
     assert stage.asked == SMALL
@@ -299,5 +301,5 @@ async def test_a_list_sets_in_what_a_differs_from_b(stage: Stage) -> None:
         await stage.press("enter", *words, "enter")
         assert stage.asked.against == against, "B's own value is no difference"
     await stage.opened(SweepPane)
-    await stage.press("/", *"laplace", "enter")
+    await stage.press("a", *"laplace", "enter")
     assert stage.asked.against == "d_k,components=laplace"
