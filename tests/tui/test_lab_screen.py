@@ -139,7 +139,7 @@ async def test_long_work_shows_progress_and_early_results_and_is_replaced_by_the
     for answer in (Progress(0.5), stage.lab.answer):
         stage.lab.show_answer(Measure(long), answer)
         assert (stage.lab.progress is None, stage.lab.results.why_stale) == (False, "")
-    stage.send(*["tab"] * 5, "2", "enter", "escape")
+    stage.send("p", *["tab"] * 5, "2", "enter", "escape")
     await stage.settled()
     assert stage.asked.batch == 2
     assert "draws: " not in stage.words(stage.lab.results.words)

@@ -57,8 +57,8 @@ async def test_before_anything_is_measured_there_are_no_numbers(stage: Stage) ->
 async def test_keys_change_the_parameters_and_the_rows_follow(stage: Stage) -> None:
     steps: list[tuple[str, dict[str, Any]]] = [
         ("right", {"d_k": 65}), ("l", {"d_k": 66}), ("h", {"d_k": 65}), ("left", {"d_k": 64}), ("L", {"d_k": 128}),
-        ("H", {"d_k": 64}), ("]", {"n_keys": 32}), ("[", {"n_keys": 16}), ("f", {"precision": "float16"}),
-        ("c", {"components": "uniform"}), ("x", {"mask": "causal"}), ("r", {"seed": 1}),
+        ("H", {"d_k": 64}), ("]", {"n_keys": 32}), ("[", {"n_keys": 16}), ("F", {"precision": "float16"}),
+        ("C", {"components": "uniform"}), ("X", {"mask": "causal"}), ("r", {"seed": 1}),
     ]  # fmt: skip
     pane, asked = await stage.complete(RulesPane), SMALL
     for number, (key, changes) in enumerate(steps):
@@ -159,7 +159,7 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "keys", "stays"),
-    [(rules, "]", "multiplier"), (mechanisms, "m]", "bound of |score|"), (mechanisms, "]m", "")],
+    [(rules, "]", "multiplier"), (mechanisms, "M]", "bound of |score|"), (mechanisms, "]M", "")],
     ids=["rules", "other mechanisms", "mechanisms"],
 )
 @played()
