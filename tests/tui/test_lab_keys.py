@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -137,8 +136,10 @@ class OneByOne:
             if self.typed is None:
                 self.before = self.asked
             self.typed = (self.typed or "")[:-1] if key == "backspace" else (self.typed or "") + key
-            with suppress(ParameterError):
+            try:
                 self.change("d_k", FIELD["d_k"].parse(self.typed))
+            except ParameterError:  # of a refused text, nothing is kept
+                self.asked = self.before
             return
         if key == "escape" and self.typed is not None:
             self.asked = self.before

@@ -26,7 +26,7 @@ async def all_keys_opened(stage: Stage) -> None:
 
 
 async def form_opened(stage: Stage) -> None:
-    for file in Path().glob("attn-tui-lab-d64.svg*"):
+    for file in Path().glob("attn-tui-lab-d64*"):
         file.unlink()
     await stage.press("e")
 
