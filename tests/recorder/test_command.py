@@ -32,7 +32,7 @@ def refusal(words: list[str], capsys: Captured) -> str:
     [
         (["-o", "a.safetensors"], "missing command: attn-tui record -o FILE -- COMMAND"),
         (["-o", "a.safetensors", "--"], "missing command"),
-        (["--", "true"], "missing argument -o/--output"),
+        (["--", "true"], "missing argument --output"),
         (["-o", "a.npz", "--", "true"], "a.npz: must end with .safetensors, or be a folder together with --every N"),
         (["-o", "a.safetensors", "--every", "2", "--", "true"], "must be a folder if there is a file for each step"),
         (["-o", "nowhere/a.safetensors", "--", "true"], "no such directory"),

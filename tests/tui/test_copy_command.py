@@ -37,7 +37,7 @@ async def test_y_copies_the_command_and_shows_it_until_the_next_key(
 @played(settled=True)
 async def test_y_copies_each_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = copies(stage, monkeypatch)
-    await stage.press("y", "s", "y", "y")
+    await stage.press("y", "S", "y", "y")
     assert len(copied) == 3
     assert copied[0] != copied[1] == copied[2]
     assert "--scale d_k" in await notice(stage)

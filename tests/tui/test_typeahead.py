@@ -181,7 +181,7 @@ async def test_letters_after_the_key_that_opens_a_list_filter_it(stage: Stage) -
 
 @played(settled=True)
 async def test_what_is_typed_into_the_palette_is_searched_for_before_enter_chooses(stage: Stage) -> None:
-    stage.send("ctrl+p", *"redraw", "enter", "enter", "right")
+    stage.send("ctrl+p", *"redraw", "enter", "right")
     await stage.answered()
     assert (stage.asked.seed, stage.asked.d_k) == (1, SMALL.d_k + 1)
     assert len(stage.app.screen_stack) == 1
@@ -210,7 +210,7 @@ def test_ctrl_c_names_the_key_that_quits(settings: Settings | None, says: str) -
 
 @played(settled=True)
 async def test_a_paste_and_keys_keep_their_order(stage: Stage) -> None:
-    stage.send("tab", "tab", "1")
+    stage.send("tab", "1")
     stage.app.post_message(events.Paste("2"))
     stage.send("8", "enter")
     await stage.answered()
@@ -225,7 +225,7 @@ def clicked(stage: Stage, at: Offset) -> None:
 
 @played(settled=True)
 async def test_keys_after_a_click_are_for_what_it_opens(stage: Stage) -> None:
-    await stage.press("tab")
+    await stage.press("p", "tab")
     row = next(y for y, line in enumerate(stage.part(stage.panel)) if line.split()[:1] == ["mask"])
     at = stage.panel.content_region.offset + Offset(2, row)
     stage.send("right")
