@@ -89,7 +89,7 @@ def test_collapsed_and_dead_heads_are_found(tmp_path: Path, capsys: Captured) ->
 def test_numbers_that_are_not_finite_are_found(tmp_path: Path, capsys: Captured) -> None:
     q = np.random.default_rng(0).normal(size=(1, 2, 20, 16))
     q[0, 1, 2, 3] = np.inf
-    later = {"layers.4.attn.q": q, "layers.4.attn.k": np.random.default_rng(1).normal(size=q.shape)}
+    later: dict[str, Any] = {"layers.4.attn.q": q, "layers.4.attn.k": np.random.default_rng(1).normal(size=q.shape)}
     assert rules([capture(tmp_path, q=q, **later)], capsys) == [("3", 1, "not-finite")]
 
 
