@@ -110,7 +110,8 @@ class LabPane(TwoParts, SteppingPane):
 
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
         folded, panel = self._is_folded, self.panel
-        panel.whole, panel.foldable = self.whole or self.one_at_a_time, not self.one_at_a_time
+        panel.foldable = not self.one_at_a_time
+        self._show_fields(self.whole or self.one_at_a_time)
         self.results.beside = (self.LEFT[1], len(panel.fields)) if folded else (0, 0)
         if not folded:
             return super().regions(size)
@@ -273,11 +274,17 @@ class LabPane(TwoParts, SteppingPane):
             self._unfold(not self.whole)
 
     def _unfold(self, whole: bool) -> None:
-        self.whole = self.panel.whole = whole
-        if not self.panel.has_focus:
-            self.panel.cursor = self.panel.fields[0].name
+        self.whole = whole
+        self._show_fields(whole or self.one_at_a_time)
         self.panel.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
         self.results.words.refresh(layout=True)
+
+    def _show_fields(self, whole: bool) -> None:
+        """Show all fields, or the leading ones; Tab goes to the first of them."""
+        if whole != self.panel.whole:
+            self.panel.whole = whole
+            if not self.panel.has_focus:
+                self.panel.cursor = self.panel.fields[0].name
 
     def go_to_field(self, name: str) -> None:
         """Focus the field of a parameter."""

@@ -259,6 +259,7 @@ class SweepPane(TypingPane):
         self.table.display = self.view == "table" or table > 0
         self.plot.display = self.view in ("both", "plot")
         self.map.widget.display = self.view == "map"
+        self.host.show_keys()  # they name the next view
 
     def refuse(self, reason: str) -> None:
         self._objection, self._stale = reason, True
@@ -274,7 +275,13 @@ class SweepPane(TypingPane):
     @property
     def keys(self) -> Sequence[Key]:
         moves = _MOVES["map" if self.view == "map" else self.curves.over]
-        return (*moves, *_SHOWN, _NEXT_VIEW[VIEWS.index(self.view)], *(() if self.view == "map" else _CURVES), *_REST)
+        return (
+            *moves,
+            *_SHOWN,
+            _NEXT_VIEW[VIEWS.index(self._seen)],
+            *(() if self.view == "map" else _CURVES),
+            *_REST,
+        )
 
     @property
     def typed_field(self) -> str:
@@ -331,12 +338,17 @@ class SweepPane(TypingPane):
         if name != self.view_name:
             self._turn_to("map" if name == "map" else "both")
 
+    @property
+    def _seen(self) -> View:
+        """The view as it looks: a low pane has no room for the table below the plot."""
+        return "plot" if self.view == "both" and not self.table.display else self.view
+
     def action_view(self) -> None:
         """Turn to the next view of the pane, or after the map, of the tab."""
         last = self.view == VIEWS[-1]
         if last:
             self.host.next_view()
-        self._turn_to(next_of(VIEWS, self.view))
+        self._turn_to(next_of(VIEWS, self._seen))
 
     def _turn_to(self, view: View) -> None:
         before, self.view = self.view, view
