@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.widgets.bars import Notice
@@ -121,7 +121,9 @@ async def test_a_drag_over_everything_copies_what_the_screen_shows(
     shown = re.sub("[╭╮╰╯│─┃]", " ", stage.text)  # borders are not text
     await drag(stage, (0, 0), (stage.app.size.width - 1, stage.app.size.height - 1))
     (text,) = copied
-    assert pane in text
+    tab = PANES[pane].tab
+    for name in (*TABS, *(view for _, view in TABS[tab])):
+        assert name in text
     text = re.sub("[│─]", " ", text)
     for word in text.split():
         assert word in shown, word

@@ -1,11 +1,12 @@
 """Every pane is complete and usable on every screen from 40 x 12 up."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.field import Field
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTICS
@@ -16,7 +17,7 @@ from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.claims.view import claim_lines
 from attn_tui.tui.terminal.paced_app import LEAST
 from attn_tui.tui.views.bars import NARROW
-from attn_tui.tui.views.fields.panel import applicable, value_text
+from attn_tui.tui.views.fields.panel import applicable, leading, value_text
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.numbers import aligned, error
@@ -67,6 +68,17 @@ def assert_whole(stage: Stage, size: tuple[int, int]) -> None:
             assert not region.overlaps(other.region), (widget, other)
 
 
+def assert_named(stage: Stage, tab: str) -> None:
+    """Assert that the top bar highlights the tab, and the view of the pane on screen if the tab has several."""
+    top, views = stage.app.top, PANES[stage.app.active].views
+    lit = [text.strip() for text, role in top.compose_lines(*top.size)[0] if role == "accent"]
+    assert lit[0] == tab
+    assert f" {tab} " in stage.lines[0]
+    if views != ("",):
+        assert lit[1] in views
+        assert f" {lit[1]} " in stage.lines[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "glyphs"), [((40, 12), ASCII), ((80, 12), UNICODE), ((120, 40), ASCII)], ids=["40x12", "80x12", "120x40"]
@@ -78,14 +90,20 @@ async def test_every_pane_is_whole_with_its_keys_in_all_its_views(
 ) -> None:
     await opened(stage, name)
     views: list[str] = []
+    shown: set[tuple[str, str]] = set()
     while stage.text not in views:
         views.append(stage.text)
         assert_whole(stage, size)
         assert stage.text.isascii() == glyphs.ascii
-        assert f" {name} " in stage.lines[0]
+        assert_named(stage, PANES[name].tab)
+        shown.add(stage.app.view)
+        assert stage.app.focused is not None
+        assert stage.app.pane in stage.app.focused.ancestors_with_self
         assert "? help" in stage.lines[-1]
         await stage.press("escape", "v")  # Esc leaves a field, into which v would be typed
         await stage.at_rest()
+    assert shown >= {(name, view) for view in PANES[name].views}
+    await opened(stage, name)  # v may have turned to another one of its tab
     await stage.press("M")  # the next statistic, or what else the pane has
     await stage.at_rest()
     assert stage.text.isascii() == glyphs.ascii
@@ -128,15 +146,21 @@ def test_every_field_can_be_reached_and_its_value_read(size: tuple[int, int]) ->
 
     async def script(stage: Stage) -> None:
         await stage.settled()
-        for field in applicable(long):
+        if not stage.lab.one_at_a_time:  # beside the results are the leading fields, and all after p
+            await read(stage, leading(long))
+            await stage.press("escape", "p")
+        await read(stage, applicable(long))
+        await stage.press("?")
+        await stage.until(lambda: FIELD["seed"].option in stage.text)
+
+    async def read(stage: Stage, fields: Sequence[Field]) -> None:
+        for field in fields:
             await stage.press("tab")
             await stage.still()
             assert stage.app.focused is stage.panel
             rows = (line for line in stage.part(stage.panel) if re.match(rf"\s*{re.escape(field.label)}[ ◂]", line))
-            row = next(rows)  # below it, its help may start with the same word
-            assert value_text(field, long) in row
-        await stage.press("?")
-        await stage.until(lambda: FIELD["seed"].option in stage.text)
+            row = next(rows, "")  # below it, its help may start with the same word
+            assert value_text(field, long) in row, field.name
 
     play(script, long, size=size)
 
@@ -145,8 +169,11 @@ def test_every_field_can_be_reached_and_its_value_read(size: tuple[int, int]) ->
 @every_size
 @played(settled=True)
 async def test_a_rejected_value_is_explained_beside_the_field(stage: Stage, size: tuple[int, int]) -> None:
+    if not stage.lab.one_at_a_time:
+        await stage.press("p")
     for field in applicable(SMALL):
         await stage.press("tab")
+        assert stage.panel.cursor == field.name
         if field.kind not in ("choice", "setting"):
             await stage.press("-")
             await stage.still()
