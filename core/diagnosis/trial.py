@@ -64,7 +64,7 @@ _FACTORS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Candidate:
     """A fitted hypothesis; None is what the file says."""
 
     hypothesis: Hypothesis | None
@@ -90,8 +90,8 @@ class Found:
 class Trial:
     """The best explanation of one kind of evidence, and others that come as close."""
 
-    best: Found
-    close: tuple[Found, ...]
+    best: Candidate
+    close: tuple[Candidate, ...]
 
     @property
     def observed(self) -> Observed:
@@ -122,7 +122,7 @@ def may_fit(whole: Subject, expected: float) -> bool:
     return all(_as_said(whole, each, expected)[-1].level < len(arithmetics(whole, each)) for each in whole.evidence)
 
 
-def _as_said(whole: Subject, evidence: Evidence, expected: float) -> tuple[Subject, Subject, Observed, Found]:
+def _as_said(whole: Subject, evidence: Evidence, expected: float) -> tuple[Subject, Subject, Observed, Candidate]:
     """Fit what the file says; return the head with this evidence, some of its rows, their evidence, and the fit."""
     only = replace(whole, evidence=(evidence,))
     rows = max(16, _MOST // only.k.shape[1] // only.q.shape[0])
@@ -146,11 +146,11 @@ def _glimpse(subject: Subject, expected: float) -> tuple[Subject, Observed]:
 
 def fitted(
     observed: Observed, hypothesis: Hypothesis | None, model: Model, start: FloatArray, free: bool = True
-) -> Found:
+) -> Candidate:
     """Fit a hypothesis from these coefficients; unless `free`, with this multiplier."""
     found = fit(observed, model, start, free=free)
     misfit, level = _level(observed, model, found.theta)
-    return Found(hypothesis, model, found, misfit, observed, level)
+    return Candidate(hypothesis, model, found, misfit, observed, level)
 
 
 def _level(observed: Observed, model: Model, theta: FloatArray) -> tuple[float, int]:
@@ -163,7 +163,9 @@ def _level(observed: Observed, model: Model, theta: FloatArray) -> tuple[float, 
 class _Search:
     """Hypotheses on few rows, and the best ones on all."""
 
-    def __init__(self, only: Subject, subject: Subject, observed: Observed, stored: Found, expected: float) -> None:
+    def __init__(
+        self, only: Subject, subject: Subject, observed: Observed, stored: Candidate, expected: float
+    ) -> None:
         self.observed, self.subject, self.stored = observed, subject, stored
         self.quick, self.glimpse = _glimpse(subject, expected)
         self.only, self.everything = only, observe(only, only.evidence[0], expected)
@@ -178,7 +180,7 @@ class _Search:
         """Return whether there are enough numbers for the coefficients."""
         return numbers >= 2 * (hypothesis.extra + 2)
 
-    def round(self, tried: Sequence[Hypothesis]) -> list[Found]:
+    def round(self, tried: Sequence[Hypothesis]) -> list[Candidate]:
         """Return those of these hypotheses that fit best, fitted to all rows."""
         ranked: list[tuple[float, Hypothesis, FloatArray]] = []
         for each in tried:
@@ -195,9 +197,9 @@ class _Search:
         self.singles += [(distance, each) for distance, each, _ in ranked]
         return self._on_all_rows(ranked)
 
-    def _on_all_rows(self, ranked: list[tuple[float, Hypothesis, FloatArray]]) -> list[Found]:
+    def _on_all_rows(self, ranked: list[tuple[float, Hypothesis, FloatArray]]) -> list[Candidate]:
         ranked.sort(key=lambda each: each[0])
-        found: list[Found] = []
+        found: list[Candidate] = []
         for distance, each, theta in ranked[:_FINALISTS]:
             if distance <= min(4 * ranked[0][0], self.before / _PROMISING):
                 place, seen = (self.only, self.everything) if each.whole else (self.subject, self.observed)
@@ -206,7 +208,7 @@ class _Search:
                     found.append(one)
         return found
 
-    def pairs(self) -> list[Found]:
+    def pairs(self) -> list[Candidate]:
         """Return the pairs of hypotheses that fit best: the likeliest on few rows, until one explains these."""
         quick = some_rows(self.quick, spread_rows(self.quick.q.shape[1], _PAIR_ROWS))
         glimpse = observe(quick, quick.evidence[0], self.case.expected)
@@ -259,12 +261,14 @@ class _Search:
         return sorted(found.values(), key=lambda each: each.extra)
 
 
-def _finalists(only: Subject, subject: Subject, observed: Observed, stored: Found, expected: float) -> list[Found]:
+def _finalists(
+    only: Subject, subject: Subject, observed: Observed, stored: Candidate, expected: float
+) -> list[Candidate]:
     """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence.
 
     Where a coarse arithmetic explains the evidence, nothing with many coefficients is tried, nor pairs.
     """
-    trying, found = _Search(only, subject, observed, stored, expected), list[Found]()
+    trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
     explained = stored.level < trying.levels
     for late in range(ROUNDS - explained):
         found += trying.round(hypotheses(trying.case, late))
@@ -278,7 +282,7 @@ def _finalists(only: Subject, subject: Subject, observed: Observed, stored: Foun
     return [*found, *_last_resort(trying, stored, expected)]
 
 
-def _last_resort(trying: _Search, stored: Found, expected: float) -> list[Found]:
+def _last_resort(trying: _Search, stored: Candidate, expected: float) -> list[Candidate]:
     """Try what is not a model with a few coefficients."""
     quick, glimpse = trying.quick, trying.glimpse
     if glimpse.evidence.kind == "lse":
@@ -291,12 +295,12 @@ def _last_resort(trying: _Search, stored: Found, expected: float) -> list[Found]
             row = CAUSES[cause]
             hypothesis = Hypothesis(words, lambda _, model: model, cause, row.stage, row.also)
             about = Fit(np.array([math.nan]), np.array([math.inf]), left)
-            found.append(Found(hypothesis, model, about, left, glimpse, trying.levels - 1))
+            found.append(Candidate(hypothesis, model, about, left, glimpse, trying.levels - 1))
             break
     return found
 
 
-def _dropped_keys(trying: _Search, stored: Found, expected: float) -> list[Found]:
+def _dropped_keys(trying: _Search, stored: Candidate, expected: float) -> list[Candidate]:
     """Return dropout of outputs, perhaps with another multiplier that has a name, or with one other thing."""
     quick, glimpse = trying.quick, trying.glimpse
     words = "outputs lack keys at random: dropout was on"
@@ -319,12 +323,12 @@ def _dropped_keys(trying: _Search, stored: Found, expected: float) -> list[Found
         for each in trying.without_numbers():
             shows(expected, each)
     return [
-        Found(each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, trying.levels - 1)
+        Candidate(each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, trying.levels - 1)
         for each, model, m in shown
     ]
 
 
-def _is_plausible(observed: Observed, found: Found) -> bool:
+def _is_plausible(observed: Observed, found: Candidate) -> bool:
     """Return whether the coefficients make sense for the hypothesis."""
     hypothesis, theta, model = found.hypothesis, found.fit.theta, found.model
     assert hypothesis is not None
@@ -340,7 +344,7 @@ def _is_plausible(observed: Observed, found: Found) -> bool:
     return not model.gaps or dropout.shows_in_weights(observed, model, theta)
 
 
-def _chosen(observed: Observed, stored: Found, finalists: Sequence[Found], expected: float) -> Trial:
+def _chosen(observed: Observed, stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
     explaining = [each for each in finalists if each.level < stored.level]
     if any(not each.model.gaps for each in explaining):
@@ -363,7 +367,7 @@ def _chosen(observed: Observed, stored: Found, finalists: Sequence[Found], expec
     limit = best.cost * _PARSIMONY
     close = [each for each in finalists if each.cost <= limit]
 
-    def rank(found: Found) -> tuple[int, int, float, int]:
+    def rank(found: Candidate) -> tuple[int, int, float, int]:
         assert found.hypothesis is not None
         ratio = found.multiplier / expected
         away = abs(math.log(ratio)) if ratio > 0 else math.inf

@@ -20,7 +20,7 @@ from .fitting.model import logits, softmax
 from .fitting.rounding import arithmetics, is_short, spacing, unit
 from .multipliers import Expected, Name, expected_multiplier, names
 from .subject import Evidence, Facts, Subject
-from .trial import Found, Trial, attempt, fitted
+from .trial import Candidate, Trial, attempt, fitted
 
 Word: TypeAlias = Literal["healthy", "cause", "undecided", "unexplained", "no-evidence"]
 
@@ -297,7 +297,7 @@ def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> b
 class _Scale:
     """Whether the multiplier of the best explanation is the expected one, and its names if it is not."""
 
-    def __init__(self, subject: Subject, observed: Observed, best: Found, expected: Expected) -> None:
+    def __init__(self, subject: Subject, observed: Observed, best: Candidate, expected: Expected) -> None:
         self.subject, self.observed, self.best, self.expected = subject, observed, best, expected.multiplier
         error = float(best.fit.errors[0])
         relative = error / abs(best.multiplier) if best.multiplier else math.inf
@@ -386,7 +386,7 @@ def _near(a: float, b: float, tolerance: float) -> bool:
     return abs(a / b - 1) <= tolerance
 
 
-def _is_blurred(observed: Observed, found: Found) -> bool:
+def _is_blurred(observed: Observed, found: Candidate) -> bool:
     """Return whether rounding blurs the multiplier in a way that its standard error does not show.
 
     Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.

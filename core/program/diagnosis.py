@@ -21,7 +21,7 @@ from ..diagnosis.fitting.model import Model
 from ..diagnosis.fitting.rounding import smallest
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.subject import Subject, places, some_rows, spread_rows
-from ..diagnosis.trial import Found
+from ..diagnosis.trial import Candidate
 from ..diagnosis.verdict import Examined, examine
 from ..scales import Normalise
 from ..statistics.measurement import Estimate
@@ -49,7 +49,7 @@ _WORDS = {"lse": "the log-sum-exp of rows", "weights": "ln of the weights, up to
 
 
 @dataclass(frozen=True)
-class _Explained:
+class _HeadExplanation:
     """How the explanation computes a head, where that is not as its file says; see Computation."""
 
     computation: Computation
@@ -94,7 +94,7 @@ def diagnosis_code(
     return without_unused(assembled(comments, blocks, [*end, *expected(("",), found)], dialect))
 
 
-def _explanation(examined: Examined) -> Found:
+def _explanation(examined: Examined) -> Candidate:
     """Return the explanation whose multiplier a program can find; raise NoCodeError if there is none."""
     verdict, trial = examined.verdict, examined.trial
     unknown = verdict.verdict == "undecided" and not verdict.also  # else what is not known is what is intended
@@ -108,7 +108,7 @@ def _two(model: Model) -> bool:
     return model.free_softcap or model.free_sink
 
 
-def _explained(about: HeadSubject, subject: Subject, model: Model) -> _Explained | None:
+def _explained(about: HeadSubject, subject: Subject, model: Model) -> _HeadExplanation | None:
     """Return the computation whose logits are those of a fitted model; None if a short program has none."""
     layer = about.layer
     completed = subject.facts.window is not None and (layer.window is None or layer.window[0] is None)
@@ -136,7 +136,7 @@ def _explained(about: HeadSubject, subject: Subject, model: Model) -> _Explained
     return replace(made, masked=False, ahead=ahead) if plain and (model.seen is None or ahead is not None) else None
 
 
-def _edits(about: HeadSubject, subject: Subject, rows: int) -> Iterator[tuple[_Explained, FloatArray]]:
+def _edits(about: HeadSubject, subject: Subject, rows: int) -> Iterator[tuple[_HeadExplanation, FloatArray]]:
     """Yield edits of what the file says of scores, with the scores of as many rows."""
     heads, kv_heads = about.layer.heads, about.layer.kv_heads
     some = some_rows(subject, spread_rows(len(subject.positions), rows))
@@ -151,7 +151,7 @@ def _edits(about: HeadSubject, subject: Subject, rows: int) -> Iterator[tuple[_E
         scores = c.scores(q, k)
         own = Computation().key_head(about.head, heads, kv_heads)
         for scaled in (True, False):
-            made = _Explained(c, c.key_head(about.head, heads, kv_heads), own, scaled)
+            made = _HeadExplanation(c, c.key_head(about.head, heads, kv_heads), own, scaled)
             if scaled and some.row_scales is not None:
                 yield made, scores * some.row_scales[..., np.newaxis]
             else:
@@ -181,7 +181,7 @@ def _pieces(
     capture: CaptureFile,
     about: HeadSubject,
     kind: str,
-    made: _Explained,
+    made: _HeadExplanation,
     model: Model,
     subject: Subject,
     dialect: Dialect,

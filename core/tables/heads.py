@@ -25,11 +25,11 @@ from .table import Block, Cell, Grid, Table, columns_of, entry, grid, parameter_
 
 if TYPE_CHECKING:
     from ..captures.capture import Capture, HeadSubject, Layer
-    from ..diagnosis.heads.reasons import Explained
+    from ..diagnosis.heads.reasons import HeadReasons
     from ..diagnosis.replay import Replay, Replayed
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
-Inspected: TypeAlias = "tuple[HeadMeasurement, Explained | None]"  # with the reasons for its status, if asked for
+Inspected: TypeAlias = "tuple[HeadMeasurement, HeadReasons | None]"  # with the reasons for its status, if asked for
 
 # Statistics in which real heads differ from random draws and from each other.
 SHOWN = (
@@ -117,7 +117,7 @@ def inspect_table(
     )  # fmt: skip
 
 
-Line: TypeAlias = "tuple[HeadMeasurement, Explained | None, Column]"  # of a list: a head, its reasons, a scale
+Line: TypeAlias = "tuple[HeadMeasurement, HeadReasons | None, Column]"  # of a list: a head, its reasons, a scale
 
 
 def _heads_grid(heads: Sequence[Inspected]) -> Grid:

@@ -6,15 +6,15 @@ from dataclasses import replace
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.heads.reasons import Judged
+from attn_tui.core.diagnosis.heads.reasons import HeadVerdict
 from attn_tui.core.diagnosis.heads.summary import file_summary
 from attn_tui.core.statistics.measurement import Estimate
 
 CAPTURE = open_capture(sample_path())
 LAYERS = CAPTURE.layers[:2]
 SCALE = LAYERS[0].scale or 0.0
-HEALTHY = Judged("healthy", None, (), SCALE, SCALE, "the file", False, "lse", 0.8, "as expected")
-WRONG = Judged(
+HEALTHY = HeadVerdict("healthy", None, (), SCALE, SCALE, "the file", False, "lse", 0.8, "as expected")
+WRONG = HeadVerdict(
     "cause", "scale-twice", ("scale-1-over-d",), SCALE**2, SCALE, "the file", False, "lse", 0.5, "the scale was twice"
 )
 

@@ -12,7 +12,7 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.heads.reasons import Judged, Traits, judged, reasons, severity
+from attn_tui.core.diagnosis.heads.reasons import HeadVerdict, Traits, judged, reasons, severity
 from attn_tui.core.diagnosis.heads.traits import traits
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.verdict import diagnose
@@ -47,7 +47,7 @@ def measured(capture: CaptureFile, head: int = 0) -> dict[str, Estimate]:
     return dict(measure_head(capture, layer, head, [file_rule(layer)]).columns[0].measured)
 
 
-def why(capture: CaptureFile, head: int = 0, verdict: Judged | None = None) -> tuple[str, ...]:
+def why(capture: CaptureFile, head: int = 0, verdict: HeadVerdict | None = None) -> tuple[str, ...]:
     layer = [found(capture, each) for each in range(capture.layers[0].heads)]
     return reasons(measured(capture, head), layer[head], layer, verdict)
 

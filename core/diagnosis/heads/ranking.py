@@ -14,7 +14,7 @@ from ..configuration import Configuration
 from ..reading import read_subject
 from ..subject import Facts
 from ..verdict import diagnose, not_finite
-from .reasons import Explained, Judged, Traits, has_evidence, judged, reasons, severity
+from .reasons import HeadReasons, HeadVerdict, Traits, has_evidence, judged, reasons, severity
 from .traits import traits
 
 
@@ -22,7 +22,7 @@ class Known(NamedTuple):
     """What is known of a head besides its statistics."""
 
     traits: Traits | None  # None if it cannot be read
-    verdict: Judged | None  # None without evidence
+    verdict: HeadVerdict | None  # None without evidence
 
 
 def known(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> Known:
@@ -34,7 +34,7 @@ def known(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
     return Known(found, judge(capture, layer, head, own))
 
 
-def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> Judged | None:
+def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> HeadVerdict | None:
     """Return what the evidence says of a head; None if there is none, or the head cannot be read."""
     if not has_evidence(layer):
         return None
@@ -47,22 +47,22 @@ def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
     return None if verdict.verdict == "no-evidence" else judged(verdict)
 
 
-def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, Known]) -> Explained:
+def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, Known]) -> HeadReasons:
     """Return the reasons of a head; `layer` has what is known of all heads of its layer."""
     own = layer[head]
     others = [each.traits for each in layer.values() if each.traits is not None]
-    return Explained(reasons(measured, own.traits, others, own.verdict), own.verdict)
+    return HeadReasons(reasons(measured, own.traits, others, own.verdict), own.verdict)
 
 
 def rank(
     heads: Sequence[Measurement[HeadSubject]], layers: Mapping[tuple[Path, int], Mapping[int, Known]]
-) -> list[tuple[Measurement[HeadSubject], Explained]]:
+) -> list[tuple[Measurement[HeadSubject], HeadReasons]]:
     """Return the heads with their reasons, worst first.
 
     The heads must have been measured at the file's scale. `layers` has what is known of all heads of their layers, by
     path and position of the layer, and by head.
     """
-    found: list[tuple[Measurement[HeadSubject], Explained]] = []
+    found: list[tuple[Measurement[HeadSubject], HeadReasons]] = []
     for each in heads:
         layer, head = each.subject.layer, each.subject.head
         found.append((each, explained(each.columns[-1].measured, head, layers[layer.path, layer.position])))

@@ -55,7 +55,7 @@ class Traits:
         return self.scale * self.query_size * self.key_spread * math.sqrt(self.alignment)
 
 
-class Judged(NamedTuple):
+class HeadVerdict(NamedTuple):
     """What a verdict says of a head, without what needs NumPy."""
 
     verdict: str
@@ -86,11 +86,11 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explained:
+class HeadReasons:
     """Why a head is as it is."""
 
     because: tuple[str, ...]  # the strongest reason first; empty for a healthy head
-    verdict: Judged | None  # None without evidence
+    verdict: HeadVerdict | None  # None without evidence
 
 
 def has_evidence(layer: Layer) -> bool:
@@ -99,10 +99,10 @@ def has_evidence(layer: Layer) -> bool:
     return bool(there & {"lse", "weights"}) or {"o", "v"} <= there
 
 
-def judged(verdict: Verdict) -> Judged:
+def judged(verdict: Verdict) -> HeadVerdict:
     """Return what a verdict says."""
     expected = verdict.expected
-    return Judged(
+    return HeadVerdict(
         verdict.verdict,
         verdict.cause,
         verdict.also,
@@ -116,7 +116,7 @@ def judged(verdict: Verdict) -> Judged:
     )
 
 
-def severity(measured: Mapping[str, Estimate] | None, verdict: Judged | None = None) -> tuple[int, float]:
+def severity(measured: Mapping[str, Estimate] | None, verdict: HeadVerdict | None = None) -> tuple[int, float]:
     """Return a key that sorts heads worst first: unreadable, wrong by the evidence, not healthy, healthy.
 
     Among alike ones, those with the larger spread of logits over the saturation point come first.
@@ -131,7 +131,7 @@ def severity(measured: Mapping[str, Estimate] | None, verdict: Judged | None = N
     return (3 if word in ("healthy", None) else 2), by_ratio
 
 
-def head_word(measured: Mapping[str, Estimate] | None, verdict: Judged | None = None) -> str | None:
+def head_word(measured: Mapping[str, Estimate] | None, verdict: HeadVerdict | None = None) -> str | None:
     """Return the status of a head in a word; what the evidence says of its scale comes before its numbers."""
     if verdict is not None and verdict.is_wrong:
         return message("wrong")
@@ -140,7 +140,10 @@ def head_word(measured: Mapping[str, Estimate] | None, verdict: Judged | None = 
 
 
 def reasons(
-    measured: Mapping[str, Estimate], traits: Traits | None, layer: Sequence[Traits], verdict: Judged | None = None
+    measured: Mapping[str, Estimate],
+    traits: Traits | None,
+    layer: Sequence[Traits],
+    verdict: HeadVerdict | None = None,
 ) -> tuple[str, ...]:
     """Return why a head has its status, the strongest reason first; nothing for a healthy one.
 
@@ -161,7 +164,7 @@ def reasons(
     return tuple(found[: _MOST + (verdict is not None and verdict.is_wrong)])
 
 
-def _of_verdict(verdict: Judged) -> str:
+def _of_verdict(verdict: HeadVerdict) -> str:
     ratio = verdict.ratio
     if verdict.is_unusual:
         return verdict.says

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ...captures.capture import Layer
 from ...message import counted, joined, message
 from ...statistics.measurement import Estimate
-from .reasons import Judged, has_evidence, head_word
+from .reasons import HeadVerdict, has_evidence, head_word
 
 _NAMED = ("NaN", "saturated", "one-hot", "saturating", "sink", "uniform")
 
@@ -24,7 +24,7 @@ def count_words(word: str, count: int) -> str:
 def file_summary(
     layers: Sequence[Layer],
     measured: Mapping[tuple[int, int], Mapping[str, Estimate] | None],
-    verdicts: Mapping[tuple[int, int], Judged],
+    verdicts: Mapping[tuple[int, int], HeadVerdict],
     disagreements: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Return the verdict on a file and how many of its heads have each status, in a long and in a short form.
@@ -51,7 +51,7 @@ def file_summary(
     return joined([scale, *parts], " · "), joined([short, *parts], " · ")
 
 
-def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) -> str:
+def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], HeadVerdict]) -> str:
     if not verdicts:
         return _unknown(layers)
     wrong = {place: each for place, each in verdicts.items() if each.is_wrong}
@@ -85,7 +85,7 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) 
     )
 
 
-def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], Judged], count: int) -> str:
+def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], HeadVerdict], count: int) -> str:
     """Return `layer 1: × 0.0625 as recorded, 1/√d_k is × 0.25: scale-twice?`."""
     first = next(iter(unusual.values()))
     where = sorted({layers[position].index for position, _ in unusual})
@@ -116,13 +116,13 @@ def _scale_words(multiplier: float, layers: Sequence[Layer]) -> str:
     return joined([number, *names], " = ")
 
 
-def _expected(each: Judged) -> str:
+def _expected(each: HeadVerdict) -> str:
     return (
         "as assumed" if each.assumed else "as the file says" if each.expected_words == "the file" else "as configured"
     )
 
 
-def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Judged], count: int) -> str:
+def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], HeadVerdict], count: int) -> str:
     causes = Counter(each.cause or "unexplained" for each in wrong.values())
     cause, most = causes.most_common(1)[0]
     place, first = next((place, each) for place, each in wrong.items() if (each.cause or "unexplained") == cause)

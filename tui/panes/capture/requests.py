@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
     from ....core.captures.rules import Rule
     from ....core.diagnosis.comparing.results import HeadComparison
-    from ....core.diagnosis.heads.reasons import Explained
+    from ....core.diagnosis.heads.reasons import HeadReasons
     from ....core.statistics.measurement import Estimate
     from ....core.tables.table import Format
     from ....core.work.heads import Source, Surveyed
@@ -158,7 +158,7 @@ class MeasureHeads(Request):
             for part in parts(survey, sources, items, (own, exact, explain))
         ]
         found: dict[Place, Mapping[str, Estimate] | None] = {}
-        reasons: dict[Place, Explained] = {}
+        reasons: dict[Place, HeadReasons] = {}
         known: dict[int, dict[int, Known]] = {}  # by layer and head
         latest: dict[Place, Mapping[str, Estimate]] = {}
         running = cache.workers.begin(plan)
@@ -195,7 +195,9 @@ class HeadStatistics:
 
     heads: Mapping[Place, Mapping[str, Estimate] | None]
     rough: bool = False  # whether they are of a few rows
-    explained: Mapping[Place, Explained] = field(default_factory=dict[Place, "Explained"])  # of some measured heads
+    explained: Mapping[Place, HeadReasons] = field(
+        default_factory=dict[Place, "HeadReasons"]
+    )  # of some measured heads
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from .view import capture_lines, statistic_lines
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
     from ....core.diagnosis.comparing.results import HeadComparison
-    from ....core.diagnosis.heads.reasons import Explained, Judged
+    from ....core.diagnosis.heads.reasons import HeadReasons, HeadVerdict
 
 _LEAST_FACTS = 2  # lines of facts and the blank one before them that a low screen keeps from the legend
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
@@ -59,7 +59,7 @@ class HeadMapWidget(LinesWidget):
         super().__init__()
         self._top = 0  # first line shown of the facts
         self.measured: dict[Place, Mapping[str, Estimate] | None] = {}
-        self.explained: dict[Place, Explained] = {}
+        self.explained: dict[Place, HeadReasons] = {}
         self.compared: dict[Place, HeadComparison] = {}  # with a baseline
         self.rough: set[Place] = set()  # heads of which only a few rows were measured
 
@@ -74,7 +74,10 @@ class HeadMapWidget(LinesWidget):
         self.redraw()
 
     def learn(
-        self, heads: Mapping[Place, Mapping[str, Estimate] | None], explained: Mapping[Place, Explained], rough: bool
+        self,
+        heads: Mapping[Place, Mapping[str, Estimate] | None],
+        explained: Mapping[Place, HeadReasons],
+        rough: bool,
     ) -> None:
         """Add statistics of heads; rough ones do not replace others."""
         for place, measured in heads.items():
@@ -96,7 +99,7 @@ class HeadMapWidget(LinesWidget):
         return (*ALWAYS, *ratio, *((CHANGE,) if self.compared else ()))
 
     @property
-    def verdicts(self) -> Mapping[Place, Judged]:
+    def verdicts(self) -> Mapping[Place, HeadVerdict]:
         """What the evidence says of heads that have some."""
         return {place: each.verdict for place, each in self.explained.items() if each.verdict is not None}
 
