@@ -11,6 +11,7 @@ from attn_tui.tui.app.keys import all_commands
 from attn_tui.tui.app.undo import LONGEST, TOGETHER, History
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.pane import FileHead
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.terminal.themes import LIGHT
@@ -190,7 +191,7 @@ async def test_a_file_and_what_capture_showed_of_the_one_before_are_restored(sta
     pane = await stage.head()
     await stage.press("O", "v", "down")
     before = pane.undo_state
-    stage.app.to_capture(capture_file(tmp_path, some_heads()), (0, 2), None, "Watch")
+    stage.app.to_pane("Capture", FileHead(capture_file(tmp_path, some_heads()), (0, 2), None, "Watch"))
     stage.app.note("open")
     await stage.at_rest()
     after = pane.undo_state

@@ -39,9 +39,6 @@ from .keys import APP_BINDINGS, EVERYWHERE, QUIT, bar_keys
 from .undo import AppState, History, restore, state_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...core.training.settings import Race
     from ..views.fields.choice_list import ChoiceList
 
 _SETTLED = 2.0  # seconds after which start-up is complete
@@ -401,21 +398,10 @@ class AttnApp(TypeAheadApp[int]):
         self.parameters = parameters
         self.action_pane("Lab")
 
-    def to_softmax(self, scores: tuple[float, ...]) -> None:
-        self.action_pane("Softmax")
-        self.pane.take_scores(scores)
-
-    def to_race(self, race: Race) -> None:
-        self.action_pane("Train")
-        self.pane.take_race(race)
-
-    def to_capture(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
-        self._opened("Capture").take_head(path, place, baseline, source)
-        self.action_pane("Capture")
-
-    def to_pane(self, name: str, item: str = "") -> None:
+    def to_pane(self, name: str, item: Any = None) -> None:
         self.action_pane(name)
-        self.pane.take_item(item)
+        if item is not None:
+            self.pane.show_item(item)
 
     def show_status(self) -> None:
         names = [name for _, name in TABS[self.tab] if name]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from textual import events
 from textual.actions import SkipAction
@@ -31,7 +32,6 @@ from ..widgets.typing import pasted_line
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
     from ...core.tables.table import Format, Table
-    from ...core.training.settings import Race
     from ..views.fields.choice_list import ChoiceList
 
 
@@ -40,6 +40,15 @@ def next_where(wanted: Sequence[bool], at: int, direction: int) -> int | None:
     count = len(wanted)
     order = ((at + direction * step) % count for step in range(1, count + 1))
     return next((index for index in order if wanted[index]), None)
+
+
+class FileHead(NamedTuple):
+    """A head of a file, which the Capture pane shows; Esc there leads back to the pane `source`."""
+
+    path: Path
+    place: tuple[int, int]  # position of the layer, head
+    baseline: Path | None
+    source: str
 
 
 class Host(Protocol):
@@ -59,24 +68,12 @@ class Host(Protocol):
         """Show the Lab with these parameters."""
         ...
 
-    def to_softmax(self, scores: tuple[float, ...]) -> None:
-        """Show the Softmax pane with these scores."""
-        ...
-
-    def to_capture(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
-        """Show a head, (position of the layer, head), of a file in the Capture pane; Esc there shows `source`."""
-        ...
-
-    def to_race(self, race: Race) -> None:
-        """Show the Train pane with this race."""
-        ...
-
     def next_view(self) -> None:
         """Show the next view of the tab, if it has others."""
         ...
 
-    def to_pane(self, name: str, item: str = "") -> None:
-        """Show the pane with this name, and in it the item with this name."""
+    def to_pane(self, name: str, item: Any = None) -> None:
+        """Show the pane with this name, and in it an item, if one is given."""
         ...
 
     def absorb(self, pane: Pane) -> None:
@@ -122,6 +119,8 @@ class Pane(Container, can_focus=True):
         super().__init__(classes="pane")
         self.host = host
         self.glyphs = host.glyphs
+        # Sends a request to the engine; its answers go to `show_answer`.
+        self.ask: Callable[[Request], None] = partial(host.engine.ask, receive=self._receive)
         self.progress: float | None = None  # of a long computation, 0 to 1
         self.pace: Pace | None = None  # of the workers that perform it, if there are any
 
@@ -137,17 +136,8 @@ class Pane(Container, can_focus=True):
 
     # Called by the app
 
-    def take_scores(self, scores: tuple[float, ...]) -> None:
-        """Show a row of softmax with these scores; only the Softmax pane does."""
-
-    def take_race(self, race: Race) -> None:
-        """Train this race; only the Train pane does."""
-
-    def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
-        """Show a head of a file, which the pane `source` opened; only the Capture pane does."""
-
-    def take_item(self, name: str) -> None:
-        """Select the item of a list or table with this name, if there is one; only Claims and the Lab do."""
+    def show_item(self, item: Any) -> None:
+        """Show an item: a claim or statistic by its name, scores, a race, or a head of a file."""
 
     @property
     def view_name(self) -> str:
@@ -246,11 +236,7 @@ class Pane(Container, can_focus=True):
             if widget.LEADS:
                 widget.redraw()
 
-    # Requests to the engine
-
-    def ask(self, request: Request) -> None:
-        """Send a request to the engine; its answers go to `show_answer`."""
-        self.host.engine.ask(request, self._receive)
+    # Answers of the engine
 
     def _receive(self, request: Request, answer: object) -> None:
         self.post_message(Answered(request, answer))

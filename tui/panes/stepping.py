@@ -72,24 +72,28 @@ class SteppingPane(Pane):
 
     def action_d_k(self, change: int) -> None:
         """Step d_k by `change`, staying within bounds; an arrow that is held soon steps by a tenth."""
-        self._step_d_k(change, lambda: by(change) if self._repeats < SLOW else by_a_tenth(change))
+        self._count(change)
+        self.last_step = by(change) if self._repeats < SLOW else by_a_tenth(change)
+        self.set_value("d_k", self.last_step(self.parameters.d_k))
 
     def action_double(self, direction: Literal[-1, 1]) -> None:
         """Step d_k to the next power of two."""
-        self._step_d_k(("double", direction), lambda: lambda d_k: int(FIELD["d_k"].stepped(d_k, direction)))
+        self._count(("double", direction))
+        self.last_step = lambda d_k: int(FIELD["d_k"].stepped(d_k, direction))
+        self.set_value("d_k", self.last_step(self.parameters.d_k))
 
     def action_width(self, direction: int) -> None:
         """Step d_k to the next width that a real model uses."""
-        self._step_d_k(("width", direction), lambda: lambda d_k: next_width(d_k, direction))
+        self._count(("width", direction))
+        self.last_step = lambda d_k: next_width(d_k, direction)
+        self.set_value("d_k", self.last_step(self.parameters.d_k))
 
-    def _step_d_k(self, key: object, step: Callable[[], Callable[[int], int]]) -> None:
-        """Step d_k, and count how often the key has been repeated."""
+    def _count(self, key: object) -> None:
+        """Count how often the key that steps d_k has been repeated."""
         last, before = self._last_key
         now = time.monotonic()
         self._repeats = self._repeats + 1 if key == last and now - before < HELD else 0
         self._last_key = key, now
-        self.last_step = step()
-        self.set_value("d_k", self.last_step(self.parameters.d_k))
 
     @property
     def held(self) -> bool:

@@ -13,7 +13,7 @@ from ....core.field import next_of
 from ....core.message import message
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ..lists import choose_of
-from ..pane import Host
+from ..pane import FileHead, Host
 from .finding import ORDERS, change_words, find, ranked
 from .parts import HeadList
 from .requests import ComparedHeads, CompareHeads, OpenCapture
@@ -48,10 +48,12 @@ class RankedHeads(ShownParts):
     def action_move(self, down: int, right: int) -> None:
         self.map.move(down, right)
 
-    def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
-        """Open a file with the cursor on a head, and compare it with a baseline; `follow` asks for it."""
-        self.source = source
-        self.open_file(OpenCapture(path), place, baseline)
+    def show_item(self, item: FileHead) -> None:
+        """Open a file with the cursor on a head, and compare it with a baseline."""
+        self.source = item.source
+        self.open_file(OpenCapture(item.path), item.place, item.baseline)
+        self.follow()
+        self.host.show_status()
 
     def open_file(self, file: OpenCapture, place: tuple[int, int], baseline: Path | None) -> None:
         """Show another file; `follow` asks for it."""

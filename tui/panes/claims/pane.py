@@ -140,12 +140,11 @@ class ClaimsPane(TwoParts):
         else:
             self.action_move(at - self.claims.cursor)
 
-    def take_item(self, name: str) -> None:
-        if name and not self.claims.outcomes:
+    def show_item(self, item: str) -> None:
+        if not self.claims.outcomes:
             self.host.engine.withdraw(CheckClaims)
-            self.ask(CheckClaims(first=name))
-        if name:
-            self.show_claim(name)
+            self.ask(CheckClaims(first=item))
+        self.show_claim(item)
 
     def show_claim(self, name: str) -> None:
         """Select the claim with this name, now or as soon as the claims are known."""
@@ -168,9 +167,9 @@ class ClaimsPane(TwoParts):
     def action_to_lab(self) -> None:
         claim = self.claims.chosen
         if claim is not None and claim.scores:
-            self.host.to_softmax(claim.scores)
+            self.host.to_pane("Softmax", claim.scores)
         elif claim is not None and claim.race is not None:
-            self.host.to_race(claim.race)
+            self.host.to_pane("Train", claim.race)
         elif claim is not None and claim.parameters is not None:
             self.host.to_lab(claim.parameters)
         elif claim is not None:

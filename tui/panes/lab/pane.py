@@ -129,24 +129,24 @@ class LabPane(TwoParts, SteppingPane):
         self._reject(fault)
         if fault:
             return
-        self._request()
+        if (lacking := self._lacking()) is not None:
+            self.ask(lacking)
         if self.held:
             self.call_after_refresh(self.host.engine.prefetch, Measure(self._next(p), self.results.shows_all))
 
-    def _request(self) -> None:
-        """Show what the view needs, or request it."""
-        p, full = self.parameters, self.results.shows_all
-        known = self.host.engine.cached(p, full)
+    def _lacking(self) -> Measure | None:
+        """Show what the view needs if it is known; otherwise return the request for it."""
+        known = self.host.engine.cached(self.parameters, self.results.shows_all)
         if known is None:
-            self.ask(Measure(p, full))
-        else:
-            self.host.engine.withdraw(Measure)
-            self._take(known)
+            return Measure(self.parameters, self.results.shows_all)
+        self.host.engine.withdraw(Measure)
+        self._take(known)
+        return None
 
     def on_results_turned(self, event: Results.Turned) -> None:
         event.stop()
-        if not (self.is_current or self._fault()):
-            self._request()
+        if not (self.is_current or self._fault()) and (lacking := self._lacking()) is not None:
+            self.ask(lacking)
 
     def show_answer(self, request: Request, answer: object) -> None:
         full = isinstance(answer, Answer) and answer.full and answer.measurement.complete
@@ -296,10 +296,10 @@ class LabPane(TwoParts, SteppingPane):
         self.panel.focus()
         self.panel.redraw()
 
-    def take_item(self, name: str) -> None:
+    def show_item(self, item: str) -> None:
         self.results.first_view()
-        if name:
-            self.show_statistic(name)
+        if item:
+            self.show_statistic(item)
 
     def show_statistic(self, name: str) -> None:
         """Explain a statistic in the table, as soon as there is a result; if it is not measured, say so."""

@@ -21,7 +21,7 @@ from ...views.bars import Key
 from ...views.lines import Line
 from ...widgets.typing import typing
 from ..lists import choose_one
-from ..pane import Host, next_where
+from ..pane import FileHead, Host, next_where
 from ..two_parts import TwoParts
 from .items import AT, ITEMS, Attempt, Found, Item, is_right, remembered, section_from, to_remember, typed
 from .requests import ItemRead, ReadItem, capture_of
@@ -287,18 +287,18 @@ class LearnPane(TwoParts):
                 host.to_pane("Lab", shown.statistic)
             case "Softmax":
                 host.change(shown.parameters)
-                host.to_softmax(shown.scores)
+                host.to_pane("Softmax", shown.scores)
             case "Train" if shown.race is not None:
-                host.to_race(shown.race)
+                host.to_pane("Train", shown.race)
             case "Capture":
                 of_bug = self.item.kind == "bug"
                 if of_bug and not self.is_current:
                     return  # its capture is being made
                 file = capture_of(self._folder, self.item.id) if of_bug else sample_path()
-                host.to_capture(file, shown.head or (0, 0), None, self.NAME)
+                host.to_pane("Capture", FileHead(file, shown.head or (0, 0), None, self.NAME))
             case _:
                 host.change(shown.parameters)
-                host.to_pane(shown.pane, shown.claim)
+                host.to_pane(shown.pane, shown.claim or None)
         host.say(message("{what} Alt+6 returns to the tour; u restores what stood before.", what=shown.what))
 
     def _ask_for_item(self) -> None:

@@ -257,9 +257,9 @@ class SoftmaxPane(SteppingPane):
         self._touched = EXAMPLE_FIELD[name]
         self._take(self.example.stepped(name, direction, step))
 
-    def take_scores(self, scores: tuple[float, ...]) -> None:
+    def show_item(self, item: tuple[float, ...]) -> None:
         self.editing = Editing(0)
-        self._take(Example(scores))
+        self._take(Example(item))
 
     def action_reset(self) -> None:
         self.editing = Editing(0)

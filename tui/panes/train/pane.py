@@ -173,9 +173,9 @@ class TrainPane(TwoParts):
         self.settings.race, self.settings.cursor, name, self.curves.other_axis = state
         self.curves.quantity = next(each for each in QUANTITIES if each.name == name)
 
-    def take_race(self, race: Race) -> None:
+    def show_item(self, item: Race) -> None:
         self.settings.finish()
-        self.settings.race = race
+        self.settings.race = item
         self._show()
 
     # Keys

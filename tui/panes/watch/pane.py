@@ -19,7 +19,7 @@ from ...views.bars import Key
 from ...views.lines import Line
 from ...views.results.watching import LABELS, wanted_width
 from ..lists import choose_of
-from ..pane import Host
+from ..pane import FileHead, Host
 from ..two_parts import TwoParts
 from .requests import LookAtRun, Looked
 from .widget import Chosen, Ranking, RunMap
@@ -256,7 +256,7 @@ class WatchPane(TwoParts):
         else:
             other = shown.baseline_file if shown.baseline != shown.step else None
             baseline = Path(other) if other is not None and Path(other).exists() else None
-            self.host.to_capture(Path(shown.file), self.map.cursor, baseline, self.NAME)
+            self.host.to_pane("Capture", FileHead(Path(shown.file), self.map.cursor, baseline, self.NAME))
 
     def action_statistic(self) -> None:
         if self.shown is not None:
