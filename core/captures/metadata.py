@@ -28,7 +28,7 @@ from .features import (
     strings,
 )
 from .files import LARGEST_HEADER, CaptureError, from_json
-from .unknown import denied_changes_attention, metadata_changes_attention
+from .unknown import denied_changes_attention, metadata_changes_attention, unknown_change
 
 _WHOLE = ("metadata", "meta")  # keys whose value may be all metadata, as one JSON object
 # Values of a key that say that there is nothing.
@@ -137,9 +137,7 @@ def _unknown_change(values: Values) -> str:
         near = [] if nothing or key in _OTHER_KEYS else get_close_matches(key.lower(), MEANT, 1, 0.8)
         if near or nothing or metadata_changes_attention(key, value):
             hint = message("; did you mean {near!r}?", near=near[0]) if near else ""
-            return message(
-                "metadata {key} may change attention, and attn-tui does not know it{hint}", key=quoted(key), hint=hint
-            )
+            return unknown_change(message("metadata {key}", key=quoted(key)), key, hint)
     return ""
 
 
@@ -290,27 +288,24 @@ class Metadata:
 
         `labels` are the parts that the names of each layer's tensors share.
         """
-        if not self._indexed:
-            return
-        indices = {label: layer.index for label, layer in zip(labels, layers, strict=True)}
-        for number, entry in enumerate(self._entries):
-            name, index = entry.get("name"), entry.get("index")
-            own = indices.get(name) if isinstance(name, str) else None
-            if own is not None and own != index:
+        for layer, label in zip(layers, labels, strict=True):
+            name = self._entry(layer.position, layer.index, len(layers)).get("name")
+            if isinstance(name, str) and name != label and name in labels:
                 raise CaptureError(
-                    "{where} 'layers'[{number}] has index {index} and the name {name} of layer {own}",
+                    "{where} 'layers' names the entry of layer {index} {name}, which is layer {own}; correct its "
+                    '"index"',
                     where=self._where,
-                    number=number,
-                    own=own,
+                    index=layer.index,
                     name=quoted(name),
-                    index=quoted(index),
+                    own=layers[labels.index(name)].index,
                 )
+        for number, entry in enumerate(self._entries if self._indexed else ()):
             if id(entry) not in self._read:
                 raise CaptureError(
                     "{where} 'layers'[{number}] has index {index}, which no layer has; layers are {known}",
                     where=self._where,
                     number=number,
-                    index=quoted(index),
+                    index=quoted(entry.get("index")),
                     known=", ".join(str(layer.index) for layer in layers[:8]) + (", …" if len(layers) > 8 else ""),
                 )
 

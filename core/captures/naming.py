@@ -19,10 +19,7 @@ Axes = tuple[str, ...]
 HEADS_FIRST: Axes = ("batch", "head", "token", "d_k")
 TOKENS_FIRST: Axes = ("batch", "token", "head", "d_k")
 
-ACCEPTED = (
-    "layers.N.attn.q/k, …self_attn.q_proj/k_proj, encoder.layer.N…query/key, blocks.N.attn.hook_q/k, "
-    "Qcur-N/Kcur-N, q.N/k.N, q/k, Q/K, query/key"
-)
+ACCEPTED = message("like layers.0.attn.q and layers.0.attn.k, or chosen with --tensor 'q=NAME,k=NAME'")
 
 
 @dataclass(frozen=True)
@@ -80,9 +77,11 @@ _ELSE = {
     *("position", "positions", "id", "ids", "idx", "index", "indices", "len", "lens", "length", "lengths", "seqlen"),
     *("seqlens", "start", "offset", "grad", "nope", "pe", "rope", "rot", "pass", "lora", "cache", "map", "dim"),
     *("size", "std", "mean", "cu", "max", "min", "num", "rel", "amax", "zero", "point", "points", "stride"),
+    *("before", "pre"),
 }  # fmt: skip
+_WHOLE = {"after", "post"}  # before a word such as rope: all of q and k, not a part
 # Words of the outputs of linear layers, whose heads are side by side.
-_LINEAR = {"proj", "wq", "to", "query", "queries", "linear", "lin", "dense", "fc", "matmul"}
+_LINEAR = {"proj", "w", "wq", "to", "query", "queries", "linear", "lin", "dense", "fc", "matmul"}
 _NUMBERS_OF = {"layer", "layers", "block", "blocks", "h", "l", "encoderblock"}  # what a layer is called
 
 
@@ -226,7 +225,7 @@ def _similar(names: Collection[str]) -> list[Pair]:
                 continue
             start = max(name.rfind(mark, 0, part.start()) for mark in "./:") + 1  # of the module's tensors
             around = {each[0].lower() for each in _PART.finditer(name, start)}
-            if _ELSE.isdisjoint(around):
+            if _ELSE.isdisjoint(around - ({"rope", "rot"} if around & _WHOLE else set())):
                 index = _number_in(name) or 0
                 linear = not _LINEAR.isdisjoint(around) and name[start:].lower() != "query_states"
                 given = {"q": name, "k": k, **({"v": v} if v in there else {})}
@@ -239,7 +238,7 @@ def _similar(names: Collection[str]) -> list[Pair]:
         if len(several) > 1:
             raise CaptureError(
                 "layer {index} has several pairs of queries and keys, such as {one} and {other}; keep one of them, "
-                "or name it layers.{index}.attn.q and layers.{index}.attn.k",
+                "or choose it with --tensor 'q=NAME,k=NAME'",
                 index=index,
                 one=quoted(several[0].q),
                 other=quoted(several[1].q),

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _LISTED = 8  # names in the note on what is not used
 _MOST_NOTES = 40
-_QKV = re.compile(r"(?:^|[._/])(?:w?qkv|c_attn|query_key_value)(?!.*(?:weight|bias)$)", re.IGNORECASE)
+_PACKED = re.compile(r"(?i)(?:^|[._/])(?:w?(qkv?|kv)|c_attn|in_proj|query_key_value)(?![a-z])(?!.*(?:weight|bias)$)")
 _OF_WEIGHTS = re.compile(r"(?:^|[._/])(?:att(?:entio)?ns?|weights|patterns?|probs)(?:[._/-]?\d+)?$", re.IGNORECASE)
 _INDEX = ".safetensors.index.json"
 _PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
@@ -276,28 +276,36 @@ def _no_pair(path: Path, found: Contents, left_out: Sequence[str]) -> str:
             listed=listed,
             other=quoted(other),
         )
-    if left_out:
-        return message("{path}: no queries and keys: {reason}", path=plain(path), reason=left_out[-1])
-    packed = next((name for name in names if _QKV.search(name) and len(found.arrays[name].shape) > 1), None)
-    if packed is not None:
-        shape = found.arrays[packed].shape
-        places = [axis for axis, length in enumerate(shape) if length == 3]
+    packed = ((match, found.arrays[name]) for name in names if (match := _PACKED.search(name)))
+    for match, array in packed:
+        parts = (match[1] or "qkv").lower()
+        places = [axis for axis, length in enumerate(array.shape) if length == len(parts)]
         if len(places) == 1:
             before = ":, " * places[0]
+            halves = [f"{part} = {quoted(array.name)}[{before}{at}]" for at, part in enumerate(parts) if part != "v"]
             return message(
-                "{path}: {name} of shape {shown} holds q, k and v in one axis; save q = {name}[{before}0] and k = "
-                "{name}[{before}1] as 'q' and 'k'",
+                "{path}: {name} of shape {shown} holds {parts} in one axis; save {halves}",
                 path=plain(path),
-                name=quoted(packed),
-                shown=found.arrays[packed].shown,
-                before=before,
+                name=quoted(array.name),
+                shown=array.shown,
+                parts=", ".join(parts),
+                halves=", ".join(halves),
             )
+        if len(array.shape) > 1:
+            return message(
+                "{path}: {name} of shape {shown} holds {parts} side by side; split its last axis, and save [batch, "
+                "token, head, d_k] as 'q' and 'k' with metadata axes batch,token,head,d_k",
+                path=plain(path),
+                name=quoted(array.name),
+                shown=array.shown,
+                parts=", ".join(parts),
+            )
+    if left_out:
         return message(
-            "{path}: {name} of shape {shown} holds q, k and v side by side; split its last axis, and save [batch, "
-            "token, head, d_k] as 'q' and 'k' with metadata axes batch,token,head,d_k",
+            "{path}: no queries and keys: {reason}; tensors must be named {accepted}",
             path=plain(path),
-            name=quoted(packed),
-            shown=found.arrays[packed].shown,
+            reason=left_out[-1],
+            accepted=ACCEPTED,
         )
     if names and all(_OF_WEIGHTS.search(name) and len(found.arrays[name].shape) > 2 for name in names):
         return message(

@@ -196,11 +196,7 @@ class Unknown:
         places = ["numbered", f"numbered {pair.after}"] if pair.after else ["no layer", pair.root or "."]
         names = [self._changing[place][0] for place in (_ALL, *places) if place in self._changing]
         if names:
-            name = quoted(min(names))
-            remedy = _remedy(min(names))
-            if remedy:
-                return message("tensor {name} may change attention: {remedy}", name=name, remedy=remedy)
-            return message("tensor {name} may change attention, and attn-tui does not know it", name=name)
+            return unknown_change(message("tensor {name}", name=quoted(min(names))), min(names))
         place = pair.after or pair.before
         beside = [name for name in self._modules.get(place, []) if pair.named(_own(name, pair)) == name]
         found = [name for name in beside if "." not in _own(name, pair)] if place else self._alone
@@ -210,23 +206,26 @@ class Unknown:
         if not changing:
             return ""
         named = message("tensor {name} of shape {shown}", name=quoted(changing[0]), shown=arrays[changing[0]].shown)
-        return message("{named} may change attention, and attn-tui does not know it", named=named)
+        return unknown_change(named, changing[0])
 
 
-def _remedy(name: str) -> str:
-    """Return how to save what a tensor says, if it is something usual; empty if it is not."""
+def unknown_change(what: str, name: str, hint: str = "") -> str:
+    """Return why a layer is refused for a tensor or a key of this name, and how to save what it says, if usual."""
     word = _SUFFIX.sub("", name).rpartition(".")[2]
+    remedy = ""
     if re.search(r"cu_?seq_?lens", word):
-        return message(
+        remedy = message(
             "texts are packed into one; save them as a padded batch with metadata 'lengths', or save a mask [tokens, "
             "tokens] that is True within a text"
         )
-    if re.fullmatch(r"[qk]_(?:de)?scale(?:_inv)?", word):
-        return message(
+    elif re.fullmatch(r"[qk]_(?:de)?scale(?:_inv)?", word):
+        remedy = message(
             "save q and k multiplied by their scales; or, of one number for all, say the product of all scales as "
             "metadata 'scale', and their inverses as 'prescaled'"
         )
-    return ""
+    if remedy:
+        return message("{what} may change attention: {remedy}", what=what, remedy=remedy)
+    return message("{what} may change attention, and attn-tui does not know it{hint}", what=what, hint=hint)
 
 
 def _own(name: str, pair: Pair) -> str:

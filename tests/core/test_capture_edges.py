@@ -90,11 +90,12 @@ def test_keys_that_say_that_there_is_nothing_are_named_only(tmp_path: Path, noth
     [
         [{"index": 0, "scale": 1}, {"index": 4, "scale": 2}],
         [{"index": 1, "name": "layers.0.attn"}, {"index": 0, "name": "layers.1.attn"}],
+        [{"name": "layers.1.attn"}, {"name": "layers.0.attn"}],
     ],
-    ids=["no layer has the index", "another layer has the name"],
+    ids=["no layer has the index", "another layer has the name", "they are in another order"],
 )
 def test_entries_of_no_layer_or_of_another_one_are_refused(tmp_path: Path, entries: list[dict[str, object]]) -> None:
-    with pytest.raises(CaptureError, match=r"'layers'\[[01]\] has index"):
+    with pytest.raises(CaptureError, match=r"metadata 'layers'.*index"):
         opened(tmp_path, layered(2), layers=entries)
 
 

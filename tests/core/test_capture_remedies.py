@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,28 +10,32 @@ import pytest
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.tui.cli.main import main
-from capture_files import Array, assert_holds, has_note, numbers, opened, pair, refusal, save
+from capture_files import Array, assert_holds, numbers, opened, pair, refusal, save
 from cases import for_each
 
 Q, K = pair(1, 4, 4, 6, 6, 8)
 CONFIG = {"hidden_size": 32, "num_attention_heads": 4}
 
 
-@for_each(
-    ("q", "k"),
-    [
-        ("query_states", "key_states"), ("layers.0.to_q", "layers.0.to_k"), ("blocks.0.wq", "blocks.0.wk"),
-        ("layers.0.attention.xq", "layers.0.attention.xk"), ("attn_q", "attn_k"), ("queries", "keys"),
-        ("model/layers.0/attn/q_proj/MatMul_output_0", "model/layers.0/attn/k_proj/MatMul_output_0"),
-        ("encoder/layer_0/attention/query/__call__", "encoder/layer_0/attention/key/__call__"),
-        ("q_heads", "k_heads"), ("layer0_Q", "layer0_K"), ("h.0.attn.queryStates", "h.0.attn.keyStates"),
-    ],
-)  # fmt: skip
-def test_names_that_differ_in_a_word_for_queries_and_keys_are_a_pair(tmp_path: Path, q: str, k: str) -> None:
-    capture = opened(tmp_path, {q: Q, k: K, q + "_norm.weight": numbers(8)}, scale=0.5, causal=True)
-    assert_holds(capture, Q, K)
-    assert capture.layers[0].index == 0
-    assert has_note(capture, q, k, "by their names")
+NAMES = """
+    q q_proj to_q wq W_q xq q_lin q_heads attn_q linear_q q_after_rope Q query queries Wq query_states query_layer
+    mixed_query_layer queryStates query_proj blk.0.attn_q layer0_Q /layers.0/attn/q_proj/MatMul_output_0
+    params/layers_0/attention/query encoder/layer_0/attention/query/__call__ layers.0.attention.self.query
+"""  # of the queries of transformers, diffusers, Llama, llama.cpp, fairseq, ESPnet, ONNX and Flax
+KEYS_OF = {"queries": "keys", "query": "key", "Q": "K", "q": "k"}
+
+
+@for_each("q", NAMES.split())
+def test_names_that_differ_in_a_word_for_queries_and_keys_are_a_pair(tmp_path: Path, q: str) -> None:
+    word = next(each for each in ("queries", "query", "Q") if each in q) if re.search("quer|Q", q) else "q"
+    at = q.rindex(word)
+    k = q[:at] + KEYS_OF[word] + q[at + len(word) :]
+    for prefix in ("", "layers.0.attn."):
+        names = (prefix + q, prefix + k)
+        capture = opened(tmp_path, {names[0]: Q, names[1]: K, q + "_norm.weight": numbers(8)}, scale=0.5, causal=True)
+        assert_holds(capture, Q, K)
+        assert capture.layers[0].index == 0
+        assert capture.notes, "what was assumed is said"
 
 
 @for_each("ending", [".weight", ".bias", "_scale", "_mask", "_positions", "_cache"])
@@ -56,16 +61,17 @@ def test_heads_side_by_side_are_split_as_the_configuration_says(tmp_path: Path) 
     assert layer.heads == 1  # of another width
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tensors", "remedy"),
     [
-        ({"qkv": numbers(6, 3, 4, 8)}, "save q = 'qkv'[:, 0] and k = 'qkv'[:, 1]"),
+        ({"qkv": numbers(6, 3, 4, 8)}, "save q = 'qkv'[:, 0], k = 'qkv'[:, 1]"),
+        ({"q": Q, "kv": numbers(2, 1, 4, 6, 8)}, "save k = 'kv'[0]"),
+        ({"layers.0.q_rope": Q, "layers.0.k_rope": K}, "--tensor 'q=NAME,k=NAME'"),
         ({"layers.0.qkv_proj": numbers(1, 6, 96)}, "split its last axis"),
         ({"attentions.0": numbers(1, 4, 6, 6), "attentions.1": numbers(1, 4, 6, 6)}, "save q and k too"),
         ({"q": Q, "k": K, "cu_seqlens_q": np.array([0, 2, 6], np.int32)}, "save them as a padded batch"),
         ({"q": Q, "k": K, "k_scale": numbers(1)}, "metadata 'scale', and their inverses as 'prescaled'"),
     ],
-    ids=["packed axis", "packed widths", "weights alone", "packed texts", "scaled format"],
 )
 def test_what_cannot_be_read_is_refused_with_the_remedy(
     tmp_path: Path, tensors: dict[str, Array], remedy: str
