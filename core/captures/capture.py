@@ -176,4 +176,5 @@ class Capture:
     d_model: int | None = None  # of the model
     n_heads: int | None = None  # of a layer of the model, should only some be saved
     config: Mapping[str, object] | None = None  # the model's config.json
+    expect: Plain | None = None  # the multiplier that is intended: a rule, a number or a formula
     disagreements: tuple[str, ...] = ()  # what layers disagree on, without a known reason

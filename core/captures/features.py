@@ -428,6 +428,7 @@ FEATURES: tuple[Feature, ...] = (
     _of_file("d_model", "whole number", "width of the model"),
     _of_file("n_heads", "whole number", "heads of the model, if only some are saved"),
     _of_file("config", "JSON object", "the model's `config.json`; says how far its context was extended"),
+    _of_file("expect", "a rule, number or formula of d", "the multiplier that is intended, whatever was recorded"),
     _of_file("step", "whole number", "step of the training run"),
     _of_file("versions", "text", "versions of libraries"),
     _of_file("capture", "text", "how the capture was made"),

@@ -133,6 +133,7 @@ def _capture(
         d_model=metadata.number("d_model"),
         n_heads=metadata.number("n_heads"),
         config=metadata.config,
+        expect=metadata.line("expect"),
     )
 
 
@@ -491,6 +492,7 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
         d_model=_common(capture.d_model for capture in captures),
         n_heads=_common(capture.n_heads for capture in captures),
         config=captures[0].config if len(configs) == 1 else None,
+        expect=_common(capture.expect for capture in captures),
     )
 
 

@@ -40,16 +40,16 @@ class Name:
 
 
 def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
-    """Return the multiplier of q·k as stored: of the given configuration, else the file, else its configuration.
+    """Return the multiplier of q·k as stored: what is intended or configured, else the file's, else configured there.
 
     What a recorder saw is not an expectation; neither is the file's configuration for heads of another width, such as
     those of images beside a text. Without any, 1/√d_k is assumed.
     """
-    if given is not None:
-        return _configured(facts.config or given, facts, "the configuration")
+    own = facts.config
+    if given is not None or (own is not None and own.intended is not None):
+        return _configured(own or given or Configuration(), facts, "the configuration")
     if facts.scale is not None and not facts.observed:
         return Expected(facts.scale, "the file")
-    own = facts.config
     if own is not None and own.states_scale and not (facts.observed and own.width not in (None, facts.d_k)):
         return _configured(own, facts, "the configuration in the file")
     multiplier = facts.d_k**-0.5 / facts.prescaled
@@ -59,6 +59,8 @@ def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
 def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
     found = configured_scale(config, facts.layer, facts.d_k)
     multiplier, words = found.multiplier, joined((source, found.words), ", ")
+    if config.intended is not None:
+        words = message("{formula}, as intended", formula=found.words)
     if facts.prescaled != 1:
         amplitude = config.amplitude
         if amplitude is not None and _near(facts.prescaled, amplitude**2, 1e-3):

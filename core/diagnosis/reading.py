@@ -11,7 +11,7 @@ from ..captures.capture import Layer
 from ..captures.head import CaptureFile, Head, read_evidence, read_head
 from ..message import message
 from ..plain import plain
-from .configuration import Configuration, configuration_of
+from .configuration import Configuration, configuration_of, expecting
 from .subject import Evidence, Facts, Kind, Subject, places
 
 _MOST = 1 << 19  # scores of a subject; a larger head is represented by some of its rows
@@ -19,10 +19,10 @@ _MOST_TEXTS = 8
 
 
 def file_configuration(capture: CaptureFile) -> Configuration | None:
-    """Return the configuration in the file, if any; raise InputError if it has a value that makes no sense."""
-    if capture.config is None:
-        return None
-    return configuration_of(capture.config, message("{path}: metadata 'config'", path=plain(capture.path)))
+    """Return what the file says of the model, if anything; raise InputError if it has a value that makes no sense."""
+    where = message("{path}: metadata 'config'", path=plain(capture.path))
+    own = None if capture.config is None else configuration_of(capture.config, where)
+    return expecting(capture.expect, own)
 
 
 def read_subject(
@@ -86,7 +86,8 @@ def read_subject(
 
 def read_for_comparison(capture: CaptureFile, layer: Layer, head: int) -> Subject:
     """Return a head as its file states it, also if that was recorded: the other file says what was intended."""
-    return read_subject(capture, replace(layer, observed=False), head, file_configuration(capture), None)
+    own = file_configuration(replace(capture, expect=None))
+    return read_subject(capture, replace(layer, observed=False), head, own, None)
 
 
 def _completed(subject: Subject, given: Configuration, layer: Layer) -> Subject:

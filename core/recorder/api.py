@@ -28,6 +28,7 @@ def record(
     max_bytes: int | str = "256M",
     ranks: str = "0",
     tokens: Sequence[str] | None = None,
+    expect: str | float | None = None,
 ) -> Recorder:
     """Record the attention of a model from now on, until the returned recorder is closed or its `with` block ends.
 
@@ -43,6 +44,7 @@ def record(
     max_bytes:  size of a file, such as "256M"; if it is too small, there are fewer rows, then fewer layers
     ranks:      "0" or "all" processes of a distributed run
     tokens:     the text's tokens, one for each key
+    expect:     the multiplier that is intended, for diagnoses of the file: a rule, a number or a formula of d
 
     Raise ValueError if an argument is not valid. Errors while recording never reach the program; `summary` of the
     recorder says what was seen and missed.
@@ -59,6 +61,7 @@ def record(
         ranks=ranks,
         keep=keep,
         tokens=None if tokens is None else tuple(tokens),
+        expect=None if expect is None else str(expect),
         version=_version(),
         since=time.time(),
     )

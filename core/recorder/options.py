@@ -27,6 +27,7 @@ class Options:
     ranks: str = "0"  # of a distributed run: "0" or "all"
     keep: int | None = None  # the newest files that stay in the folder
     tokens: tuple[str, ...] | None = None
+    expect: str | None = None  # the multiplier that is intended, which the file then says
     version: str = ""  # of attn-tui
     process: int = 0  # that the command became
     since: float = 0.0  # when the command began, in seconds of the clock

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.tui.cli.main import main
+from attn_tui.tui.cli.open_app import parse as parse_app
+from attn_tui.tui.views.glyphs import UNICODE
 from capture_files import save
 from cli_runner import SAMPLE, WRONG, Captured, kept, refusal
 from evidence_files import attended
@@ -157,6 +159,20 @@ def test_limits_come_from_the_project_and_options_override_them(empty_folder: Pa
     assert "must be a number" in refusal(["check", file], capsys)
     project.write_text("[tool]\nattn-tui = 3\n")
     assert rules([file], capsys) == []
+
+
+def test_what_is_intended_comes_from_the_project_for_every_command(empty_folder: Path, capsys: Captured) -> None:
+    file, project = attended(empty_folder, "lse", {"scale": 0.125}, {"scale": 0.125}), empty_folder / "pyproject.toml"
+    for words in (["check", str(file)], ["diagnose", str(file)], ["record", "-o", "a.safetensors", "--", "true"]):
+        project.write_text('[tool.attn-tui.check]\nexpect = "1/sqrt("\n')
+        assert "pyproject.toml: tool.attn-tui.check.expect: " in refusal(words, capsys)
+        project.write_text("[tool.attn-tui.check]\nexpect = true\n")
+        assert "must be a formula" in refusal(words, capsys)
+    project.write_text('[tool.attn-tui.check]\nexpect = "1/sqrt(d)"\n')
+    assert parse_app([str(file)], UNICODE).expect == "1/sqrt(d)"
+    assert parse_app(["--d-k", "8"], UNICODE).expect is None
+    assert rules([str(file)], capsys) == [("0", head, "scale-twice") for head in range(4)]
+    assert rules([str(file), "--expect", "1/d"], capsys) == []
 
 
 def test_the_first_stage_that_differs_from_a_baseline_is_a_finding(tmp_path: Path, capsys: Captured) -> None:

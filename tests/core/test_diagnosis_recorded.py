@@ -11,8 +11,9 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.check import Limits, findings, measure
 from attn_tui.core.diagnosis.configuration import parse_configuration
 from attn_tui.core.diagnosis.disagreement import disagreements
-from attn_tui.core.diagnosis.reading import read_subject
+from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from attn_tui.core.plain import plain
 from evidence_files import WIDTH, attended
 
 ROOT = WIDTH**-0.5
@@ -44,6 +45,13 @@ def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(
 
 def test_a_file_that_was_not_recorded_says_what_is_expected(tmp_path: Path) -> None:
     assert verdict(attended(tmp_path, "lse", {"scale": 1 / WIDTH}, {"scale": 1 / WIDTH})).verdict == "healthy"
+
+
+def test_a_file_says_what_is_intended_whatever_was_recorded(tmp_path: Path) -> None:
+    for scale, cause in ((1 / WIDTH, "scale-twice"), (ROOT, None)):
+        capture = replace(open_capture(recorded(tmp_path, scale)), expect=plain("1/sqrt(d)"))
+        found = diagnose(read_subject(capture, capture.layers[0], 0, file_configuration(capture), None))
+        assert (found.cause, found.expected.words) == (cause, "1/sqrt(d), as intended")
 
 
 @pytest.mark.parametrize("where", ["config", "own"])

@@ -2,8 +2,10 @@
 
 import importlib
 import math
+from pathlib import Path
 from typing import Any
 
+import attn_tui
 import pytest
 from pytorch import torch
 
@@ -53,6 +55,14 @@ def test_another_scale_may_be_the_expected_one() -> None:
     assert_attention_scale(model_of(layer_of(1 / 8)), X, expect="1/d")
     with pytest.raises(AssertionError, match="1/d"):
         assert_attention_scale(model_of(layer_of(RIGHT)), X, expect="1/d")
+
+
+def test_a_recording_keeps_what_is_intended(tmp_path: Path) -> None:
+    model, path = model_of(layer_of(1 / 8)), tmp_path / "heads.safetensors"
+    for expect, healthy in (("1/d", True), (RIGHT, False)):
+        with torch.no_grad(), attn_tui.record(model, path, values=True, expect=expect):
+            model(X)
+        assert attn_tui.diagnose(path).healthy == healthy
 
 
 def test_a_model_without_attention_fails() -> None:

@@ -194,11 +194,11 @@ def test_a_pytorch_that_the_recorder_does_not_fit_leaves_the_program_alone(tmp_p
 def test_options_reach_the_program_in_one_variable(tmp_path: Path) -> None:
     code = f"import os; print(os.environ['{VARIABLE}'])"
     words = ["-o", "run", "--every", "3", "--keep", "2", "--values", "--max-bytes", "1M", "--layers", "1-2"]
-    done = record([*words, "--", sys.executable, "-c", code], tmp_path)
+    done = record([*words, "--expect", "1/d", "--", sys.executable, "-c", code], tmp_path)
     options = Options.from_json(done.out)
     assert options.path == str(tmp_path / "run")
     assert (options.every, options.keep, options.values, options.max_bytes) == (3, 2, True, 1 << 20)
-    assert options.layers == "1-2"
+    assert (options.layers, options.expect) == ("1-2", "1/d")
     assert (tmp_path / "run").is_dir()
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ...core.captures.files import ENDINGS, CaptureError
+from ...core.errors import InputError
 from ...core.message import message
 from ...core.plain import plain
 from ..settings.parse import UsageError
-from .parser import Parser
+from .parser import Given, Parser
 
 if TYPE_CHECKING:
     from ...core.captures.capture import Capture, Layer
+    from ...core.diagnosis.configuration import Configuration
 
 Head: TypeAlias = "tuple[Layer, int]"
 
+_LARGEST = 1 << 23  # bytes of a configuration
+_PROJECT = Path("pyproject.toml")
 _CAPTURES = message("captured queries and keys: {endings}, or a folder", endings=ENDINGS)
 
 
@@ -61,6 +66,79 @@ def add_tensor(parser: Parser) -> None:
         help="the tensors of queries and keys, if their names do not tell, such as 'q=h.*.foo,k=h.*.bar'; * is the "
         "number of the layer, and v=NAME may follow",
     )
+
+
+def add_config(parser: Parser) -> None:
+    """Add the option that names the model's configuration."""
+    parser.add(
+        "file",
+        "--config",
+        metavar="FILE",
+        help="the model's config.json: it says which scale is expected, instead of the capture",
+    )
+
+
+def add_expect(parser: Parser) -> None:
+    """Add the option that says which scale is expected."""
+    parser.add(
+        "file",
+        "--expect",
+        metavar="FORMULA",
+        help="the multiplier that is intended: a rule, a number or a formula such as '1/sqrt(d)'",
+    )
+
+
+def expected_rule(given: Given) -> str | None:
+    """Return the expected rule or formula, from the option or the project; raise UsageError if it is none."""
+    from ...core.diagnosis.configuration import expecting
+
+    where, expect = "--expect", given.get("expect")
+    if expect is None:
+        where, expect = project_place("expect"), project_settings().get("expect")
+        if isinstance(expect, bool) or not isinstance(expect, str | int | float | None):
+            raise UsageError(
+                "{where}: must be {kind}, not {value!r}", where=where, kind=message("a formula"), value=expect
+            )
+        expect = None if expect is None else str(expect)
+    try:
+        expecting(expect)
+    except InputError as error:
+        raise UsageError("{where}: {reason}", where=where, reason=error) from error
+    return expect
+
+
+def project_place(key: str) -> str:
+    """Return where the project sets a key."""
+    return f"{_PROJECT}: tool.attn-tui.check.{key}"
+
+
+def project_settings() -> Mapping[str, object]:
+    """Return [tool.attn-tui.check] of pyproject.toml in this folder; raise UsageError if it cannot be read."""
+    import tomllib
+
+    try:
+        section: object = tomllib.loads(_PROJECT.read_text("utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError("{path}: cannot be read: {reason}", path=_PROJECT, reason=error) from error
+    for key in ("tool", "attn-tui", "check"):
+        section = cast("dict[str, object]", section).get(key) if isinstance(section, dict) else None
+    return cast("dict[str, object]", section) if isinstance(section, dict) else {}
+
+
+def read_configuration(path: Path | None) -> Configuration | None:
+    """Return the configuration in a file; raise InputError if it cannot be read."""
+    if path is None:
+        return None
+    from ...core.captures.files import opened
+    from ...core.diagnosis.configuration import parse_configuration
+
+    with opened(path) as (stream, _):
+        text = stream.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise InputError("{path}: must have at most {largest} bytes", path=plain(path), largest=_LARGEST)
+    return parse_configuration(text.decode("utf-8", "replace"), plain(path))
 
 
 def head_number(text: str) -> int:

@@ -36,6 +36,7 @@ class OpenApp:
     file: Path | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
+    expect: str | None = None
     mouse: bool = True
     theme: str | None = None
     lang: str | None = None
@@ -57,6 +58,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
     if not words:
         return OpenApp()  # loads no parser
     from ..settings.parse import UsageError, parameter_values, parameters_of
+    from .captured import expected_rule
 
     given = app_parser(glyphs).read(words)
     file, *others = given.get("file") or [None]
@@ -74,6 +76,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         None if file is None else Path(file),
         given.get("axes"),
         given.get("mask_true"),
+        None if file is None else expected_rule(given),
         not given.get("no_mouse"),
         given.get("theme"),
         given.get("lang"),
@@ -95,7 +98,7 @@ def _executor(given: Mapping[str, Any]) -> str | None:
 
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
-    from .captured import add_axes, add_file, add_mask_true
+    from .captured import add_axes, add_expect, add_file, add_mask_true
     from .help import DESCRIPTION, EPILOG, LISTED, TOPICS, USAGE, commands_help
     from .parser import Parser
     from .working import EXECUTOR_HELP
@@ -108,6 +111,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
         add_file(parser, nargs="*")
     add_axes(parser)
     add_mask_true(parser)
+    add_expect(parser)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add("screen", "--theme", metavar="NAME", help="attn-dark (default), attn-light or a theme of Textual")
     parser.add("screen", "--executor", metavar="NAME", help=EXECUTOR_HELP)
@@ -170,7 +174,8 @@ def open_app(request: OpenApp, ascii_only: bool) -> int:
 
 def _given(request: OpenApp) -> dict[str, Any]:
     """Return the arguments of panes, by the names in `PaneRow.takes`."""
-    given: dict[str, Any] = {"path": request.file, "axes": request.axes, "mask_true": request.mask_true}
+    given: dict[str, Any] = {name: getattr(request, name) for name in ("axes", "mask_true", "expect")}
+    given["path"] = request.file
     if request.run is not None:
         given |= {"run": request.run, "max_logit": request.max_logit}
     return given
@@ -201,7 +206,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         from ..panes.capture.requests import OpenCapture
 
         engine.fetch(
-            OpenCapture(request.file, request.axes, request.mask_true)
+            OpenCapture(request.file, request.axes, request.mask_true, request.expect)
         )  # raises InputError before the app opens
         first_pane = "Capture"
     elif request.run is not None:

@@ -43,7 +43,12 @@ PANES = {
         PaneRow("Rules", "rules", "RulesPane", "Scales", (message("rules"),)),
         PaneRow("Sweep", "sweep", "SweepPane", "Scales", (message("curves"), message("map"))),
         PaneRow(
-            "Capture", "capture", "CapturePane", "Model", (message("capture"),), takes=("path", "axes", "mask_true")
+            "Capture",
+            "capture",
+            "CapturePane",
+            "Model",
+            (message("capture"),),
+            takes=("path", "axes", "mask_true", "expect"),
         ),
         PaneRow("Watch", "watch", "WatchPane", "Model", (message("watch"),), takes=("run", "max_logit")),
         PaneRow("Heads", "heads", "HeadsPane", "Model", (message("cost"),)),

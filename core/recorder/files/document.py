@@ -29,6 +29,7 @@ class Program:
     tokens: tuple[str, ...] | None = None
     version: str = ""  # of attn-tui
     remark: str = ""  # what could not be recorded of it
+    expect: str | None = None  # the multiplier that is intended
 
 
 def layer_number(name: str) -> int | None:
@@ -60,6 +61,8 @@ def contents(
     }
     if program.config is not None:
         metadata["config"] = program.config
+    if program.expect is not None:
+        metadata["expect"] = program.expect
     if program.d_model is not None:
         metadata["d_model"] = str(program.d_model)
     if program.tokens is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -13,12 +12,23 @@ from ....core.captures.capture import Meaning
 from ....core.message import counted, joined, message
 from ...compute.question import in_shell
 from ...settings.parse import UsageError
-from ..captured import add_axes, add_files, add_mask_true, add_tensor, chosen_heads
+from ..captured import (
+    add_axes,
+    add_config,
+    add_expect,
+    add_files,
+    add_mask_true,
+    add_tensor,
+    chosen_heads,
+    expected_rule,
+    project_place,
+    project_settings,
+    read_configuration,
+)
 from ..output import CODE, LISTED, Output, OutputFormat, say
 from ..parser import Command, Given, Parser
 from ..working import USUAL, Work, add_work, complete, on_heads, one_engine, opened, work_of
 from .compare import compare_captures
-from .diagnose import add_config, add_expect, expected_rule, read_configuration
 
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
@@ -27,7 +37,6 @@ if TYPE_CHECKING:
 
 _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
-_PROJECT = Path("pyproject.toml")
 
 # The limits, as options: what they are, and their default in words.
 _LIMITS = {
@@ -89,7 +98,7 @@ def _add_options(parser: Parser) -> None:
 def _request(given: Given) -> CheckRequest:
     limits = _project_limits()
     allow = [*cast("Sequence[str]", limits.pop("allow", ())), *given.get("allow", ())]
-    expect, strict = limits.pop("expect", None), limits.pop("strict", False)
+    strict = limits.pop("strict", False)
     for name in _LIMITS:
         if name in given:
             limits[name] = _number(given[name], f"--{name.replace('_', '-')}")
@@ -98,7 +107,7 @@ def _request(given: Given) -> CheckRequest:
         cast("dict[str, float]", limits),
         tuple(allow),
         Path(given["config"]) if "config" in given else None,
-        expected_rule({"expect": expect, **given}),
+        expected_rule(given),
         strict or given.get("strict", False),
         Path(given["baseline"]) if "baseline" in given else None,
         given.get("axes"),
@@ -120,19 +129,9 @@ def _number(value: object, where: str) -> float:
 
 def _project_limits() -> dict[str, Any]:
     """Return the limits in [tool.attn-tui.check] of pyproject.toml; raise UsageError if they are wrong."""
-    try:
-        document = tomllib.loads(_PROJECT.read_text("utf-8"))
-    except (FileNotFoundError, IsADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
-        raise UsageError("{path}: cannot be read: {reason}", path=_PROJECT, reason=error) from error
-    section: dict[str, Any] = document
-    for key in ("tool", "attn-tui", "check"):
-        inner = section.get(key)
-        section = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
     found: dict[str, Any] = {}
-    for key, value in section.items():
-        name, where = (key.replace("-", "_"), f"{_PROJECT}: tool.attn-tui.check.{key}")
+    for key, value in project_settings().items():
+        name, where = key.replace("-", "_"), project_place(key)
         if name == "allow":
             patterns = cast("list[object]", value) if isinstance(value, list) else [value]
             if not all(isinstance(pattern, str) for pattern in patterns):
@@ -142,12 +141,12 @@ def _project_limits() -> dict[str, Any]:
             found[name] = patterns
         elif name in _LIMITS:
             found[name] = _number(value, where)
-        elif name in ("expect", "strict"):
-            if not isinstance(value, str if name == "expect" else bool):
-                kind = message("a formula") if name == "expect" else message("true or false")
+        elif name == "strict":
+            if not isinstance(value, bool):
+                kind = message("true or false")
                 raise UsageError("{where}: must be {kind}, not {value!r}", where=where, kind=kind, value=value)
             found[name] = value
-        else:
+        elif name != "expect":
             raise UsageError(
                 "{where}: unknown; must be one of {limits}", where=where, limits=", ".join((*_LIMITS, *_OTHERS))
             )

@@ -14,7 +14,18 @@ from ....core.plain import plain
 from ...compute.question import in_shell
 from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped
-from ..captured import add_axes, add_files, add_mask_true, add_tensor, chosen_heads, head_number
+from ..captured import (
+    add_axes,
+    add_config,
+    add_expect,
+    add_files,
+    add_mask_true,
+    add_tensor,
+    chosen_heads,
+    expected_rule,
+    head_number,
+    read_configuration,
+)
 from ..output import CODE, LISTED, Output
 from ..parser import Command, Given, Parser
 from ..results import Results
@@ -22,11 +33,7 @@ from ..working import USUAL, Work, add_work, on_heads, opened, work_of
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
-    from ....core.diagnosis.configuration import Configuration
     from ....core.tables.diagnosis import Diagnosed
-
-
-_LARGEST = 1 << 23  # bytes of a configuration
 
 
 @dataclass(frozen=True)
@@ -59,38 +66,6 @@ def _add_options(parser: Parser) -> None:
     parser.add_output((*LISTED, *CODE))
 
 
-def add_config(parser: Parser) -> None:
-    """Add the option that names the model's configuration."""
-    parser.add(
-        "file",
-        "--config",
-        metavar="FILE",
-        help="the model's config.json: it says which scale is expected, instead of the capture",
-    )
-
-
-def add_expect(parser: Parser) -> None:
-    """Add the option that says which scale is expected."""
-    parser.add(
-        "file",
-        "--expect",
-        metavar="FORMULA",
-        help="the multiplier that is intended: a rule, a number or a formula such as '1/sqrt(d)'",
-    )
-
-
-def expected_rule(given: Given) -> str | None:
-    """Return the expected rule or formula; raise UsageError if it is none."""
-    from ....core.diagnosis.configuration import expecting
-
-    expect = given.get("expect")
-    try:
-        expecting(expect)
-    except InputError as error:
-        raise UsageError("--expect: {reason}", reason=error) from error
-    return expect
-
-
 def _request(given: Given) -> DiagnoseRequest:
     return DiagnoseRequest(
         tuple(map(Path, given["file"])),
@@ -103,20 +78,6 @@ def _request(given: Given) -> DiagnoseRequest:
         given.get("tensor"),
         work=work_of(given),
     )
-
-
-def read_configuration(path: Path | None) -> Configuration | None:
-    """Return the configuration in a file; raise InputError if it cannot be read."""
-    if path is None:
-        return None
-    from ....core.captures.files import opened
-    from ....core.diagnosis.configuration import parse_configuration
-
-    with opened(path) as (stream, _):
-        text = stream.read(_LARGEST + 1)
-    if len(text) > _LARGEST:
-        raise InputError("{path}: must have at most {largest} bytes", path=plain(path), largest=_LARGEST)
-    return parse_configuration(text.decode("utf-8", "replace"), plain(path))
 
 
 def run(request: DiagnoseRequest, output: Output) -> int:

@@ -21,6 +21,7 @@ from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
 from ....core.tables.formats import version
 from ...settings.parse import UsageError, no_effect, whole_number
+from ..captured import add_expect, expected_rule
 from ..output import Output, say
 from ..parser import Command, Given, Parser
 
@@ -99,6 +100,7 @@ def _add_options(parser: Parser) -> None:
         choices=("0", "all"),
         help="processes of a distributed run: 0 (default) or all",
     )
+    add_expect(parser)
     parser.add_common("other")
 
 
@@ -115,6 +117,7 @@ def _request(given: Given) -> RecordRequest:
         values=bool(given.get("values")),
         ranks=given.get("ranks", _DEFAULT.ranks),
         max_bytes=_size(given["max_bytes"]) if "max_bytes" in given else _DEFAULT.max_bytes,
+        expect=expected_rule(given),
         version=version(),
         **numbers,
     )
@@ -244,7 +247,7 @@ def environment(variables: Mapping[str, str], options: Options) -> dict[str, str
 COMMAND = Command(
     usage="""attn-tui record -o FILE [--layers LIST] [--rows N] [--batch N] [--values]
                        [--every N] [--max-steps N] [--keep N] [--max-bytes SIZE]
-                       [--ranks RANKS] -- COMMAND""",
+                       [--ranks RANKS] [--expect FORMULA] -- COMMAND""",
     description="""\
 Run a program and record the queries and keys of its attention. The program
 needs PyTorch, but neither attn-tui nor any change: whatever it uses to compute

@@ -58,9 +58,14 @@ class CapturePane(RankedHeads):
     BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
 
     def __init__(
-        self, host: Host, path: Path | None = None, axes: str | None = None, mask_true: Meaning | None = None
+        self,
+        host: Host,
+        path: Path | None = None,
+        axes: str | None = None,
+        mask_true: Meaning | None = None,
+        expect: str | None = None,
     ) -> None:
-        super().__init__(host, OpenCapture(path, axes, mask_true))
+        super().__init__(host, OpenCapture(path, axes, mask_true, expect))
         self.sides = Sides()
         self._measured: MeasureHead | None = None  # what `measurement` answers
         self.measurement: Measurement[HeadSubject] | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from ....core.captures.settings import AS_STORED, HeadSetting, ScoreProcessing, setting_of_a
 from ....core.errors import InputError
 from ....core.message import message
+from ....core.plain import plain
 from ....core.work.part import results_of
 from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
@@ -36,6 +37,7 @@ class OpenCapture(Request):
     path: Path | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
+    expect: str | None = None  # the multiplier that is intended; None: as the file says
 
     def work(self, cache: Cache) -> Work:
         cache.by_kind.pop(OpenCapture, None)
@@ -51,6 +53,7 @@ class OpenCapture(Request):
         if self not in open_files:
             open_files.clear()
             opened = open_capture(self.path or sample_path(), self.axes, self.mask_true)
+            opened = opened if self.expect is None else replace(opened, expect=plain(self.expect))
             open_files[self] = with_disagreements(opened)
         return open_files[self]
 
