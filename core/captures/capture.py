@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -14,6 +14,8 @@ from ..scales import Setting
 
 Meaning: TypeAlias = Literal["visible", "hidden"]  # of True and 1 in a mask
 Corner: TypeAlias = Literal["top_left", "bottom_right"]  # where the diagonal of a causal mask begins or ends
+Tokens: TypeAlias = tuple[Sequence[str] | None, Sequence[str] | None]  # of a text's queries, and of its keys
+Texts: TypeAlias = tuple[tuple[Plain, ...], ...]  # the tokens of each
 Sizes: TypeAlias = tuple[int, int, int, int]  # batch, heads, queries, keys
 # What True and 1 mean in a mask, or the number at and below which a mask that is added to logits hides a key.
 Form: TypeAlias = "Literal['visible', 'hidden'] | float"
@@ -166,7 +168,7 @@ class Capture:
     licence: Plain | None
     text: tuple[Plain, ...] | None  # of each batch element, or one for all
     text_licence: Plain | None
-    tokens: tuple[tuple[Plain, ...], ...] | None  # of each batch element, one per key
+    tokens: Texts | None  # of each batch element, one per key
     lengths: tuple[int, ...] | None  # tokens of each batch element that are not padding
     layers: tuple[Layer, ...]  # in order of index
     notes: tuple[str, ...]  # everything that was assumed, and what layers disagree on
@@ -178,3 +180,10 @@ class Capture:
     config: Mapping[str, object] | None = None  # the model's config.json
     expect: Plain | None = None  # the multiplier that is intended: a rule, a number or a formula
     disagreements: tuple[str, ...] = ()  # what layers disagree on, without a known reason
+    query_tokens: Texts | None = None  # of each batch element, one per query of cross-attention
+
+    def tokens_of(self, layer: Layer, text: int) -> Tokens:
+        """Return the tokens of a layer's queries and of its keys; None where the file does not have them."""
+        both = [each[text] if each and text < len(each) else None for each in (self.tokens, self.query_tokens)]
+        keys = next((each for each in both if each is not None and len(each) == layer.keys), None)
+        return both[1] if layer.cross else keys, keys

@@ -279,6 +279,7 @@ FEATURES: tuple[Feature, ...] = (
     _of_file(
         "tokens", "JSON list of strings, or a list of such lists, one for each text", "a name for every key"
     ),
+    _of_file("query_tokens", "as `tokens`", "a name for every query of cross-attention, which are of another text"),
     _of_file(
         "lengths", "JSON list of positive whole numbers, one for each text", "tokens that are not padding",
         changes=True,
@@ -365,8 +366,9 @@ FEATURES: tuple[Feature, ...] = (
         tensor_means="the position of each query among the keys, if only some queries are saved",
     ),
     _of_layer(
-        "attention", "`self`, `cross`", "whether queries and keys are of the same text",
-        lambda values: values.word("attention", {"self": False, "cross": True}),
+        "attention", "`self`, `cross`, `heads`",
+        "whether queries and keys are of the same text, or the heads of one token",
+        lambda values: values.word("attention", {each: each for each in ("self", "cross", "heads")}),
     ),
     _of_layer(
         "mask_true", "`visible`, `hidden`", "what True and 1 mean in masks",

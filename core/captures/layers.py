@@ -93,11 +93,11 @@ def build_layer(
         if feature in shared or (feature == "slopes" and "bias" in shared)
     ]
     modules = f"{pair.before} {metadata.name or ''}".lower()
-    cross = metadata.attention if metadata.attention is not None else _is_cross(modules)
+    cross = _is_cross(modules) if metadata.attention is None else metadata.attention == "cross"
     if masks and not cross:
-        itself = metadata.attention is False or causal is not None or given.lengths is not None
+        itself = metadata.attention == "self" or causal is not None or given.lengths is not None
         placed = causal is not None or alignment is not None or "rows" in added or "query_mask" in tensors
-        notes += [] if placed or sizes[2] == sizes[3] else [_note_on_queries(sizes, metadata.attention is False)]
+        notes += [] if placed or sizes[2] == sizes[3] else [_note_on_queries(sizes, metadata.attention == "self")]
         notes += [] if itself or _SELF.search(modules) or sizes[2] != sizes[3] else [_ITSELF]
     known = hides_padding(masks, sizes, arrays.get(tensors.get("causal_mask", "")))
     lengths, mismatch = _padding(None if metadata.unmasked else given.lengths, sizes, cross, metadata.left_padded)
@@ -156,6 +156,8 @@ def _notes_on_vectors(pair: Pair, metadata: LayerMetadata, kv_heads: int) -> lis
     notes: list[str] = []
     if None in metadata.prescaled:
         notes.append("q or k has an unknown factor inside, such as a learned gain, which is measured as a part of it")
+    if metadata.attention == "heads":
+        notes.append("queries and keys are the heads of one token: attention does not run over tokens")
     if metadata.over_queries:
         notes.append("softmax ran over the queries: statistics are those of a softmax over the keys")
     if metadata.kv_heads not in (None, kv_heads):

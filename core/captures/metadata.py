@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from ..message import message
 from ..plain import Plain, plain, quoted
@@ -68,7 +68,7 @@ class LayerMetadata:
     slopes: tuple[float, ...] | None = None  # of each head, for distances of query and key (ALiBi)
     sinks: tuple[float, ...] | None = None  # a logit of no key for each head
     rows: tuple[int, ...] | None = None  # the position of each query
-    attention: bool | None = None  # whether queries and keys are of different texts
+    attention: Literal["self", "cross", "heads"] | None = None  # what queries and keys are
     mask_true: Meaning | None = None
     over_queries: bool = False  # whether softmax ran over the queries
     scores: Plain | None = None  # the number format of what entered softmax
@@ -243,16 +243,16 @@ class Metadata:
                 return listed
         return (plain(value),)
 
-    def tokens(self) -> tuple[tuple[Plain, ...], ...] | None:
+    def tokens(self, key: str = "tokens") -> tuple[tuple[Plain, ...], ...] | None:
         """Return the tokens of each batch element, from a JSON list of strings (one text) or a list of such lists."""
-        value = self._values.get("tokens")
+        value = self._values.get(key)
         if value is None:
             return None
-        listed = self._checked.json("tokens", value)
+        listed = self._checked.json(key, value)
         flat = strings(listed)
         texts = [flat] if flat is not None else [strings(text) for text in sequence(listed)]
         if not texts or None in texts:
-            raise self._checked.error("tokens", value, "a JSON list of strings, or a list of such lists")
+            raise self._checked.error(key, value, "a JSON list of strings, or a list of such lists")
         return tuple(text for text in texts if text is not None)
 
     def lengths(self) -> tuple[int, ...] | None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..message import message
-from ..plain import Plain, plain, quoted, short
+from ..plain import plain, quoted, short
 from .axes import parse_axes
-from .capture import Layer, Meaning
+from .capture import Layer, Meaning, Texts
 from .features import SCHEMAS
 from .files import CaptureError, Identity, NoQueriesError, contents, opened
 from .files.safetensors import MOST_FILES, joined
@@ -112,7 +112,7 @@ def _capture(
         if layer.refusal
     ]
     notes += left_out
-    lengths, tokens, ignored = _texts(metadata, layers[0])
+    lengths, tokens, query_tokens, ignored = _texts(metadata, layers)
     notes += ignored
     return CaptureFile(
         path=file,
@@ -134,6 +134,7 @@ def _capture(
         n_heads=metadata.number("n_heads"),
         config=metadata.config,
         expect=metadata.line("expect"),
+        query_tokens=query_tokens,
     )
 
 
@@ -188,10 +189,11 @@ def _swapped(layer: Layer, metadata: Metadata) -> str:
 
 
 def _texts(
-    metadata: Metadata, layer: Layer
-) -> tuple[tuple[int, ...] | None, tuple[tuple[Plain, ...], ...] | None, list[str]]:
-    """Return the lengths and the tokens of the texts, and a note for what is ignored because it does not fit."""
-    lengths, tokens, batch, keys = metadata.lengths(), metadata.tokens(), layer.batch, layer.keys
+    metadata: Metadata, layers: Sequence[Layer]
+) -> tuple[tuple[int, ...] | None, Texts | None, Texts | None, list[str]]:
+    """Return the lengths of texts, tokens of keys and of other queries; and a note for what is ignored, as unfit."""
+    lengths, batch, keys = metadata.lengths(), layers[0].batch, layers[0].keys
+    tokens, query_tokens = metadata.tokens(), metadata.tokens("query_tokens")
     notes: list[str] = []
     if lengths is not None and (len(lengths) != batch or max(lengths) > keys):
         lengths = None
@@ -202,7 +204,7 @@ def _texts(
                 keys=keys,
             )
         )
-    if tokens is not None and [len(text) for text in tokens] != [keys] * batch:
+    if tokens is not None and not any([*map(len, tokens)] == [each.keys] * batch for each in layers):
         tokens = None
         notes.append(
             message(
@@ -211,7 +213,7 @@ def _texts(
                 keys=keys,
             )
         )
-    return lengths, tokens, notes
+    return lengths, tokens, query_tokens, notes
 
 
 def _without_positions(stored: Sequence[StoredLayer], layer_pairs: Sequence[Pair]) -> list[StoredLayer]:
@@ -481,6 +483,7 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
         text=_common(capture.text for capture in captures),
         text_licence=_common(capture.text_licence for capture in captures),
         tokens=_common(capture.tokens for capture in captures),
+        query_tokens=_common(capture.query_tokens for capture in captures),
         lengths=_common(capture.lengths for capture in captures),
         layers=tuple(each.layer for each in stored),
         notes=(*told, *_by_file([(capture.path.name, capture.notes) for capture in captures])),

@@ -29,6 +29,7 @@ def record(
     ranks: str = "0",
     tokens: Sequence[str] | None = None,
     expect: str | float | None = None,
+    query_tokens: Sequence[str] | None = None,
 ) -> Recorder:
     """Record the attention of a model from now on, until the returned recorder is closed or its `with` block ends.
 
@@ -45,6 +46,7 @@ def record(
     ranks:      "0" or "all" processes of a distributed run
     tokens:     the text's tokens, one for each key
     expect:     the multiplier that is intended, for diagnoses of the file: a rule, a number or a formula of d
+    query_tokens: those of the queries of cross-attention, which are of another text
 
     Raise ValueError if an argument is not valid. Errors while recording never reach the program; `summary` of the
     recorder says what was seen and missed.
@@ -62,6 +64,7 @@ def record(
         keep=keep,
         tokens=None if tokens is None else tuple(tokens),
         expect=None if expect is None else str(expect),
+        query_tokens=None if query_tokens is None else tuple(query_tokens),
         version=_version(),
         since=time.time(),
     )

@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 ENDING = ".safetensors"
 VARIABLE = "ATTN_TUI_RECORD"  # of the environment: the options of a program that is being recorded
@@ -28,6 +29,7 @@ class Options:
     keep: int | None = None  # the newest files that stay in the folder
     tokens: tuple[str, ...] | None = None
     expect: str | None = None  # the multiplier that is intended, which the file then says
+    query_tokens: tuple[str, ...] | None = None  # of cross-attention, whose queries are of another text
     version: str = ""  # of attn-tui
     process: int = 0  # that the command became
     since: float = 0.0  # when the command began, in seconds of the clock
@@ -40,9 +42,9 @@ class Options:
     @classmethod
     def from_json(cls, text: str) -> Options:
         """Return the options that the environment variable holds."""
-        values = json.loads(text)
-        if values.get("tokens") is not None:
-            values["tokens"] = tuple(values["tokens"])
+        values: dict[str, Any] = json.loads(text)
+        for key in ("tokens", "query_tokens"):
+            values[key] = None if values.get(key) is None else tuple(values[key])
         return cls(**values)
 
     @property

@@ -107,8 +107,9 @@ class Places:
 
 def program_of(module: torch.nn.Module | None, options: Options) -> Program:
     """Return what the outermost module says of the model."""
+    tokens = {"tokens": options.tokens, "query_tokens": options.query_tokens}
     if module is None:
-        return Program(tokens=options.tokens, version=options.version, expect=options.expect)
+        return Program(tokens=tokens, version=options.version, expect=options.expect)
     model = unwrapped(module)
     config = _config(model)
     kind = type(model).__name__
@@ -116,7 +117,7 @@ def program_of(module: torch.nn.Module | None, options: Options) -> Program:
     width = next((config[name] for name in _WIDTHS if type(config.get(name)) is int), None)
     text, remark = _as_json(config)
     name = f"{source} ({kind})" if source else kind
-    return Program(name, text, width, options.tokens, options.version, remark, options.expect)
+    return Program(name, text, width, tokens, options.version, remark, options.expect)
 
 
 def _as_json(config: dict[str, Any]) -> tuple[str | None, str]:

@@ -76,7 +76,9 @@ def test_layers_by_number_and_by_name() -> None:
 
 
 def test_options_survive_the_environment() -> None:
-    options = Options("a.safetensors", "0,1", 7, 3, None, None, True, 99, "all", 4, ("a", "b"), "1", 2, 3.5)
+    options = Options(
+        "a.safetensors", "0,1", 7, 3, None, None, True, 99, "all", 4, ("a", "b"), "1/d", ("c",), "1", 2, 3.5
+    )
     assert Options.from_json(options.to_json()) == options
 
 

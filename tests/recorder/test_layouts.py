@@ -7,6 +7,7 @@ from typing import Any
 
 import attn_tui
 import pytest
+from attn_tui.core.captures.reader import open_capture
 from pytorch import torch
 from replay import load, replay
 
@@ -98,8 +99,25 @@ def test_queries_of_another_number_than_keys_are_of_another_text(keys: int, cros
         def forward(self, x: Any, y: Any = None) -> Any:
             return F.scaled_dot_product_attention(self.q(x), self.k(y), self.v(y))
 
-    layers, _ = recorded(Cross(), tmp_path, torch.randn(2, 10, WIDTH), torch.randn(2, keys, WIDTH))
+    names = {"tokens": [f"k{n}" for n in range(keys)], "query_tokens": [f"q{n}" for n in range(10)]}
+    layers, _ = recorded(Cross(), tmp_path, torch.randn(1, 10, WIDTH), torch.randn(1, keys, WIDTH), **names)
     assert (layers[0].get("attention") == "cross") == cross
+    capture = open_capture(tmp_path / "a.safetensors")
+    of_queries, of_keys = capture.tokens_of(capture.layers[0], 0)
+    assert of_queries is not None
+    assert of_keys is not None
+    assert (of_queries[3], of_keys[3]) == ("q3" if cross else "k3", "k3")
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_attention_over_the_heads_of_each_token_is_noted(fused: bool, tmp_path: Path) -> None:
+    class OverHeads(Windows):
+        def forward(self, x: Any) -> Any:
+            q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).unbind(2)
+            return F.scaled_dot_product_attention(q, k, v) if fused else torch.softmax(q @ k.mT * 8**-0.5, -1) @ v
+
+    recorded(OverHeads(""), tmp_path, torch.randn(2, 10, WIDTH))
+    assert any("heads of one token" in note for note in open_capture(tmp_path / "a.safetensors").notes)
 
 
 class SomeAttention(torch.nn.Module):

@@ -110,6 +110,16 @@ def part_added(scores: Any) -> Any:
     return scores
 
 
+def part_replaced(scores: Any) -> Any:
+    """Relative positions of height and width between all but two tokens, as in MViTv2 with its class token."""
+    h, w = 2, 5
+    rows = torch.linspace(-1, 1, h * w).view(h, w, 1) @ torch.linspace(-1, 1, h * h).view(h, 1, h)
+    columns = torch.linspace(-1, 1, w * h).view(w, h, 1) @ torch.linspace(0, 2, w * w).view(w, 1, w)
+    part = scores[:, :, 2:, 2:].view(B, H, h, w, h, w) + rows[..., None] + columns.transpose(0, 1)[:, :, None]
+    scores[:, :, 2:, 2:] = part.view(B, H, N - 2, N - 2)
+    return scores
+
+
 def split_bias(scores: Any) -> Any:
     """Relative positions of height and width, as in SAM and ViTDet."""
     h, w = 3, 4
@@ -313,6 +323,12 @@ def positional(q: Any, k: Any, v: Any) -> Any:
     return together(w / w.sum(-1, keepdim=True) @ heads(v))
 
 
+def outlook(q: Any, k: Any, v: Any) -> Any:
+    """Weights of a linear layer of each token, as in VOLO."""
+    w = (q @ torch.linspace(-1, 1, C * H * N).view(C, H * N)).unflatten(-1, (H, N)).transpose(1, 2)
+    return together((w * SCALE).softmax(-1) @ heads(v))
+
+
 def log_n(q: Any) -> Any:
     return q * torch.arange(2, N + 2).log()[:, None]
 
@@ -348,6 +364,7 @@ WRITTEN: dict[str, tuple[Any, ...]] = {
     "indexed by all axes": (of_scores(index_put_of_batch), SCALE),
     "the last keys filled": (of_scores(part_filled), SCALE),
     "a part of the scores added to": (of_scores(part_added), SCALE),
+    "a part of the scores replaced": (of_scores(part_replaced), SCALE),
     "times a mask": (of_scores(hidden_times), SCALE),
     "padding": (of_scores(padded), SCALE),
     "divided after the mask": (of_scores(lambda s: triu_added(s) / D**0.5, 1.0), SCALE),
@@ -393,6 +410,7 @@ WRITTEN: dict[str, tuple[Any, ...]] = {
     "query by query": (query_by_query, SCALE),
     "sums of products": (elementwise, None, UNSEEN),
     "talking heads": (talking, None, UNSEEN),
+    "weights of no keys": (outlook, None, UNSEEN),
     "weights of positions": (positional, SCALE, PARTLY),
 }  # fmt: skip
 

@@ -181,8 +181,8 @@ async def test_a_head_a_query_or_a_token_is_found(stage: Stage) -> None:
     await stage.press("/", "1", "2", "enter")
     assert pane.matrix.cursor[0] == 12
     await stage.press("/", *"query", "enter")
-    assert pane.matrix.tokens is not None
-    assert "query" in pane.matrix.tokens[pane.matrix.cursor[0]]
+    assert pane.matrix.tokens[0] is not None
+    assert "query" in pane.matrix.tokens[0][pane.matrix.cursor[0]]
     assert pane.map.cursor == (3, 7), "letters are typed"
     await stage.press("/", *"9/9", "enter")
     await stage.still()

@@ -24,6 +24,7 @@ CAPTURE = open_capture(sample_path())
 LAYER: Layer = CAPTURE.layers[0]
 assert CAPTURE.tokens is not None
 TOKENS = CAPTURE.tokens[0]
+BOTH = (TOKENS, TOKENS)
 SATURATING = STATISTIC["saturation"]
 
 
@@ -96,7 +97,7 @@ def test_the_matrix_fits_any_size_and_the_cursor_is_on_it(
     matrix = Matrix(0, 0, 0, tuple(rows), tuple(columns), tuple(rows[:-1]), shares, False)
     names = [f"word{n}" for n in range(max(keys, queries))] if tokens else None
     glyphs = UNICODE if halves else ASCII
-    lines = matrix_lines(shown, matrix, cursor, names, glyphs)
+    lines = matrix_lines(shown, matrix, cursor, (names, names), glyphs)
     assert len(lines) <= height
     assert {line_width(line) for line in lines} == {width}
     role = "accent" if halves else "cursor"
@@ -112,7 +113,7 @@ def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
     shown = view((0, 70), (0, 70), 81, 36, True, True)
     assert (shown.down, shown.across) == (70, 70)
     matrix = attention(5, 70, 70)
-    lines = matrix_lines(shown, matrix, (3, 9), TOKENS, UNICODE)
+    lines = matrix_lines(shown, matrix, (3, 9), BOTH, UNICODE)
     assert len(lines) == 36
     assert text_of(lines[1]).startswith(f" {label(TOKENS, 0, 9, UNICODE)}")
     assert text_of(lines[2]).startswith(f"▌{label(TOKENS, 3, 9, UNICODE)}"), "the query with the cursor"
@@ -124,17 +125,17 @@ def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
 
 def test_a_row_of_several_queries_is_labelled_by_the_one_with_the_cursor() -> None:
     shown = view((0, 70), (0, 70), 60, 8, True, True)
-    lines = matrix_lines(shown, attention(5, shown.down, shown.across), (69, 0), TOKENS, UNICODE)
+    lines = matrix_lines(shown, attention(5, shown.down, shown.across), (69, 0), BOTH, UNICODE)
     assert text_of(lines[-1]).startswith(f"▌{token(TOKENS, 69)}")
     some = replace(attention(5, shown.down, shown.across), positions=tuple(range(0, 28, 2)))
-    last = text_of(matrix_lines(shown, some, (69, 0), TOKENS, UNICODE)[-1])
+    last = text_of(matrix_lines(shown, some, (69, 0), BOTH, UNICODE)[-1])
     assert last.startswith(f"▌{label(TOKENS, 26, 9, UNICODE)}"), "of sampled queries only the first one is known"
 
 
 def test_few_queries_take_a_line_each() -> None:
     shown = view((0, 5), (0, 5), 40, 20, True, True)
     assert (shown.down, shown.across, shown.tall, shown.wide) == (5, 5, True, 3)
-    lines = matrix_lines(shown, attention(5, 5, 5, (0, 5)), (0, 0), TOKENS, UNICODE)
+    lines = matrix_lines(shown, attention(5, 5, 5, (0, 5)), (0, 0), BOTH, UNICODE)
     assert [text_of(line).split()[0].strip("▌") for line in lines[1:]] == [token(TOKENS, at) for at in range(5)]
 
 
@@ -143,7 +144,7 @@ def test_hidden_cells_are_blank_and_larger_weights_darker() -> None:
     shown = view((0, 2), (0, 2), 20, 3, False, False)
     shares = ((1.0, None), (0.001, 0.999))
     matrix = Matrix(0, 0, 0, (0, 1, 2), (0, 1, 2), (0, 1), shares, False)
-    lines = matrix_lines(shown, matrix, (0, 1), None, ASCII)
+    lines = matrix_lines(shown, matrix, (0, 1), (None, None), ASCII)
     assert [text_of(line).rstrip() for line in lines[1:]] == ["@@@+", "...@@@"]
 
 

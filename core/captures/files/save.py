@@ -79,8 +79,10 @@ def save(
     *,
     config: Mapping[str, Any] | None = None,
     tokens: Sequence[str] | None = None,
+    query_tokens: Sequence[str] | None = None,
 ) -> None:
-    """Write calls as the layers of a .safetensors file, with the model's configuration and the keys' tokens."""
+    """Write calls as the layers of a .safetensors file, with the model's configuration and the tokens of keys and,
+    in cross-attention, of queries."""
     if not calls:
         raise ValueError("there is no call to save")
     tensors = {f"layers.{i}.attn.{role}": np.ascontiguousarray(array)
@@ -91,8 +93,9 @@ def save(
         metadata["mask_true"] = "visible"
     if config is not None:
         metadata["config"] = json.dumps(config, default=str)
-    if tokens is not None:
-        metadata["tokens"] = json.dumps(list(tokens))
+    for key, names in (("tokens", tokens), ("query_tokens", query_tokens)):
+        if names is not None:
+            metadata[key] = json.dumps(list(names))
     write_bytes([safetensors_of(tensors, metadata)], Path(path))
 
 

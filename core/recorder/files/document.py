@@ -6,8 +6,8 @@ import json
 import platform
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ class Program:
     model: str = ""
     config: str | None = None  # JSON
     d_model: int | None = None
-    tokens: tuple[str, ...] | None = None
+    tokens: Mapping[str, Sequence[str] | None] = field(default_factory=dict[str, Any])  # by key of metadata
     version: str = ""  # of attn-tui
     remark: str = ""  # what could not be recorded of it
     expect: str | None = None  # the multiplier that is intended
@@ -65,8 +65,7 @@ def contents(
         metadata["expect"] = program.expect
     if program.d_model is not None:
         metadata["d_model"] = str(program.d_model)
-    if program.tokens is not None:
-        metadata["tokens"] = json.dumps(program.tokens)
+    metadata |= {key: json.dumps(tokens) for key, tokens in program.tokens.items() if tokens is not None}
     if step is not None:
         metadata["step"] = str(step)
     notes = [*remarks, *([program.remark] if program.remark else [])]
@@ -96,7 +95,9 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
         entry["head_scales"] = [layer.scale * own for own in layer.head_scales.tolist()]
     if layer.prescaled != (1.0, 1.0):
         entry["prescaled"] = list(layer.prescaled)
-    if part.visible.offset is None and part.queries != part.keys and part.queries > 1:
+    if layer.over_heads:
+        entry["attention"] = "heads"
+    elif part.visible.offset is None and part.queries != part.keys and part.queries > 1:
         entry["attention"] = "cross"  # the queries are not tokens of the keys' text, whose last ones would be causal
     entry["causal"] = part.visible.offset is not None
     if part.visible.offset is not None:

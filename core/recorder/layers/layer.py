@@ -79,6 +79,12 @@ class Layer:
         return sum(t.numel() * t.element_size() for t in tensors)
 
     @property
+    def over_heads(self) -> bool:
+        """Whether queries and keys are heads, as where these were not moved before the tokens."""
+        part, known = self.parts[0], self.site.head_counts
+        return part.queries == part.keys > 1 and part.queries in known and 1 < part.q.shape[1] not in known
+
+    @property
     def exact(self) -> bool:
         """Whether the self-check found nothing but rounding."""
         return self.residual <= self.tolerance

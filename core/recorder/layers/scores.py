@@ -46,6 +46,7 @@ class Scores:
     steps: tuple[Step, ...] = ()
     sinks: int = 0  # columns of no key at the end
     lost: str = ""  # the operation that is not understood
+    part_of: Scores | None = None  # these are the result of the steps on a part of those, which it may replace
 
     @property
     def multiple(self) -> float | None:

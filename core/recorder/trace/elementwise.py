@@ -44,7 +44,11 @@ def pass_on(
     more = out.dim() - source.dim()
     if found is None or more < 0 or out.shape[more:] != source.shape or any(n != 1 for n in out.shape[:more]):
         if isinstance(note, Scores):
-            notes.put(out, replace(note, lost=note.lost or "a reshaped or broadcast operation"))
+            lost = replace(note, lost=note.lost or "a reshaped or broadcast operation")
+            if not note.lost and step is not None and step.operand is not None and out.shape == source.shape:
+                step = replace(step, operand=step.operand.expand(out.shape))
+                lost = replace(lost, geometry=geometry_of(out), steps=(step,), part_of=note)
+            notes.put(out, lost)
         return
     order, keys = (*range(more), *(axis + more for axis in found[0])), found[1]
     note = replace(note, geometry=geometry_of(out, order, keys))
@@ -65,17 +69,19 @@ def _order_of(view: torch.Tensor, note: Scores | Weights) -> tuple[tuple[int, ..
     return split_order(view, note.geometry)
 
 
-def _change_part(notes: Notebook, part: torch.Tensor, note: Scores, step: Step) -> None:
-    """Change a part of scores in place: nothing is added to the rest, and nothing replaced there."""
+def _change_part(notes: Notebook, part: torch.Tensor, note: Scores, step: Step) -> Scores:
+    """Note and return that a part of scores changed in place: nothing is added to the rest, or replaced there."""
     geometry, operand = note.geometry, step.operand
     if step.kind not in ("add", "shift", "fill") or operand is None:
-        notes.put(part, replace(note, lost=note.lost or "an operation on a part of them"))
-        return
+        found = replace(note, lost=note.lost or "an operation on a part of them")
+        notes.put(part, found)
+        return found
     whole = torch.zeros(elements(part), dtype=operand.dtype, device=part.device)
     whole.as_strided(part.shape, part.stride(), part.storage_offset()).copy_(operand)
     whole = whole.as_strided(geometry.sizes, geometry.strides, geometry.offset)
-    kind = "fill" if step.kind == "fill" else "add"
-    notes.put(part, note.then(replace(step, kind=kind, operand=whole)))
+    found = note.then(replace(step, kind="fill" if step.kind == "fill" else "add", operand=whole))
+    notes.put(part, found)
+    return found
 
 
 def moved(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -121,6 +127,12 @@ def written(notes: Notebook, given: Arguments, out: Any) -> None:
             and geometry_of(source) == geometry_of(target)
         ):
             return  # the end of scores[...] += bias: Python writes the view to itself
+        changed = notes.find(source)
+        if isinstance(changed, Scores) and changed.part_of is note:
+            for step in changed.steps:
+                operand = None if step.operand is None else step.operand.reshape(target.shape)
+                note = _change_part(notes, target, note, replace(step, operand=operand))
+            return
         _replaced(notes, given, note, number_of(source))
         return
     part_of_vector = target.dim() > 1 and target.shape[-1] < target.stride(-2)
@@ -256,7 +268,8 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
             return
         a, b = b, a
     note, other = notes.find(a), notes.find(b)
-    if isinstance(note, Scores) and isinstance(other, Scores) and note.lost and not other.lost and number == 1:
+    lost = isinstance(note, Scores) and note.lost and not note.part_of
+    if lost and isinstance(other, Scores) and not other.lost and number == 1:
         a, b, note, other = b, a, other, note
     if isinstance(note, Scores) and isinstance(other, Scores) and other.product is note.product:
         _sum_of_scores(notes, a, out, number, note, other)

@@ -13,6 +13,7 @@ from ...views.lines import Blend, Line, Span, fitted
 from .row import label
 
 if TYPE_CHECKING:
+    from ....core.captures.capture import Tokens
     from ....core.diagnosis.heads.results import Matrix
 
 LEVELS = 8  # steps of intensity; shades of text have fewer
@@ -80,17 +81,18 @@ def panned(range_: tuple[int, int], at: int) -> tuple[int, int]:
 
 
 def matrix_lines(
-    shown: View, matrix: Matrix | None, cursor: tuple[int, int], tokens: Sequence[str] | None, glyphs: Glyphs
+    shown: View, matrix: Matrix | None, cursor: tuple[int, int], tokens: Tokens, glyphs: Glyphs
 ) -> list[Line]:
     """Return a line of key tokens and the lines of cells; without a matrix, the cells are blank.
 
-    The cursor is (query, key).
+    The cursor is (query, key), and so are the tokens.
     """
+    of_queries, of_keys = tokens
     below, beside = _parts(shown, matrix)
     cells: Sequence[Sequence[float | None]] = () if matrix is None else matrix.shares
     row = _index(below, cursor[0])
     column = _index(beside, cursor[1])
-    lines = [_ruler(shown, beside, column, tokens, glyphs)]
+    lines = [_ruler(shown, beside, column, of_keys, glyphs)]
     step = 1 if shown.tall else 2
     for at in range(0, len(below) - 1, step):
         query = below[row] if at <= row < at + step else below[at]
@@ -98,11 +100,11 @@ def matrix_lines(
         mark = glyphs.cursor if here else " "
         spans: list[Span] = []
         if shown.labels:
-            named = tokens is None or matrix is not None
-            place = query if tokens is None or matrix is None else matrix.positions[row if here else at]
+            named = of_queries is None or matrix is not None
+            place = query if of_queries is None or matrix is None else matrix.positions[row if here else at]
             if here and matrix is not None and _is_consecutive(matrix):
                 place += cursor[0] - below[row]
-            text = label(tokens, place, shown.labels - 2, glyphs) if named else " " * (shown.labels - 2)
+            text = label(of_queries, place, shown.labels - 2, glyphs) if named else " " * (shown.labels - 2)
             spans.append((mark + text + " ", "accent" if here else "label"))
         pair = range(at, min(at + step, len(cells)))
         for x in range(len(beside) - 1):

@@ -352,10 +352,8 @@ class CapturePane(RankedHeads):
         if capture is None:
             return
         layer, head = self.map.cursor
-        texts = capture.tokens
         self.matrix.text = min(self.matrix.text, capture.layers[layer].batch - 1)
-        tokens = texts[self.matrix.text] if texts is not None and self.matrix.text < len(texts) else None
-        self.matrix.open(capture.layers[layer], head, tokens)
+        self.matrix.open(capture.layers[layer], head, capture.tokens_of(capture.layers[layer], self.matrix.text))
         self.bars.dim(True)
         self.replay.dim(True)
         self.say_whose(self.sides)

@@ -20,7 +20,7 @@ from .ranked import RankedHead, full_bar, ranked_lines
 from .row import key_at, named, nan_words, row_lines, shared, threshold_words
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Layer
+    from ....core.captures.capture import Layer, Tokens
     from ....core.diagnosis.heads.results import AttentionRow, Matrix
     from ....core.parameters import Value
 
@@ -129,7 +129,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         self.text = 0
         self.cursor = (0, 0)  # query, key
         self.queries = self.keys = (0, 1)  # the part shown: the first, and the first one after the last
-        self.tokens: Sequence[str] | None = None
+        self.tokens: Tokens = (None, None)
         self.matrix: Matrix | None = None
         self.disputed = False  # whether the evidence contradicts the file, which is drawn
         self._shown: View | None = None  # what `matrix` was computed for
@@ -145,9 +145,9 @@ class AttentionMatrix(LinesWidget, can_focus=True):
     def view(self) -> View:
         """The part that is to be shown, in this size."""
         width, height = self.room
-        return view(self.queries, self.keys, width, height, self.halves, self.tokens is not None)
+        return view(self.queries, self.keys, width, height, self.halves, self.tokens[0] is not None)
 
-    def open(self, layer: Layer, head: int, tokens: Sequence[str] | None) -> None:
+    def open(self, layer: Layer, head: int, tokens: Tokens) -> None:
         """Show a head; the part and the cursor stay if they exist in it."""
         old = self.source
         if old is None or (old.queries, old.keys) != (layer.queries, layer.keys):
@@ -274,9 +274,9 @@ class AttentionBars(LinesWidget):
     disputed = False  # whether the evidence contradicts the file, whose scale is that of B
     softcap: float | None = None  # of both columns
     key = 0
-    tokens: Sequence[str] | None = None
+    tokens: Tokens = (None, None)
 
-    def show(self, row: AttentionRow, tokens: Sequence[str] | None) -> None:
+    def show(self, row: AttentionRow, tokens: Tokens) -> None:
         """Show a row."""
         self.row, self.tokens = row, tokens
         self.dim(False)
@@ -290,7 +290,7 @@ class AttentionBars(LinesWidget):
     def heading(self, width: int) -> Line:
         if self.row is None:
             return ((self.glyphs.say("query"), "heading"),)
-        which = named(self.tokens, self.row.position)
+        which = named(self.tokens[0], self.row.position)
         if (computed := self._computed) and width < _NARROW_ROW:  # no room for it at the right
             which = joined([str(self.row.position), setting_words(computed)], ", ")
         return ((self.glyphs.say("query {named}", named=which), "heading"),)
@@ -322,13 +322,13 @@ class AttentionBars(LinesWidget):
         if self.row is None:
             return ()
         below = [] if self.boxed else [fitted(self.foot(), width)]
-        return [*row_lines(self.row, self.key, self.tokens, width, height - len(below), self.glyphs), *below]
+        return [*row_lines(self.row, self.key, self.tokens[1], width, height - len(below), self.glyphs), *below]
 
     def on_click(self, event: events.Click) -> None:
         if self.row is not None:
             width, height = self.room
             below = 0 if self.boxed else 1
             y = self.place_of(event).y
-            found = key_at(self.row, self.key, self.tokens, width, height - below, y, self.glyphs)
+            found = key_at(self.row, self.key, self.tokens[1], width, height - below, y, self.glyphs)
             if found is not None:
                 self.post_message(self.Chosen(found))

@@ -163,7 +163,7 @@ class RankedHeads(ShownParts):
             self.verdict.close()
             return
         layer = capture.layers[self.map.cursor[0]]
-        found = find(event.text, capture.layers, layer, self.matrix.tokens, self.matrix.cursor[0])
+        found = find(event.text, capture.layers, layer, self.matrix.tokens[0], self.matrix.cursor[0])
         if isinstance(found, str):
             self.verdict.refuse(found)
             return
