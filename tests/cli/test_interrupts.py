@@ -1,5 +1,6 @@
 """Ctrl-C ends a command without a word and with exit code 130, whenever it comes."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,10 +26,10 @@ from attn_tui.tui.cli.main import program
 program()
 """
 
-# The same when a file is flushed to the disk.
+# The same, or another signal, when a file is flushed to the disk.
 AT_FLUSH = """
 import os, signal
-os.fsync = lambda _: os.kill(os.getpid(), signal.SIGINT)
+os.fsync = lambda _: os.kill(os.getpid(), signal.{})
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from attn_tui.tui.cli.main import program
 program()
@@ -58,7 +59,7 @@ def ends_at_once() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "module", ["attn_tui.core.errors", "attn_tui.tui.cli.parser", "numpy._core._multiarray_umath", "rich.table"]
+    "module", ["attn_tui.core.message", "attn_tui.tui.cli.parser", "numpy._core._multiarray_umath", "rich.table"]
 )
 def test_ctrl_c_while_a_module_is_loaded(module: str) -> None:
     result = python(AT_IMPORT.format(module), "report", *SMALL)
@@ -70,11 +71,14 @@ def test_ctrl_c_in_a_destructor() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
 
 
-def test_ctrl_c_while_a_file_is_written_leaves_the_old_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGKILL", -9)])
+def test_a_signal_while_a_file_is_written_leaves_the_old_one(number: str, code: int, tmp_path: Path) -> None:
+    if number == "SIGKILL" and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no files without a name")
     file = tmp_path / "report.json"
     file.write_text("old")
-    result = python(AT_FLUSH, "report", *SMALL, "-o", str(file))
-    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+    result = python(AT_FLUSH.format(number), "report", *SMALL, "-o", str(file))
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", "")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.json", "old")]
 
 

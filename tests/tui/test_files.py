@@ -21,9 +21,13 @@ def test_a_file_that_exists_is_replaced_only_on_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["os.fsync", "os.replace"])
+@pytest.mark.parametrize("unnamed", [True, False])  # whether the system has files without a name
 def test_a_new_file_that_cannot_be_finished_leaves_nothing(
-    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    failing: str, unnamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not unnamed:
+        monkeypatch.delattr("os.O_TMPFILE", raising=False)
+
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 

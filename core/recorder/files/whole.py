@@ -24,15 +24,22 @@ def whole_file(path: Path, replace: bool = True, private: bool = False) -> Gener
         mode = None
     temporary = target.with_name(f".attn-tui-{os.urandom(8).hex()}.tmp")
     access = 0o666 if mode is None and not private else 0o600
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, access)
     with contextlib.ExitStack() as undo:
-        undo.callback(temporary.unlink, missing_ok=True)
+        try:  # without a name until it is complete, so that nothing is left behind, whatever ends the process
+            os.stat("/proc/self/fd")  # by which it will be named
+            descriptor = os.open(target.parent, os.O_WRONLY | os.O_TMPFILE, access)
+        except (AttributeError, OSError):  # the system, or the file system, has none
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, access)
+            undo.callback(temporary.unlink, missing_ok=True)
         with open(descriptor, "wb") as file:
             yield file
             file.flush()
             if mode is not None:
                 os.fchmod(descriptor, mode)
             os.fsync(descriptor)
+            if not os.fstat(descriptor).st_nlink:
+                os.link(f"/proc/self/fd/{descriptor}", temporary, src_dir_fd=descriptor)  # follows the link only so
+                undo.callback(temporary.unlink, missing_ok=True)
         if not replace:
             target.open("xb").close()  # fails if the file was created meanwhile
             undo.callback(target.unlink, missing_ok=True)
