@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -54,3 +56,11 @@ _SEPARATORS = re.compile(r"[\s_.\-−‐–]+")
 
 # The message when a MemoryError ends a computation.
 NO_MEMORY = message("not enough memory; try fewer keys or queries")
+
+# What to say if a resource of the system is exhausted, by Python's words, which errors of the engine contain, too.
+EXHAUSTED = {
+    os.strerror(errno.ENFILE): message("too many open files in the system"),
+    os.strerror(errno.EMFILE): message("too many open files in one process; ulimit -n shows the limit"),
+    "can't start new thread": message("too many processes or threads; ulimit -u shows the limit"),
+    os.strerror(errno.ENOMEM): message("not enough memory"),
+}

@@ -5,16 +5,15 @@ Functions load modules here, because `program` first has to say what Ctrl-C does
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
-from ...core.message import message, name
 from . import interrupts
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ..language.chosen import Language
     from .output import Output, OutputFormat
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
 _FAULT = 1
 _REFUSED = 2
 _READER_GONE = 141
-
-# What to say if a resource of the system is exhausted, by Python's words, which errors of the engine contain, too.
-_EXHAUSTED = {
-    os.strerror(errno.ENFILE): message("too many open files in the system"),
-    os.strerror(errno.EMFILE): message("too many open files in one process; ulimit -n shows the limit"),
-    "can't start new thread": message("too many processes or threads; ulimit -u shows the limit"),
-    os.strerror(errno.ENOMEM): message("not enough memory"),
-}
 
 
 def program() -> None:
@@ -57,7 +48,7 @@ def program() -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv`, by default that of the process; return the exit code."""
-    from ...core.errors import NO_MEMORY, InputError
+    from ...core.errors import EXHAUSTED, NO_MEMORY, InputError
     from ..language.chosen import of_words
     from . import output
 
@@ -80,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
         output.drop_stdout()
         return _READER_GONE
     except Exception as error:
-        exhausted = next((line for text, line in _EXHAUSTED.items() if text in str(error)), None)
+        exhausted = next((line for text, line in EXHAUSTED.items() if text in str(error)), None)
         if exhausted is None:  # a bug in attn-tui or in a library
             from . import crash
 
@@ -120,6 +111,7 @@ def _run_command(name: str, words: list[str], ascii_only: bool, language: Langua
     from dataclasses import replace
 
     from ...core.errors import InputError
+    from ...core.message import message
     from ...core.plain import short
     from . import output
     from .commands.catalogue import COMMANDS
@@ -149,6 +141,7 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
     """Return where the result goes, and in which of these formats."""
     from pathlib import Path
 
+    from ...core.message import message, name
     from ..settings.parse import UsageError
     from .output import FIGURE, JSON_LINES, PARQUET, Output
 

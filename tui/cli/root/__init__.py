@@ -7,8 +7,8 @@ takes milliseconds: NumPy is loaded at the first use of a name, and PyTorch only
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as in typing, whose import takes milliseconds
 if TYPE_CHECKING:
     from attn_tui.core.api import RULES as RULES
     from attn_tui.core.api import STATISTICS as STATISTICS
