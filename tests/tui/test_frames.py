@@ -11,6 +11,8 @@ from attn_tui.tui.app import app as app_module
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.panes import stepping
 from attn_tui.tui.terminal.diff_screen import DiffApp, strips_of
+from attn_tui.tui.terminal.paced_app import PacedApp
+from attn_tui.tui.terminal.pacing import Pacing
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
 from emulator import Terminal, repainted
@@ -22,6 +24,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.geometry import Region
 from textual.screen import ModalScreen, Screen
+from textual.timer import Timer
 from textual.widgets import Static
 
 CONSOLE = Console(color_system="truecolor", force_terminal=True)
@@ -118,6 +121,50 @@ def test_whatever_changes_the_terminal_is_as_after_a_full_repaint(rounds: list[l
                     CHANGES[name](app)
                 await pilot.pause()
                 await app.compare()
+
+    asyncio.run(run())
+
+
+class Undrained(PacedApp[None]):
+    """An app that repaints everything after each delay, on a terminal that always owes it a reply."""
+
+    tries = 0
+
+    def all_sent(self) -> bool:
+        return False
+
+    @property
+    def is_headless(self) -> bool:
+        return False  # else Textual sends nothing
+
+    def on_mount(self) -> None:
+        self.pacing = Pacing(self.caught_up)
+        self.pacing.query(0)
+        self.pacing.replied(1)
+        self.pacing.query(0)
+
+    def set_timer(self, delay: float, callback: Any = None, **_: Any) -> Timer:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if self.pacing:
+            self.pacing.replied(1)  # to the first of two queries, once a frame waits
+        return super().set_timer(delay, callback)
+
+    def delay_or_paint(self) -> None:
+        self.tries += 1
+        super().delay_or_paint()
+
+
+def test_a_frame_without_differences_is_the_last_one() -> None:
+    async def run() -> None:
+        app = Undrained()
+        async with app.run_test() as pilot:
+            for text in ("one", "one\ntwo") * 4:  # another layout each time, and at last the same
+                await app.screen.remove_children()
+                await app.screen.mount(Static(text))
+                app.delay_or_paint()
+            await pilot.pause(0.2)
+            tries = app.tries
+            await pilot.pause(0.2)
+            assert 8 < tries == app.tries
 
     asyncio.run(run())
 

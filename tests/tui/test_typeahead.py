@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from attn_tui.tui.app.palette import Actions
 from attn_tui.tui.app.undo import state_of
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.settings.declared import Settings
@@ -16,7 +17,7 @@ from attn_tui.tui.widgets.picker import ChoiceScreen
 from monkey import Endless
 from stage import SMALL, LocalEngine, Stage, play, played
 from textual import events
-from textual.command import CommandList
+from textual.command import CommandList, Hits
 from textual.geometry import Offset
 
 
@@ -180,9 +181,21 @@ async def test_letters_after_the_key_that_opens_a_list_filter_it(stage: Stage) -
 
 
 @played(settled=True)
-async def test_what_is_typed_into_the_palette_is_searched_for_before_enter_chooses(stage: Stage) -> None:
+async def test_what_is_typed_into_the_palette_is_searched_for_once_before_enter_chooses(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+
+    async def search(self: Actions, query: str) -> Hits:
+        searched.append(query)
+        async for hit in find(self, query):
+            yield hit
+
+    find = Actions.search
+    monkeypatch.setattr(Actions, "search", search)
     stage.send("ctrl+p", *"redraw", "enter", "right")
     await stage.answered()
+    assert searched == ["redraw"]
     assert (stage.asked.seed, stage.asked.d_k) == (1, SMALL.d_k + 1)
     assert len(stage.app.screen_stack) == 1
 

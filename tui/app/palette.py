@@ -19,7 +19,7 @@ from textual.geometry import Region
 from textual.screen import ModalScreen
 from textual.theme import ThemeProvider
 from textual.widget import Widget
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 from textual.worker import WorkerCancelled
 
@@ -53,9 +53,19 @@ class Palette(Modal, CommandPalette):
             self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType]
         return super().dismiss(result)
 
+    _delayed: Input.Changed | None = None  # what is typed and not searched for yet
+
+    @on(Input.Changed)
+    def delay_search(self, message: Input.Changed) -> None:
+        """Search only for the newest text while keys wait."""
+        self._delayed = message if cast(Any, self.app).keys_wait else None  # pyright: ignore[reportUnknownMemberType]
+        if self._delayed:
+            message.stop()
+            message.prevent_default()
+
     async def _on_key(self, event: events.Key) -> None:
         """Let keys that move in the list, or choose from it, wait until it shows what is searched for."""
-        if event.key != "escape":
+        if event.key != "escape" and not event.is_printable:
             await self._end_of_search()
         if event.key == "enter":
             event.stop()
@@ -63,6 +73,9 @@ class Palette(Modal, CommandPalette):
             self._choose(self.query_one(CommandList).highlighted_option)
 
     async def _end_of_search(self) -> None:
+        if self._delayed:
+            self._input(self._delayed)
+            self._delayed = None
         own = [each for each in self.workers if each.node is self]
         searches = [each for each in own if not (each.is_cancelled or each.is_finished)]
         with suppress(WorkerCancelled):  # the palette was closed

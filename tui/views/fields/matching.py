@@ -27,7 +27,11 @@ def matching(choices: Sequence[Choice], words: str, guess: bool = True) -> list[
     found = ranked(choices, wanted)
     if not found and guess:
         letters = re.compile(".*?".join(map(re.escape, "".join(wanted))))
-        found = [choice for choice in choices if any(letters.match(name) for name in _names(choice)[:3])]
+        found = [
+            choice
+            for choice in choices
+            if any(letters.match(name.replace(" ", "")) for name in _texts(choice)[0][:3])
+        ]
     if not found and guess:
         known = {word for choice in choices for word in _words(choice)}
         meant = [difflib.get_close_matches(word, known, 1, _ALIKE if len(word) > 4 else 1) for word in wanted]
@@ -54,24 +58,22 @@ def squeezed(text: str) -> str:
     return _spaced(text).replace(" ", "")
 
 
-@lru_cache(4096)  # each key that is typed compares the same texts
 def _spaced(text: str) -> str:
     """Return a text in lower case, with a space where words are separated."""
     return _SEPARATORS.sub(" ", text.casefold().replace("√", "sqrt"))
 
 
-def _texts(choice: Choice) -> list[str]:
-    """Return the names of a row, its own two first."""
-    return [choice.name, choice.value, *(name for name in (choice.formula, *choice.words) if name)]
+@lru_cache(2048)  # each key that is typed compares the same rows
+def _texts(choice: Choice) -> tuple[list[str], str]:
+    """Return the names of a row, its own two first, and the rest of its text, all spaced."""
+    names = [choice.name, choice.value, *(name for name in (choice.formula, *choice.words) if name)]
+    return [*map(_spaced, names)], _spaced(f"{choice.family} {choice.help} {choice.source} {choice.also}")
 
 
-def _names(choice: Choice) -> list[str]:
-    return [squeezed(name) for name in _texts(choice)]
-
-
+@lru_cache(2048)
 def _words(choice: Choice) -> list[str]:
     """Return the words of a row's names, and each pair of them as one word."""
-    split = [re.findall(r"\w+", _spaced(name)) for name in _texts(choice)]
+    split = [re.findall(r"\w+", name) for name in _texts(choice)[0]]
     return [word for words in split for word in (*words, *map("".join, pairwise(words)))]
 
 
@@ -80,15 +82,13 @@ def _contains(word: str) -> Callable[[str], bool]:
 
     `dask` is in no text that says "and ask".
     """
-    across = " ?".join(map(re.escape, word))
-    pattern = re.compile(rf"(?<!\w){across}|{re.escape(word)}")
-    return lambda text: pattern.search(text) is not None
+    across = re.compile(r"(?<!\w)" + " ?".join(map(re.escape, word)))
+    return lambda text: word in text or (word in text.replace(" ", "") and across.search(text) is not None)
 
 
 def _rank(choice: Choice, wanted: Sequence[str], tests: Sequence[Callable[[str], bool]]) -> int | None:
     """Return how well a row matches the words with these tests, 0 best; None if it does not."""
-    texts = [_spaced(name) for name in _texts(choice)]
-    rest = _spaced(f"{choice.family} {choice.help} {choice.source} {choice.also}")
+    texts, rest = _texts(choice)
     if not all(any(map(test, texts)) or test(rest) for test in tests):
         return None
     names, whole = [text.replace(" ", "") for text in texts], "".join(wanted)
