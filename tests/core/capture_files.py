@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,6 +30,14 @@ def pair(
 ) -> tuple[Array, Array]:
     """q [batch, heads, queries, d_k] and k [batch, kv_heads, keys, d_k]."""
     return numbers(batch, heads, queries, d_k), numbers(batch, kv_heads, keys, d_k, seed=1)
+
+
+def named(tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Tensors of layer 0, and those of all layers, whose names begin with `*.`."""
+    return {
+        name.removeprefix("*.") if name.startswith("*.") else f"layers.0.attn.{name}": array
+        for name, array in tensors.items()
+    }
 
 
 def layered(count: int) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""What hides keys from queries in a capture: masks, lengths and causal attention."""
+"""What hides keys from queries in a capture: masks, what True means in them, lengths and causal attention."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 import pytest
+from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.reader import open_capture
-from capture_files import Array, every_head, has_note, layered, opened, pair, refusal, save, visible
+from capture_files import Array, every_head, has_note, layered, named, numbers, opened, pair, refusal, save, visible
 from cases import for_each
 
 VISIBLE = np.arange(6) < np.array([6, 2])[:, np.newaxis]  # [batch, keys]
@@ -69,13 +70,6 @@ def test_the_metadata_names_the_mask_of_each_layer(tmp_path: Path) -> None:
     assert has_note(capture, "'mask' is used as the mask of every layer")
     named = opened(tmp_path, tensors, layers=[{"mask": "local"}] * 3)
     assert not has_note(named, "is used as the mask of every layer")
-
-
-def test_lengths_hide_padding_if_there_is_no_mask(tmp_path: Path) -> None:
-    q, k = pair()
-    capture = opened(tmp_path, {"q": q, "k": k}, lengths=[6, 2])
-    np.testing.assert_array_equal(visible(capture), TO_QUERIES)
-    assert has_note(capture, "padding")
 
 
 def test_a_mask_that_hides_nothing_counts_as_no_mask(tmp_path: Path) -> None:
@@ -149,6 +143,116 @@ def test_the_corner_assumed_for_unequal_numbers_of_queries_and_keys_is_noted(tmp
     assert has_note(wide, "assuming top-left")
 
 
-def test_causal_attention_and_padding_hide_together(tmp_path: Path) -> None:
-    capture = opened(tmp_path, masked(VISIBLE), causal="top-left")
-    np.testing.assert_array_equal(visible(capture), VISIBLE[:, np.newaxis] & np.tri(5, 6, dtype=bool))
+# The meaning of True, with self-attention over two texts of six tokens, the second of which ends in padding.
+Q, K = numbers(2, 1, 6, 4), numbers(2, 1, 6, 4, seed=1)
+SQUARE = np.tri(6, dtype=np.bool_)
+NEAR = np.abs(np.subtract.outer(np.arange(6), np.arange(6))) < 2
+REAL = np.arange(6) < np.array([[6], [4]])  # [batch, keys]
+SHORT = np.arange(6) < np.array([[5], [4]])
+EYE = np.eye(6, dtype=np.bool_)
+SELF = {"schema": "attn-tui/qk-2", "causal": "false", "scale": 0.4, "attention": "self"}
+ODD = (numbers(2, 1, 1, 6) > 0) | (np.arange(6) == 0)
+
+
+def square(folder: Path, masks: dict[str, Array], schema: str = "attn-tui/qk-2") -> Path:
+    told = SELF | {"schema": schema} if schema else {}
+    return save(folder / "x.safetensors", named({"q": Q, "k": K} | masks), **told)
+
+
+@for_each(
+    "shown",
+    [SQUARE[np.newaxis], (SQUARE & ~np.tri(6, k=-3, dtype=bool))[np.newaxis], NEAR[np.newaxis], REAL[:, None]],
+)
+@for_each("hidden", [False, True])
+@for_each("dtype", [np.bool_, np.uint8, np.float32])
+def test_the_values_of_an_attn_mask_tell_what_true_means(
+    tmp_path: Path, shown: Array, hidden: bool, dtype: type[Any]
+) -> None:
+    capture = open_capture(square(tmp_path, {"attn_mask": (shown ^ hidden)[:, np.newaxis].astype(dtype)}))
+    np.testing.assert_array_equal(visible(capture), np.broadcast_to(shown, visible(capture).shape))
+
+
+@for_each(
+    ("name", "mask", "both"),
+    [
+        *((name, mask, False) for name in ("mask", "attention_mask") for mask in (~SQUARE, SQUARE & False, ~EYE)),
+        *(("attn_mask", mask, True) for mask in (~EYE, EYE, SHORT, np.tile(SHORT[:, None, None], (1, 1, 6, 1)), ODD)),
+        ("padding_mask", SHORT.astype(np.int32), False),
+    ],
+)
+def test_a_mask_with_two_possible_meanings_is_asked_about(tmp_path: Path, name: str, mask: Array, both: bool) -> None:
+    for stored in (mask, ~mask) if both else (mask,):
+        path = square(tmp_path, {name: stored}, "attn-tui/qk-2" if "pad" in name or both else "")
+        assert "--mask-true visible or hidden" in refusal(path)
+        for meaning in ("visible", "hidden") if both else ():
+            shown = stored if meaning == "visible" else ~stored
+            whole = shown[:, np.newaxis] if shown.shape == (2, 6) else shown[:, 0] if shown.ndim == 4 else shown
+            found = visible(open_capture(path, mask_true=meaning))  # pyright: ignore[reportArgumentType]
+            np.testing.assert_array_equal(found, np.broadcast_to(whole, found.shape))
+
+
+def test_masks_of_padding_have_their_usual_meaning(tmp_path: Path) -> None:
+    for name, mask in (("key_padding_mask", ~REAL), ("padding_mask", ~REAL), ("mask", ODD), ("attention_mask", ODD)):
+        found = visible(open_capture(square(tmp_path, {name: mask})))
+        shown = ODD[:, 0] if mask is ODD else REAL[:, np.newaxis]
+        np.testing.assert_array_equal(found, np.broadcast_to(shown, found.shape))
+    for integers in (REAL, ~REAL):
+        found = visible(open_capture(square(tmp_path, {"padding_mask": integers.astype(np.int32)})))
+        np.testing.assert_array_equal(found[:, 0], REAL)
+    both = open_capture(square(tmp_path, {"key_padding_mask": ~REAL, "attn_mask": ~SQUARE}))
+    np.testing.assert_array_equal(visible(both), SQUARE & REAL[:, np.newaxis])
+
+
+def test_the_mask_of_a_single_query_may_hide_its_own_key(tmp_path: Path) -> None:
+    tensors = named({"q": Q[:, :, -1:], "k": K, "mask": np.arange(6) != 5})
+    capture = opened(tmp_path, tensors, schema="attn-tui/qk-2", causal="bottom-right")
+    np.testing.assert_array_equal(visible(capture)[0], [[True] * 5 + [False]])
+
+
+CROSS_MODULES = """
+    decoder.layers.0.encoder_attn decoder.block.0.layer.1.EncDecAttention decoder.layers.0.enc_dec_attn
+    decoder.layers.0.src_attn decoder.layers.0.context_attn decoder.layers.0.cross layers.0.cross_attend
+    layers.0.cross_attn blocks.0.xattn transformer_blocks.0.attn2 decoder.layers.0.multihead_attn
+    decoder.layer.0.crossattention.self
+"""
+SELF_MODULES = """
+    transformer_blocks.0.attn1 crossformer.layers.0.attn blocks.0.max_attn encoder.layers.0 model.layers.0.self_attn
+    transformer.h.0.attn encoder.layer.0.attention.self model.decoder.layers.0.gca
+"""
+
+
+@for_each("module", [*CROSS_MODULES.split(), *SELF_MODULES.split()])
+def test_padding_keys_leave_out_no_query_of_another_text(tmp_path: Path, module: str) -> None:
+    tensors = {f"{module}.{name}": array for name, array in {"q": Q, "k": K, "mask": REAL}.items()}
+    of_name = {"layers.0.attn" + name.removeprefix(module): array for name, array in tensors.items()}
+    told = {key: value for key, value in SELF.items() if key != "attention"}
+    cross = module in CROSS_MODULES.split()
+    for of, entries in ((tensors, None), (of_name, [{"name": module, "index": 0}])):
+        capture = opened(tmp_path, of, **told | ({"layers": entries} if entries else {}))
+        assert capture.layers[0].cross is cross
+        hidden = read_head(capture, capture.layers[0], 0).visibility
+        assert hidden is not None
+        queries = ~hidden.hidden(slice(None), slice(None)).all(axis=-1)
+        np.testing.assert_array_equal(queries, np.ones_like(REAL) if cross else REAL)
+        unsaid = any(word in module for word in ("crossformer", "max", "gca"))
+        assert has_note(capture, "taken as self-attention") is unsaid or entries
+
+
+@for_each("count", [1, 2])
+def test_lengths_hide_padding_that_no_mask_hides(tmp_path: Path, count: int) -> None:
+    lengths = [5, 4][:count]
+    for mask, used in ((SQUARE[np.newaxis], True), (SQUARE & SHORT[:count, np.newaxis], False)):
+        stored = np.broadcast_to(mask[:, np.newaxis], (count, 1, 6, 6))
+        capture = opened(tmp_path, named({"q": Q[:count], "k": K[:count], "mask": stored}), **SELF, lengths=lengths)
+        assert read_head(capture, capture.layers[0], 0).extras.lengths == (tuple(lengths) if used else None)
+        np.testing.assert_array_equal(visible(capture), SQUARE & SHORT[:count, np.newaxis])
+
+
+def test_lengths_of_texts_padded_on_the_left_are_refused(tmp_path: Path) -> None:
+    tensors, left = named({"q": Q, "k": K}), {"lengths": [5, 4], "padding_side": "left"}
+    masked = tensors | named({"mask": SHORT[:, ::-1]})
+    for of, told, refused in (
+        (tensors, left, True), (tensors, left | {"padding_side": "right"}, False),
+        (tensors, left | {"lengths": [6, 6]}, False), (masked, left, False),
+    ):  # fmt: skip
+        assert bool(opened(tmp_path, of, **SELF, **told).layers[0].refusal) is refused
