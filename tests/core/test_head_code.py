@@ -1,6 +1,5 @@
 """The code of captured heads: it reads them from their file, and prints the numbers that its comments say."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,132 +14,228 @@ from attn_tui.core.captures.rules import rule_of
 from attn_tui.core.captures.settings import HeadSetting
 from attn_tui.core.program.captured import head_code
 from attn_tui.core.program.text import Dialect, NoCodeError
+from capture_files import Array, numbers, save
 from cases import for_each
 from printed_code import INSTALLED, compared
-from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
-SHAPE = (2, 4, 6, 8)  # batch, heads, tokens, d_k
+FILES = Path(__file__).parents[1] / "data"
+SHOWN = np.arange(6) < np.array([6, 3])[:, np.newaxis]  # (texts, keys)
+LOW = np.float32(np.finfo(np.float32).min)
+BY_ROW = ("ssmax", "llama4_position", "log512_n", "log(n)/sqrt(d)*(1+pos/9)", "1/sqrt(d)/log(n)")
 
 
-def program(path: Path, dialect: Dialect = "python", rules: tuple[str, ...] = ("none", "file"), head: int = 1) -> str:
-    found = open_capture(path)
-    layer = found.layers[0]
-    measured = measure_head(found, layer, head, [named_rule(rule, layer) for rule in rules])
-    return head_code(measured, dialect, "attn-tui inspect")
+def program(path: Path, dialect: Dialect, head: int = 1, rules: Sequence[Any] = ("none", "file")) -> str:
+    """The program of a head under rules, each a name or a HeadSetting's values."""
+    capture = open_capture(path)
+    layer = capture.layers[0]
+    chosen = [
+        named_rule(each, layer) if isinstance(each, str) else rule_of(HeadSetting(**each), layer) for each in rules
+    ]
+    return head_code(measure_head(capture, layer, head, chosen), dialect, "attn-tui inspect")
 
 
 def saved(
-    folder: Path, shape: tuple[int, ...] = SHAPE, keys: tuple[int, ...] = (), dtype: Any = np.float32, **layer: Any
+    folder: Path, beside: dict[str, Array], queries: int = 6, suffix: str = "safetensors", **about: Any
 ) -> Path:
-    """Save random queries and keys of one layer, with its metadata, as safetensors."""
-    rng = np.random.default_rng(0)
-    path = folder / "heads.safetensors"
-    arrays = {
-        "layers.0.attn.q": rng.standard_normal(shape).astype(dtype),
-        "layers.0.attn.k": rng.standard_normal(keys or shape).astype(dtype),
-    }
-    arrays["layers.0.attn.q"] = (arrays["layers.0.attn.q"] * layer.pop("scale_of_q", 1)).astype(dtype)
-    if layer.pop("bias", None):
-        arrays["layers.0.attn.bias"] = rng.standard_normal((1, shape[1], shape[2], shape[2])).astype(np.float32)
-    if layer.pop("alibi_slopes", None):
-        arrays["layers.0.attn.alibi_slopes"] = np.linspace(0.1, 0.5, shape[1]).astype(np.float32)
-    sinks = layer.pop("sinks", None)
-    if sinks is not None:
-        arrays["layers.0.attn.sinks"] = np.array(sinks, np.float32)
-    about = [{"name": "0", "index": 0, "causal": False, "scale": 0.3} | layer]
-    save_file(arrays, path, {"schema": "attn-tui/qk-2", "layers": json.dumps(about)})
-    return path
+    """Save one layer of two texts, four heads and six keys, with tensors and metadata beside."""
+    tensors = {"q": numbers(2, 4, queries, 8), "k": numbers(2, 4, 6, 8, seed=1)} | beside
+    if suffix == "npz":
+        np.savez(folder / "x.npz", allow_pickle=False, **tensors)
+        return folder / "x.npz"
+    scale = {} if "scales" in beside or "head_scales" in str(about) else {"scale": 0.3}
+    return save(folder / "x.safetensors", tensors, **scale, **about)
+
+
+def some(*shape: int) -> Array:
+    return np.random.default_rng(2).random(shape) < 0.7
+
+
+MASKS: dict[str, dict[str, Array]] = {
+    "of keys": {"mask": SHOWN},
+    "numbers that hide": {"mask": np.where(SHOWN, 0, LOW)[:, None, None]},
+    "bfloat16": {"mask": np.where(SHOWN, 0, -1e4).astype(ml_dtypes.bfloat16)[:, None, None]},
+    "True hides": {"key_padding_mask": ~SHOWN},
+    "of 0 and 1": {"attention_mask": SHOWN.astype(np.int64)},
+    "of queries and keys": {"mask": np.tri(6, dtype=bool)},
+    "of heads": {"mask": some(2, 4, 6, 6)},
+    "that is added": {"mask": np.where(SHOWN[:, None, None], numbers(2, 1, 6, 6, seed=3), -np.inf)},
+    "two": {"mask": np.tri(6, dtype=bool), "padding_mask": ~SHOWN},
+    "of queries": {"query_mask": SHOWN},
+    "of queries and of keys": {"query_mask": SHOWN, "key_mask": np.ones((2, 6), bool)},
+    "bias": {"bias": numbers(1, 4, 6, 6, seed=3)},
+    "bias that hides": {"bias": np.where(some(2, 4, 6, 6), numbers(2, 4, 6, 6), -1e9).astype(np.float32)},
+    "bias and mask": {"bias": numbers(4, 6, 6, seed=3), "mask": SHOWN},
+    "ALiBi": {"alibi_slopes": np.array([0.5, 0.25, 0.125, 0.0625], np.float32)},
+    "ALiBi and bias": {"alibi_slopes": np.ones(4, np.float32), "bias": numbers(1, 1, 6, 6), "mask": SHOWN},
+    "sinks": {"sinks": np.array([0.5, -1, 0, 2], np.float32), "mask": SHOWN},
+    "nothing": {},
+    "scales of heads": {"scales": np.array([0.1, 0.2, 0.4, 0.8], np.float32)},
+    "scales of queries": {"scales": np.linspace(0.1, 1, 24).reshape(4, 6).astype(np.float32), "mask": SHOWN},
+    "scales of texts": {"scales": np.linspace(0.1, 1, 8).reshape(2, 4, 1, 1).astype(np.float32)},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@pytest.mark.parametrize("head", [0, 7])
-def test_the_code_of_a_head_of_the_sample_prints_its_numbers(head: int, dialect: Dialect) -> None:
-    assert compared(program(sample_path(), dialect, head=head)) == ""
-
-
-@pytest.mark.parametrize("dialect", INSTALLED)
-@for_each(
-    "layer",
-    [{}, {"causal": True}, {"softcap": 1.5}, {"sinks": [0.5, -1.0, 2.0, 0.0]}, {"prescaled": [0.5, 2.0]},
-     {"causal": True, "softcap": 2.0, "sinks": [1.0, 1.0, 1.0, 1.0]}],
-)  # fmt: skip
-@for_each("rules", [("none", "file"), ("rms_sqrt_d_k", "file"), ("d_k", "1/sqrt(d)")])
-def test_the_code_of_a_head_prints_its_numbers(
-    layer: dict[str, Any], rules: tuple[str, ...], dialect: Dialect, tmp_path: Path
+@for_each("causal", [False, True])
+@for_each("name", [*MASKS])
+def test_the_code_of_a_head_with_a_tensor_beside_it_prints_its_numbers(
+    name: str, causal: bool, dialect: Dialect, tmp_path: Path
 ) -> None:
-    assert compared(program(saved(tmp_path, **layer), dialect, rules)) == ""
+    every: tuple[dict[str, Any], ...] = {}, {"softcap": 1.5}
+    for more in every:
+        path = saved(tmp_path, MASKS[name], causal=causal, **more)
+        assert compared(program(path, dialect)) == ""
+        assert compared(program(path, dialect, head=3, rules=("1/d", "rms_sqrt_d_k"))) == ""
 
 
-LOW = {"precision": "float16", "arithmetic": "eager"}
+EAGER = {"precision": "float16", "arithmetic": "eager"}
 SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"precision": "float16"}, {}),
-    ({}, LOW),
-    (LOW | {"scale": "quarter"}, LOW),
+    ({}, EAGER),
+    (EAGER | {"scale": "quarter"}, EAGER),
     ({"precision": "bfloat16", "arithmetic": "eager", "scale": "rms_sqrt_d_k"}, {"precision": "bfloat16"}),
     ({"precision": "float8_e4m3fn"}, {"precision": "float8_e5m2", "scale": "ssmax"}),
     ({"precision": "float32"}, {"softcap": 0.4}),
-    (LOW | {"softcap": 0.0}, LOW | {"scale": "ssmax"}),
+    (EAGER | {"softcap": 0.0}, EAGER | {"scale": "ssmax"}),
 ]
 
 
-def program_of(path: Path, settings: Sequence[dict[str, Any]], dialect: Dialect, head: int = 1) -> str:
-    found = open_capture(path)
-    layer = found.layers[0]
-    rules = [rule_of(HeadSetting(**each), layer) for each in settings]
-    return head_code(measure_head(found, layer, head, rules), dialect, "attn-tui inspect")
-
-
 @pytest.mark.parametrize("dialect", INSTALLED)
-@for_each(
-    "layer",
-    [{}, {"causal": True, "softcap": 2.0, "sinks": [1.0, 1.3, 1.0, 1.0]}, {"bias": 1}, {"alibi_slopes": 1}],
-)
+@for_each("name", [None, "sinks", "bias", "ALiBi"])
 @for_each("settings", SETTINGS)
 def test_the_code_of_a_head_in_number_formats_prints_its_numbers(
-    settings: Sequence[dict[str, Any]], layer: dict[str, Any], dialect: Dialect, tmp_path: Path
+    settings: Sequence[dict[str, Any]], name: str | None, dialect: Dialect, tmp_path: Path
 ) -> None:
-    assert compared(program_of(saved(tmp_path, **layer), settings, dialect)) == ""
+    more: dict[str, Any] = {"causal": True, "softcap": 2.0} if name == "sinks" else {"causal": False}
+    assert compared(program(saved(tmp_path, MASKS[name] if name else {}, **more), dialect, rules=settings)) == ""
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
 def test_the_code_of_a_head_with_nan_rows_prints_its_numbers(dialect: Dialect, tmp_path: Path) -> None:
-    path = saved(tmp_path, shape=(1, 2, 32, 64), scale_of_q=4000.0)
-    assert "NaN rows" in program_of(path, [LOW | {"scale": "none"}, LOW], dialect)
-    assert compared(program_of(path, [LOW | {"scale": "none"}, LOW], dialect)) == ""
+    sides = {"q": 3000 * numbers(1, 2, 32, 64), "k": numbers(1, 2, 32, 64, seed=1)}
+    text = program(saved(tmp_path, sides), dialect, rules=[EAGER | {"scale": "none"}, EAGER])
+    assert "NaN rows" in text
+    assert compared(text) == ""
 
 
 @pytest.mark.parametrize(
-    ("layer", "setting", "reason"),
+    ("beside", "about", "setting", "reason"),
     [
-        ({"bias": 1, "alibi_slopes": 1}, LOW, "it adds two biases in float16"),
-        ({"prescaled": [0.5, 2.5]}, LOW | {"scale": "quarter"}, "q and k as stored have a factor"),
-        ({"causal": True, "scale_of_q": 30000.0}, LOW, "its scores overflow float16"),
+        (MASKS["ALiBi and bias"], {}, EAGER, "it adds two biases in float16"),
+        ({}, {"prescaled": [0.5, 2.5]}, EAGER | {"scale": "quarter"}, "q and k as stored have a factor"),
+        ({"q": 3e4 * numbers(2, 4, 6, 8)}, {}, EAGER, "its scores overflow float16"),
     ],
-    ids=str,
 )
 def test_formats_that_no_short_program_computes_are_refused_in_one_line(
-    layer: dict[str, Any], setting: dict[str, Any], reason: str, tmp_path: Path
+    beside: dict[str, Array], about: dict[str, Any], setting: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
-    path = saved(tmp_path, **layer)
+    path = saved(tmp_path, beside, causal=True, **about)
     with pytest.raises(NoCodeError, match=reason):
-        program_of(path, [setting, {}], "python")
-    assert program_of(path, [{}, {"scale": "none"}], "python")
+        program(path, "python", rules=[setting, {}])
+    assert program(path, "python", rules=[{}, {"scale": "none"}])
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-def test_grouped_queries_and_other_formats_are_read(dialect: Dialect, tmp_path: Path) -> None:
-    assert compared(program(saved(tmp_path, keys=(2, 2, 6, 8)), dialect, head=3)) == ""
-    assert compared(program(saved(tmp_path, dtype=ml_dtypes.bfloat16), dialect)) == ""
-    assert compared(program(saved(tmp_path, dtype=np.float64), dialect)) == ""
+@for_each("rule", BY_ROW)
+@for_each("name", ["of keys", "of heads", "of queries", "ALiBi", "sinks"])
+def test_rules_of_rows_have_a_multiplier_for_each(name: str, rule: str, dialect: Dialect, tmp_path: Path) -> None:
+    path = saved(tmp_path, MASKS[name], causal=True, prescaled=[0.5, 2.0] if name == "sinks" else [0.5, 1.0])
+    assert compared(program(path, dialect, rules=("none", rule))) == ""
+
+
+ABOUT: dict[str, dict[str, Any]] = {
+    "window": {"window": [2, 0], "causal": True},
+    "factors": {"prescaled": [0.5, 2.0]},
+    "window of both sides": {"window": [1, 2], "causal": False},
+    "chunks": {"chunk": 3, "causal": True},
+    "window and chunks": {"window": [1, 0], "chunk": 4, "causal": True},
+    "lengths": {"lengths": [6, 4], "causal": True},
+    "head scales": {"layers": [{"head_scales": [0.1, 0.2, 0.3, 0.4]}]},
+    "metadata sinks": {"layers": [{"sinks": [0.1, -0.2, 0.3, 0.4]}]},
+    "metadata slopes": {"layers": [{"alibi_slopes": [0.1, 0.2, 0.3, 0.4]}], "causal": True},
+    "bottom right": {"causal": "bottom_right", "queries": 4},
+    "bottom right window": {"causal": "bottom_right", "queries": 4, "window": [2, 0]},
+    "top left": {"causal": "top_left", "queries": 4},
+    "more queries than keys": {"causal": "top_left", "queries": 9, "window": [2, 0]},
+    "sampled queries": {"layers": [{"rows": [0, 2, 3]}], "queries": 3, "causal": True},
+    "evenly sampled queries": {"layers": [{"rows": [1, 3, 5]}], "queries": 3, "causal": True, "window": [1, 0]},
+}
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)
-@for_each("name", ["q", "blocks.0.attn.hook_rot_q", "model.layers.0.self_attn.q_proj"])
-def test_other_names_axes_and_archives_are_read(name: str, dialect: Dialect, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    shape = {"q": (4, 6, 8), "blocks.0.attn.hook_rot_q": (2, 6, 4, 8)}.get(name, (2, 6, 32))
-    other = name.replace("q", "k") if name != "model.layers.0.self_attn.q_proj" else name.replace("q_proj", "k_proj")
-    arrays = {each: rng.standard_normal(shape).astype(np.float32) for each in (name, other)}
-    path = tmp_path / "heads.npz"
-    np.savez(path, allow_pickle=False, heads=np.array(4), **arrays)
+@for_each("name", [*ABOUT])
+def test_the_code_of_a_head_with_such_metadata_prints_its_numbers(
+    name: str, dialect: Dialect, tmp_path: Path
+) -> None:
+    about = dict(ABOUT[name])
+    path = saved(tmp_path, {}, about.pop("queries", 6), **about)
     assert compared(program(path, dialect)) == ""
+    for rule in BY_ROW[:2]:
+        assert compared(program(path, dialect, rules=("none", rule))) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_sampled_queries_take_their_rows_of_masks_and_biases_of_all_tokens(dialect: Dialect, tmp_path: Path) -> None:
+    beside = {"rows": np.array([0, 2, 5]), "bias": numbers(1, 4, 6, 6), "query_mask": SHOWN, "mask": SHOWN}
+    path = saved(tmp_path, beside, 3, causal=True)
+    assert "[:, at]" in program(path, dialect)
+    assert compared(program(path, dialect)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_halves_of_latent_attention_are_joined(dialect: Dialect, tmp_path: Path) -> None:
+    prefix = "model.layers.0.self_attn."
+    tensors = {
+        f"{prefix}{name}": numbers(2, heads, 6, width, seed=seed)
+        for seed, (name, heads, width) in enumerate(
+            [("q_nope", 4, 8), ("q_pe", 4, 4), ("k_nope", 4, 8), ("k_pe", 1, 4)]
+        )
+    }
+    path = save(tmp_path / "x.safetensors", tensors, causal=True)
+    assert compared(program(path, dialect, head=3)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@for_each("name", ["of keys", "of heads", "of queries", "bias that hides"])
+def test_archives_of_numpy_are_read(name: str, dialect: Dialect, tmp_path: Path) -> None:
+    assert compared(program(saved(tmp_path, MASKS[name], suffix="npz"), dialect)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_grouped_queries_names_axes_and_number_formats_are_read(dialect: Dialect, tmp_path: Path) -> None:
+    q, k = numbers(2, 4, 6, 8), numbers(2, 4, 6, 8, seed=1)
+    assert compared(program(saved(tmp_path, {"k": k[:, :2]}), dialect, head=3)) == ""
+    for dtype in (ml_dtypes.bfloat16, np.float64):
+        assert compared(program(saved(tmp_path, {"q": q.astype(dtype), "k": k.astype(dtype)}), dialect)) == ""
+    for names, shape in (
+        (("blocks.0.attn.hook_rot_q", "blocks.0.attn.hook_rot_k"), (2, 6, 4, 8)),
+        (("model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj"), (2, 6, 32)),
+    ):
+        arrays: dict[str, Any] = dict(zip(names, (numbers(*shape), numbers(*shape, seed=1)), strict=True))
+        np.savez(tmp_path / "y.npz", heads=np.array(4), **arrays)
+        assert compared(program(tmp_path / "y.npz", dialect)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_a_pair_of_npy_files_is_read(dialect: Dialect, tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", numbers(4, 6, 8))
+    np.save(tmp_path / "k.npy", numbers(4, 6, 8, seed=1))
+    assert compared(program(tmp_path / "q.npy", dialect)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_the_code_of_real_heads_leaves_padding_out(dialect: Dialect) -> None:
+    assert compared(program(FILES / "minilm-sample-padded.safetensors", dialect)) == ""
+    for head in (0, 7):
+        assert compared(program(sample_path(), dialect, head)) == ""
+
+
+def test_a_head_with_too_many_scores_for_a_short_program_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(tmp_path / "x.safetensors", {"q": numbers(1, 1, 6, 2), "k": numbers(1, 1, 6, 2)})
+    monkeypatch.setattr("attn_tui.core.program.reading._LARGEST", 36)
+    assert program(path, "python", head=0)
+    monkeypatch.setattr("attn_tui.core.program.reading._LARGEST", 35)
+    with pytest.raises(NoCodeError, match="memory"):
+        program(path, "python", head=0)

@@ -1,4 +1,4 @@
-"""The scale rules: multipliers computed by hand from their sources, and what every declaration must have."""
+"""The scale rules: what every declaration must have; `test_sources.py` has their multipliers."""
 
 import math
 from dataclasses import fields
@@ -12,56 +12,6 @@ from cases import for_each
 
 SETTINGS = {field.name for field in fields(Setting)}
 every_rule = for_each("rule", SCALE_RULES.values())
-
-# At widths, lengths and positions of models that use the rule, if there are any.
-FIGURES: list[tuple[str, dict[str, float], float]] = [
-    ("none", {}, 1),
-    ("sqrt_d_k", {"d_k": 64}, 0.125),
-    ("sqrt_d_k", {"d_k": 80}, 0.111803398875),
-    ("d_k", {"d_k": 80}, 0.0125),
-    ("log_d_k", {"d_k": 64}, 0.240449173481),
-    ("two_sqrt_d_k", {"d_k": 96}, 0.051031036308),
-    ("sqrt_three_d_k", {"d_k": 64}, 0.072168783649),
-    ("inverse_layer", {"d_k": 64, "layer": 0}, 0.125),
-    ("inverse_layer", {"d_k": 64, "layer": 11}, 0.010416666667),
-    ("quarter", {"d_k": 80}, 0.111803398875),
-    ("gemma", {"d_k": 256}, 0.0625),
-    ("gemma2_27b", {"d_k": 128}, 0.083333333333),
-    ("gemma3_27b", {"d_k": 128}, 0.077151674981),
-    ("granite_2b", {"d_k": 64}, 0.015625),
-    ("granite_8b", {"d_k": 128}, 0.0078125),
-    ("yarn", {"d_k": 64, "context_factor": 1}, 0.125),
-    ("yarn", {"d_k": 128, "context_factor": 8}, 0.12897000835),
-    ("yarn", {"d_k": 192, "context_factor": 40}, 0.135233778861),  # DeepSeek-V3: 1.3688879² / √192
-    ("deepseek_v2", {"d_k": 192, "context_factor": 40}, 0.114721386793),
-    ("longrope", {"d_k": 96, "context_factor": 32}, 0.144587936206),  # Phi-3-mini-128k: 1.4167 / √96
-    ("llama4_position", {"d_k": 128, "position": 8190}, 0.088388347648),
-    ("llama4_position", {"d_k": 128, "position": 8191}, 0.094514961045),
-    ("llama4_position", {"d_k": 128, "position": 16_383}, 0.098098800138),
-    ("llama4_position", {"d_k": 128, "position": 9_999_999}, 0.151209707017),
-    ("ministral3_position", {"d_k": 128, "position": 16_383}, 0.088388347648),
-    ("ministral3_position", {"d_k": 128, "position": 16_384}, 0.094514961045),
-    ("ministral3_position", {"d_k": 128, "position": 262_143}, 0.112894801235),
-    ("ssmax", {"d_k": 64, "n_keys": 1024}, 0.372566609551),
-    ("ssmax", {"d_k": 16, "n_keys": 9}, 0.236201642064),
-    ("log512_n", {"d_k": 64, "n_keys": 512}, 0.125),
-    ("log512_n", {"d_k": 64, "n_keys": 4096}, 0.166666666667),  # 12/9 of 1/8
-    ("rms_sqrt_d_k", {"d_k": 64}, 0.125),
-    ("rms_gemma3_27b", {"d_k": 128}, 0.077151674981),
-    ("rms_none", {"d_k": 64}, 1),
-    ("layer_norm_sqrt_d_k", {"d_k": 64}, 0.125),
-    ("cosine_sqrt_d_k", {"d_k": 96}, 9.797958971133),
-    ("cosine_10", {"d_k": 32}, 10),
-    ("cosine_learned", {"temperature": 31.5}, 31.5),
-    ("cosine_log2_n", {"n_keys": 72}, 12.319672120947),  # the paper's English to Vietnamese: log₂ 5112
-    ("cosine_log2_n", {"n_keys": 2}, 1),
-    ("custom", {"d_k": 64, "multiplier": 0.3}, 0.3),
-]
-
-
-@for_each(("name", "given", "expected"), FIGURES)
-def test_a_rule_has_the_multiplier_that_its_source_gives(name: str, given: dict[str, Any], expected: float) -> None:
-    assert multiplier(name, Setting(**given)) == pytest.approx(expected, abs=1e-12)
 
 
 class Recording:

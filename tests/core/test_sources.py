@@ -4,12 +4,21 @@ A comment names the repository, the file and the line or the key, with the commi
 transformers are of version 5.24.0, and those of PyTorch of 2.13.0.
 """
 
+import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from attn_tui.core.attention.cost import cost
 from attn_tui.core.attention.presets import PRESETS
+from attn_tui.core.models import MODELS, MOST_KEYS, SET_BY_MODEL, Model
+from attn_tui.core.parameters import FIELD, Parameters, model_title
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
+from attn_tui.core.tables.cost import cost_table
+from attn_tui.core.tables.table import written
+from attn_tui.tui.panes.heads.view import layer_lines
+from attn_tui.tui.views.glyphs import UNICODE
 from cases import for_each
 
 # d_model, heads, key heads, d_k, layers, context, bias
@@ -81,12 +90,43 @@ SHAPES: dict[str, tuple[int, int, int, int, int, int, str]] = {
 }
 
 
+# v_head_dim, kv_lora_rank, q_lora_rank and qk_rope_head_dim of both
+LATENT_WIDTHS = {"deepseek-v3": (128, 512, 1536, 64), "kimi-k2": (128, 512, 1536, 64)}
+
+# What the models multiply the scores of q and k by, if not by 1/√d_k, and the norm of q and k before that.
+SCALES = {
+    # transformers, modeling_qwen3.py, Qwen3Attention: head_dim**-0.5 after q_norm and k_norm over head_dim
+    "qwen3-0.6b": (128**-0.5, "rms"),
+    "qwen3-8b": (128**-0.5, "rms"),
+    "qwen3-32b": (128**-0.5, "rms"),
+    # google/gemma_pytorch, gemma/config.py:173 (014acb7): query_pre_attn_scalar 144, 4608/32
+    "gemma-2-27b": (144**-0.5, "none"),
+    # gemma/config.py:289 and 290: query_pre_attn_scalar 5376 // 32 and use_qk_norm
+    "gemma-3-27b": (168**-0.5, "rms"),
+    # openai/gpt-oss, gpt_oss/torch/model.py: 1/√head_dim, and cosines and sines times 0.1 ln scaling_factor + 1, with
+    # rope_scaling_factor 32
+    "gpt-oss-20b": ((0.1 * math.log(32) + 1) ** 2 / 8, "none"),
+    "gpt-oss-120b": ((0.1 * math.log(32) + 1) ** 2 / 8, "none"),
+    # deepseek-ai/DeepSeek-V3, inference/model.py:436 and 437 (9b4e978): mscale², with rope_factor 40 and mscale 1
+    "deepseek-v3": ((0.1 * math.log(40) + 1) ** 2 / math.sqrt(192), "none"),
+    # moonshotai/Kimi-K2-Instruct, config.json: rope_scaling has factor 32, mscale 1.0 and mscale_all_dim 1.0
+    "kimi-k2": ((0.1 * math.log(32) + 1) ** 2 / math.sqrt(192), "none"),
+}
+SOFTCAPS = {"gemma-2-27b": 50}  # gemma/config.py:171 (014acb7): attn_logit_softcapping
+SINKS = ("gpt-oss-20b", "gpt-oss-120b")  # gpt_oss/torch/model.py: sinks, a logit for each head
+
+
 def test_every_preset_has_the_shape_of_its_source() -> None:
     found = {
         name: (each.d_model, each.heads, each.key_heads, each.width, each.layers, each.context, each.bias)
         for name, each in ((preset.name, preset.layer) for preset in PRESETS.values())
     }
     assert found == SHAPES
+    assert [*MODELS] == [*PRESETS]
+    for name, preset in PRESETS.items():
+        layer = preset.layer
+        latent = layer.value_width, layer.kv_latent, layer.q_latent, layer.rotary
+        assert latent == LATENT_WIDTHS.get(name, (layer.width, 0, 0, 0)), name
 
 
 # A rule, what its multiplier depends on, and the multiplier: constants as in the source, products written out.
@@ -163,24 +203,21 @@ FORMULAS: list[tuple[str, dict[str, Any], float]] = [
     ("rms_none", {"d_k": 256}, 1.0),
     # loudinthecloud/pytorch-ntm, ntm/memory.py:84 (3fce69b): softmax(β * cosine_similarity), at key strength β = 1
     ("cosine_1", {"d_k": 20}, 1.0),
+    # Computed by hand, at widths, lengths and positions of models that use the rule, if there are any.
+    ("log_d_k", {"d_k": 64}, 0.24044917348149393), ("two_sqrt_d_k", {"d_k": 96}, 0.05103103630798287),
+    ("inverse_layer", {"d_k": 64, "layer": 0}, 0.125), ("yarn", {"d_k": 64, "context_factor": 1}, 0.125),
+    ("layer_norm_none", {}, 1.0), ("custom", {"multiplier": 0.3}, 0.3),
+    ("log512_n", {"d_k": 64, "n_keys": 512}, 0.125),
+    ("llama4_position", {"d_k": 128, "position": 9_999_999}, (math.log1p(1220) * 0.1 + 1) * 128**-0.5),
+    ("ministral3_position", {"d_k": 128, "position": 262_143}, (1 + 0.1 * math.log(16)) * 128**-0.5),
+    ("cosine_log2_n", {"n_keys": 2}, 1.0),
     # CyndxAI/QKNorm, QKNorm/layers.py:42 (c628cb5): np.log2(seq_len_threshold**2 - seq_len_threshold)
     ("cosine_log2_n", {"n_keys": 72}, math.log2(72**2 - 72)),
-]
+]  # fmt: skip
 
 
-# The rules without such a source, and why.
-ONE_SOURCE = {
-    "log_d_k": "of an interview question; no published code has it",
-    "two_sqrt_d_k": "of an interview question; no published code has it",
-    "layer_norm_none": "the unscaled column beside a LayerNorm; no known model has it",
-    "custom": "the user's own",
-}
-
-
-def test_every_rule_has_a_second_source_or_says_why_not() -> None:
-    sourced = {name for name, *_ in FORMULAS}
-    assert not sourced & {*ONE_SOURCE}
-    assert {*SCALE_RULES} <= sourced | {*ONE_SOURCE}
+def test_every_rule_has_a_figure() -> None:
+    assert {*SCALE_RULES} <= {name for name, *_ in FORMULAS}
 
 
 @for_each(("name", "given", "expected"), FORMULAS)
@@ -192,3 +229,66 @@ def test_1_over_d_is_credited_to_mup_and_mscale_to_deepseek() -> None:
     assert "muP" in SCALE_RULES["d_k"].used_by
     assert "2203.03466" in SCALE_RULES["d_k"].source
     assert "deepseek-ai" in SCALE_RULES["deepseek_v2"].source
+
+
+@for_each("name", PRESETS)
+def test_another_number_of_key_heads_is_a_changed_preset(name: str) -> None:
+    preset = PRESETS[name]
+    assert not preset.changed(preset.layer)
+    if not preset.layer.kv_latent:
+        others = [each for each in range(1, preset.layer.heads + 1) if preset.layer.heads % each == 0]
+        changed = [preset.changed(replace(preset.layer, kv_heads=each)) for each in others]
+        assert changed == [each != preset.layer.key_heads for each in others]
+
+
+@for_each("name", MODELS)
+def test_a_model_sets_its_published_attention_in_the_lab(name: str) -> None:
+    *_, width, _, context, _ = SHAPES[name]
+    p = Parameters().with_value("model", name)
+    expected, norm = SCALES.get(name, (width**-0.5, "none"))
+    assert (p.d_k, p.n_keys) == (width, min(context, FIELD["n_keys"].high))
+    assert p.d_v == LATENT_WIDTHS.get(name, (width,))[0]
+    assert multiplier(p.scale, p.setting) == pytest.approx(expected, rel=1e-14)
+    assert SCALE_RULES[p.scale].normalise == norm
+    assert p.softcap == SOFTCAPS.get(name, 0)
+    assert (p.sink, p.sink_logit) == ("logit" if name in SINKS else "none", 0)
+    assert (p.mask, p.mechanism, p.norm_gain) == ("none", "dot_product", 1)
+    assert model_title(p) == MODELS[name].title
+
+
+@for_each("name", PRESETS)
+def test_a_preset_states_the_multiplier_of_its_model(name: str) -> None:
+    preset = PRESETS[name]
+    expected, _ = SCALES.get(name, (preset.layer.width**-0.5, ""))
+    assert preset.multiplier(preset.layer) == pytest.approx(expected, rel=1e-14)
+    printed = " ".join(
+        "".join(text for text, _ in line) for line in layer_lines(cost(preset.layer), 500, UNICODE, preset)
+    )
+    assert f"multiplies scores by {expected:.4g}" in printed
+    found = json.loads(written(cost_table(cost(preset.layer), preset), "json"))["layer"]
+    assert found["scale"] == pytest.approx(expected, rel=1e-14)
+    assert found["scale_rule"] == MODELS[name].scale
+
+
+def test_both_gemma_27b_scale_by_the_square_root_of_d_model_over_heads() -> None:
+    for name in ("gemma-2-27b", "gemma-3-27b"):
+        model = MODELS[name]
+        assert PRESETS[name].multiplier(PRESETS[name].layer) == (model.d_model / model.heads) ** -0.5
+        assert not math.isclose(PRESETS[name].multiplier(PRESETS[name].layer), model.width**-0.5, rel_tol=0.05)
+
+
+@for_each("model", MODELS.values())
+def test_a_model_describes_itself(model: Model) -> None:
+    assert MODELS[model.name] is model
+    assert model.source
+    assert f"d_k {model.width} · {SCALE_RULES[model.scale].label} · " in model.summary
+    assert set(model.parameters) <= set(SET_BY_MODEL)
+    for name, value in model.parameters.items():
+        FIELD[name].check(value)
+    for word in ("QK-norm",) if SCALE_RULES[model.scale].normalise == "rms" else ():
+        assert word in model.help
+    assert ("sinks" in model.help) == (model.name in SINKS)
+
+
+def test_the_longest_context_of_a_model_is_what_the_lab_holds() -> None:
+    assert FIELD["n_keys"].high == MOST_KEYS
