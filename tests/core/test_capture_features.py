@@ -19,6 +19,9 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.scales import Setting, multiplier
 from capture_files import Array, has_note, named, numbers, opened, refusal, save
 from cases import for_each
+from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
+
+PADDED = Path(__file__).parents[1] / "data" / "minilm-sample-padded.safetensors"
 
 BATCH, HEADS, TOKENS, D_K = 2, 3, 11, 6
 SCALE, NO = 0.4, -np.inf
@@ -38,7 +41,7 @@ HIDING[:, 10] = B[0, :, 10]  # so that only the window hides the first tokens fr
 TRAINED = B[0].astype(np.float32)
 TRAINED[:, 5, 0] = -4_000
 T = rng.uniform(0.1, 1, (BATCH, HEADS, TOKENS))
-SLOPES, SINKS, OWN = [0.5, 0.25, 0.125], [0.5, -1.25, 3.0], [0.2, 0.4, 0.8]
+SLOPES, SINKS, OWN = [0.5, 0.25, 0.0], [0.5, -1.25, 3.0], [0.2, 0.4, 0.8]
 ALIBI = np.reshape(SLOPES, (3, 1, 1)) * AWAY
 CAPPED = 1.5 * np.tanh(Z / 1.5)
 RANDOM = (rng.random((BATCH, HEADS, TOKENS, TOKENS)) < 0.6) | np.eye(TOKENS, dtype=np.bool_)
@@ -333,6 +336,16 @@ def test_a_head_without_visible_keys_has_no_statistics(tmp_path: Path, dtype: An
 def measured(capture: CaptureFile, head: int = 0) -> dict[str, float | None]:
     [column] = measure_head(capture, capture.layers[0], head, [file_rule(capture.layers[0])]).columns
     return {name: each.value for name, each in column.measured.items()}
+
+
+def test_rows_of_padding_of_a_real_batch_are_not_counted() -> None:
+    """The second text has 21 of 70 tokens; numbers are stored in float16 and multiplied in float32."""
+    capture, tensors = open_capture(PADDED), load_file(PADDED)
+    q, k = (tensors[f"layers.0.attn.{side}"].astype(float) for side in "qk")
+    real = np.arange(70) < np.array([[70], [21]])
+    for head in range(0, 12, 2):
+        logits = shown(real[:, np.newaxis], (capture.layers[0].scale or 0) * q[:, head] @ k[:, head].mT)
+        assert_measured(capture, head, Expected(logits, left_out=~real), rel=1e-6)
 
 
 @pytest.mark.parametrize("common", [0, 5])
