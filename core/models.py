@@ -1,7 +1,7 @@
 """MODELS: the attention layers of well-known models, with how they scale scores.
 
 A row is a choice of the parameter `model`, which sets the Lab's parameters, and a preset of the Heads pane. To add a
-model, add a row; `tests/core/test_presets.py` holds each against its published configuration.
+model, add a row; `tests/core/test_sources.py` holds each against its published configuration.
 """
 
 from __future__ import annotations
