@@ -7,27 +7,36 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from warnings import warn
 
 import numpy as np
 
 from .arrays import FloatArray
+from .attention.cost import SHAPE_FIELDS, Cost
+from .attention.cost import Layer as Shape
+from .attention.cost import cost as cost_of
+from .attention.presets import PRESETS
 from .captures.capture import HeadSubject, Layer, Meaning
 from .captures.files import NotFiniteError
 from .captures.head import CaptureFile, read_head
 from .captures.heads import measure_head
 from .captures.reader import open_capture
 from .captures.rules import Rule, computation, file_rule, named_rule
-from .diagnosis.check import Limits, findings
+from .claims.catalogue import CLAIMS
+from .claims.claim import Outcome
+from .claims.examine import examine
+from .diagnosis.check import Figures, Limits, findings
 from .diagnosis.check import measure as head_figures
 from .diagnosis.comparing.compare import compare as compare_captures
-from .diagnosis.comparing.results import Comparison
+from .diagnosis.comparing.compare import compare_heads
+from .diagnosis.comparing.results import Comparison, HeadComparison, Pair
 from .diagnosis.configuration import Configuration, configuration_of, expecting
 from .diagnosis.disagreement import disagreements
 from .diagnosis.reading import file_configuration, read_subject
@@ -37,16 +46,30 @@ from .diagnosis.verdict import Verdict, not_finite
 from .diagnosis.verdict import diagnose as diagnose_subject
 from .errors import InputError, did_you_mean
 from .lab.experiment import run
+from .lab.weighting.comparison import stream as weigh
+from .lab.weighting.results import WeightingRow
+from .learning.card import Card, question_card, step_card
+from .learning.questions import QUESTIONS
+from .learning.tour import STEPS
+from .learning.trials import readings
 from .parameters import FIELD, Parameters, Value, parameters_from
+from .program.library import call_of
 from .scales import SCALE_RULES
 from .statistics.catalogue import STATISTIC
 from .statistics.measurement import Estimate, Measurement, column_names
+from .tables.cost import cost_table
 from .tables.diagnosis import Checked, Diagnosed, check_table, compare_table, diagnosis_table
 from .tables.heads import inspect_table, replay_table
-from .tables.lab import SweepResult, report_table, sweep_table
-from .tables.table import Table, pieces
+from .tables.lab import Axis, SweepResult, prediction_table, report_table, sweep_table
+from .tables.learning import cards_table, claims_table
+from .tables.rules import WeightingsResult, weightings_table
+from .tables.runs import watch_table
+from .tables.table import Table, markdown, pieces
 from .theory.predict import predict as predict_parameters
 from .theory.prediction import PredictedColumn, Prediction, status_given
+from .watching.limits import LIMIT
+from .watching.snapshot import Snapshot
+from .watching.whole import read_run
 from .work.sweeps import stream, sweep_plan
 
 Path_: TypeAlias = "str | PathLike[str]"
@@ -65,6 +88,7 @@ class Catalogue(dict[str, _T]):
 RULES = Catalogue(SCALE_RULES)
 STATISTICS = Catalogue(STATISTIC)
 _SHOWN = ("logit_std", "entropy", "effective_keys", "max_weight", "dead_rows")  # in a repr
+_LINES, _WIDTH = 8, 160  # of a repr, below its first line
 
 
 class Result:
@@ -74,17 +98,36 @@ class Result:
         """Return what the command prints with `--format json`."""
         return cast("dict[str, Any]", json.loads("".join(pieces(self.table(), "json"))))
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what the command prints with `--format csv`: `pandas.DataFrame(result.rows())`."""
+        table = self.table()
+        return [dict(zip(table.columns, row, strict=True)) for each in table.things for row in table.rows(each)]
+
     def table(self) -> Table[Any]:
         """Return the declaration of its JSON and CSV."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        first, *rest = filter(None, markdown(self.table().page()).splitlines())
+        return _short(first, rest)
+
+
+def _short(first: str, lines: Sequence[str]) -> str:
+    """Return the first lines, each cut at a width that can be read."""
+    more = [f"… {len(lines) - _LINES} more"] if len(lines) > _LINES else []
+    return "\n".join(line[:_WIDTH] for line in (first, *lines[:_LINES], *more))
+
+
+def _named(name: str, among: Iterable[str]) -> str:
+    """Return a name that is among these; raise InputError if it is not."""
+    if name not in (known := [*among]):
+        raise InputError("{name}: unknown name{near}", name=name, near=did_you_mean(name, known))
+    return name
+
 
 def _parameters(changes: Mapping[str, Value]) -> Parameters:
     """Return parameters with these values; raise InputError for a name or a value that is not accepted."""
-    for name in changes:
-        if name not in FIELD:
-            raise InputError("{name}: unknown parameter{near}", name=name, near=did_you_mean(name, FIELD))
-    return parameters_from(changes)
+    return parameters_from({_named(name, FIELD): value for name, value in changes.items()})
 
 
 # Random attention
@@ -142,67 +185,164 @@ def measure(**parameters: Value) -> Lab:
     return Lab(run(p), predict_parameters(p))
 
 
-def predict(**parameters: Value) -> tuple[PredictedColumn, PredictedColumn]:
+@dataclass(frozen=True, eq=False, repr=False)
+class Exact(Result):
+    """The exact values of column A, by default unscaled, and of B: `a, b = attn_tui.predict(…)`."""
+
+    prediction: Prediction
+
+    def __iter__(self) -> Iterator[PredictedColumn]:
+        return iter(self.prediction.columns)
+
+    def table(self) -> Table[Any]:
+        return prediction_table(self.prediction)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {column!r}" for name, column in zip("ab", self, strict=True))
+
+
+def predict(**parameters: Value) -> Exact:
     """Return the exact values of A and of B: `.values` by statistic, None if unknown, and `.saturation`.
 
     They assume exact arithmetic. Raise InputError as `measure` does.
     """
-    a, b = predict_parameters(_parameters(parameters)).columns
-    return a, b
+    return Exact(predict_parameters(_parameters(parameters)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sweep(Result):
-    """Measurements over d_k, each with its theory."""
+    """Measurements over d_k, and over a second axis, each with its theory."""
 
     result: SweepResult
 
+    @property
+    def axes(self) -> Mapping[str, Sequence[Value]]:
+        """The names and values of the axes of its arrays, in order; d_k, ascending, is the last."""
+        found = self.result
+        varied = {} if found.vary is None else {found.vary[0]: found.vary[1]}
+        return {**varied, **({"n_keys": found.n_keys} if found.n_keys else {}), "d_k": found.d_ks}
+
     @cached_property
     def d_k(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """The widths, ascending: (points,)."""
-        return np.array([point.parameters.d_k for point, _ in self.result.points])
+        """The widths, ascending: (d_k,)."""
+        return np.array(self.result.d_ks)
 
     def values(self, statistic: str, side: Side = "b") -> FloatArray:
-        """Return a statistic of a column over d_k, (points,); NaN where it does not exist."""
-        return self._numbers(statistic, side, 0)
+        """Return a statistic of a column, with the shape of `axes`; NaN where it does not exist."""
+        return self._array(measured[_named(statistic, STATISTIC)].value for measured in self._measured(side))
 
     def stderrs(self, statistic: str, side: Side = "b") -> FloatArray:
-        """Return the standard errors of those values, (points,)."""
-        return self._numbers(statistic, side, 1)
+        """Return the standard errors of those values."""
+        return self._array(measured[_named(statistic, STATISTIC)].stderr for measured in self._measured(side))
 
     def exact(self, statistic: str, side: Side = "b") -> FloatArray:
-        """Return the exact values, (points,); NaN where theory knows none."""
-        at = "ab".index(side)
-        known = [theory.columns[at].values[_statistic(statistic)] for _, theory in self.result.points]
-        return np.array([np.nan if value is None else value for value in known])
+        """Return the exact values; NaN where theory knows none."""
+        at, name = "ab".index(side), _named(statistic, STATISTIC)
+        return self._array(theory.columns[at].values[name] for _, theory in self.result.points)
 
-    def _numbers(self, statistic: str, side: Side, part: int) -> FloatArray:
-        columns = [point.measurement.columns["ab".index(side)] for point, _ in self.result.points]
-        found = [column.measured[_statistic(statistic)][part] for column in columns]
-        return np.array([np.nan if value is None else value for value in found])
+    def _measured(self, side: Side) -> Iterator[Mapping[str, Estimate]]:
+        return (point.measurement.columns["ab".index(side)].measured for point, _ in self.result.points)
+
+    def _array(self, found: Iterable[float | None]) -> FloatArray:
+        shape = [len(values) for values in self.axes.values()]
+        return np.array([np.nan if value is None else value for value in found]).reshape(shape)
 
     def table(self) -> Table[Any]:
         return sweep_table(self.result)
 
     def __repr__(self) -> str:
-        first, last = self.d_k[0], self.d_k[-1]
-        return f"<sweep of {len(self.d_k)} d_k from {first} to {last}: .values(statistic, side), .stderrs, .exact>"
+        axes = " × ".join(f"{len(values)} {name}" for name, values in self.axes.items())
+        return (
+            f"<sweep of {axes}, {self.d_k[0]} to {self.d_k[-1]}: .values(statistic, side), .stderrs, .exact, .axes>"
+        )
 
 
-def sweep(d_k: Sequence[int], **parameters: Value) -> Sweep:
-    """Measure random attention at several d_k, as `attn-tui sweep` does; other parameters are as for `measure`."""
-    widths = sorted({*d_k})
-    p = _parameters({**parameters, **({"d_k": widths[0]} if widths else {})})
+def sweep(
+    d_k: Sequence[int], n_keys: int | Sequence[int] | None = None, vary: Axis | None = None, **parameters: Value
+) -> Sweep:
+    """Measure random attention at several d_k, as `attn-tui sweep` does; other parameters are as for `measure`.
+
+    Several `n_keys`, or `vary=("scale", ["sqrt_d_k", "d_k"])`, another parameter with its values, are a second axis.
+    """
+    given = {"n_keys": n_keys, "vary": vary, **parameters}
+    called = call_of("sweep", [*d_k], **{name: value for name, value in given.items() if value is not None})
+    widths, counts = sorted({*d_k}), [] if n_keys is None or isinstance(n_keys, int) else sorted({*n_keys})
+    one = {} if n_keys is None else {"n_keys": n_keys if isinstance(n_keys, int) else counts[0]}
+    p = _parameters({**parameters, **one, **({"d_k": widths[0]} if widths else {})})
     for each in widths:
         p.with_value("d_k", each)  # or raise
-    points = [found for step in stream(sweep_plan(p, widths)) for found in step.found]
-    return Sweep(SweepResult(p, widths, points, ""))
+    points = [found for step in stream(sweep_plan(p, widths, vary=vary, n_keys=counts)) for found in step.found]
+    return Sweep(SweepResult(p, widths, points, called, vary, n_keys=counts))
 
 
-def _statistic(name: str) -> str:
-    if name not in STATISTIC:
-        raise InputError("{name}: unknown statistic{near}", name=name, near=did_you_mean(name, STATISTIC))
-    return name
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Result, Generic[_T]):
+    """What a command finds out, and the table that it prints."""
+
+    value: _T
+    declared: Table[Any]
+
+    def table(self) -> Table[Any]:
+        return self.declared
+
+
+def weightings(**parameters: Value) -> Answer[Sequence[WeightingRow]]:
+    """Compare softmax with other weightings, as `attn-tui rules --weightings` does, for parameters of `measure`."""
+    *_, last = weigh(p := _parameters(parameters))
+    assert last.found is not None
+    return Answer(last.found, weightings_table(WeightingsResult(p, last.found, call_of("weightings", **parameters))))
+
+
+# What needs no file
+
+
+def cost(preset: str | None = None, **shape: Value | None) -> Answer[Cost]:
+    """Count parameters, bytes of the KV cache and FLOPs of a layer, as `attn-tui cost` does.
+
+    `preset` names a well-known model; `shape` are the options of the command, such as d_model=4096, heads=32. Raise
+    InputError if one is not accepted.
+    """
+    of = None if preset is None else PRESETS[_named(preset, PRESETS)]
+    known = [field.name for field in SHAPE_FIELDS]
+    values = {_named(name, known): value for name, value in shape.items()}
+    found = cost_of(replace(Shape() if of is None else of.layer, **values))
+    return Answer(found, cost_table(found, of))
+
+
+def claims(*ids: str) -> Answer[Sequence[Outcome]]:
+    """Test claims of study notes, by default all, as `attn-tui claims` does; this takes some seconds."""
+    chosen = {_named(each, (claim.id for claim in CLAIMS)) for each in ids}
+    found = [examine(claim) for claim in CLAIMS if not chosen or claim.id in chosen]
+    return Answer(found, claims_table(found))
+
+
+def learn(item: str | int) -> Answer[Card]:
+    """Return a step of the tour, 1 to 12, or a question, "q1" to "q21", with its figures measured now."""
+    steps = {f"{at}": (at, each) for at, each in enumerate(STEPS, 1)}
+    questions = {f"q{at}": (at, each) for at, each in enumerate(QUESTIONS, 1)}
+    if _named(str(item), (*steps, *questions)) in questions:
+        number, question = questions[str(item)]
+        card = question_card(number, question, readings(question.figures))
+    else:
+        number, step = steps[str(item)]
+        card = step_card(number, step, readings(step.figures))
+    return Answer(card, cards_table([card]))
+
+
+def watch(
+    run: Path_, *, step: int | None = None, baseline: int | None = None, max_logit: float = LIMIT
+) -> Answer[Snapshot]:
+    """Read the newest step of a training run, or another one, as `attn-tui watch --once` does.
+
+    What cannot be read of it is a warning. Raise InputError if nothing can be.
+    """
+
+    def heard(_: float | None, notes: Sequence[str]) -> None:
+        for note in notes:
+            warn(note, RuntimeWarning, stacklevel=4)
+
+    found = read_run(Path(run), max_logit, step, baseline, heard)
+    return Answer(found, watch_table(str(run), found))
 
 
 # Captures
@@ -271,9 +411,20 @@ class Head:
         data = read_head(self.file, self.layer, self.head)
         return computation(self._rule(scale), self.layer, data).evaluate(data.q, data.k).softmax.weights
 
-    def diagnose(self, expect: str | float | None = None) -> Verdict:
+    def diagnose(self, expect: str | float | None = None) -> Diagnosis:
         """Return which multiplier was used, and what else was done to the head."""
-        return _verdict(self.file, self.layer, self.head, expect, None)
+        return _diagnosis(self.file, [(self.layer, self.head)], expect, None)
+
+    def figures(self) -> Figures:
+        """Return the figures that the limits of `check` apply to."""
+        own = file_configuration(self.file)
+        *_, (_, found) = head_figures(self.file, self.layer, self.head, own, None)
+        assert found is not None
+        return found
+
+    def compare(self, test: Head) -> HeadComparison:
+        """Return the stages of this head, the reference, and of another one, and where they differ."""
+        return compare_heads(self.file, test.file, Pair(self.layer, self.head, test.layer, test.head))
 
     def replay(self) -> HeadReplay:
         """Return what every scale rule would have done to it."""
@@ -289,7 +440,7 @@ class Head:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Capture:
-    """A file of captured heads; `capture[layer, head]` is a head, by the layer's number in the model."""
+    """A file of captured heads; `capture[layer, head]` is a head, by the layer's number in the model, or its name."""
 
     file: CaptureFile
 
@@ -303,11 +454,11 @@ class Capture:
         """Everything that was assumed."""
         return self.file.notes
 
-    def __getitem__(self, place: tuple[int, int]) -> Head:
-        index, head = place
-        layer = next((each for each in self.layers if each.index == index), None)
+    def __getitem__(self, place: tuple[int | str, int]) -> Head:
+        at, head = place
+        layer = next((each for each in self.layers if at in (each.index, each.name)), None)
         if layer is None or not 0 <= head < layer.heads:
-            raise KeyError(f"no layer {index} with a head {head}")
+            raise KeyError(f"no layer {at} with a head {head}")
         return Head(self.file, layer, head)
 
     def __iter__(self) -> Iterator[Head]:
@@ -341,6 +492,11 @@ class Diagnosis(Result):
     heads: Sequence[Diagnosed]
 
     @property
+    def verdict(self) -> Verdict:
+        """The verdict on the first head, which is the only one of `capture[layer, head].diagnose()`."""
+        return self.heads[0].verdict
+
+    @property
     def healthy(self) -> bool:
         """Whether every head is healthy: undecided is not."""
         return all(each.verdict.verdict == "healthy" for each in self.heads)
@@ -359,9 +515,7 @@ class Diagnosis(Result):
     def __repr__(self) -> str:
         counts = Counter(each.verdict.verdict for each in self.heads)
         said = ", ".join(f"{count} {word}" for word, count in counts.items())
-        lines = str(self).splitlines()
-        more = [f"… {len(lines) - 8} more"] if len(lines) > 8 else []
-        return "\n".join([f"<{len(self.heads)} heads: {said}>", *lines[:8], *more])
+        return _short(f"<{len(self.heads)} heads: {said}>", str(self).splitlines())
 
 
 def verdict_words(verdict: Verdict) -> str:
@@ -379,23 +533,26 @@ def diagnose(
     """
     file = _file(source)
     given = None if config is None else configuration_of(dict(config), "config")
-    heads = ((layer, head) for layer in file.layers for head in range(layer.heads))
-    return Diagnosis(file, [Diagnosed(*each, _verdict(file, *each, expect, given)) for each in heads])
+    return _diagnosis(file, [(each.layer, each.head) for each in Capture(file)], expect, given)
 
 
 def _file(source: Path_ | Capture) -> CaptureFile:
     return source.file if isinstance(source, Capture) else open_capture(Path(source))
 
 
-def _verdict(
-    file: CaptureFile, layer: Layer, head: int, expect: str | float | None, given: Configuration | None
-) -> Verdict:
+def _diagnosis(
+    file: CaptureFile, heads: Iterable[tuple[Layer, int]], expect: str | float | None, given: Configuration | None
+) -> Diagnosis:
     own = file_configuration(file)
     given = expecting(expect, given, own)
-    try:
-        return diagnose_subject(read_subject(file, layer, head, own, given), given)
-    except NotFiniteError as error:
-        return not_finite(Facts(layer.d_k, layer.scale), str(error))
+
+    def verdict(layer: Layer, head: int) -> Verdict:
+        try:
+            return diagnose_subject(read_subject(file, layer, head, own, given), given)
+        except NotFiniteError as error:
+            return not_finite(Facts(layer.d_k, layer.scale), str(error))
+
+    return Diagnosis(file, [Diagnosed(*each, verdict(*each)) for each in heads])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -421,8 +578,7 @@ class Differences(Result):
             for each in found
             if each.first is not None
         ]
-        more = [f"… {len(lines) - 8} more"] if len(lines) > 8 else []
-        return "\n".join([f"<{len(found)} of {len(self.comparison.heads)} heads differ>", *lines[:8], *more])
+        return _short(f"<{len(found)} of {len(self.comparison.heads)} heads differ>", lines)
 
 
 def compare(reference: Path_ | Capture, test: Path_ | Capture) -> Differences:
@@ -449,9 +605,8 @@ class Check(Result):
     def __repr__(self) -> str:
         judged = self.checked.judged
         lines = [f"{each.place}: {each.message}" for each in self.checked.findings]
-        more = [f"… {len(lines) - 8} more"] if len(lines) > 8 else []
         counts = f"{judged['healthy']} healthy, {len(lines)} findings, {self.checked.not_judged} not judged"
-        return "\n".join([f"<{len(self.checked.heads)} heads: {counts}>", *lines[:8], *more])
+        return _short(f"<{len(self.checked.heads)} heads: {counts}>", lines)
 
 
 def check(
@@ -471,15 +626,13 @@ def check(
     file = _file(source)
     known = {each.name for each in fields(Limits)} - {"set"}
     for name in limits:
-        if name not in known:
-            raise InputError("{name}: unknown limit{near}", name=name, near=did_you_mean(name, known))
+        _named(name, known)
     own = file_configuration(file)
     given = expecting(expect, None if config is None else configuration_of(dict(config), "config"), own)
     heads = [
         figures
-        for layer in file.layers
-        for head in range(layer.heads)
-        for _, figures in head_figures(file, layer, head, own, given)
+        for each in Capture(file)
+        for _, figures in head_figures(file, each.layer, each.head, own, given)
         if figures is not None
     ]
     found = findings(heads, Limits(**limits, set=frozenset(limits)), disagreements(file.layers, given or own))

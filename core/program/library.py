@@ -5,87 +5,82 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.comparing.results import FIGURES, STAGES
 from ..lab.weighting.results import MEASURES, NOT_OF_WEIGHTINGS
+from ..tables.cost import figures
 from .text import NoCodeError, Piece, assembled, expected, literal, shown
 
 if TYPE_CHECKING:
     from ..attention.cost import Cost
-    from ..claims.claim import Finding, Outcome, Reading
+    from ..captures.capture import Layer
+    from ..claims.claim import Outcome
     from ..diagnosis.check import Figures
     from ..diagnosis.comparing.results import HeadComparison
     from ..lab.weighting.results import WeightingRow
     from ..learning.card import Card
     from ..parameters import Parameters
+    from ..statistics.measurement import Estimate
     from ..watching.snapshot import Snapshot
 
-_VALUE = "(exact if measured is None else measured.value)"
-_OF_COST = ("parameters", "all_parameters", "cache_per_token", "cache", "next_token.total", "whole_context.total")
 _CHECKED = ("largest_logit", "spread", "token_spread", "entropy_fraction", "one_hot_rows", "first_key_weight")
 
 
 def claims_code(outcomes: Sequence[Outcome], command: str) -> str:
     """Return the program that prints the figures of claims; raise NoCodeError if none of them has any."""
-    rows = {
-        f"{outcome.claim.id}: {finding.label}": [shown(_value(finding))]
-        for outcome in outcomes
-        for finding in outcome.findings
-    }
-    if not rows:
+    chosen = [each for each in outcomes if each.findings]
+    if not chosen:
         raise NoCodeError("No code: {reason}.", reason=outcomes[0].claim.untestable or outcomes[0].claim.why)
-    lines = [
-        f"chosen = {sorted(outcome.claim.id for outcome in outcomes if outcome.findings)}",
-        "for claim in CLAIMS:",
-        "    for each in examine(claim).findings if claim.id in chosen else []:",
-        "        measured, exact = each.measured, each.exact",
-        f'        print(f"{{claim.id}}: {{each.label}}".ljust({_wide(rows)}), f"{{{_VALUE}:12.4g}}")',
-    ]
-    return _program(command, {"claims.catalogue": "CLAIMS", "claims.examine": "examine"}, lines, rows)
+    rows = {
+        f"{each.claim.id}: {found.label}": [_value(found.measured, found.exact)]
+        for each in chosen
+        for found in each.findings
+    }
+    return _of_figures(call_of("claims", *(each.claim.id for each in chosen)), "claims", rows, command)
 
 
 def card_code(card: Card, command: str) -> str:
     """Return the program that prints the figures of a step or a question of the tour."""
-    rows = {figure.label: [shown(_value(figure.reading))] for figure in card.figures}
-    table, module = (("STEPS", "tour"), ("QUESTIONS", "questions"))[card.kind == "question"]
+    item: object = f"q{card.number}" if card.kind == "question" else card.number
+    rows = {f"{card.id}: {figure.label}": [_value(*figure.reading)] for figure in card.figures}
+    return _of_figures(call_of("learn", item), "cards", rows, command)
+
+
+def _of_figures(call: str, name: str, rows: Mapping[str, Sequence[str]], command: str) -> str:
+    """Return the program that prints the figures of every item in a list of JSON."""
     lines = [
-        f"item = {table}[{card.number - 1}]",
-        f"for figure in {card.kind}_card({card.number}, item, readings(item.figures)).figures:",
-        "    measured, exact = figure.reading",
-        f'    print(figure.label.ljust({_wide(rows)}), f"{{{_VALUE}:12.4g}}")',
+        f'for each in {call}.to_dict()["{name}"]:',
+        '    for figure in each["figures"]:',
+        '        value = figure["measured"]["value"] if figure["measured"] else figure["exact"]',
+        f"""        print(f"{{each['id']}}: {{figure['label']}}".ljust({_wide(rows)}), f"{{value:12.4g}}")""",
     ]
-    names = {"learning.card": f"{card.kind}_card", "learning.trials": "readings", f"learning.{module}": table}
-    return _program(command, names, lines, rows)
+    return _program(command, lines, rows)
 
 
 def cost_code(cost: Cost, command: str) -> str:
     """Return the program that prints parameters, the KV cache and FLOPs."""
-    rows = {name: [str(attrgetter(name)(cost))] for name in _OF_COST}
+    rows = {name: [f"{value}"] for name, value, _ in figures(cost)}
+    call = call_of("cost", **_changed(cost.layer))
     lines = [
-        f"found = cost({_made(cost.layer)})",
-        f"for name in {_OF_COST}:",
-        f"    print(name.ljust({_wide(rows)}), attrgetter(name)(found))",
+        f"for row in {call}.rows():",
+        f"""    print(row["quantity"].ljust({_wide(rows)}), f"{{row['value']:20}}")""",
     ]
-    first = "from operator import attrgetter\n\n"
-    return _program(command, {"attention.cost": "Layer, cost"}, lines, rows, first=first)
+    return _program(command, lines, rows)
 
 
 def weightings_code(parameters: Parameters, rows: Sequence[WeightingRow], command: str) -> str:
     """Return the program that prints what is measured of each weighting."""
     values = {row.name: [shown(row.estimate(name).value) for name in MEASURES] for row in rows if not row.fault}
     lines = [
-        f"*_, last = stream({_made(parameters, NOT_OF_WEIGHTINGS)})",
-        "for row in last.found:",
+        f"for row in {call_of('weightings', **_changed(parameters, NOT_OF_WEIGHTINGS))}.value:",
         "    if not row.fault:",
-        "        values = [row.estimate(name).value for name in MEASURES]",
+        f"        values = [row.estimate(name).value for name in {tuple(MEASURES)}]",
         '        values = [float("nan") if value is None else value for value in values]',
         f'        print(row.name.ljust({_wide(values)}), *(f"{{value:15.4g}}" for value in values))',
     ]
-    names = {"lab.weighting.comparison": "stream", "lab.weighting.results": "MEASURES", "parameters": "Parameters"}
-    return _program(command, names, lines, values, [*MEASURES])
+    return _program(command, lines, values, [*MEASURES])
 
 
 def checked_code(opened: str, figures: Figures, command: str) -> str:
@@ -94,13 +89,10 @@ def checked_code(opened: str, figures: Figures, command: str) -> str:
     if not rows:
         raise NoCodeError("No code: no figure of this head is known.")
     lines = [
-        f"capture = {opened}",
-        f"*_, (_, found) = measure(capture, capture.layers[{figures.layer.position}], {figures.head}, None, None)",
+        f"found = {opened}{_place(figures.layer, figures.head)}.figures()",
         *_printing(rows, "getattr(found, name)"),
     ]
-    names = {"captures.reader": "open_capture", "diagnosis.check": "measure"}
-    says = f"layer {figures.layer.index}, head {figures.head}"
-    return _program(command, names, lines, rows, says=says)
+    return _program(command, lines, rows, says=f"layer {figures.layer.index}, head {figures.head}")
 
 
 def pair_code(one: str, other: str, head: HeadComparison, command: str) -> str:
@@ -111,9 +103,8 @@ def pair_code(one: str, other: str, head: HeadComparison, command: str) -> str:
     names = [name for name in FIGURES if getattr(head.reference, name) is not None]
     rows = {name: [shown(getattr(side, name)) for side in sides] for name in names}
     lines = [
-        f"reference, test = {one}, {other}",
-        f"layers = reference.layers[{head.layer.position}], test.layers[{head.test_layer.position}]",
-        f"found = compare_heads(reference, test, Pair(layers[0], {head.head}, layers[1], {head.test_head}))",
+        f"reference = {one}{_place(head.layer, head.head)}",
+        f"found = reference.compare({other}{_place(head.test_layer, head.test_head)})",
         f"for name in {tuple(names)}:",
         "    both = (getattr(side, name) for side in (found.reference, found.test))",
         f'    print(name.ljust({_wide(rows)}), *(f"{{value:12.4g}}" for value in both))',
@@ -124,12 +115,7 @@ def pair_code(one: str, other: str, head: HeadComparison, command: str) -> str:
         rows |= more
     found = head.first
     says = "nothing differs" if found is None else f"{STAGES[found.name]}: {found.says}"
-    imports = {
-        "captures.reader": "open_capture",
-        "diagnosis.comparing.compare": "compare_heads",
-        "diagnosis.comparing.results": "Pair",
-    }
-    return _program(command, imports, lines, rows, ("reference", "test"), says)
+    return _program(command, lines, rows, ("reference", "test"), says)
 
 
 def watched_code(run: Path, step: Snapshot, layer: int, head: int, command: str) -> str:
@@ -140,29 +126,32 @@ def watched_code(run: Path, step: Snapshot, layer: int, head: int, command: str)
     if not rows:
         raise NoCodeError("No code: no figure of this head is known.")
     lines = [
-        "steps, cursor, more = {}, START, True",
-        "while more:",
-        f"    news = poll(Path({literal(str(run))}), cursor)",
-        "    cursor, more = news.cursor, news.more",
-        "    steps |= {step.step: step for step in news.steps}",
-        f"values = snapshot([steps[{step.step}]], 0.0).values",
+        f"values = {call_of('watch', str(run), step=step.step)}.value.values",
         *_printing(rows, f"values[name][{layer}][{head}]"),
     ]
-    names = {"watching.poll": "START, poll", "watching.snapshot": "snapshot"}
-    says = f"step {step.step}, layer {step.layers[layer]}, head {head}"
-    return _program(command, names, lines, rows, says=says, first="from pathlib import Path\n\n")
+    return _program(command, lines, rows, says=f"step {step.step}, layer {step.layers[layer]}, head {head}")
 
 
 def opened(path: Path, axes: str | None = None, mask_true: str | None = None, tensor: str | None = None) -> str:
     """Return the expression that opens a capture as a command does."""
-    arguments = {"axes": axes, "mask_true": mask_true, "tensor": tensor}
-    given = [f"{name}={literal(value)}" for name, value in arguments.items() if value is not None]
-    return f"open_capture({', '.join([literal(str(path)), *given])})"
+    given = {"axes": axes, "mask_true": mask_true, "tensor": tensor}
+    return call_of("open", str(path), **{name: value for name, value in given.items() if value is not None})
 
 
-def _value(of: Reading | Finding) -> float | None:
+def call_of(name: str, *values: object, **named: object) -> str:
+    """Return the expression that calls a function of the library."""
+    texts = [literal(value) if isinstance(value, str) else repr(value) for value in values]
+    texts += [f"{key}={literal(value) if isinstance(value, str) else repr(value)}" for key, value in named.items()]
+    return f"attn_tui.{name}({', '.join(texts)})"
+
+
+def _place(layer: Layer, head: int) -> str:
+    return f"[{literal(layer.name)}, {head}]"
+
+
+def _value(measured: Estimate | None, exact: float | None) -> str:
     """Return the measured value, or the exact one of what is not measured."""
-    return of.exact if of.measured is None else of.measured.value
+    return shown(exact if measured is None else measured.value)
 
 
 def _wide(rows: Mapping[str, object]) -> int:
@@ -174,25 +163,22 @@ def _printing(rows: Mapping[str, object], value: str) -> list[str]:
     return [f"for name in {tuple(rows)}:", f'    print(name.ljust({_wide(rows)}), f"{{{value}:12.4g}}")']
 
 
-def _made(value: Any, left_out: Sequence[str] = ()) -> str:
-    """Return the expression of a dataclass, with the fields that are not the usual ones."""
-    given = [(each.name, getattr(value, each.name)) for each in fields(value) if each.init]
+def _changed(value: Any, left_out: Sequence[str] = ()) -> dict[str, object]:
+    """Return the fields of a dataclass that are not the usual ones."""
+    given = [
+        (each.name, getattr(value, each.name)) for each in fields(value) if each.init and each.name not in left_out
+    ]
     usual = type(value)()
-    changed = [f"{name}={own!r}" for name, own in given if own != getattr(usual, name) and name not in left_out]
-    return f"{type(value).__name__}({', '.join(changed)})"
+    return {name: own for name, own in given if own != getattr(usual, name)}
 
 
 def _program(
     command: str,
-    imports: Mapping[str, str],
     lines: Sequence[str],
     rows: Mapping[str, Sequence[str]],
     titles: Sequence[str] = ("",),
     says: str = "",
-    first: str = "",
 ) -> str:
-    """Return a program that imports names of modules of the library."""
-    text = first + "\n".join(f"from attn_tui.core.{module} import {names}" for module, names in imports.items())
-    return assembled(
-        [command, *([says] if says else [])], [[Piece(text), Piece("\n".join(lines))]], expected(titles, rows)
-    )
+    """Return a program that imports the library."""
+    pieces = [Piece("import attn_tui"), Piece("\n".join(lines))]
+    return assembled([command, *([says] if says else [])], [pieces], expected(titles, rows))

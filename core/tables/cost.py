@@ -38,7 +38,7 @@ def cost_table(cost: Cost, preset: Preset | None) -> Table[Figure]:
         },
     }
     place = {"preset": None if preset is None else preset.name} | _shape(cost)
-    return table_of("cost-1", head, "", [*_figures(cost)], _CELLS, lambda: _page(cost, preset), place)
+    return table_of("cost-1", head, "", [*figures(cost)], _CELLS, lambda: _page(cost, preset), place)
 
 
 _MATRIX: Sequence[Cell[Matrix]] = (
@@ -62,7 +62,7 @@ def _page(cost: Cost, preset: Preset | None) -> list[Block]:
     return [
         words if preset is None else f"{preset.title(cost.layer)}: {words}",
         grid(_MATRIX, cost.matrices),
-        grid(_CELLS, [*_figures(cost)][len(cost.matrices) :]),
+        grid(_CELLS, [*figures(cost)][len(cost.matrices) :]),
     ]
 
 
@@ -90,7 +90,7 @@ def _flops(flops: Flops) -> dict[str, int]:
     return {name: getattr(flops, name) for name in ("projections", "scores", "weighted_sum", "total")}
 
 
-def _figures(cost: Cost) -> Iterator[Figure]:
+def figures(cost: Cost) -> Iterator[Figure]:
     """Yield every figure, those of the matrices first."""
     for matrix in cost.matrices:
         yield f"parameters_{matrix.name.lower()}", matrix.parameters, "parameters"

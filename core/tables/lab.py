@@ -22,6 +22,7 @@ from .statistics import (
     notable_words,
     parameter_word,
     parameter_words,
+    saturation_entry,
     statistics_grid,
     theory_title,
 )
@@ -56,6 +57,29 @@ def _rows(side: Side, names: Sequence[str] | None = None) -> Iterator[list[Any]]
     return column_rows([getattr(p, name) for name in _ASKED], column_entry(column, exact, names))
 
 
+def _asked(p: Parameters) -> dict[str, Any]:
+    return {
+        "parameters": {field.name: getattr(p, field.name) for field in FIELDS},
+        **({"notes": [note]} if (note := context_note(p)) else {}),
+        "theory_arithmetic": THEORY_ARITHMETIC,
+    }
+
+
+def prediction_table(prediction: Prediction) -> Table[Any]:
+    """Return the exact values of both columns, as a report has them beside what is measured."""
+    p = prediction.parameters
+
+    def rows(side: tuple[Parameters, PredictedColumn]) -> Iterator[list[Any]]:
+        place = [getattr(side[0], name) for name in _ASKED]
+        yield from ([*place, name, value] for name, value in side[1].values.items())
+
+    return Table(
+        "prediction-1", _asked(p), "columns", [*zip(settings(p), prediction.columns, strict=True)],
+        lambda side: [{"theory": side[1].values, "saturation": saturation_entry(side[1].saturation)}],
+        {**parameter_types(_ASKED), "statistic": str, "theory": float}, rows, lambda: parameter_words(p),
+    )  # fmt: skip
+
+
 def report_table(measurement: Measurement[Parameters], prediction: Prediction) -> Table[Side]:
     """Return a measurement with its theory."""
     p = measurement.subject
@@ -65,14 +89,9 @@ def report_table(measurement: Measurement[Parameters], prediction: Prediction) -
         words = ", ".join(parameter_words(p))
         return [f"Parameters: {words}", statistics_grid(measurement.columns, prediction.columns, title)]
 
-    head = {
-        "parameters": {field.name: getattr(p, field.name) for field in FIELDS},
-        **({"notes": [note]} if (note := context_note(p)) else {}),
-        "theory_arithmetic": THEORY_ARITHMETIC,
-    }
     columns = {**parameter_types(_ASKED), **COLUMN, **THEORY}
     return Table(
-        "report-2", head, "columns", _sides(measurement, prediction), lambda side: [column_entry(*side[1:])],
+        "report-2", _asked(p), "columns", _sides(measurement, prediction), lambda side: [column_entry(*side[1:])],
         columns, _rows, page,
     )  # fmt: skip
 

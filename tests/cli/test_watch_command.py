@@ -105,9 +105,9 @@ def test_two_steps_are_compared_the_largest_change_first(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("words", "pieces"),
     [
-        (["--baseline", "150"], ("--baseline", "no step 150", "0 to 700")),
-        (["--step", "50"], ("--step", "no step 50", "100 to 700")),
-        (["--step", "999"], ("--step", "no step 999", "100 to 700")),
+        (["--baseline", "150"], ("no step 150", "0 to 700")),
+        (["--step", "50"], ("no step 50", "100 to 700")),
+        (["--step", "999"], ("no step 999", "100 to 700")),
     ],
 )
 def test_a_step_that_the_run_does_not_have_is_refused(

@@ -15,6 +15,7 @@ from attn_tui.tui.cli.main import main
 SMALL: dict[str, Any] = {"n_keys": 16, "n_queries": 8, "batch": 4}
 WORDS = ["--n-keys", "16", "--n-queries", "8", "--batch", "4"]
 WRONG = Path(__file__).parents[1] / "data" / "wrong-scale.safetensors"
+RUN = WRONG.with_name("run.jsonl")
 
 
 def test_importing_loads_neither_numpy_nor_torch() -> None:
@@ -22,17 +23,64 @@ def test_importing_loads_neither_numpy_nor_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_results_are_what_the_commands_print(capsys: pytest.CaptureFixture[str]) -> None:
-    def printed(*words: str) -> Any:
-        main([*words, "--format", "json"])
-        return json.loads(capsys.readouterr().out)
+def results() -> dict[str, Any]:
+    """Return every kind of result of the library, by the command that prints it."""
+    small, wrong, sample = " ".join(WORDS), attn_tui.open(WRONG), sample_path()
+    rules = attn_tui.weightings(n_keys=8, n_queries=2, batch=2)
+    return {
+        f"report --d-k 8 {small}": attn_tui.measure(d_k=8, **SMALL),
+        f"sweep --d-k 4,16 {small}": attn_tui.sweep([16, 4], **SMALL),
+        f"sweep --d-k 4,16 --vary scale=d_k,sqrt_d_k {small}": attn_tui.sweep(
+            [16, 4], vary=("scale", ["d_k", "sqrt_d_k"]), **SMALL
+        ),
+        "rules --weightings --n-keys 8 --n-queries 2 --batch 2": rules,
+        "cost --preset llama-3-8b --batch 2": attn_tui.cost("llama-3-8b", batch=2),
+        "learn q1": attn_tui.learn("q1"),
+        f"watch {RUN} --once --step 3 --max-logit 10": attn_tui.watch(RUN, step=3, max_logit=10),
+        f"inspect {sample} --layer 0 --head 2": attn_tui.open(sample)[0, 2].measure(),
+        f"inspect {sample} --layer 0 --head 2 --rules all": attn_tui.open(sample)[0, 2].replay(),
+        f"diagnose {WRONG}": attn_tui.diagnose(WRONG),
+        f"diagnose {WRONG} --layer 1 --head 0": wrong[1, 0].diagnose(),
+        f"check {WRONG}": attn_tui.check(WRONG),
+        f"compare {WRONG} {WRONG}": attn_tui.compare(WRONG, wrong),
+    }
 
-    assert attn_tui.measure(d_k=8, **SMALL).to_dict() == printed("report", "--d-k", "8", *WORDS)
-    swept, command = attn_tui.sweep([16, 4], **SMALL).to_dict(), printed("sweep", "--d-k", "4,16", *WORDS)
-    assert swept["points"] == command["points"]
-    assert attn_tui.diagnose(WRONG).to_dict() == printed("diagnose", str(WRONG))
-    assert attn_tui.check(WRONG).to_dict() == printed("check", str(WRONG))
-    assert attn_tui.compare(WRONG, WRONG).to_dict() == printed("compare", str(WRONG), str(WRONG))
+
+def test_results_are_what_the_commands_print(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, result in results().items():
+        main([*words.split(), "--format", "json"])
+        printed = json.loads(capsys.readouterr().out)
+        found = result.to_dict()
+        for each in (printed, found):
+            each.pop("command", None)  # of the library, the call
+        if words.endswith("--head 2"):
+            del printed["heads"][0]  # the unscaled head, which the command adds
+        assert found == printed, words
+        if "learn" not in words and not words.endswith("--head 2"):
+            main([*words.split(), "--format", "csv"])
+            assert len(result.rows()) == len(capsys.readouterr().out.splitlines()) - 1
+        assert len(repr(result).splitlines()) <= 10
+        assert len(repr(result)) < 2000
+
+
+def test_an_exact_value_is_that_of_the_report() -> None:
+    exact, measured = attn_tui.predict(d_k=8, **SMALL), attn_tui.measure(d_k=8, **SMALL).to_dict()
+    told = exact.to_dict()
+    assert told["parameters"] == measured["parameters"]
+    for one, other in zip(told["columns"], measured["columns"], strict=True):
+        assert one["saturation"] == other["saturation"]
+        assert {name: one["theory"][name] for name in other["theory"]} == other["theory"]
+    assert [column.values["logit_variance"] for column in exact] == pytest.approx([8, 1])
+
+
+def test_a_sweep_over_two_axes_is_a_map_with_labels() -> None:
+    swept = attn_tui.sweep([16, 4], n_keys=[32, 8], n_queries=4, batch=2)
+    assert swept.axes == {"n_keys": [8, 32], "d_k": [4, 16]}
+    entropy = swept.values("entropy")
+    assert entropy.shape == (2, 2)
+    one = attn_tui.sweep([4, 16], n_keys=32, n_queries=4, batch=2)
+    np.testing.assert_allclose(entropy[1], one.values("entropy"), rtol=1e-5)
+    assert np.all(np.diff(entropy, axis=0) > 0)  # more keys
 
 
 def test_a_sweep_gives_arrays_over_ascending_d_k() -> None:
@@ -73,16 +121,6 @@ def test_what_is_not_accepted_says_what_is() -> None:
             wrong()
 
 
-def test_a_repr_is_short() -> None:
-    measured = attn_tui.measure(d_k=8, **SMALL)
-    capture = attn_tui.open(sample_path())
-    found = attn_tui.diagnose(WRONG), attn_tui.check(capture, max_logit=1), attn_tui.compare(WRONG, capture)
-    assert "differ" in repr(found[2])
-    for each in (measured, attn_tui.sweep([4, 8], **SMALL), capture, capture[0, 0], capture[0, 0].measure(), *found):
-        assert len(repr(each).splitlines()) <= 10
-        assert len(repr(each)) < 2_000
-
-
 def test_heads_that_are_not_judged_fail_only_a_strict_check() -> None:
     assert attn_tui.check(sample_path()).ok
     assert not attn_tui.check(sample_path(), strict=True).ok
@@ -91,21 +129,15 @@ def test_heads_that_are_not_judged_fail_only_a_strict_check() -> None:
     assert attn_tui.check(sample_path(), max_logit=1, allow=["*:max-logit"]).ok
 
 
-def test_every_result_prints_in_ten_lines() -> None:
-    capture, wrong = attn_tui.open(sample_path()), attn_tui.open(WRONG)
-    results = (
-        *attn_tui.predict(d_k=8), attn_tui.sweep([4, 8], n_keys=8, batch=2), capture, capture[0, 2],
-        capture[0, 2].measure(), capture[0, 2].replay(), wrong[1, 0].diagnose(), attn_tui.diagnose(wrong),
-        attn_tui.RULES, attn_tui.STATISTICS,
-    )  # fmt: skip
-    for result in results:
-        assert len(repr(result).splitlines()) <= 10
-        assert len(repr(result)) < 1500
-
-
-def test_a_replay_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    replay = attn_tui.open(sample_path())[0, 2].replay().to_dict()
-    words = ["inspect", str(sample_path()), "--layer", "0", "--head", "2", "--rules", "all", "--format", "json"]
-    assert main(words) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert replay["heads"][0]["replayed"] == printed["heads"][0]["replayed"]
+def test_declarations_print_in_ten_lines() -> None:
+    capture = attn_tui.open(sample_path())
+    for each in (
+        *attn_tui.predict(d_k=8),
+        capture,
+        capture[0, 2],
+        capture.layers[0],
+        attn_tui.RULES,
+        attn_tui.STATISTICS,
+    ):
+        assert len(repr(each).splitlines()) <= 10
+        assert len(repr(each)) < 1500

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -146,9 +147,8 @@ def test_the_code_of_a_run_of_numbers_reads_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ['a"b.npz', "a\nb.npz", "a\\.npz", "a\udc80.npz"])
 def test_a_file_with_any_name_is_opened_by_it(name: str) -> None:
-    found = eval(opened(Path(name), "batch,token", "hidden"), {"open_capture": _call})
-    assert found == (name, "batch,token", "hidden")
+    def called(path: str, **given: str) -> tuple[str, dict[str, str]]:
+        return path, given
 
-
-def _call(path: str, axes: str, mask_true: str) -> tuple[str, str, str]:
-    return path, axes, mask_true
+    found = eval(opened(Path(name), "batch,token", "hidden"), {"attn_tui": SimpleNamespace(open=called)})
+    assert found == (name, {"axes": "batch,token", "mask_true": "hidden"})

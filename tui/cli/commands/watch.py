@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,55 +100,19 @@ def _worst(request: WatchRequest, shown: Snapshot) -> tuple[int, int]:
 
 def newest(request: WatchRequest, output: Output) -> Snapshot:
     """Read the whole run and return its newest step, or the one asked for; raise InputError if there is none."""
-    from ....core.blas import one_blas_thread
-    from ....core.watching.history import added
-    from ....core.watching.poll import START, poll
-    from ....core.watching.snapshot import snapshot
-    from ....core.watching.step import Step
+    from ....core.watching.whole import read_run
 
-    messages = output.messages
-    history: tuple[Step, ...] = ()
-    cursor, more, waiting = START, True, ""
-    baseline: Step | None = None
-    notes: list[str] = []
-    with one_blas_thread(), ProgressLine(message("reading"), messages) as progress:
-        while more:
-            news = poll(request.run, cursor, request.baseline)
-            cursor, more, waiting = news.cursor, news.more, news.waiting
-            if news.fraction is not None:
-                progress.show(news.fraction)
-            history = added(history, news.steps)
-            baseline = next((step for step in news.steps if step.step == request.baseline), baseline)
-            notes += [*news.notes, *(note for step in news.steps for note in step.notes)]
-            if history:
-                if notes:
-                    progress.hide()
-                for note in notes:
-                    say(message("note: {note}", note=note), messages)
-                notes.clear()
-    shown = snapshot(history, request.limit, request.step, baseline)
-    if shown is None:
-        if notes:
-            raise InputError("{run}: no step could be read; {note}", run=request.run, note=notes[0])
-        raise InputError(waiting or message("{run}: no step could be read", run=request.run))
-    least, last = shown.steps[0], shown.steps[-1]
-    if request.step is not None and not least <= request.step <= last:
-        raise InputError(
-            "--step: {run} has no step {step}; its steps are {first} to {last}",
-            run=request.run,
-            step=request.step,
-            first=least,
-            last=last,
-        )
-    if request.baseline is not None and baseline is None:
-        raise InputError(
-            "--baseline: {run} has no step {baseline}; its steps are {first} to {last}",
-            run=request.run,
-            baseline=request.baseline,
-            first=least,
-            last=last,
-        )
-    return shown
+    with ProgressLine(message("reading"), output.messages) as progress:
+
+        def heard(fraction: float | None, notes: Sequence[str]) -> None:
+            if fraction is not None:
+                progress.show(fraction)
+            if notes:
+                progress.hide()
+            for note in notes:
+                say(message("note: {note}", note=note), output.messages)
+
+        return read_run(request.run, request.limit, request.step, request.baseline, heard)
 
 
 def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from attn_tui.core.api import RULES as RULES
     from attn_tui.core.api import STATISTICS as STATISTICS
     from attn_tui.core.api import check as check
+    from attn_tui.core.api import claims as claims
     from attn_tui.core.api import compare as compare
+    from attn_tui.core.api import cost as cost
     from attn_tui.core.api import diagnose as diagnose
+    from attn_tui.core.api import learn as learn
     from attn_tui.core.api import measure as measure
     from attn_tui.core.api import open as open
     from attn_tui.core.api import predict as predict
     from attn_tui.core.api import sweep as sweep
+    from attn_tui.core.api import watch as watch
+    from attn_tui.core.api import weightings as weightings
     from attn_tui.core.captures.files.save import call as call
     from attn_tui.core.captures.files.save import record_jax as record_jax
     from attn_tui.core.captures.files.save import save as save
@@ -30,7 +35,11 @@ if TYPE_CHECKING:
 _API = "attn_tui.core.api"
 _MODULES = {
     **dict.fromkeys(
-        ("RULES", "STATISTICS", "check", "compare", "diagnose", "measure", "open", "predict", "sweep"), _API
+        (
+            *("RULES", "STATISTICS", "check", "claims", "compare", "cost", "diagnose", "learn", "measure", "open"),
+            *("predict", "sweep", "watch", "weightings"),
+        ),
+        _API,
     ),
     **dict.fromkeys(("call", "record_jax", "save"), "attn_tui.core.captures.files.save"),
     "InputError": "attn_tui.core.errors",
