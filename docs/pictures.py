@@ -57,8 +57,8 @@ def is_complete(app: AttnApp) -> bool:
         pane.numbers("json")
     except InputError:
         return False
-    if isinstance(pane, CapturePane) and pane.map.capture is not None:
-        return len(pane.map.explained) == sum(layer.heads for layer in pane.map.capture.layers)
+    if isinstance(pane, CapturePane) and pane.heads.capture is not None:
+        return len(pane.heads.explained) == sum(layer.heads for layer in pane.heads.capture.layers)
     return pane.progress is None
 
 

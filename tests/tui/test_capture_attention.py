@@ -13,9 +13,9 @@ from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.diagnosis.heads.reasons import severity
 from attn_tui.tui.compute.request import Cache
+from attn_tui.tui.panes.capture.heads import RATIO
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads, OpenCapture, RoughHeads
-from attn_tui.tui.panes.capture.widget import RATIO
 from stage import SIZES, Script, Stage, Taken, agree, play, played, some_heads, take
 
 WRONG = Path(__file__).parents[1] / "data/wrong-scale.safetensors"
@@ -29,12 +29,12 @@ async def explained(stage: Stage) -> CapturePane:
     """Wait until every head is ranked and explained."""
     pane = await stage.head()
     await stage.at_rest()
-    assert len(pane.list.heads) == len(pane.map.explained) > 0
+    assert len(pane.list.ranking.heads) == len(pane.heads.explained) > 0
     return pane
 
 
 def value_of(pane: CapturePane, name: str, place: tuple[int, int]) -> float:
-    measured = pane.map.measured[place]
+    measured = pane.heads.measured[place]
     assert measured is not None
     value = measured[name].value
     assert value is not None
@@ -44,7 +44,7 @@ def value_of(pane: CapturePane, name: str, place: tuple[int, int]) -> float:
 @played()
 async def test_heads_are_ranked_worst_first_with_reasons(stage: Stage) -> None:
     pane = await explained(stage)
-    keys = [severity(pane.map.measured[place]) for place in pane.places]
+    keys = [severity(pane.heads.measured[place]) for place in pane.heads.places]
     assert keys == sorted(keys)
     assert "worst first" in stage.text
     first = next(line for line in stage.part(pane.list) if " 0/2 " in line)
@@ -55,17 +55,17 @@ async def test_heads_are_ranked_worst_first_with_reasons(stage: Stage) -> None:
 @played()
 async def test_n_and_shift_n_go_through_the_heads_that_are_not_healthy(stage: Stage) -> None:
     pane = await explained(stage)
-    noted = [place for place in pane.places if pane.map.is_of_note(place)]
+    noted = [place for place in pane.heads.places if pane.heads.is_of_note(place)]
     assert len(noted) == 39
     await stage.press("n")
-    assert pane.map.cursor == noted[0], "a healthy head comes after all of them"
+    assert pane.heads.cursor == noted[0], "a healthy head comes after all of them"
     for place in noted[1:4]:
         await stage.press("n")
-        assert pane.map.cursor == place
+        assert pane.heads.cursor == place
     await stage.press("N", "N", "N", "N")
-    assert pane.map.cursor == noted[-1], "around the end"
+    assert pane.heads.cursor == noted[-1], "around the end"
     await stage.press("n")
-    assert pane.map.cursor == noted[0]
+    assert pane.heads.cursor == noted[0]
 
 
 @played()
@@ -73,16 +73,16 @@ async def test_the_list_moves_the_head_and_shows_it(stage: Stage) -> None:
     pane = await explained(stage)
     await stage.press("tab")
     assert stage.app.focused is pane.list
-    at = pane.places.index(pane.map.cursor)
+    at = pane.heads.places.index(pane.heads.cursor)
     await stage.press("up")
-    assert pane.map.cursor == pane.places[at - 1]
+    assert pane.heads.cursor == pane.heads.places[at - 1]
     await stage.press(*["pageup"] * 12)
-    assert pane.map.cursor == pane.places[0]
+    assert pane.heads.cursor == pane.heads.places[0]
     await stage.still()
     assert any("▌0/2" in line for line in stage.part(pane.list))
     await stage.pilot.click(pane.list, offset=(8, 5))
     await stage.answered()
-    assert pane.map.cursor == pane.places[3]
+    assert pane.heads.cursor == pane.heads.places[3]
     await stage.press("escape")
     assert stage.app.focused is pane
 
@@ -91,17 +91,17 @@ async def test_the_list_moves_the_head_and_shows_it(stage: Stage) -> None:
 async def test_the_list_is_sorted_by_the_statistic_of_the_map(stage: Stage) -> None:
     pane = await explained(stage)
     await stage.press("M", "O")
-    name = pane.map.statistic.name
-    values = [value_of(pane, name, place) for place in pane.places]
+    name = pane.heads.statistic.name
+    values = [value_of(pane, name, place) for place in pane.heads.places]
     assert values == sorted(values, reverse=True)
     await stage.still()
-    assert f"largest {pane.map.statistic.label} first" in stage.text
+    assert f"largest {pane.heads.statistic.label} first" in stage.text
     await stage.press("O")
-    assert [pane.map.value(place) for place in pane.places] == values[::-1]
+    assert [pane.heads.value(place) for place in pane.heads.places] == values[::-1]
     await stage.press("O")
-    assert pane.places == sorted(pane.places)
+    assert pane.heads.places == sorted(pane.heads.places)
     await stage.press("O")
-    assert pane.places[0] == (0, 2)
+    assert pane.heads.places[0] == (0, 2)
 
 
 @played()
@@ -123,16 +123,16 @@ async def test_the_row_is_that_of_the_cursor_in_the_matrix(stage: Stage) -> None
     await stage.at_rest()
     row = pane.bars.row
     assert row is not None
-    assert [column.rule for column in row.columns] == ["none", pane.rule]
+    assert [column.rule for column in row.columns] == ["none", pane.sides.b.scale]
     await stage.press("A")
     await stage.at_rest()
     row = pane.bars.row
     assert row is not None
-    assert pane.against not in ("none", pane.rule)
-    assert [column.rule for column in row.columns] == [pane.against, pane.rule]
+    assert pane.sides.against not in ("none", pane.sides.b.scale)
+    assert [column.rule for column in row.columns] == [pane.sides.against, pane.sides.b.scale]
     assert "A " in stage.text
     await stage.press("u", "u")
-    assert (pane.against, pane.rule) == ("none", "file")
+    assert (pane.sides.against, pane.sides.b.scale) == ("none", "file")
 
 
 @played()
@@ -176,14 +176,14 @@ async def test_cells_of_the_matrix_and_keys_of_the_row_can_be_clicked(stage: Sta
 async def test_a_head_a_query_or_a_token_is_found(stage: Stage) -> None:
     pane = await explained(stage)
     await stage.press("/", "3", "/", "7", "enter")
-    assert pane.map.cursor == (3, 7)
+    assert pane.heads.cursor == (3, 7)
     assert stage.app.focused is pane
     await stage.press("/", "1", "2", "enter")
     assert pane.matrix.cursor[0] == 12
     await stage.press("/", *"query", "enter")
     assert pane.matrix.tokens[0] is not None
     assert "query" in pane.matrix.tokens[0][pane.matrix.cursor[0]]
-    assert pane.map.cursor == (3, 7), "letters are typed"
+    assert pane.heads.cursor == (3, 7), "letters are typed"
     await stage.press("/", *"9/9", "enter")
     await stage.still()
     assert "no layer 9; the file has layers 0 to 5" in stage.lines[1]
@@ -208,7 +208,7 @@ def test_v_turns_from_attention_to_statistics_and_to_the_rules_replayed(
         await stage.press("v")
         assert pane.results.region.area
         assert not pane.matrix.region.area
-        while pane.shown == "statistics":
+        while pane.views.shown == "statistics":
             await stage.press("v")
         await stage.at_rest()
         text = "\n".join(stage.part(pane.replay))
@@ -227,21 +227,21 @@ def test_a_wrong_scale_is_the_verdict_the_first_head_and_a_map() -> None:
     async def script(stage: Stage) -> None:
         pane = await explained(stage)
         assert ", scale × 1, not × 0.1768" in stage.lines[1]
-        assert pane.map.is_of_note(pane.places[0])
-        assert re.search(r"scale × [\d.]+, [\d.]+ × expected", pane.list.heads[0].because[0])
-        assert pane.map.choices[-1] is RATIO
-        assert pane.map.cursor == pane.places[0]  # where the pane begins
+        assert pane.heads.is_of_note(pane.heads.places[0])
+        assert re.search(r"scale × [\d.]+, [\d.]+ × expected", pane.list.ranking.heads[0].because[0])
+        assert pane.heads.choices[-1] is RATIO
+        assert pane.heads.cursor == pane.heads.places[0]  # where the pane begins
         assert "healthy" not in stage.lines[1]
         assert "wrong" in stage.lines[4]  # instead of the status of its numbers
         assert "file: not as computed" in stage.text
-        reason = pane.list.heads[0].because[0]
-        assert reason.startswith(f"{pane.map.verdicts[pane.places[0]].cause}: scale × ")
+        reason = pane.list.ranking.heads[0].because[0]
+        assert reason.startswith(f"{pane.heads.verdicts[pane.heads.places[0]].cause}: scale × ")
         assert reason in stage.words(pane.map)  # in full, which the list has no room for
         await stage.press("M")
-        while pane.map.statistic is not RATIO:
+        while pane.heads.statistic is not RATIO:
             await stage.press("M")
-        verdict = pane.map.verdicts[pane.places[0]]
-        assert pane.map.value(pane.places[0]) == verdict.ratio != 1
+        verdict = pane.heads.verdicts[pane.heads.places[0]]
+        assert pane.heads.value(pane.heads.places[0]) == verdict.ratio != 1
         await stage.still()
         assert "multiplier ÷ expected" in stage.text
 
@@ -265,7 +265,7 @@ def test_comma_and_full_stop_step_through_the_texts_of_a_layer(tmp_path: Path) -
             assert f"text {text}" in stage.text
         await stage.press("down")
         await stage.at_rest()
-        assert (pane.map.cursor[0], pane.matrix.text, pane.bars.row is None) == (1, 1, False)
+        assert (pane.heads.cursor[0], pane.matrix.text, pane.bars.row is None) == (1, 1, False)
 
     play_with(tmp_path / "texts.npz", script)
 
@@ -304,12 +304,12 @@ def test_rough_heads_are_marked_until_they_are_measured(tmp_path: Path) -> None:
         engine.hand_on(engine.held_for(OpenCapture))
         await stage.until(lambda: len(engine.asked) > 3 and engine.at_rest, "all answers")
         engine.hand_on(engine.held_for(RoughHeads))
-        await stage.until(lambda: len(pane.list.heads) == 4)
+        await stage.until(lambda: len(pane.list.ranking.heads) == 4)
         await stage.still()
-        assert all(head.rough for head in pane.list.heads)
+        assert all(head.rough for head in pane.list.ranking.heads)
         assert "≈" in "".join(stage.part(pane.list))
         engine.let_go()
-        await stage.until(lambda: not pane.map.rough)
+        await stage.until(lambda: not pane.heads.rough)
         await stage.still()
         assert "≈" not in "".join(stage.part(pane.list))
 

@@ -8,9 +8,9 @@ import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.tui.cli.main import main
+from attn_tui.tui.panes.capture.heads import CHANGE
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import ComparedHeads, CompareHeads
-from attn_tui.tui.panes.capture.widget import CHANGE
 from stage import Script, Stage, play, some_heads
 
 
@@ -42,27 +42,27 @@ def test_b_compares_with_a_file_and_an_empty_answer_ends_it(tmp_path: Path) -> N
         await stage.press("b", *str(old), "enter")
         await stage.at_rest()
         found = compare(open_capture(old), open_capture(new))
-        assert {place: each.change for place, each in pane.map.compared.items()} == {
+        assert {place: each.change for place, each in pane.heads.compared.items()} == {
             (each.test_layer.position, each.test_head): each.change for each in found.heads
         }
-        assert pane.map.statistic is CHANGE
-        assert pane.places[0] == (0, 2)
-        assert pane.list.heads[0].because[0].startswith("q·kᵀ differs: ")
+        assert pane.heads.statistic is CHANGE
+        assert pane.heads.places[0] == (0, 2)
+        assert pane.list.ranking.heads[0].because[0].startswith("q·kᵀ differs: ")
         assert "against old.npz: q·kᵀ differs first, layer 0, head 2" in stage.lines[1]
-        assert [place for place in pane.places if pane.map.is_of_note(place)] == [(0, 2)]
+        assert [place for place in pane.heads.places if pane.heads.is_of_note(place)] == [(0, 2)]
         await stage.press("n")
         await stage.at_rest()
-        assert pane.map.cursor == (0, 2)
+        assert pane.heads.cursor == (0, 2)
         assert "change from the baseline" in stage.text
         assert old in pane.files_read
         await stage.press("b", *["backspace"] * len(str(old)), "enter")
         await stage.at_rest()
-        assert not pane.map.compared
-        assert pane.map.statistic is not CHANGE
+        assert not pane.heads.compared
+        assert pane.heads.statistic is not CHANGE
         assert "against" not in stage.lines[1]
         late = ComparedHeads(old, found.heads, ())
         pane.show_answer(CompareHeads(pane.file, old), late)
-        assert not pane.map.compared
+        assert not pane.heads.compared
 
     play_with(new, script)
 
@@ -75,7 +75,7 @@ def test_a_baseline_that_cannot_be_read_is_explained_and_the_file_stays(tmp_path
         await stage.press("b", *"/nowhere.npz", "enter")
         await stage.at_rest()
         assert "/nowhere.npz" in stage.lines[1]
-        assert pane.baseline is None
+        assert pane.heads.baseline is None
         assert pane.bars.region.area
 
     play_with(new, script)
@@ -93,7 +93,7 @@ def test_y_copies_the_comparison_while_there_is_a_baseline(
         await stage.press("b", *str(old), "enter")
         await stage.at_rest()
         commands.append(pane.command())
-        pane.bring("replay")
+        pane.views.bring("replay")
         await stage.at_rest()
         assert pane.command().endswith("--rules all")
 
@@ -112,12 +112,12 @@ def test_the_head_that_changed_most_is_shown_unless_another_was_chosen(
 
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
-        assert pane.map.cursor == (0, 0)  # of a file without evidence, no head is in doubt
+        assert pane.heads.cursor == (0, 0)  # of a file without evidence, no head is in doubt
         stage.engine.hold = True
         await stage.press("b", *str(old), "enter", *keys)
         stage.engine.let_go()
         await stage.at_rest()
-        assert pane.places[0] == (0, 2)
-        assert pane.map.cursor == place
+        assert pane.heads.places[0] == (0, 2)
+        assert pane.heads.cursor == place
 
     play_with(new, script)

@@ -21,15 +21,15 @@ def play_with(file: Path, script: Script, size: tuple[int, int] = (120, 40)) -> 
 
 def layers_of(pane: CapturePane) -> Sequence[Layer]:
     """Return the layers of the open file."""
-    assert pane.map.capture is not None
-    return pane.map.capture.layers
+    assert pane.heads.capture is not None
+    return pane.heads.capture.layers
 
 
 async def whole_map(stage: Stage) -> CapturePane:
     """Wait until every head is on the map."""
     pane = await stage.head()
     heads = sum(layer.heads for layer in layers_of(pane))
-    await stage.until(lambda: len(pane.map.measured) == heads, "the whole map")
+    await stage.until(lambda: len(pane.heads.measured) == heads, "the whole map")
     await stage.still()
     return pane
 
@@ -39,7 +39,7 @@ async def test_the_pane_opens_the_sample_and_maps_all_its_heads(stage: Stage) ->
     pane = await whole_map(stage)
     assert "layer 0 · head 0" in stage.text
     assert "MiniLM" in stage.lines[0]
-    assert None not in pane.map.measured.values()
+    assert None not in pane.heads.measured.values()
     assert "σ in row / √(2 ln n), by head" in stage.text
     await stage.press("v")
     await stage.still()
@@ -57,11 +57,11 @@ async def test_arrows_move_over_the_heads_and_stop_at_the_edges(stage: Stage) ->
         ("down", (1, 0)), ("j", (2, 0)), ("up", (1, 0)), ("k", (0, 0)),
     ]:  # fmt: skip
         await stage.press(key)
-        assert pane.map.cursor == cursor, key
+        assert pane.heads.cursor == cursor, key
     await stage.press(*["right"] * 20, *["down"] * 20)
     layers = layers_of(pane)
     last = len(layers) - 1, layers[-1].heads - 1
-    assert pane.map.cursor == last
+    assert pane.heads.cursor == last
     await stage.until(lambda: "layer {} · head {}".format(*last) in stage.text)
     await stage.until(lambda: not pane.results.why_stale)
 
@@ -71,13 +71,13 @@ async def test_o_and_n_go_on_through_orders_and_heads_of_note_and_in_capitals_ba
     pane = await whole_map(stage)
     for key, order in (("O", 1), ("O", 2), ("O", 3), ("O", 0), ("O", 1)):
         await stage.press(key)
-        assert pane.order == order, key
-    noted = [place for place in pane.places if pane.map.is_of_note(place)]
+        assert pane.heads.order == order, key
+    noted = [place for place in pane.heads.places if pane.heads.is_of_note(place)]
     assert len(noted) > 2
-    pane.go(noted[0])
+    pane.map.go(*noted[0])
     for key, place in (("n", noted[1]), ("n", noted[2]), ("N", noted[1]), ("N", noted[0]), ("N", noted[-1])):
         await stage.press(key)
-        assert pane.map.cursor == place, key
+        assert pane.heads.cursor == place, key
 
 
 def subject(pane: CapturePane) -> tuple[int, int] | None:
@@ -89,8 +89,8 @@ def subject(pane: CapturePane) -> tuple[int, int] | None:
 async def test_the_numbers_are_those_of_the_head_with_the_cursor(stage: Stage) -> None:
     pane = await whole_map(stage)
     stage.send(*["right"] * 7, *["down"] * 3)
-    await stage.until(lambda: pane.map.cursor == (3, 7))
-    wanted = pane.map.measured[3, 7]
+    await stage.until(lambda: pane.heads.cursor == (3, 7))
+    wanted = pane.heads.measured[3, 7]
     assert wanted is not None
     await stage.until(lambda: pane.measurement is not None and subject(pane) == (3, 7), "the head")
     assert pane.measurement is not None
@@ -140,19 +140,19 @@ async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_
     await stage.still()
     assert "what the pane shows" in stage.text
     await stage.press(*"one-hot", "enter")
-    assert pane.map.statistic.name == "one_hot_rows"
+    assert pane.heads.statistic.name == "one_hot_rows"
     await stage.press("i", *"a: d_k", "enter")
-    assert (pane.against, pane.rule) == ("d_k", "file")
+    assert (pane.sides.against, pane.sides.b.scale) == ("d_k", "file")
     await stage.press("i", *"log(n)/sqrt(d)")
     await stage.still()
     assert "B: use this formula" in stage.text
     assert "A: use this formula" in stage.text
     await stage.press("enter")
-    assert (pane.against, pane.rule) == ("d_k", "log(n)/sqrt(d)")
+    assert (pane.sides.against, pane.sides.b.scale) == ("d_k", "log(n)/sqrt(d)")
     await stage.until(lambda: pane.is_current)
     assert "--scale 'log(n)/sqrt(d)' --against d_k" in pane.command()
     await stage.press("u", "u", "u")
-    assert (pane.against, pane.rule, pane.map.statistic.name) == ("none", "file", "saturation")
+    assert (pane.sides.against, pane.sides.b.scale, pane.heads.statistic.name) == ("none", "file", "saturation")
 
 
 @played()
@@ -190,7 +190,7 @@ def test_the_file_on_the_command_line_is_opened_at_once(tmp_path: Path) -> None:
         assert stage.app.active == "Capture"
         pane = stage.app.panes["Capture"]
         assert isinstance(pane, CapturePane)
-        await stage.until(lambda: pane.map.capture)
+        await stage.until(lambda: pane.heads.capture)
         await stage.still()
         assert "capture.npz" in stage.lines[0]
         assert stage.app.focused is pane
@@ -261,9 +261,9 @@ def test_a_file_replaced_while_open_is_reported_and_can_be_reloaded(tmp_path: Pa
         assert pane.results.table.dimmed
         await stage.press("r")
         await stage.until(lambda: layers_of(pane)[0].d_k == 8)
-        await stage.until(lambda: not pane.results.table.dimmed and len(pane.map.measured) == 2)
+        await stage.until(lambda: not pane.results.table.dimmed and len(pane.heads.measured) == 2)
         await stage.still()
-        assert pane.map.cursor == (0, 1), "the last head"
+        assert pane.heads.cursor == (0, 1), "the last head"
         assert "9 queries" in stage.words(pane.map)
         assert "changed" not in stage.text
 

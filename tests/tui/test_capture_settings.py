@@ -69,7 +69,7 @@ async def test_the_list_sets_formats_of_a_and_b_apart_and_the_row_shows_them(sta
     assert pane.sides.b == HeadSetting()
     assert formats(pane) == ["bfloat16", "float64"]
     capture = open_capture(sample_path())
-    layer, head = capture.layers[pane.map.cursor[0]], pane.map.cursor[1]
+    layer, head = capture.layers[pane.heads.cursor[0]], pane.heads.cursor[1]
     rules = [rule_of(each, layer) for each in (pane.sides.a, pane.sides.b)]
     wanted = attention_row(capture, layer, head, rules, 0, pane.matrix.cursor[0])
     assert pane.bars.row == wanted

@@ -124,9 +124,9 @@ async def test_a_click_selects_a_head_of_the_map(stage: Stage) -> None:
     assert isinstance(pane, CapturePane)
     for layer, head in ((3, 5), (0, 0), (5, 11)):
         await click(stage, pane.map, 4 + 2 * head, 2 + layer)
-        assert pane.map.cursor == (layer, head)
+        assert pane.heads.cursor == (layer, head)
     await click(stage, pane.map, 2, 3)
-    assert pane.map.cursor == (5, 11), "the number of a layer is no head"
+    assert pane.heads.cursor == (5, 11), "the number of a layer is no head"
 
 
 @played(size=(80, 24))
@@ -188,6 +188,6 @@ async def test_a_choice_of_a_race_is_chosen_from_a_list_and_a_click_drops_a_refu
 async def test_a_click_on_the_heads_of_columns_turns_the_order_of_the_list(stage: Stage) -> None:
     pane = await stage.head()
     await click(stage, pane.list, 5, 0)
-    assert pane.order == 1
+    assert pane.heads.order == 1
     await stage.press("u")
-    assert pane.order == 0
+    assert pane.heads.order == 0

@@ -61,7 +61,7 @@ def test_the_panes_show_what_they_show_without_workers(name: str) -> None:
             found[executor] += [pane.numbers(each) for each in FORMATS]
         capture = await stage.opened(CapturePane)
         await stage.at_rest()
-        found[executor].append(repr((sorted(capture.map.measured.items()), sorted(capture.map.verdicts.items()))))
+        found[executor].append(repr((sorted(capture.heads.measured.items()), sorted(capture.heads.verdicts.items()))))
 
     for executor in found:
         play(partial(script, executor=executor))

@@ -77,7 +77,7 @@ async def test_no_head_is_counted_before_one_is_measured(stage: Stage) -> None:
     await stage.answered()
     stage.engine.hand_on(stage.engine.held_for(OpenCapture))
     await stage.still()
-    assert pane.map.capture is not None
-    assert not pane.list.heads
+    assert pane.heads.capture is not None
+    assert not pane.list.ranking.heads
     assert "0 heads" not in stage.text
     assert stage.part(pane.list)[0].strip() == "measuring"

@@ -158,8 +158,8 @@ async def test_e_opens_the_capture_of_a_bug(stage: Stage) -> None:
     assert stage.app.active == "Capture"
     capture: Any = stage.app.pane
     await stage.until(lambda: capture.measurement or capture.results.why_stale, "the head")
-    assert capture.map.capture.model == f"find the bug: {pane.item.title}"
-    assert capture.map.cursor == (0, 0)
+    assert capture.heads.capture.model == f"find the bug: {pane.item.title}"
+    assert capture.heads.cursor == (0, 0)
     await stage.until(lambda: "not scaled" in stage.text or "scale-missing" in stage.text, "the verdict")
 
 
@@ -206,7 +206,7 @@ async def test_e_opens_the_head_of_the_sample_that_a_step_speaks_of(stage: Stage
     assert stage.app.active == "Capture"
     capture: Any = stage.app.pane
     await stage.until(lambda: capture.measurement or capture.results.why_stale, "the head")
-    assert capture.map.cursor == STEPS[-1].shown.head
+    assert capture.heads.cursor == STEPS[-1].shown.head
     await stage.press("escape")
     assert stage.app.active == "Learn"
 

@@ -282,7 +282,7 @@ async def test_a_statistic_is_shown_where_the_user_is_if_that_pane_has_it(stage:
     assert isinstance(capture, CapturePane)
     await choose(stage, "dead rows")
     assert stage.app.active == "Capture"
-    assert capture.map.statistic.name == "dead_rows"
+    assert capture.heads.statistic.name == "dead_rows"
     await stage.opened(HeadsPane)
     await choose(stage, "dead rows")
     assert stage.app.active == "Sweep"

@@ -92,12 +92,12 @@ def test_reloading_the_file_while_heads_are_measured_measures_all_of_them_again(
         nonlocal paused
         pane = stage.app.pane
         assert isinstance(pane, CapturePane)
-        await stage.until(lambda: len(pane.map.measured) == 1)
+        await stage.until(lambda: len(pane.heads.measured) == 1)
         await stage.press("R")
-        await stage.until(lambda: not pane.map.measured or len(pane.map.measured) == 1)
+        await stage.until(lambda: not pane.heads.measured or len(pane.heads.measured) == 1)
         paused = False
         await stage.at_rest()
-        assert len(pane.map.measured) == 3
+        assert len(pane.heads.measured) == 3
 
     play(script, first_pane="Capture", given={"path": capture_file(tmp_path, some_heads(heads=3))})
 

@@ -299,9 +299,9 @@ async def test_v_turns_to_the_map_and_all_views_of_the_head_and_back(stage: Stag
             break
         seen += stage.text
         await stage.press("right")
-        await stage.until(lambda: pane.map.cursor == (0, 1))
+        await stage.until(lambda: pane.heads.cursor == (0, 1))
         await stage.press("left")
-        await stage.until(lambda: pane.map.cursor == (0, 0) and not pane.results.why_stale)
+        await stage.until(lambda: pane.heads.cursor == (0, 0) and not pane.results.why_stale)
         await stage.still()
     assert stage.text == first
     assert all(title in seen for title in TITLES.values() if "∂" not in title)
@@ -329,9 +329,9 @@ async def test_the_cursor_is_visible_on_every_head_and_the_facts_scroll_to_their
         await stage.press("pagedown")
         await stage.still()
         seen += stage.words(pane.map)
-    assert pane.map.capture is not None
+    assert pane.heads.capture is not None
     assert "layer 5 · head 11" in seen
-    assert pane.map.capture.path.name in seen.replace(" ", "")
+    assert pane.heads.capture.path.name in seen.replace(" ", "")
     assert "more lines" not in stage.words(pane.map)
 
 

@@ -91,7 +91,7 @@ def test_an_impossible_layer_is_reported_at_every_width() -> None:
 def test_the_name_of_a_capture_does_not_move_the_names_of_panes() -> None:
     pane = CapturePane(Host())
     before = [bar(pane, pane.statuses(), width)[0] for width in WIDTHS]
-    pane.map.capture = open_capture(sample_path()).described()
+    pane.heads.capture = open_capture(sample_path()).described()
     assert [bar(pane, pane.statuses(), width)[0] for width in WIDTHS] == before
     assert "MiniLM" in bar(pane, pane.statuses(), max(WIDTHS))[1]
     assert "heads" in bar(pane, pane.statuses(), 80)[1]

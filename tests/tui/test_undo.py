@@ -203,7 +203,7 @@ async def test_a_file_and_what_capture_showed_of_the_one_before_are_restored(sta
         assert pane.is_current
     await stage.press("u", "u", "u")
     await stage.at_rest()
-    assert (pane.map.cursor, pane.shown, pane.order) == ((0, 0), "attention", 0)
+    assert (pane.heads.cursor, pane.views.shown, pane.heads.order) == ((0, 0), "attention", 0)
 
 
 @pytest.mark.slow

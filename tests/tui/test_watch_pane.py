@@ -184,9 +184,9 @@ async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_b
     capture = stage.app.pane
     assert isinstance(capture, CapturePane)
     await stage.until(lambda: capture.is_current)
-    assert capture.map.capture is not None
-    assert capture.map.capture.path == tmp_path / "step-000200.npz"
-    assert capture.map.cursor == (0, 2)
+    assert capture.heads.capture is not None
+    assert capture.heads.capture.path == tmp_path / "step-000200.npz"
+    assert capture.heads.cursor == (0, 2)
     assert "Esc" in stage.lines[-1]
     await stage.press("escape")
     assert stage.app.pane is pane
@@ -195,8 +195,8 @@ async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_b
     await stage.press("b", "full_stop")
     await stage.until(lambda: "step 200, 2 of 2 since 100" in stage.text)
     await stage.press("enter")
-    await stage.until(lambda: len(capture.map.compared) == 3)
-    assert capture.baseline == tmp_path / "step-000100.npz"
+    await stage.until(lambda: len(capture.heads.compared) == 3)
+    assert capture.heads.baseline == tmp_path / "step-000100.npz"
     await stage.until(lambda: "against step-000100.npz" in stage.text)
 
 

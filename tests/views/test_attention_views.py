@@ -10,7 +10,7 @@ from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
 from attn_tui.core.diagnosis.heads.results import AttentionRow, Matrix
 from attn_tui.core.statistics.catalogue import STATISTIC
-from attn_tui.tui.panes.capture.finding import find
+from attn_tui.tui.panes.capture.heads import find
 from attn_tui.tui.panes.capture.matrix import LEVELS, level, matrix_lines, pair_at, panned, view, zoomed
 from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
 from attn_tui.tui.panes.capture.row import key_at, label, row_lines, threshold_words, token

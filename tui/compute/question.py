@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters, usual_of
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from ...core.captures.settings import HeadSetting
     from ...core.lab.results import Order, Target
     from ...core.program.text import Dialect
-    from ...core.tables.table import Table
+    from ...core.tables.formats import Say
+    from ...core.tables.table import Format, Table
 
 A = TypeVar("A")
 
@@ -40,6 +42,17 @@ class Question(Request, Generic[A]):
     def table(self, answer: A) -> Table[Any]:
         """Return the answer as a table, which can be written in every format."""
         raise NotImplementedError
+
+    def written(self, answer: A, format: Format, say: Say) -> str:
+        """Return the answer in a format, exactly as the command prints it."""
+        from ...core.tables.table import written
+
+        return written(self.table(answer), format, say)
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files that the answer comes from, which an export must not overwrite."""
+        return ()
 
     def code(self, answer: A, dialect: Dialect) -> str:
         """Return a program that prints the answer; raise InputError, with a sentence, if there is none."""

@@ -303,4 +303,7 @@ class Pane(Container, can_focus=True):
     @property
     def files_read(self) -> Sequence[Path]:
         """The files that the numbers come from, which an export must not overwrite."""
-        return ()
+        try:
+            return self.question.files
+        except InputError:
+            return ()

@@ -1,10 +1,13 @@
-"""The layer × head map of a statistic, readable without colours, with a cursor."""
+"""The layer × head map of a statistic, readable without colours, with a cursor; below it, facts on the head."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from textual import events
+
+from ....core.diagnosis.heads.reasons import head_word
 from ....core.message import joined, message
 from ....core.statistics.catalogue import Statistic
 from ...language.cells import cells
@@ -12,6 +15,9 @@ from ...views.glyphs import Glyphs
 from ...views.help import MARKS
 from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.numbers import short_in_unit
+from ...widgets.lines import LinesWidget
+from .heads import Heads
+from .view import capture_lines, statistic_lines
 
 MARGIN = 4  # cells for the number of a layer
 _WIDEST = 3  # cells of one head
@@ -151,3 +157,90 @@ def _legend(least: str, most: str, known: bool, digits: bool, glyphs: Glyphs) ->
         (darkest, "scaled"),
         (f" {most}", "dim"),
     )
+
+
+_LEAST_FACTS = 2  # lines of facts and the blank one before them that a low screen keeps from the legend
+_LEAST_STATISTICS = 8  # lines below the facts from which statistics of the head are shown there
+_FACTS = 7  # lines reserved for the facts
+
+
+class HeadMapWidget(LinesWidget):
+    """Shows one statistic of every head, and facts on the selected one."""
+
+    TITLE = message("heads")
+    LEADS = True
+    DEFAULT_CLASSES = "region"
+
+    def __init__(self, heads: Heads, moved: Callable[[], object]) -> None:
+        """Show these heads; `moved` is called when another one was selected."""
+        super().__init__()
+        self.known, self._moved = heads, moved
+        self._top = 0  # first line shown of the facts
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        known = self.known
+        if known.capture is None:
+            return ()
+        head_map, cursor, verdicts = self._map, known.cursor, known.verdicts
+        lines = [*map_lines(head_map, known.statistic, cursor, width, self._map_height(height), self.glyphs)]
+        legend = mark_lines(head_map, width, self.glyphs)[: max(height - len(lines) - _LEAST_FACTS, 1)]
+        lines += [*legend, fitted((), width)]
+        because = known.reasons(cursor) if cursor in known.measured else ()
+        facts = capture_lines(
+            known.capture, known.layer, cursor[1], known.measured, cursor, width - 1, self.glyphs, because, verdicts
+        )
+        room = height - len(lines)
+        measured = known.measured.get(cursor)
+        if measured and room - len(facts) > _LEAST_STATISTICS:
+            facts += [(), *statistic_lines(measured, width - 1, room - len(facts) - 1, self.glyphs)]
+        self._top = min(self._top, max(len(facts) - room, 0))
+        shown = facts[self._top : self._top + room]
+        if len(shown) > 1 and self._top + room < len(facts):
+            more = len(facts) - self._top - room + 1
+            shown[-1] = ((self.glyphs.say("{count} more lines (PgDn)", count=more), "dim"),)
+        return [*lines, *(fitted(line, width) for line in shown)]
+
+    @property
+    def _map(self) -> HeadMap:
+        known = self.known
+        layers = known.capture.layers if known.capture is not None else ()
+        verdicts = known.verdicts
+        words = {place: head_word(found, verdicts.get(place)) for place, found in known.measured.items() if found}
+        values = {place: known.value(place) for place in known.measured}
+        return HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, words)
+
+    def _map_height(self, height: int) -> int:
+        """Return the lines of the map and its legend."""
+        known = self.known
+        layers = len(known.capture.layers) if known.capture is not None else 0
+        return min(layers + 3, max(height - _FACTS, 6))
+
+    def read(self, lines: int) -> None:
+        """Scroll the facts down by `lines`; up if negative."""
+        self._top = max(self._top + lines, 0)
+        self.redraw()
+
+    def go(self, layer: int, head: int) -> None:
+        """Put the cursor on a head, or on the nearest one that exists."""
+        before = self.known.cursor
+        self.known.select(layer, head)
+        if self.known.cursor != before:
+            self.redraw()
+            self._moved()
+
+    async def on_click(self, event: events.Click) -> None:
+        known = self.known
+        if known.capture is None:
+            return
+        x, y = self.place_of(event)
+        if y == 0:  # on the name of the statistic
+            await self.app.run_action("options", self.parent)  # pyright: ignore[reportUnknownMemberType]
+            return
+        width, height = self.size
+        found = head_at(self._map, known.cursor, width, self._map_height(height), x, y)
+        if found is not None:
+            self.go(*found)
+
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        layer, head = self.known.cursor
+        self.go(layer + direction, head)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
-from textual.binding import BindingType
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.layout import Layout
+from textual.widget import Widget
 
-from ....core.captures.capture import Capture, HeadSubject, Meaning
+from ....core.captures.capture import Capture, HeadSubject, sample_path
 from ....core.diagnosis.heads.results import AttentionRow, Matrix
 from ....core.errors import InputError, ParameterError
+from ....core.field import next_of
 from ....core.message import joined, message
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
@@ -18,70 +24,146 @@ from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.results.table import Contents
-from ..pane import Host
-from .command import capture_line
-from .keys import ASKING, BINDINGS, KEYS, KEYS_OF_PART
-from .parts import AttentionBars, AttentionMatrix, MatrixPlace
+from ...widgets.placed import PLACED
+from ...widgets.results import Results
+from ..lists import choose_of
+from ..pane import FileHead, Host, Pane
+from .heads import ORDERS, Heads
+from .heatmap import HeadMapWidget
+from .parts import AttentionBars, AttentionMatrix, HeadList, MatrixPlace
+from .replay import ReplayList
 from .requests import (
     ComparedHeads,
     CompareHeads,
     HeadStatistics,
+    InspectHead,
     MeasureHead,
     MeasureHeads,
     OpenCapture,
+    Place,
     ReplayHead,
     ReplayTable,
     RoughHeads,
     ShowMatrix,
     ShowRow,
 )
-from .selecting import RankedHeads, RankedState
-from .shown import ViewState
 from .sides import Sides
-from .widget import HeadMapWidget
+from .verdict_line import Question, VerdictLine
+from .views import HeadViews, Part, ViewState
 
 if TYPE_CHECKING:
     from ....core.program.text import Dialect
-    from ....core.tables.table import Format, Table
-
+    from ....core.tables.table import Format
 
 # Requests whose answers would be about the old file.
 _OF_FILE = (ShowMatrix, ShowRow, ReplayHead, RoughHeads, MeasureHead, MeasureHeads)
-UndoState: TypeAlias = tuple[RankedState, Sides, ViewState, MatrixPlace]
+_KEYS_OF_PART: Mapping[Part, tuple[Key, ...]] = {  # shown before the others while the part has the focus
+    "list": (("↑↓", "head"), ("Esc", "back")),
+    "matrix": (("↑↓", "query"), ("←→", "key"), ("+ -", "zoom"), ("Esc", "back")),
+    "results": (("↑↓", "row"), ("Esc", "back")),
+    "replay": (("↑↓", "scroll"), ("Esc", "back")),
+}
+_ASKING: tuple[Key, ...] = (("Enter", "accept"), ("Esc", "cancel"))  # everything else types
+# File, pane that opened it, baseline, statistic, order, head.
+_FileState: TypeAlias = tuple[OpenCapture, str, Path | None, Statistic, int, Place]
+UndoState: TypeAlias = tuple[_FileState, Sides, ViewState, MatrixPlace]
 
 
-class CapturePane(RankedHeads):
+class CapturePane(Pane):
     """All heads on a map and ranked; of the selected one its attention, its figures and every rule replayed."""
 
     NAME = "Capture"
-    KEYS: ClassVar[tuple[Key, ...]] = KEYS
-    BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("←→", "head"), ("n N", "of note"), ("a s", "scales"), ("v", "view"), ("/", "find"), ("?", "help"),
+        ("q", "quit"), (">", "next tab"), ("o", "order"), ("f", "format"), ("b", "baseline"), ("m", "map"),
+        ("↑↓", "layer"), ("Tab", "list, matrix"), ("i", "list"), ("+ -", "zoom"), ("Enter", "Lab"), ("r", "reload"),
+        ("PgUp PgDn", "scroll"), (", .", "text"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "move(0, 1)", "next head", id="capture.next_head"),
+        Binding("left,h", "move(0, -1)", "previous head", id="capture.previous_head"),
+        Binding("down,j", "move(1, 0)", "next layer", id="capture.next_layer"),
+        Binding("up,k", "move(-1, 0)", "previous layer", id="capture.previous_layer"),
+        Binding("n", "of_note(1)", "next head that is not healthy", id="capture.next_of_note"),
+        Binding("N", "of_note(-1)", "previous head that is not healthy", id="capture.previous_of_note"),
+        Binding("slash", "find", "find a head, a query or a token", id="capture.find"),
+        Binding("b", "baseline", "compare with another capture", id="capture.baseline"),
+        Binding("m", "options('statistic')", "choose the statistic on the map", id="capture.statistic"),
+        Binding("M", "statistic", "next statistic on the map", id="capture.next_statistic"),
+        Binding("o", "choose_order", "choose the order of the list", id="capture.order"),
+        Binding("O", "order", "next order of the list", id="capture.sort_next"),
+        Binding("i", "options", "choose statistic, scale rules or formats from a list", id="capture.options"),
+        Binding("s", "options('B')", "B: choose the scale rule", id="capture.scale"),
+        Binding("S", "rule('B')", "B: next scale rule", id="capture.next_scale"),
+        Binding("a", "options('A')", "A: choose the scale rule", id="capture.against"),
+        Binding("A", "rule('A')", "A: next scale rule", id="capture.next_against"),
+        Binding("f", "options('B precision=')", "B: choose the number format", id="capture.format"),
+        Binding("F", "format", "B: next number format", id="capture.next_format"),
+        Binding("v", "view", "next view: attention, statistics, rules replayed", id="capture.view"),
+        Binding("plus,equals_sign", "zoom(0.5)", "zoom the matrix in", id="capture.zoom_in"),
+        Binding("minus", "zoom(2)", "zoom the matrix out", id="capture.zoom_out"),
+        Binding("full_stop", "text(1)", "next text of the file", id="capture.next_text"),
+        Binding("comma", "text(-1)", "previous text of the file", id="capture.previous_text"),
+        Binding("pagedown,space", "read(4)", "scroll down", id="capture.read_on"),
+        Binding("pageup", "read(-4)", "scroll up", id="capture.read_back"),
+        Binding("r", "read_again", "read the file again", id="capture.read_again"),
+        Binding("escape", "back", "back to Watch, if it opened the file", id="capture.back"),
+        Binding("enter", "to_lab", "open the Lab with the head's shape", id="capture.to_lab"),
+    ]
 
-    def __init__(
-        self,
-        host: Host,
-        path: Path | None = None,
-        axes: str | None = None,
-        mask_true: Meaning | None = None,
-        expect: str | None = None,
-    ) -> None:
-        super().__init__(host, OpenCapture(path, axes, mask_true, expect))
+    def __init__(self, host: Host, **file: Any) -> None:
+        """Show a file, or the sample; `file` are fields of OpenCapture."""
+        super().__init__(host)
+        self.file = OpenCapture(**file)
+        self.source = ""  # the pane that opened the file, which Esc goes back to
+        self.home: Place | None = None  # where the cursor waits for the first head of the list
         self.sides = Sides()
+        self.heads = Heads()
         self._measured: MeasureHead | None = None  # what `measurement` answers
         self.measurement: Measurement[HeadSubject] | None = None
+        self.verdict = VerdictLine(self._take_answer)
+        self.map = HeadMapWidget(self.heads, self._selected)
+        self.list = HeadList(lambda row: self.map.go(*self.heads.places[row]))
+        self.matrix = AttentionMatrix(self._matrix_moved)
+        self.bars = AttentionBars(lambda key: self.matrix.choose(self.matrix.cursor[0], key))
+        self.results = Results(host.glyphs)
+        self.replay = ReplayList()
+        self.parts: Mapping[Part, Widget] = {
+            "verdict": self.verdict, "map": self.map, "list": self.list, "matrix": self.matrix, "row": self.bars,
+            "results": self.results, "replay": self.replay,
+        }  # fmt: skip
+        self.views = HeadViews(self, self.heads, self.parts, self.results, self.verdict, self._request_view)
 
-    def follow(self) -> None:
-        if self.map.capture is None:
-            self.action_read_again()
-        elif not self.is_current:
-            self._measure()
+    # Where the parts stand
+
+    @property
+    def layout(self) -> Layout:
+        return PLACED
+
+    def compose(self) -> ComposeResult:
+        yield from self.parts.values()
+
+    def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
+        return self.views.regions(size)
+
+    def on_mount(self) -> None:
+        self.views.show_parts()
+
+    def on_resize(self) -> None:
+        self.views.show_parts()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        self.views.focus(event.widget)
+
+    def action_view(self) -> None:
+        self.views.turn()
 
     @property
     def keys(self) -> Sequence[Key]:
         if self.verdict.draft is not None:
-            return ASKING
-        if (part := self.focused_part) is not None:
-            own = KEYS_OF_PART[part]
+            return _ASKING
+        if (part := self.views.focused) is not None:
+            own = _KEYS_OF_PART[part]
             pressed = {press for press, _ in own}
             return (*own, *(key for key in self.KEYS if key[0] not in pressed and key[0] != "←→"))
         return (("Esc", message("back to {source}", source=self.source)), *self.KEYS) if self.source else self.KEYS
@@ -89,7 +171,7 @@ class CapturePane(RankedHeads):
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
             return progress_status(self.progress, self.glyphs, pace=self.pace)
-        capture = self.map.capture
+        capture = self.heads.capture
         if capture is None:
             return ()
         heads = sum(layer.heads for layer in capture.layers)
@@ -97,94 +179,111 @@ class CapturePane(RankedHeads):
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
     @property
+    def topic(self) -> Statistic | None:
+        return self.results.table.statistic
+
+    # The question and its answer
+
+    @property
+    def question(self) -> InspectHead:
+        if self.heads.capture is None:
+            raise InputError("No file is open.")
+        replayed = self.views.shown == "replay"
+        baseline = None if replayed else self.heads.baseline
+        return InspectHead(self.heads.capture, self.file, self.heads.cursor, self.sides, baseline, replayed)
+
+    def answered(self) -> Measurement[HeadSubject] | ReplayTable:
+        """Return what is shown of the selected head; raise InputError if it is not known yet."""
+        if self.views.shown == "replay":
+            table = self.replay.table
+            if table is None or (table.layer, table.head) != self.heads.cursor:
+                raise InputError("The rules are still being replayed on this head.")
+            return table
+        return self._measured_head()
+
+    def _measured_head(self) -> Measurement[HeadSubject]:
+        if self.results.why_stale:
+            raise InputError(self.results.why_stale)
+        if self.measurement is None or not self.is_current:
+            raise InputError("This head is still being measured.")
+        return self.measurement
+
+    def numbers(self, kind: Format) -> str:
+        return self.question.written(self.answered(), kind, self.glyphs.say)
+
+    def code(self, dialect: Dialect) -> str:
+        return self.question.code(self._measured_head(), dialect)
+
+    @property
     def is_current(self) -> bool:
-        capture, measurement = self.map.capture, self.measurement
-        return capture is not None and measurement is not None and self._is_selected(capture, measurement)
+        """Whether the measurement is of the head with the cursor, in both settings."""
+        if self.heads.capture is None or self.measurement is None:
+            return False
+        return self.measurement.subject.layer == self.heads.layer and self._measured == self._wanted
 
     @property
     def is_stale(self) -> bool:
         return bool(self.results.why_stale)
 
-    @property
-    def topic(self) -> Statistic | None:
-        return self.results.table.statistic
+    # Requests and answers
 
-    def numbers(self, kind: Format) -> str:
-        return self._replayed(kind) if self.shown == "replay" else super().numbers(kind)
+    def follow(self) -> None:
+        if self.heads.capture is None:
+            self.action_read_again()
+        elif not self.is_current:
+            self._measure()
 
-    def result(self, kind: Format) -> Table[Any]:
-        from ....core.tables.heads import inspect_table
+    def show_item(self, item: FileHead) -> None:
+        """Open a file with the cursor on a head, and compare it with a baseline."""
+        self.source = item.source
+        self._open(OpenCapture(item.path), item.place, item.baseline)
+        self.follow()
+        self.host.show_status()
 
-        capture, measurement = self._measured_head()
-        columns = measurement.columns
-        apart = [*dict.fromkeys(name for column in columns for name in column.apart)]
-        return inspect_table([capture], [(measurement, None)], len(columns), apart, whole=True)
-
-    def code(self, dialect: Dialect) -> str:
-        from ....core.program.captured import head_code
-
-        return head_code(self._measured_head()[1], dialect, self.command())
-
-    def _measured_head(self) -> tuple[Capture, Measurement[HeadSubject]]:
-        """Return what is shown of the selected head; raise InputError if it is not known yet."""
-        capture, measurement = self.map.capture, self.measurement
-        if self.results.why_stale:
-            raise InputError(self.results.why_stale)
-        if capture is None or measurement is None or not self._is_selected(capture, measurement):
-            raise InputError("This head is still being measured.")
-        return capture, measurement
-
-    def command(self) -> str:
-        capture = self.map.capture
-        if capture is None:
-            raise InputError("No file is open.")
-        replayed = self.shown == "replay"
-        baseline = None if replayed else self.baseline
-        return capture_line(capture, self.map.cursor, self.file, self.sides, baseline, replayed, self.glyphs.ascii)
-
-    @property
-    def file_name(self) -> str:
-        if self.map.capture is None:
-            return super().file_name
-        layer, head = self.map.cursor
-        return f"{self.map.capture.path.stem}-layer{self.map.capture.layers[layer].index}-head{head}"
+    def _open(self, file: OpenCapture, place: Place, baseline: Path | None) -> None:
+        """Show another file; `follow` requests it."""
+        self.file = file
+        self.heads.capture, self.heads.cursor, self.home = None, place, None
+        self._replace_baseline(baseline)
+        self.views.set_problem("")
+        self.verdict.show(message("Opening {name}.", name=(file.path or sample_path()).name))
 
     def show_answer(self, request: Request, answer: object) -> None:
         if (request if isinstance(request, OpenCapture) else getattr(request, "file", self.file)) != self.file:
             return  # about a file that was shown before
         match answer:
             case Capture():
-                self._open(answer)
+                self._show_file(answer)
             case Measurement() if isinstance(request, MeasureHead):
                 self._measured = request
                 self.measurement = cast("Measurement[HeadSubject]", answer)
                 self._show_measured()
                 self.show_progress(None)
-                self.say_verdict()
+                self._say_verdict()
             case HeadStatistics():
-                self.map.learn(answer.heads, answer.explained, answer.rough)
-                if self.matrix.disputed != bool(self.doubt) and self.is_current and not self.is_stale:
+                self.heads.learn(answer)
+                if self.matrix.disputed != bool(self.heads.doubt) and self.is_current and not self.is_stale:
                     self._show_measured()
-                self.rank()
-                self.say_verdict()
+                self._show_heads()
             case Matrix():
                 self.matrix.show(answer)
             case AttentionRow():
-                if (answer.layer, answer.head, answer.query) == (*self.map.cursor, self.matrix.cursor[0]):
+                if (answer.layer, answer.head, answer.query) == (*self.heads.cursor, self.matrix.cursor[0]):
                     self.bars.show(answer, self.matrix.tokens)
-                    self.set_problem("")
+                    self.views.set_problem("")
             case ReplayTable():
-                if (answer.layer, answer.head) == self.map.cursor:
+                if (answer.layer, answer.head) == self.heads.cursor:
                     self.replay.show(answer)
-            case ComparedHeads():
-                self.learn_changes(answer)
+            case ComparedHeads() if answer.baseline == self.heads.baseline:
+                self.heads.learn_changes(answer)
+                self._show_heads()
             case Progress(fraction) if isinstance(request, MeasureHead):
                 self.results.show_stale(message("Computing this head."))
                 self.show_progress(fraction)
             case Progress(fraction) if isinstance(request, MeasureHeads | CompareHeads):
                 self.show_progress(None if fraction == 1 else fraction)
                 if fraction == 1:
-                    self.to_first()
+                    self._to_first()
             case Failed(reason):
                 self._fail(request, message("{reason}.", reason=reason))
             case _:
@@ -197,79 +296,209 @@ class CapturePane(RankedHeads):
             self.show_progress(None)
             self.verdict.show(reason, role="alert")
         if isinstance(request, CompareHeads):
-            self.baseline = None
+            self.heads.baseline = None
             self.verdict.show(reason, role="alert")
         elif not isinstance(request, MeasureHead):
-            self.set_problem(reason)
+            self.views.set_problem(reason)
+
+    def _show_file(self, capture: Capture) -> None:
+        """Show the file and request its heads, the one with the cursor first."""
+        self.home = None if self.source else self.heads.cursor
+        self.heads.open(capture)
+        self.views.arrange_parts()  # the map is as wide as its heads need
+        self.matrix.text = 0
+        self.host.show_status()
+        self._measure()
+        self._show_heads()
+        self.ask(RoughHeads(self.file))
+        self.ask(MeasureHeads(self.file))
+        if self.heads.baseline is not None:
+            self.ask(CompareHeads(self.file, self.heads.baseline))
+
+    def _show_heads(self) -> None:
+        """Show what is known of all heads, and the verdict on the file."""
+        self._rank()
+        self._say_verdict()
+
+    def _rank(self) -> None:
+        """Show the map, and the list in its order."""
+        self.map.redraw()
+        if self.heads.capture is not None:
+            self.list.show(self.heads.rank())
+
+    def _say_verdict(self) -> None:
+        if self.heads.capture is not None and not self.results.why_stale:
+            forms, bad = self.heads.verdict()
+            self.verdict.show(*forms, role="alert" if bad else "text")
+
+    def _to_first(self) -> None:
+        """Go to the first head of the list unless another was chosen, or nothing contradicts it."""
+        places = self.heads.places
+        if places and self.home == self.heads.cursor and self.heads.is_contradicted(places[0]):
+            self.map.go(*places[0])
+        self.home = None
 
     def _show_measured(self) -> None:
         """Show the figures of the selected head, and whether they are those of the scale that was used."""
         if self.measurement is not None:
-            layer = self.measurement.subject.layer
-            cap = self.sides.cap(layer)
+            cap = self.sides.cap(self.measurement.subject.layer)
             capped = "" if cap is None else message("Both are capped at {softcap:g}.", softcap=cap)
-            said = [text for text in (capped, self.doubt) if text]
+            said = [text for text in (capped, self.heads.doubt) if text]
             self.results.show(Contents(self.measurement.columns), joined([*said, ""], " ") if said else "")
-        self.say_whose(self.sides)
+        self._say_whose()
 
-    def _open(self, capture: Capture) -> None:
-        """Show the file and request its heads, the one with the cursor first."""
-        self.home = None if self.source else self.map.cursor
-        self.map.open(capture)
-        self.arrange_parts()  # the map is as wide as its heads need
-        self.matrix.text = 0
-        self.host.show_status()
-        self._measure()
-        self.rank()
-        self.say_verdict()
-        self.ask(RoughHeads(self.file))
-        self.ask(MeasureHeads(self.file))
-        if self.baseline is not None:
-            self.ask(CompareHeads(self.file, self.baseline))
+    def _say_whose(self) -> None:
+        """Say beside the attention whether it is as computed, which is about the file's scale, and the soft-cap."""
+        self.bars.softcap = None if self.heads.capture is None else self.sides.cap(self.heads.layer)
+        self.matrix.disputed = bool(self.heads.doubt)
+        self.bars.disputed = self.matrix.disputed and self.sides.of_file
+        for part in (self.matrix, self.bars):
+            part.redraw()
+
+    @property
+    def _wanted(self) -> MeasureHead:
+        b = self.sides.b
+        return MeasureHead(self.file, *self.heads.cursor, self.sides.against, b.scale, b.computed)
+
+    def _measure(self) -> None:
+        """Request what is shown of the selected head."""
+        capture = self.heads.capture
+        if capture is None:
+            return
+        layer = self.heads.layer
+        self.matrix.text = min(self.matrix.text, layer.batch - 1)
+        self.matrix.open(layer, self.heads.cursor[1], capture.tokens_of(layer, self.matrix.text))
+        self.bars.dim(True)
+        self.replay.dim(True)
+        self._say_whose()
+        self._request_attention()
+        self._request_view()
+        self.ask(self._wanted)
+
+    def _request_attention(self) -> None:
+        """Request the row with the cursor, and the part of the matrix that is shown."""
+        if self.heads.capture is None or self.matrix.source is None:
+            return
+        place, text, b = self.heads.cursor, self.matrix.text, self.sides.b
+        query = self.matrix.cursor[0]
+        self.ask(ShowRow(self.file, *place, self.sides.against, b.scale, text, query, b.computed))
+        shown = self.matrix.view
+        if self.matrix.room.area and "matrix" in self.views.arranged(self.size):
+            self.ask(ShowMatrix(self.file, *place, text, shown.queries, shown.keys, shown.down, shown.across))
+
+    def _request_view(self) -> None:
+        """Request the rules replayed, if they are shown."""
+        if self.heads.capture is not None and "replay" in self.views.arranged(self.size):
+            self.ask(ReplayHead(self.file, *self.heads.cursor))
+
+    # Undo
 
     @property
     def undo_state(self) -> UndoState:
-        ranked = self.file, self.source, self.baseline, self.map.statistic, self.order, self.map.cursor
-        return ranked, self.sides, self.view_state, self.matrix.place
+        heads = self.heads
+        state = self.file, self.source, heads.baseline, heads.statistic, heads.order, heads.cursor
+        return state, self.sides, self.views.state, self.matrix.place
 
     def restore_state(self, state: UndoState) -> None:
-        ranked, self.sides, shown, place = state
-        self.restore_ranked(*ranked)
-        self.restore_view(*shown)
-        self.matrix.restore(place, None if self.map.capture is None else self.map.capture.layers[self.map.cursor[0]])
+        (file, self.source, baseline, statistic, order, cursor), self.sides, views, place = state
+        if file != self.file:
+            self._open(file, cursor, baseline)
+        elif baseline != self.heads.baseline:
+            self._compare_with(baseline)
+        self.heads.select(*cursor)
+        self.heads.statistic, self.heads.order = statistic, order
+        self._show_heads()
+        self.views.restore(views)
+        self.matrix.restore(place, None if self.heads.capture is None else self.heads.layer)
         self._measured = None  # `follow` asks again for everything that is shown
 
-    def on_head_map_widget_moved(self, event: HeadMapWidget.Moved) -> None:
-        event.stop()
+    # Selecting a head, a query and a key
+
+    def _selected(self) -> None:
         self._measure()
-        self.rank()
+        self._rank()
 
-    def on_attention_matrix_moved(self, event: AttentionMatrix.Moved) -> None:
-        event.stop()
+    def _matrix_moved(self) -> None:
         self.bars.choose(self.matrix.cursor[1])
-        self._ask_attention()
+        self._request_attention()
 
-    def on_attention_bars_chosen(self, event: AttentionBars.Chosen) -> None:
-        event.stop()
-        self.matrix.choose(self.matrix.cursor[0], event.key)
+    def action_move(self, down: int, right: int) -> None:
+        layer, head = self.heads.cursor
+        self.map.go(layer + down, head + right)
 
-    @property
-    def against(self) -> str:
-        """In what A differs from B."""
-        return self.sides.against
+    def action_of_note(self, direction: int) -> None:
+        """Go to the next head of the list that is not healthy."""
+        place = self.heads.next_of_note(direction)
+        if place is not None:
+            self.map.go(*place)
+        elif self.heads.compared:
+            self.host.say(message("No head compared so far differs from the baseline."))
+        else:
+            self.host.say(message("Every head measured so far is healthy."))
 
-    @property
-    def rule(self) -> str:
-        """The scale rule of B."""
-        return self.sides.b.scale
+    def action_find(self) -> None:
+        if self.heads.capture is not None:
+            self.verdict.ask("find")
 
-    def action_rule(self) -> None:
-        """Choose B's next scale rule."""
-        self._take_sides(lambda: self.sides.with_next_rule("B"))
+    def action_baseline(self) -> None:
+        if self.heads.capture is not None:
+            self.verdict.ask("baseline", str(self.heads.baseline or ""))
 
-    def action_against(self) -> None:
-        """Choose A's next scale rule."""
-        self._take_sides(lambda: self.sides.with_next_rule("A"))
+    def _take_answer(self, question: Question, text: str) -> None:
+        """Take the answer to a question of the verdict line."""
+        if question == "baseline":
+            self.verdict.close()
+            self._compare_with(Path(text).expanduser() if text else None)
+            return
+        if self.heads.capture is None or not text:
+            self.verdict.close()
+            return
+        found = self.heads.find(text, self.matrix.tokens[0], self.matrix.cursor[0])
+        if isinstance(found, str):
+            self.verdict.refuse(found)
+            return
+        self.verdict.close()
+        if isinstance(found, tuple):
+            self.map.go(*found)
+        else:
+            self.matrix.choose(found, self.matrix.cursor[1])
+
+    def _compare_with(self, baseline: Path | None) -> None:
+        """Compare with another file, or with none."""
+        self._replace_baseline(baseline)
+        if baseline is not None:
+            self.home = self.heads.cursor
+            self.ask(CompareHeads(self.file, baseline))
+        self._show_heads()
+
+    def _replace_baseline(self, baseline: Path | None) -> None:
+        self.host.engine.withdraw(CompareHeads)
+        self.heads.compare_with(baseline)
+
+    # What is shown of the heads
+
+    def action_statistic(self) -> None:
+        self._show_statistic(next_of(self.heads.choices, self.heads.statistic).name)
+
+    def _show_statistic(self, name: str) -> None:
+        self.heads.statistic = next(each for each in self.heads.choices if each.name == name)
+        self._rank()
+
+    def action_order(self) -> None:
+        """Sort the list in the next order."""
+        self._show_order((self.heads.order + 1) % len(ORDERS))
+
+    def action_choose_order(self) -> None:
+        """Choose the order of the list from a list."""
+        choose_of(self.host, message("order"), [*enumerate(self.heads.titles)], self.heads.order, self._show_order)
+
+    def _show_order(self, order: int) -> None:
+        self.heads.order = order
+        self._rank()
+
+    def action_rule(self, side: Literal["A", "B"]) -> None:
+        """Choose the next scale rule of A or B."""
+        self._take_sides(lambda: self.sides.with_next_rule(side))
 
     def action_format(self) -> None:
         """Choose B's next number format."""
@@ -279,16 +508,15 @@ class CapturePane(RankedHeads):
         """Choose the statistic of the map, or the setting of A or B, from a list of those that start with `which`."""
         from ..options import choose_option, head_rows
 
-        capture = self.map.capture
-        capped = capture is not None and capture.layers[self.map.cursor[0]].softcap is not None
+        capped = self.heads.capture is not None and self.heads.layer.softcap is not None
         choose_option(
-            self.host, self.map.choices, self.map.statistic, self.sides.chosen, self._take_option,
+            self.host, self.heads.choices, self.heads.statistic, self.sides.chosen, self._take_option,
             head_rows(capped), which,
         )  # fmt: skip
 
     def _take_option(self, what: str, value: str) -> None:
         if what == "statistic":
-            self.show_statistic(value)
+            self._show_statistic(value)
         else:
             self._take_sides(lambda: self.sides.with_choice(what, value))
 
@@ -305,10 +533,9 @@ class CapturePane(RankedHeads):
         self.matrix.zoom(factor)
 
     def action_text(self, direction: int) -> None:
-        capture = self.map.capture
-        if capture is None:
+        if self.heads.capture is None:
             return
-        texts = capture.layers[self.map.cursor[0]].batch
+        texts = self.heads.layer.batch
         if texts == 1:
             self.host.say(message("The file has one text."))
             return
@@ -316,7 +543,7 @@ class CapturePane(RankedHeads):
         self._measure()
 
     def action_read(self, lines: int) -> None:
-        self.bring("map")
+        self.views.bring("map")
         self.map.read(lines)
 
     def action_read_again(self) -> None:
@@ -324,11 +551,16 @@ class CapturePane(RankedHeads):
             self.host.engine.withdraw(kind)
         self.ask(self.file)
 
+    def action_back(self) -> None:
+        """Go back to the pane that opened the file, if one did."""
+        if self.source:
+            self.host.to_pane(self.source)
+
     def action_to_lab(self) -> None:
         """Open the Lab with the head's shape; if that is beyond the Lab's bounds, explain it."""
-        if self.map.capture is None:
+        if self.heads.capture is None:
             return
-        layer, changed = self.map.capture.layers[self.map.cursor[0]], self.parameters
+        layer, changed = self.heads.layer, self.parameters
         try:
             for name, value in (("d_k", layer.d_k), ("n_keys", layer.keys), ("n_queries", layer.queries)):
                 changed = changed.with_value(name, value)
@@ -336,50 +568,3 @@ class CapturePane(RankedHeads):
             self.host.say(message("The Lab cannot show this shape. {error}.", error=error))
         else:
             self.host.to_lab(changed)
-
-    def _is_selected(self, capture: Capture, measurement: Measurement[HeadSubject]) -> bool:
-        """Return whether a measurement is of the head with the cursor, under both rules."""
-        same_layer = measurement.subject.layer == capture.layers[self.map.cursor[0]]
-        return same_layer and self._measured == self._asked
-
-    @property
-    def _asked(self) -> MeasureHead:
-        return MeasureHead(self.file, *self.map.cursor, self.against, self.rule, self.sides.b.computed)
-
-    def _measure(self) -> None:
-        """Request what is shown of the selected head."""
-        capture = self.map.capture
-        if capture is None:
-            return
-        layer, head = self.map.cursor
-        self.matrix.text = min(self.matrix.text, capture.layers[layer].batch - 1)
-        self.matrix.open(capture.layers[layer], head, capture.tokens_of(capture.layers[layer], self.matrix.text))
-        self.bars.dim(True)
-        self.replay.dim(True)
-        self.say_whose(self.sides)
-        self._ask_attention()
-        self.ask_view()
-        self.ask(self._asked)
-
-    def _ask_attention(self) -> None:
-        """Request the row with the cursor, and the part of the matrix that is shown."""
-        if self.map.capture is None or self.matrix.source is None:
-            return
-        layer, head = self.map.cursor
-        row = self.matrix.text, self.matrix.cursor[0], self.sides.b.computed
-        self.ask(ShowRow(self.file, layer, head, self.against, self.rule, *row))
-        shown = self.matrix.view
-        if self.matrix.room.area and "matrix" in self.arranged(self.size):
-            ends = shown.queries, shown.keys
-            self.ask(ShowMatrix(self.file, layer, head, self.matrix.text, *ends, shown.down, shown.across))
-
-    def ask_view(self) -> None:
-        """Request the rules replayed, if they are shown."""
-        if self.map.capture is not None and "replay" in self.arranged(self.size):
-            self.ask(ReplayHead(self.file, *self.map.cursor))
-
-    def _replayed(self, kind: Format) -> str:
-        table = self.replay.table
-        if table is None or (table.layer, table.head) != self.map.cursor:
-            raise InputError("The rules are still being replayed on this head.")
-        return self.glyphs.say(table.texts[kind]) if kind == "markdown" else table.texts[kind]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
 from ....core.against import words as setting_words
 from ....core.message import joined, message
-from ....core.statistics.catalogue import STATISTIC, Statistic
+from ....core.statistics.catalogue import STATISTIC
 from ...language.cells import cells
 from ...views.lines import Line, Thumb, fitted
 from ...widgets.lines import LinesWidget
+from .heads import Ranking
 from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
-from .ranked import RankedHead, full_bar, ranked_lines
+from .ranked import full_bar, ranked_lines
 from .row import key_at, named, nan_words, row_lines, shared, threshold_words
 
 if TYPE_CHECKING:
@@ -42,63 +42,54 @@ class HeadList(LinesWidget, can_focus=True):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
-    class Chosen(Message):
-        """A line of the list was chosen."""
-
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.number = number
-
-    def __init__(self) -> None:
+    def __init__(self, choose: Callable[[int], object]) -> None:
+        """Call `choose` with the row of a head that is chosen."""
         super().__init__()
-        self.heads: Sequence[RankedHead] = ()
-        self.order = "worst first"
-        self.statistic: Statistic = STATISTIC["saturation"]
-        self.cursor: int | None = None
+        self._choose = choose
+        self.ranking = Ranking((), message("worst first"), STATISTIC["saturation"], None)
         self._top, self._full = 0, 0.0
         self._chosen: str | None = None  # the place of the head with the cursor
         self._follow = False  # whether the list scrolls to the cursor, which it does once it has moved
 
-    def show(self, heads: Sequence[RankedHead], order: str, statistic: Statistic, cursor: int | None) -> None:
-        """Show these heads in this order, with bars of a statistic."""
-        chosen = None if cursor is None else heads[cursor].place
+    def show(self, ranking: Ranking) -> None:
+        """Show this list of heads."""
+        chosen = None if ranking.at is None else ranking.heads[ranking.at].place
         self._follow = self._follow or (self._chosen is not None and chosen != self._chosen)
-        self._chosen = chosen
-        self.heads, self.order, self.statistic, self.cursor = heads, order, statistic, cursor
-        self._full = full_bar(heads, statistic)
+        self._chosen, self.ranking = chosen, ranking
+        self._full = full_bar(ranking.heads, ranking.statistic)
         self.redraw()
 
     def thumb(self) -> Thumb:
-        return Thumb(self._top, max(self.room.height - 1, 1), len(self.heads))
+        return Thumb(self._top, max(self.room.height - 1, 1), len(self.ranking.heads))
 
     def heading(self, width: int) -> Line:
-        return ((self.glyphs.say(self.order), "heading"),)
+        return ((self.glyphs.say(self.ranking.title), "heading"),)
 
     def note(self) -> Line:
-        return ((self.glyphs.say("{heads} heads", heads=len(self.heads)), "dim"),) if self.heads else ()
+        heads = len(self.ranking.heads)
+        return ((self.glyphs.say("{heads} heads", heads=heads), "dim"),) if heads else ()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         room = max(height - 1, 1)
-        at = self.cursor
+        heads, _, statistic, at = self.ranking
         if at is not None and self._follow:
             self._top = min(max(self._top, at - room + 1), at)
-        self._top = max(min(self._top, len(self.heads) - room), 0)
-        if not self.heads:  # none has been measured yet
+        self._top = max(min(self._top, len(heads) - room), 0)
+        if not heads:  # none has been measured yet
             return [fitted(((f" {self.glyphs.say('measuring')}", "dim"),), width)]
-        heads = self.heads[self._top : self._top + room]
-        chosen = None if self.cursor is None else self.cursor - self._top
-        return ranked_lines(heads, self.statistic, width, self.glyphs, chosen, self._full)
+        chosen = None if at is None else at - self._top
+        return ranked_lines(heads[self._top : self._top + room], statistic, width, self.glyphs, chosen, self._full)
 
     def action_move(self, step: int) -> None:
-        if self.heads:
-            self.post_message(self.Chosen(min(max((self.cursor or 0) + step, 0), len(self.heads) - 1)))
+        if heads := self.ranking.heads:
+            self._choose(min(max((self.ranking.at or 0) + step, 0), len(heads) - 1))
 
     async def on_click(self, event: events.Click) -> None:
         number = self.place_of(event).y - 1 + self._top
         if number == self._top - 1:  # on the heads of the columns
             await self.app.run_action("order(1)", self.parent)  # pyright: ignore[reportUnknownMemberType]
-        if self._top <= number < len(self.heads):
-            self.post_message(self.Chosen(number))
+        if self._top <= number < len(self.ranking.heads):
+            self._choose(number)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
         self.action_move(direction)
@@ -119,11 +110,10 @@ class AttentionMatrix(LinesWidget, can_focus=True):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
-    class Moved(Message):
-        """The cursor is elsewhere, or another part is shown."""
-
-    def __init__(self) -> None:
+    def __init__(self, moved: Callable[[], object]) -> None:
+        """Call `moved` when the cursor is elsewhere, or another part is shown."""
         super().__init__()
+        self._moved = moved
         self.source: Layer | None = None
         self.head = 0
         self.text = 0
@@ -231,7 +221,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         self.queries = panned(self.queries, query)
         self.keys = panned(self.keys, key)
         self.redraw()
-        self.post_message(self.Moved())
+        self._moved()
 
     def zoom(self, factor: float) -> None:
         """Show a part `factor` times as long, around the cursor."""
@@ -239,13 +229,13 @@ class AttentionMatrix(LinesWidget, can_focus=True):
             self.queries = zoomed(self.queries, self.source.queries, self.cursor[0], factor)
             self.keys = zoomed(self.keys, self.source.keys, self.cursor[1], factor)
             self.redraw()
-            self.post_message(self.Moved())
+            self._moved()
 
     def action_move(self, down: int, right: int) -> None:
         self.choose(self.cursor[0] + down, self.cursor[1] + right)
 
     def on_resize(self) -> None:
-        self.post_message(self.Moved())
+        self._moved()
 
     def on_click(self, event: events.Click) -> None:
         place = self.place_of(event)
@@ -263,12 +253,10 @@ class AttentionBars(LinesWidget):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
-    class Chosen(Message):
-        """A key was clicked."""
-
-        def __init__(self, key: int) -> None:
-            super().__init__()
-            self.key = key
+    def __init__(self, choose: Callable[[int], object]) -> None:
+        """Call `choose` with a key that is clicked."""
+        super().__init__()
+        self._choose = choose
 
     row: AttentionRow | None = None
     disputed = False  # whether the evidence contradicts the file, whose scale is that of B
@@ -331,4 +319,4 @@ class AttentionBars(LinesWidget):
             y = self.place_of(event).y
             found = key_at(self.row, self.key, self.tokens[1], width, height - below, y, self.glyphs)
             if found is not None:
-                self.post_message(self.Chosen(found))
+                self._choose(found)

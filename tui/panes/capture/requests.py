@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ....core.captures.settings import AS_STORED, HeadSetting, ScoreProcessing, setting_of_a
 from ....core.errors import InputError
 from ....core.message import message
 from ....core.plain import plain
 from ....core.work.part import results_of
+from ...compute.question import Question
 from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Layer, Meaning
+    from ....core.captures.capture import Capture, HeadSubject, Layer, Meaning
     from ....core.captures.head import CaptureFile
     from ....core.captures.rules import Rule
     from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import HeadReasons
-    from ....core.statistics.measurement import Estimate
-    from ....core.tables.table import Format
+    from ....core.program.text import Dialect
+    from ....core.statistics.measurement import Estimate, Measurement
+    from ....core.tables.formats import Say
+    from ....core.tables.table import Format, Table
     from ....core.work.heads import Source, Surveyed
+    from .sides import Sides
 
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
 
@@ -190,6 +194,74 @@ class MeasureHeads(Request):
                 yield None
         yield HeadStatistics(found, explained=reasons)
         yield Progress(1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class InspectHead(Question["Measurement[HeadSubject] | ReplayTable"]):
+    """What is shown of a head: its figures in the settings of A and B, or every rule replayed on it.
+
+    With a baseline, the command compares both captures.
+    """
+
+    capture: Capture
+    file: OpenCapture
+    place: Place
+    sides: Sides
+    baseline: Path | None
+    replayed: bool
+
+    @property
+    def words(self) -> Sequence[str]:
+        path = _as_argument(self.capture.path)
+        if self.baseline is not None:
+            words = ["compare", _as_argument(self.baseline), path]
+        else:
+            layer, head = self.place
+            words = ["inspect", path, "--layer", _layer_word(self.capture.layers, layer), "--head", str(head)]
+            words += ["--rules", "all"] if self.replayed else self.sides.options
+        words += ["--axes", self.file.axes] if self.file.axes else []
+        return [*words, *(["--mask-true", self.file.mask_true] if self.file.mask_true else [])]
+
+    @property
+    def file_name(self) -> str:
+        layer, head = self.place
+        return f"{self.capture.path.stem}-layer{self.capture.layers[layer].index}-head{head}"
+
+    @property
+    def files(self) -> Sequence[Path]:
+        return (*self.capture.files, *(() if self.baseline is None else (self.baseline,)))
+
+    def table(self, answer: Measurement[HeadSubject] | ReplayTable) -> Table[Any]:
+        from ....core.tables.heads import inspect_table
+
+        assert not isinstance(answer, ReplayTable)
+        apart = [*dict.fromkeys(name for column in answer.columns for name in column.apart)]
+        return inspect_table([self.capture], [(answer, None)], len(answer.columns), apart, whole=True)
+
+    def written(self, answer: Measurement[HeadSubject] | ReplayTable, format: Format, say: Say) -> str:
+        if not isinstance(answer, ReplayTable):
+            return super().written(answer, format, say)
+        return say(answer.texts[format]) if format == "markdown" else answer.texts[format]
+
+    def code(self, answer: Measurement[HeadSubject] | ReplayTable, dialect: Dialect) -> str:
+        from ....core.program.captured import head_code
+
+        assert not isinstance(answer, ReplayTable)
+        return head_code(answer, dialect, self.line())
+
+
+def _as_argument(path: Path) -> str:
+    """Return a path that a command does not read as an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
+def _layer_word(layers: Sequence[Layer], position: int) -> str:
+    """Return the --layer that selects only this layer: its number, or its name if others share the number."""
+    chosen = layers[position]
+    for word in (str(chosen.index), chosen.name):
+        if [layer for layer in layers if word in (str(layer.index), layer.name)] == [chosen]:
+            return word
+    raise InputError("Two layers share this name and number; no command can select just one.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from rich.cells import set_cell_size
 from textual import events
-from textual.message import Message
 
 from ....core.message import message
 from ...language.cells import cells
@@ -26,14 +25,12 @@ _ASKED: dict[Question, tuple[str, str]] = {
 
 
 class VerdictLine(LinesWidget):
-    """Shows a sentence; `ask` makes it a field, whose text is posted when it is accepted."""
+    """Shows a sentence; `ask` makes it a field, whose text the pane gets when it is accepted."""
 
-    class Answered(Message):
-        """The answer to a question."""
-
-        def __init__(self, question: Question, text: str) -> None:
-            super().__init__()
-            self.question, self.text = question, text
+    def __init__(self, answer: Callable[[Question, str], object]) -> None:
+        """Call `answer` with a question and its accepted text."""
+        super().__init__()
+        self._answer = answer
 
     forms: Sequence[str] = ()
     role: Role = "text"
@@ -94,7 +91,7 @@ class VerdictLine(LinesWidget):
         if event.key in ("escape", "tab", "shift+tab", "up", "down"):
             self.close()
         elif event.key == "enter":
-            self.post_message(self.Answered(self.question, self.draft.text.strip()))
+            self._answer(self.question, self.draft.text.strip())
         elif event.is_printable and event.character and len(self.draft.text) < LONGEST_PATH:
             self.draft, self.objection = self.draft.typed(event.character), ""
             self.redraw()
