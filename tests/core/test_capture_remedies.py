@@ -115,4 +115,5 @@ def test_tensors_of_any_names_are_chosen_for_all_layers(tmp_path: Path) -> None:
             open_capture(path, tensor=wrong)
     for command in ("inspect", "diagnose", "check"):
         assert main([command, str(path), "--tensor", "q=h.*.left,k=h.*.right", "--format", "json"]) == 0
+    assert main([str(path), "--tensor", "q=h.*.left,k=h.*.right"]) == 0
     assert main(["compare", str(path), str(path), "--tensor", "q=h.*.left,k=h.*.right"]) == 0

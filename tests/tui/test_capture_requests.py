@@ -8,7 +8,14 @@ import pytest
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.statistics.measurement import Measurement
 from attn_tui.tui.compute.request import Cache
-from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHead, MeasureHeads, OpenCapture
+from attn_tui.tui.panes.capture.requests import (
+    ComparedHeads,
+    CompareHeads,
+    HeadStatistics,
+    MeasureHead,
+    MeasureHeads,
+    OpenCapture,
+)
 from cases import for_each
 
 
@@ -40,3 +47,13 @@ def test_a_head_that_overflows_is_refused_and_the_others_measured(tmp_path: Path
 def test_an_extreme_scale_of_the_file_is_named(tmp_path: Path, metadata: dict[str, float], rule: str) -> None:
     with pytest.raises(CaptureError, match=r"flow float64: the (scale|soft-cap) must be from 1e-50 to 1e"):
         list(MeasureHead(extreme(tmp_path, **metadata), 0, 0, rule, "file").work(Cache()))
+
+
+def test_tensors_that_are_named_are_those_of_the_file_and_of_its_baseline(tmp_path: Path) -> None:
+    q = np.random.default_rng(0).normal(size=(2, 5, 4))
+    for name in ("one.npz", "other.npz"):
+        np.savez(tmp_path / name, left=q, right=q)
+    file, cache = OpenCapture(tmp_path / "one.npz", tensor="q=left,k=right"), Cache()
+    *_, compared, _ = CompareHeads(file, tmp_path / "other.npz").work(cache)
+    assert isinstance(compared, ComparedHeads)
+    assert [each.first for each in compared.heads] == [None, None]

@@ -36,6 +36,7 @@ class OpenApp:
     file: Path | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
+    tensor: str | None = None  # the names of the tensors
     expect: str | None = None
     mouse: bool = True
     theme: str | None = None
@@ -76,6 +77,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         None if file is None else Path(file),
         given.get("axes"),
         given.get("mask_true"),
+        given.get("tensor"),
         None if file is None else expected_rule(given),
         not given.get("no_mouse"),
         given.get("theme"),
@@ -98,7 +100,7 @@ def _executor(given: Mapping[str, Any]) -> str | None:
 
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
-    from .captured import add_axes, add_expect, add_file, add_mask_true
+    from .captured import add_axes, add_expect, add_file, add_mask_true, add_tensor
     from .help import DESCRIPTION, EPILOG, LISTED, TOPICS, USAGE, commands_help
     from .parser import Parser
     from .working import EXECUTOR_HELP
@@ -111,6 +113,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
         add_file(parser, nargs="*")
     add_axes(parser)
     add_mask_true(parser)
+    add_tensor(parser)
     add_expect(parser)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add("screen", "--theme", metavar="NAME", help="attn-dark (default), attn-light or a theme of Textual")
@@ -154,7 +157,8 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
         return run(ReportRequest(request.parameters), printed)
     from .commands import inspect
 
-    return inspect.run(inspect.InspectRequest((file,), axes=request.axes, mask_true=request.mask_true), printed)
+    opened = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor")}
+    return inspect.run(inspect.InspectRequest((file,), **opened), printed)
 
 
 def open_app(request: OpenApp, ascii_only: bool) -> int:
@@ -174,7 +178,7 @@ def open_app(request: OpenApp, ascii_only: bool) -> int:
 
 def _given(request: OpenApp) -> dict[str, Any]:
     """Return the arguments of panes, by the names in `PaneRow.takes`."""
-    given: dict[str, Any] = {name: getattr(request, name) for name in ("axes", "mask_true", "expect")}
+    given: dict[str, Any] = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor", "expect")}
     given["path"] = request.file
     if request.run is not None:
         given |= {"run": request.run, "max_logit": request.max_logit}
@@ -205,9 +209,8 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     if request.file is not None:
         from ..panes.capture.requests import OpenCapture
 
-        engine.fetch(
-            OpenCapture(request.file, request.axes, request.mask_true, request.expect)
-        )  # raises InputError before the app opens
+        given = OpenCapture(request.file, request.axes, request.mask_true, request.tensor, request.expect)
+        engine.fetch(given)  # raises InputError before the app opens
         first_pane = "Capture"
     elif request.run is not None:
         first_pane = "Watch"

@@ -48,7 +48,7 @@ PANES = {
             "CapturePane",
             "Model",
             (message("capture"),),
-            takes=("path", "axes", "mask_true", "expect"),
+            takes=("path", "axes", "mask_true", "tensor", "expect"),
         ),
         PaneRow("Watch", "watch", "WatchPane", "Model", (message("watch"),), takes=("run", "max_logit")),
         PaneRow("Heads", "heads", "HeadsPane", "Model", (message("cost"),)),

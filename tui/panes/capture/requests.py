@@ -41,6 +41,7 @@ class OpenCapture(Request):
     path: Path | None = None
     axes: str | None = None
     mask_true: Meaning | None = None
+    tensor: str | None = None  # the names of q and k
     expect: str | None = None  # the multiplier that is intended; None: as the file says
 
     def work(self, cache: Cache) -> Work:
@@ -56,7 +57,7 @@ class OpenCapture(Request):
         open_files: dict[OpenCapture, CaptureFile] = cache.by_kind.setdefault(OpenCapture, {})
         if self not in open_files:
             open_files.clear()
-            opened = open_capture(self.path or sample_path(), self.axes, self.mask_true)
+            opened = open_capture(self.path or sample_path(), self.axes, self.mask_true, self.tensor)
             opened = opened if self.expect is None else replace(opened, expect=plain(self.expect))
             open_files[self] = with_disagreements(opened)
         return open_files[self]
@@ -66,7 +67,7 @@ class OpenCapture(Request):
         from ....core.captures.capture import sample_path
         from ....core.work.heads import source_of
 
-        return source_of(capture, self.path or sample_path(), self.axes, self.mask_true)
+        return source_of(capture, self.path or sample_path(), self.axes, self.mask_true, tensor=self.tensor)
 
 
 @dataclass(frozen=True)
@@ -219,8 +220,9 @@ class InspectHead(Question["Measurement[HeadSubject] | ReplayTable"]):
             layer, head = self.place
             words = ["inspect", path, "--layer", _layer_word(self.capture.layers, layer), "--head", str(head)]
             words += ["--rules", "all"] if self.replayed else self.sides.options
-        words += ["--axes", self.file.axes] if self.file.axes else []
-        return [*words, *(["--mask-true", self.file.mask_true] if self.file.mask_true else [])]
+        file = self.file
+        options = {"--axes": file.axes, "--mask-true": file.mask_true, "--tensor": file.tensor}
+        return [*words, *(word for name, value in options.items() if value for word in (name, value))]
 
     @property
     def file_name(self) -> str:
@@ -337,16 +339,14 @@ class CompareHeads(Request):
     def work(self, cache: Cache) -> Work:
         from ....core.captures.reader import open_capture
         from ....core.diagnosis.comparing.compare import plan
-        from ....core.work.heads import compare_pair, parts, source_of
+        from ....core.work.heads import compare_pair, parts
 
         capture, last_sent = self.file.opened(cache), time.monotonic()
-        reference = open_capture(self.baseline, self.file.axes, self.file.mask_true)
+        opened = replace(self.file, path=self.baseline)
+        reference = open_capture(self.baseline, opened.axes, opened.mask_true, opened.tensor)
         yield None
         whole = plan(reference, capture)
-        sources = [
-            source_of(reference, self.baseline, self.file.axes, self.file.mask_true),
-            self.file.source(capture),
-        ]
+        sources = [opened.source(reference), self.file.source(capture)]
         found: list[HeadComparison] = []
         running = cache.workers.begin(parts(compare_pair, sources, ((pair, pair.layer) for pair in whole.pairs)))
         for done in running.steps():
