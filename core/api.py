@@ -24,7 +24,6 @@ from .attention.cost import Layer as Shape
 from .attention.cost import cost as cost_of
 from .attention.presets import PRESETS
 from .captures.capture import HeadSubject, Layer, Meaning
-from .captures.files import NotFiniteError
 from .captures.head import CaptureFile, read_head
 from .captures.heads import measure_head
 from .captures.reader import open_capture
@@ -39,11 +38,9 @@ from .diagnosis.comparing.compare import compare_heads
 from .diagnosis.comparing.results import Comparison, HeadComparison, Pair
 from .diagnosis.configuration import Configuration, configuration_of, expecting
 from .diagnosis.disagreement import disagreements
-from .diagnosis.reading import file_configuration, read_subject
+from .diagnosis.reading import file_configuration
 from .diagnosis.replay import Replay, Replayed, replay
-from .diagnosis.subject import Facts
-from .diagnosis.verdict import Verdict, not_finite
-from .diagnosis.verdict import diagnose as diagnose_subject
+from .diagnosis.verdict import Verdict, at_birth, diagnose_head
 from .errors import InputError, did_you_mean
 from .lab.experiment import run
 from .lab.weighting.comparison import stream as weigh
@@ -544,15 +541,14 @@ def _diagnosis(
     file: CaptureFile, heads: Iterable[tuple[Layer, int]], expect: str | float | None, given: Configuration | None
 ) -> Diagnosis:
     own = file_configuration(file)
-    given = expecting(expect, given, own)
-
-    def verdict(layer: Layer, head: int) -> Verdict:
-        try:
-            return diagnose_subject(read_subject(file, layer, head, own, given), given)
-        except NotFiniteError as error:
-            return not_finite(Facts(layer.d_k, layer.scale), str(error))
-
-    return Diagnosis(file, [Diagnosed(*each, verdict(*each)) for each in heads])
+    given, first = expecting(expect, given, own), dict[Path, Layer]()
+    return Diagnosis(
+        file,
+        [
+            Diagnosed(layer, head, at_birth(diagnose_head(file, layer, head, own, given), layer, first))
+            for layer, head in heads
+        ],
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from statistics import median
 
 from ..captures.capture import Layer
@@ -20,9 +21,7 @@ from ..statistics.measurement import Column
 from .comparing.results import STAGES, Comparison, in_words_of_baseline
 from .configuration import Configuration
 from .heads.traits import variety
-from .reading import read_subject
-from .subject import Facts
-from .verdict import Verdict, diagnose, not_finite
+from .verdict import Verdict, at_birth, diagnose_head
 
 _SPREAD = 4.0  # times the spread of logits in a baseline of another text
 
@@ -101,8 +100,8 @@ def measure(
     """
     try:
         data = read_head(capture, layer, head)
-    except NotFiniteError as error:
-        verdict = not_finite(Facts(layer.d_k, layer.scale), str(error))
+    except NotFiniteError:
+        verdict = diagnose_head(capture, layer, head, own, given)
         yield 1.0, Figures(layer, head, None, None, None, None, None, None, verdict)
         return
     rules = [file_rule(layer)]
@@ -125,7 +124,7 @@ def measure(
         entropy_fraction=value["entropy_fraction"],
         one_hot_rows=value["one_hot_rows"],
         first_key_weight=value["first_key_weight"],
-        verdict=diagnose(read_subject(capture, layer, head, own, given), given),
+        verdict=diagnose_head(capture, layer, head, own, given),
         capped=_capped(columns[-1].histograms["logits"], layer.softcap) if layer.softcap else None,
     )
     yield 1.0, figures
@@ -138,13 +137,10 @@ def _capped(logits: Histogram, cap: float) -> float:
 
 
 def findings(heads: Sequence[Figures], limits: Limits, disagreements: Sequence[str] = ()) -> list[Finding]:
-    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on.
-
-    Numbers that are not finite are named in the first layer that has them: later ones have them from there.
-    """
+    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on."""
+    first: dict[Path, Layer] = {}
+    heads = [replace(each, verdict=at_birth(each.verdict, each.layer, first)) for each in heads]
     found = [finding for each in heads for finding in _of_head(each, limits)]
-    born = min((each.layer.position for each in found if each.rule == "not-finite" and each.layer), default=0)
-    found = [each for each in found if each.rule != "not-finite" or not each.layer or each.layer.position == born]
     if not any(each.rule.startswith("scale-") for each in found):
         found += [Finding(None, None, "inconsistent", says, None, None) for says in disagreements]
     fractions = [each.entropy_fraction for each in heads if each.entropy_fraction is not None]

@@ -12,7 +12,7 @@ from ..captures.head import CaptureFile, Head, read_evidence, read_head
 from ..message import message
 from ..plain import plain
 from .configuration import Configuration, configuration_of, expecting
-from .subject import Evidence, Facts, Kind, Subject, places
+from .subject import Evidence, Facts, Indices, Kind, Subject, places
 
 _MOST = 1 << 19  # scores of a subject; a larger head is represented by some of its rows
 _MOST_TEXTS = 8
@@ -50,7 +50,7 @@ def read_subject(
         scale=scale,
         observed=layer.observed and layer.scale is not None,
         prescaled=layer.own_factor,
-        unknown_factor=layer.unknown_factor,
+        unknown_factor=layer.unknown_factor or (layer.observed and _lost_queries(found, texts, rows, positions)),
         over_queries=layer.over_queries,
         changed=layer.changed,
         softcap=layer.softcap,
@@ -118,6 +118,12 @@ def _scale(found: Head, layer: Layer, texts: slice, rows: slice) -> tuple[float 
     own = np.broadcast_to(found.scale, (layer.batch, layer.queries))[texts, rows].astype(np.float64)
     typical = float(np.median(own))
     return typical, own / typical
+
+
+def _lost_queries(found: Head, texts: slice, rows: slice, positions: Indices) -> bool:
+    """Return whether tokens have keys, but queries of 0: each row then has its own factor, which is unknown."""
+    own = np.minimum(positions, found.k.shape[1] - 1)
+    return bool((found.k[texts][:, own].any(axis=-1) & ~found.q[texts, rows].any(axis=-1)).any())
 
 
 def _present(found: Head, texts: slice) -> BoolArray | None:

@@ -35,6 +35,7 @@ _MOST = 1 << 16  # scores that the last fit uses
 _QUICK = 1 << 13  # scores that hypotheses are tried on, of 16 to 40 rows
 _STEPS, _PAIR_STEPS = 20, 2  # of a fit on these
 _FINALISTS = 6
+_FEW = 2  # coefficients beside the multiplier
 _PAIRED = 5  # single hypotheses, the best but for masks, that are paired with all others
 _PAIR_ROWS, _LIKELY = 20, 12  # of a first look at pairs, and the pairs that are fitted on
 # What factors of queries, keys and components say, the fewest first.
@@ -240,16 +241,19 @@ class _Search:
     def _starts(self, observed: Observed, model: Model, hypothesis: Hypothesis) -> Iterator[FloatArray]:
         """Yield starting coefficients, near the best multiplier for each start of the others.
 
-        The logarithms of weights are linear in the multiplier, so that these are fitted from any start.
+        The logarithms of weights are linear in the multiplier, so that these are fitted from any start. If a coarse
+        arithmetic explains the evidence, the multiplier is known.
         """
-        linear = observed.evidence.kind == "weights" or hypothesis.whole
+        known = observed.evidence.kind == "weights" or hypothesis.whole or self.stored.level < self.levels
         for start in hypothesis.starts(self.guesses[0]):
-            yield search(observed, model, start, self.guesses, everywhere=not linear)
+            yield search(observed, model, start, self.guesses, everywhere=not known)
+            if hypothesis.extra > _FEW:  # of many coefficients, the best multiplier alone may lead astray
+                yield start
 
     def _pairs(self) -> list[Hypothesis]:
         """Return pairs of masks, and of the best single hypotheses, with all others that have few coefficients."""
         self.singles.sort(key=lambda each: each[0])
-        singles = [each for _, each in self.singles if each.extra <= 2 and not each.whole]
+        singles = [each for _, each in self.singles if each.extra <= _FEW and not each.whole]
         first = [each for each in singles if each.stage != "mask"][:_PAIRED]
         found: dict[frozenset[int], Hypothesis] = {}
         for one in [*first, *(each for each in singles if each.stage == "mask")]:
@@ -270,7 +274,7 @@ def _finalists(
     """
     trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
     explained = stored.level < trying.levels
-    for late in range(ROUNDS - explained):
+    for late in range(ROUNDS - 2 * explained):
         found += trying.round(hypotheses(trying.case, late))
         if any(each.level < stored.level for each in found):
             return found

@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..arrays import BoolArray
+from ..attention.formats import FORMATS
+from ..captures.capture import Layer
+from ..captures.files import NotFiniteError
+from ..captures.head import CaptureFile
 from ..message import joined, message
 from .causes.hypothesis import Hypothesis, as_stored
 from .causes.stages import ORDER, StageName
 from .configuration import Configuration
 from .consequence import Consequence, consequence
 from .fitting.evidence import Observed, observe, residual
-from .fitting.misfit import logit_noise, rounding_divergence
+from .fitting.misfit import logit_noise, misfits, rounding_divergence
 from .fitting.model import logits, softmax
 from .fitting.rounding import arithmetics, is_short, spacing, unit
 from .multipliers import Expected, Name, expected_multiplier, names
+from .reading import read_subject
 from .subject import Evidence, Facts, Subject
 from .trial import Candidate, Trial, attempt, fitted
 
@@ -29,6 +36,7 @@ _UNSURE = 0.1  # relative standard error of a multiplier above which it is not k
 _COARSE = 0.03  # rounding of logits above which it blurs the multiplier
 _LEAST_NUMBERS = 4  # of evidence, to name a multiplier
 _NEAREST = 2  # hypotheses that are named if none explains the evidence
+_CERTAIN = 10.0  # the logarithm of a ratio of likelihoods
 _ABSORBED = 1e-6  # the mean weight of a sink below which it has no consequence
 
 
@@ -79,6 +87,30 @@ class Examined:
 def diagnose(subject: Subject, given: Configuration | None = None) -> Verdict:
     """Return the verdict on a head. `given` is the user's configuration; the file's own is in the subject's facts."""
     return examine(subject, given).verdict
+
+
+def diagnose_head(
+    capture: CaptureFile, layer: Layer, head: int, own: Configuration | None, given: Configuration | None
+) -> Verdict:
+    """Return the verdict on a head of a capture; `own` is the file's configuration. Raise CaptureError."""
+    try:
+        return diagnose(read_subject(capture, layer, head, own, given), given)
+    except NotFiniteError as error:
+        return not_finite(Facts(layer.d_k, layer.scale), str(error))
+
+
+def at_birth(verdict: Verdict, layer: Layer, first: dict[Path, Layer]) -> Verdict:
+    """Return the verdict on a head of a layer, given in order with `first`, empty before the first layer.
+
+    Numbers that are not finite are named in the first layer of a file that has them: later ones have them from there.
+    """
+    if verdict.cause != "not-finite":
+        return verdict
+    born = first.setdefault(layer.path, layer)
+    if born.position == layer.position:
+        return verdict
+    says = message("numbers that are not finite arrive from {place}, the first layer that has them", place=born.place)
+    return replace(verdict, verdict="undecided", says=says, findings=())
 
 
 def examine(subject: Subject, given: Configuration | None = None) -> Examined:
@@ -142,17 +174,11 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
     values = evidence.values[subject.used]
     if not len(values):
         return Examined(Verdict("undecided", "no query sees a key", expected, evidence=evidence.kind), None)
-    wrong = ~np.isfinite(values)
-    rows = int(wrong.reshape(len(values), -1).any(axis=-1).sum())
-    says = message(
-        "{kind}: {rows} of {count} rows have values that are NaN or infinite",
-        kind=evidence.kind,
-        rows=rows,
-        count=len(values),
-    )
-    broken = Verdict(
-        "cause", says, expected, (Finding("not-finite", says, stage=evidence.kind),), evidence=evidence.kind
-    )
+    wrong = np.asarray(~np.isfinite(values).reshape(len(values), -1).all(axis=-1))
+    rows = int(wrong.sum())
+    broken = Verdict("cause", "", expected, evidence=evidence.kind)
+    if rows:
+        broken = _with_findings(broken, [_not_finite(subject, evidence, wrong)])
     if rows > len(values) // 4:
         return Examined(broken, None)
     trial = attempt(subject, evidence, expected.multiplier)
@@ -166,6 +192,24 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
     elif rows:
         found, trial = broken, None
     return Examined(found, trial)
+
+
+def _not_finite(subject: Subject, evidence: Evidence, wrong: BoolArray) -> Finding:
+    """Return where numbers of evidence that are not finite, in these of the rows that see a key, come from."""
+    kind, short = evidence.kind, subject.facts.scores or subject.format
+    says = message(
+        "{kind}: {rows} of {count} rows have values that are NaN or infinite",
+        kind=kind,
+        rows=int(wrong.sum()),
+        count=len(wrong),
+    )
+    shown = np.abs(subject.scores if subject.seen is None else np.where(subject.seen, subject.scores, 0))
+    largest, limit = shown.max(axis=-1)[subject.used], FORMATS[short if short in FORMATS else "float32"].largest
+    if np.any(wrong & (largest > limit)) and not np.any(wrong & (largest < limit / 2)):
+        words = "scores: |q·k| is up to {largest:.4g}, and {format} ends at {limit:.4g}; {says}"
+        says = message(words, largest=largest.max(), format=short, limit=limit, says=says)
+        return Finding("not-finite", says, stage="qk")
+    return Finding("not-finite", says, stage=kind)
 
 
 def _with_factor(trial: Trial, expected: Expected) -> Verdict | None:
@@ -335,17 +379,22 @@ class _Scale:
         return self._explains(candidate)
 
     def _explains(self, candidate: float) -> bool:
-        """Return whether another multiplier explains the evidence, in no coarser arithmetic."""
+        """Return whether another multiplier explains the evidence, in an arithmetic that is no coarser for sure."""
         ratio = candidate / self.best.multiplier if self.best.multiplier else math.inf
         if not 0 < ratio < math.inf:
             return False
         theta = self.best.fit.theta.copy()
         theta[: len(self.best.model.inner)] *= ratio
-        found = fitted(self.observed, self.best.hypothesis, self.best.model, theta, free=False)
-        return found.level <= self.best.level and (
-            found.level < len(arithmetics(self.subject, self.observed.evidence))
-            or found.misfit <= 1.1 * self.best.misfit
-        )
+        best, allowed = self.best, arithmetics(self.subject, self.observed.evidence)
+        found = fitted(self.observed, best.hypothesis, best.model, theta, free=False)
+        if found.level == len(allowed):
+            return found.level == best.level and found.misfit <= 1.1 * best.misfit
+        if found.level <= best.level:
+            return True
+        # The coarser arithmetic is less likely by the ratio of its noise for each number, unless the finer misfits.
+        [finer] = misfits(self.observed, found.model, found.fit.theta, allowed[best.level : best.level + 1], 0)
+        better = math.log(finer / found.misfit) - (best.misfit**2 - found.misfit**2) / 2
+        return self.observed.numbers * better < _CERTAIN
 
 
 def _times(multiplier: float, words: str) -> str:

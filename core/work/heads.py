@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ..captures.capture import Capture, HeadContext, HeadSubject, Layer, Meaning
-from ..captures.files import CaptureError, Identity, NotFiniteError, opened
+from ..captures.files import CaptureError, Identity, opened
 from ..captures.head import CaptureFile
 from ..captures.heads import file_rule, stream_head
 from ..captures.reader import open_capture
@@ -25,8 +25,7 @@ from ..diagnosis.comparing.results import HeadComparison, Pair
 from ..diagnosis.configuration import Configuration, expecting
 from ..diagnosis.heads.ranking import Known, known
 from ..diagnosis.heads.rough import rough_statistics
-from ..diagnosis.reading import file_configuration, read_subject
-from ..diagnosis.subject import Facts
+from ..diagnosis.reading import file_configuration
 from ..errors import InputError
 from ..plain import plain
 from ..statistics.measurement import Estimate, Measurement
@@ -251,12 +250,7 @@ def diagnose(
 ) -> Iterator[tuple[float, tuple[Layer, int, verdict.Verdict]]]:
     """Return the verdict on a head; `expect` is the rule or formula that the user expects."""
     layer, head, own = capture.layers[place[0]], place[1], file_configuration(capture)
-    given = expecting(expect, given, own)
-    try:
-        found = verdict.diagnose(read_subject(capture, layer, head, own, given), given)
-    except NotFiniteError as error:
-        found = verdict.not_finite(Facts(layer.d_k, layer.scale), str(error))
-    yield 1.0, (layer, head, found)
+    yield 1.0, (layer, head, verdict.diagnose_head(capture, layer, head, own, expecting(expect, given, own)))
 
 
 def compare_pair(reference: CaptureFile, test: CaptureFile, pair: Pair) -> Iterator[tuple[float, HeadComparison]]:

@@ -65,18 +65,22 @@ def test_a_configuration_says_what_is_expected(tmp_path: Path, capsys: Captured)
 
 
 @pytest.mark.parametrize("side", ["q", "lse"])
-def test_numbers_that_are_not_finite_are_a_cause(side: str, tmp_path: Path, capsys: Captured) -> None:
+def test_numbers_that_are_not_finite_are_named_at_birth(side: str, tmp_path: Path, capsys: Captured) -> None:
     rng = np.random.default_rng(0)
     arrays = {"q": rng.normal(size=(1, 2, 12, 8)), "k": rng.normal(size=(1, 2, 12, 8))}
     z = arrays["q"] @ arrays["k"].swapaxes(-1, -2) / np.sqrt(8)
     arrays["lse"] = np.log(np.exp(z).sum(axis=-1))
     arrays[side][0, 1, 3] = np.nan
     file = tmp_path / "capture.npz"
-    named: dict[str, Any] = {f"layers.0.attn.{name}": array for name, array in arrays.items()}
+    named: dict[str, Any] = {
+        f"layers.{layer}.attn.{name}": array for layer in (0, 1) for name, array in arrays.items()
+    }
     np.savez(file, **named)
     found = json.loads(_out(["diagnose", str(file), "--format", "json"], capsys))["heads"]
-    assert [each["cause"] for each in found] == [None, "not-finite"]
-    assert found[0]["verdict"] == "healthy"
+    assert [each["cause"] for each in found] == [None, "not-finite", None, None]
+    assert [each["verdict"] for each in found] == ["healthy", "cause", "healthy", "undecided"]
+    assert "layer 0" in found[3]["says"]
+    assert side in found[1]["says"]
 
 
 def _out(words: list[str], capsys: Captured) -> str:

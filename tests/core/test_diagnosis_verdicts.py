@@ -139,9 +139,15 @@ def test_numbers_that_are_not_finite_are_named(kind: Kind) -> None:
     values[0, 7] = np.nan
     found = diagnose(replace(subject, evidence=(replace(subject.evidence[0], values=values),)))
     assert (found.verdict, found.cause, found.evidence) == ("cause", "not-finite", kind)
+    assert kind in found.says
     q = subject.q.copy()
     q[0, 3, 2] = np.inf
     assert diagnose(replace(subject, q=q)).cause == "not-finite"
+    q[0, 3:] = subject.q[0, 3:]
+    q[0, 7] *= 1e30
+    broken = (replace(subject.evidence[0], values=values),)
+    overflowed = diagnose(replace(subject, q=q, evidence=broken, facts=replace(subject.facts, scores="float16")))
+    assert overflowed.findings[0].stage == "qk"
 
 
 @pytest.mark.parametrize(("number_format", "kind"), [*zip(("float32", "float16", "bfloat16"), KINDS, strict=True)])

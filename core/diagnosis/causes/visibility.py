@@ -36,7 +36,10 @@ def variants(subject: Subject) -> Iterator[Variant]:
         found.append(("causal-lost", "queries see later keys, as without a causal mask", seen | (tokens & future)))
         near = tokens & future & (place <= own + 1)
         found.append(("future-key", "each query sees one key of the future", seen | near))
-        found.append(("own-key-hidden", "no query sees its own key", seen & (place != own)))
+        others = seen & (place != own)
+        found.append(("own-key-hidden", "no query sees its own key", others))
+        only = seen & ~others.any(axis=-1, keepdims=True)
+        found.append(("own-key-hidden", "no query sees its own key but the first", others | only))
         if subject.shift:
             for shift, words in ((-subject.shift, "top-left"), (subject.shift, "bottom-right")):
                 moved = tokens & (place <= own + shift) & _window(subject, own + shift, place)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...arrays import BoolArray, FloatArray
 from ...attention.softmax import Softmax
-from ..subject import Evidence, Subject
+from ..subject import Evidence, Indices, Subject
 from .model import Logits, Model, dot, logits, softmax
 from .rounding import SINGLE, SPREAD, approximation, arithmetics, smallest, spacing, unit
 
@@ -42,7 +42,7 @@ class Observed:
             subject = self.subject
             keys = subject.k.shape[1] if subject.seen is None else int(subject.seen.sum(axis=-1).max())
             return len(rows) * min(rows.shape[-1], max(keys - 1, 0))
-        return int(np.count_nonzero(np.diff(np.sort(rows, axis=-1), axis=-1) > 0))
+        return int(_different(rows).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +96,20 @@ def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> O
     noise += scaled * scaled + (2 * SINGLE) ** 2
     good = positive & (relative < 0.1) & subject.used[..., np.newaxis]
     total = p.sum(axis=-1)
-    # Equal weights have the same rounding error, so that a row has as many of them as numbers between its extremes.
-    count = np.maximum(positive.sum(axis=-1), 1)
-    spread = np.max(p, axis=-1) - np.min(np.where(positive, p, np.inf), axis=-1)
-    several = np.clip(spread / np.max(step, axis=-1) + 1, 1, count)
-    rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) * (count / several) / 12) + 4 * SINGLE
+    # Equal weights have the same rounding error.
+    alike = np.maximum(positive.sum(axis=-1), 1) / np.maximum(_different(p), 1)
+    rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) * alike / 12) + 4 * SINGLE
     # A tensor that is not quite normalised: the sum of rounded weights.
     with np.errstate(divide="ignore", invalid="ignore"):
         sums = np.where(subject.used & (total > 0), np.log(total), 0)
         over = np.where(subject.used & (total > 0), total / rounding, 0)
     weight = np.where(good, 1 / np.sqrt(noise), 0)
     return Observed(subject, evidence, np.log(safe), weight, (sums, over))
+
+
+def _different(rows: FloatArray) -> Indices:
+    """Return how many numbers of each row differ from the next smaller one of it."""
+    return np.asarray(np.count_nonzero(np.diff(np.sort(rows, axis=-1), axis=-1) > 0, axis=-1))
 
 
 def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool = True) -> Residual:

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...captures.capture import HeadSubject, Layer
-from ...captures.files import CaptureError, NotFiniteError
+from ...captures.files import CaptureError
 from ...captures.head import CaptureFile
 from ...statistics.measurement import Estimate, Measurement
 from ..configuration import Configuration
-from ..reading import read_subject
-from ..subject import Facts
-from ..verdict import diagnose, not_finite
+from ..verdict import diagnose_head
 from .reasons import HeadReasons, HeadVerdict, Traits, has_evidence, judged, reasons, severity
 from .traits import traits
 
@@ -39,9 +37,7 @@ def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
     if not has_evidence(layer):
         return None
     try:
-        verdict = diagnose(read_subject(capture, layer, head, own, None), None)
-    except NotFiniteError as error:
-        verdict = not_finite(Facts(layer.d_k, layer.scale), str(error))
+        verdict = diagnose_head(capture, layer, head, own, None)
     except CaptureError:
         return None
     return None if verdict.verdict == "no-evidence" else judged(verdict)

@@ -32,7 +32,7 @@ from ..results import Results
 from ..working import USUAL, Work, add_work, on_heads, opened, work_of
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture
+    from ....core.captures.capture import Capture, Layer
     from ....core.tables.diagnosis import Diagnosed
 
 
@@ -83,6 +83,7 @@ def _request(given: Given) -> DiagnoseRequest:
 def run(request: DiagnoseRequest, output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
     from ....core.diagnosis.configuration import expecting
+    from ....core.diagnosis.verdict import at_birth
     from ....core.program.diagnosis import diagnosis_code
     from ....core.tables.diagnosis import Diagnosed, diagnosis_table
     from ....core.work import heads as working
@@ -106,7 +107,11 @@ def run(request: DiagnoseRequest, output: Output) -> int:
         return 0
     what = message("diagnosing {number} heads", number=asked)
     found = on_heads(working.diagnose, captures, chosen, (given, request.expect), what, request, output)
-    heads = (each if isinstance(each, InputError) else Diagnosed(*each) for each in found)
+    first: dict[Path, Layer] = {}
+    heads = (
+        each if isinstance(each, InputError) else Diagnosed(*each[:2], at_birth(each[2], each[0], first))
+        for each in found
+    )
     return Results(heads, asked, "heads").emit(
         output,
         lambda heads: _table(captures, heads, output),
