@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from inspect import currentframe
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch.nn.modules import module as modules
@@ -24,6 +25,8 @@ from .summary import summary
 from .switches import Switches, after_optimizer_steps, why_not
 
 _PATIENCE = 100  # steps without attention after which one file is given up
+_RUNNING: WeakSet[Recorder] = WeakSet()  # to be told of forks, whose hooks cannot be removed
+os.register_at_fork(after_in_child=lambda: [each.forked() for each in _RUNNING])
 
 
 class Recorder:
@@ -71,9 +74,9 @@ class Recorder:
 
     def _register(self) -> None:
         atexit.register(self.close)
-        os.register_at_fork(after_in_child=self._forked)
+        _RUNNING.add(self)
 
-    def _forked(self) -> None:
+    def forked(self) -> None:
         """In a forked process, start over; if a recording is in progress, leave it to the parent."""
         self._lock = threading.Lock()
         if self.session.layers or self.session.recording:
@@ -96,6 +99,7 @@ class Recorder:
         if self._optimizer_hook is not None:
             self._optimizer_hook.remove()
         atexit.unregister(self.close)
+        _RUNNING.discard(self)
         if self._report is not None:
             self._report(self)
 

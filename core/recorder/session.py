@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from traceback import extract_tb
 from typing import Any
@@ -222,13 +223,14 @@ class Session:
         self._budget.fit(self.layers)
         remarks = self._budget.remarks(self.options.rows)
         step = None if self.options.one_file else self.step
-        tensors, metadata = contents(self.layers, program_of(self.root, self.options), step, remarks)
+        program = program_of(self.root, self.options)
+        layers = [replace(each, parts=[*each.parts], k=[*each.k], v=[*each.v]) for each in self.layers]
         self.steps_written.add(self.step)
-        self.seen, self.recorded = self.calls, len(self.layers)
+        self.seen, self.recorded = self.calls, len(layers)
 
         def write() -> None:
             began = time.monotonic()
-            self._guarded(lambda: self.folder.write(step, tensors, metadata))
+            self._guarded(lambda: self.folder.write(step, *contents(layers, program, step, remarks)))
             self._wrote = time.monotonic()
             self._writing_took = self._wrote - began
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attn_tui
 import pytest
@@ -130,6 +131,49 @@ def test_flex_attention_in_blocks_returns_what_it_does_at_once(
     module = Written(flex)
     with torch.no_grad(), attn_tui.record(module, tmp_path / "a.safetensors"):
         assert torch.allclose(module(*vectors()), expected, atol=1e-6)
+
+
+class LateEvent:
+    """Completes the copies that were begun before it when it is waited for, and notes who waits."""
+
+    begun: ClassVar[list[tuple[Any, Any]]] = []
+    waiting: ClassVar[set[str]] = set()
+
+    def __init__(self) -> None:
+        self.copies = [*self.begun]
+
+    def synchronize(self) -> None:
+        self.waiting.add(threading.current_thread().name)
+        for copy, tensor in self.copies:
+            copy.copy_(tensor)
+
+    @classmethod
+    def copy(cls, tensor: Any) -> Any:
+        cls.begun.append((torch.full_like(tensor, torch.nan), tensor.clone()))
+        return cls.begun[-1][0]
+
+
+@pytest.mark.parametrize("function", [sdpa, eager])
+def test_the_thread_that_writes_waits_for_copies_and_the_step_does_not(
+    function: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, which completes copies some time after they were begun."""
+    tensors, module = vectors(), Written(function)
+
+    def event(_: Any) -> LateEvent:
+        return LateEvent()
+
+    for folder in ("usual", "late"):
+        if folder == "late":
+            for where in ("layer", "eager"):
+                monkeypatch.setattr(f"attn_tui.core.recorder.layers.{where}.kept", LateEvent.copy)
+                monkeypatch.setattr(f"attn_tui.core.recorder.layers.{where}.copied", event)
+        with torch.no_grad(), attn_tui.record(module, tmp_path / folder, every=1, values=True) as found:
+            module(*tensors)
+        assert found.complete, found.summary
+    files = [load(tmp_path / folder / "step-000000.safetensors")[0] for folder in ("usual", "late")]
+    assert all(torch.equal(files[1][name], tensor) for name, tensor in files[0].items())
+    assert LateEvent.waiting == {"attn-tui writer"}
 
 
 def test_a_layer_for_which_a_gpu_has_no_memory_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

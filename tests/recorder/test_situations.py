@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import shutil
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,6 +225,7 @@ def test_an_error_in_a_layer_leaves_a_file_and_no_mode(error: type[BaseException
 def test_many_recordings_leave_the_program_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also failed ones, in a program that has not compiled anything yet."""
     monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
+    monkeypatch.setattr(os, "fsync", int)  # which takes most of the time
     model, failing = model_of(), model_of(Block(), Failing())
     failing[1].error = ArithmeticError
 
@@ -245,7 +249,8 @@ def test_many_recordings_leave_the_program_as_it_was(tmp_path: Path, monkeypatch
         )
 
     before = state()
-    for number in range(100):
+    recorders: list[weakref.ref[Any]] = []
+    for number in range(350):
         path = tmp_path / f"{number % 3}.safetensors"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -254,9 +259,14 @@ def test_many_recordings_leave_the_program_as_it_was(tmp_path: Path, monkeypatch
                     model(X)
             with pytest.raises(ArithmeticError), attn_tui.record(failing, path):
                 failing(X)
-            with attn_tui.record(None, path):
-                model(X)
+            recorder = attn_tui.record(None, path)
+            model(X)
+            recorder.close()
+            recorders.append(weakref.ref(recorder))
+        del recorder
+    gc.collect()
     assert state() == before
+    assert not any(each() for each in recorders)
 
 
 def test_threads_get_their_own_results(tmp_path: Path) -> None:

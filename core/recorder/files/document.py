@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from ..layers.layer import Layer, Part, chosen_rows
-from ..layers.visibility import Visible, shared, visible_of
+from ..layers.layer import Layer, Part, chosen_rows, joined_rows
+from ..layers.visibility import visible_of
 
 SCHEMA = "attn-tui/qk-2"
 FEWEST_ROWS = 16
@@ -75,12 +75,13 @@ def contents(
 
 
 def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """Return a layer's metadata and its tensors by their last name."""
+    """Return a layer's metadata and its tensors by their last name, once these are there."""
+    layer.copied.synchronize()
     part = joined(layer)
     k = _whole(layer.k)
-    tensors = {"q": part.q, "k": k}
-    optional = {"lse": part.lse, "o": part.o, "bias": part.bias, "mask": part.visible.mask, "sinks": layer.sinks}
-    tensors.update({name: tensor for name, tensor in optional.items() if tensor is not None})
+    tensors = {**part.tensors, "k": k}
+    if layer.sinks is not None:
+        tensors["sinks"] = layer.sinks
     if layer.v:
         tensors["v"] = _whole(layer.v)
     entry: dict[str, Any] = {
@@ -136,30 +137,24 @@ def joined(layer: Layer) -> Part:
     rows = torch.cat([part.rows + (part.keys - part.queries) for part in parts])
     first = parts[0].keys - parts[0].queries
     pairs = [_wide(part.visible.pairs(part.rows, part.keys), len(part.rows), keys) for part in parts]
-    shape = [max(pair.shape[axis] for pair in pairs) for axis in (0, 1)]
-    visible = visible_of(
-        torch.cat([pair.expand(*shape, *pair.shape[2:]) for pair in pairs], dim=2), rows - first, keys - first
-    )
-    biases = [part.bias for part in parts]
-    bias = None
-    if any(each is not None for each in biases):
-        wide = [
-            torch.zeros(1, 1, len(part.rows), keys) if part.bias is None
-            else _wide(part.bias.float(), len(part.rows), keys) for part in parts
-        ]  # fmt: skip
-        size = [max(each.shape[axis] for each in wide) for axis in (0, 1)]
-        bias = shared(torch.cat([each.expand(*size, *each.shape[2:]) for each in wide], dim=2))
-    lses = [part.lse for part in parts if part.lse is not None]
-    outputs = [part.o for part in parts if part.o is not None]
+    biases = [torch.zeros(1, 1, 1, keys) if part.bias is None else part.bias.float() for part in parts]
+    whole = {
+        name: _whole([part.tensors[name] for part in parts])
+        for name in ("q", "lse", "o")
+        if all(name in part.tensors for part in parts)
+    }
+    if any(part.bias is not None for part in parts):
+        wide = [_wide(bias, len(part.rows), keys) for bias, part in zip(biases, parts, strict=True)]
+        whole["bias"] = joined_rows(wide)
     return Part(
-        torch.cat([part.q for part in parts], dim=2),
-        torch.cat(lses, dim=2) if len(lses) == len(parts) else None,
+        whole["q"],
+        whole.get("lse"),
         rows - first,
         keys - first,
         keys,
-        visible,
-        bias,
-        torch.cat(outputs, dim=2) if len(outputs) == len(parts) else None,
+        visible_of(joined_rows(pairs), rows - first, keys - first),
+        whole.get("bias"),
+        whole.get("o"),
     )
 
 
@@ -171,48 +166,26 @@ def _wide(tensor: torch.Tensor, rows: int, keys: int) -> torch.Tensor:
 
 def thinned(layer: Layer, rows: int) -> Layer:
     """Return the layer with at most this many of its kept rows in each call."""
-    parts = [_thin(part, rows) for part in layer.parts]
-    return replace(layer, parts=parts)
+    if all(len(part.rows) <= rows for part in layer.parts):
+        return layer
+    layer.copied.synchronize()
+    return replace(layer, parts=[_thin(part, chosen_rows(len(part.rows), rows)) for part in layer.parts])
 
 
-def _thin(part: Part, most: int) -> Part:
-    if len(part.rows) <= most:
-        return part
-    some = chosen_rows(len(part.rows), most)
-
-    def cut(tensor: torch.Tensor | None) -> torch.Tensor | None:
-        if tensor is None or tensor.shape[2] == 1:
-            return tensor
-        return tensor[:, :, some].contiguous()
-
-    mask = cut(part.visible.mask)
-    visible = Visible(part.visible.offset, part.visible.window, mask)
-    q = part.q[:, :, some].contiguous()
-    return replace(
-        part, q=q, lse=cut(part.lse), rows=part.rows[some], visible=visible, bias=cut(part.bias), o=cut(part.o)
-    )
+def _thin(part: Part, some: torch.Tensor) -> Part:
+    thin = part.cut(lambda tensor: tensor if tensor.shape[2] == 1 else tensor[:, :, some].contiguous())
+    return replace(thin, rows=part.rows[some])
 
 
 def one_text(layer: Layer) -> Layer:
     """Return the layer with its first text only."""
+    layer.copied.synchronize()
 
-    def cut(tensor: torch.Tensor | None) -> torch.Tensor | None:
-        return None if tensor is None else tensor[:1].contiguous()
+    def first(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor[:1].contiguous()
 
-    parts = [
-        replace(
-            part,
-            q=part.q[:1].contiguous(),
-            lse=cut(part.lse),
-            bias=cut(part.bias),
-            o=cut(part.o),
-            visible=replace(part.visible, mask=cut(part.visible.mask)),
-        )
-        for part in layer.parts
-    ]
-    return replace(
-        layer, parts=parts, k=[k[:1].contiguous() for k in layer.k], v=[v[:1].contiguous() for v in layer.v]
-    )
+    parts = [part.cut(first) for part in layer.parts]
+    return replace(layer, parts=parts, k=[*map(first, layer.k)], v=[*map(first, layer.v)])
 
 
 @dataclass

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from .chain import read
-from .layer import Layer, Look, Site, chosen_rows, kept, make_layer
+from .copies import copied, kept
+from .layer import Layer, Look, Site, chosen_rows, make_layer
 from .layout import Layout, layout_of
 from .scores import Scores
 
@@ -46,6 +47,7 @@ class Pending:
             lse = lse - self.shift[..., 0].to(lse)
         part = self.layer.parts[0]
         self.layer.parts[0] = replace(part, lse=kept(lse.float()))
+        self.layer.copied = copied(lse.device)
 
     def add_values(self, v: torch.Tensor, o: torch.Tensor) -> None:
         """Keep values [N, keys, d_v], and outputs [N, queries, d_v] of the kept rows."""
@@ -59,19 +61,21 @@ class Pending:
 
 def add_values(layer: Layer, v: torch.Tensor, o: torch.Tensor) -> None:
     """Keep values [batch, heads or kv_heads, keys, d_v] and outputs [batch, heads, rows, d_v]."""
-    values, heads = kept(v), layer.k[0].shape[1]
+    values, heads = v, layer.k[0].shape[1]
     if values.shape[1] != heads:
         group = values.shape[1] // heads
         groups = values.unflatten(1, (heads, group)) if group and values.shape[1] % heads == 0 else None
         if groups is not None and bool((groups == groups[:, :, :1]).all()):
-            values = groups[:, :, 0].contiguous()
+            values = groups[:, :, 0]
         elif groups is not None:  # keys are shared by heads whose values are not
+            layer.copied.synchronize()
             layer.k[0] = layer.k[0].repeat_interleave(group, 1)
         else:
             layer.notes.append("values are not kept: they have other heads than keys")
             return
-    layer.v.append(values)
+    layer.v.append(kept(values))
     layer.parts[0] = replace(layer.parts[0], o=kept(o))
+    layer.copied = copied(o.device)
 
 
 def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recipe: Recipe) -> Layer:

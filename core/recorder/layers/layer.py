@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .chain import Reading
+from .copies import DONE, Event, copied, kept
 from .visibility import Visible, shared, visible_of
 
 CHECKED = 32  # rows that the self-check computes again
@@ -45,6 +46,17 @@ class Part:
     bias: torch.Tensor | None  # [batch or 1, heads or 1, rows, keys]
     o: torch.Tensor | None = None  # [batch, heads, rows, d_v]
 
+    @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors that a file has of it, by name."""
+        named = {"q": self.q, "lse": self.lse, "o": self.o, "bias": self.bias, "mask": self.visible.mask}
+        return {name: tensor for name, tensor in named.items() if tensor is not None}
+
+    def cut(self, by: Callable[[torch.Tensor], torch.Tensor]) -> Part:
+        """Return the part with each of its tensors cut."""
+        found = {name: by(tensor) for name, tensor in self.tensors.items()}
+        return replace(self, visible=replace(self.visible, mask=found.pop("mask", None)), **found)
+
 
 @dataclass
 class Layer:
@@ -65,6 +77,7 @@ class Layer:
     residual: float = 0.0  # of logits, or of lse if the kernel is fused
     tolerance: float = 0.0  # of rounding
     checked: str = ""  # what was compared
+    copied: Event = DONE  # after which the copies of its tensors are complete
 
     @property
     def keys(self) -> int:
@@ -73,9 +86,7 @@ class Layer:
     @property
     def nbytes(self) -> int:
         """The bytes that the layer takes in a file."""
-        tensors = [*self.k, *self.v]
-        for part in self.parts:
-            tensors += [t for t in (part.q, part.lse, part.bias, part.o, part.visible.mask) if t is not None]
+        tensors = [*self.k, *self.v, *(tensor for part in self.parts for tensor in part.tensors.values())]
         return sum(t.numel() * t.element_size() for t in tensors)
 
     @property
@@ -97,14 +108,6 @@ def chosen_rows(queries: int, most: int) -> torch.Tensor:
     if most == 1:
         return torch.tensor([queries - 1])
     return torch.linspace(0, queries - 1, most, dtype=torch.float64).round().long()
-
-
-def kept(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy in main memory."""
-    tensor = tensor.detach()
-    if tensor.device.type != "cpu":
-        return tensor.cpu().contiguous()
-    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 @dataclass
@@ -142,19 +145,18 @@ def make_layer(
     blind = ~pairs.any(dim=-1)  # queries that see no key, such as padding: what comes out for them means nothing
     if found is not None and first.sinks is None and bool(blind.any()):
         found = found.masked_fill(blind.to(found.device), -float("inf"))
-    k_kept = kept(k)
-    group = _repeated(k_kept) if k.shape[1] == q.shape[1] else 1
+    group = _repeated(k) if k.shape[1] == q.shape[1] else 1
     layer = Layer(
         site=site,
         parts=[Part(kept(q), None if found is None else kept(found.float()), rows, queries, keys,
               visible_of(pairs, rows, queries), None)],
-        k=[k_kept[:, ::group].contiguous()],
+        k=[kept(k[:, ::group])],
         v=[],
         scale=first.scale,
-        head_scales=None if first.head_scales is None else kept(first.head_scales),
+        head_scales=None if first.head_scales is None else first.head_scales.cpu(),
         prescaled=(None, factors[1]) if check.unknown else factors,
         softcap=first.softcap,
-        sinks=None if first.sinks is None else kept(first.sinks).float(),
+        sinks=None if first.sinks is None else first.sinks.float().cpu(),
         scores=FORMATS.get(scores, str(scores).removeprefix("torch.")),
         notes=list(first.notes),
         checked=check.of,
@@ -171,6 +173,7 @@ def make_layer(
     else:
         bias = check.bias()
     layer.parts[0] = replace(layer.parts[0], bias=bias)
+    layer.copied = copied(q.device)
     return layer
 
 
@@ -261,7 +264,7 @@ class _Check:
             lse = torch.logsumexp(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)[..., None]
             self.lses.append(lse if reading.shift is None else lse - reading.shift)
         dtype = reading.bias_dtype if reading.bias_dtype in FORMATS else torch.float32
-        self._biases.append(None if reading.bias is None else kept(shared(reading.bias).to(dtype)))
+        self._biases.append(None if reading.bias is None else shared(reading.bias).to(dtype).cpu())
         if reading.bias is not None:
             self._dtypes.add(dtype)
         checked = [place for place, row in enumerate(rows.tolist()) if row in self._checked]
@@ -324,7 +327,7 @@ class _Check:
         if look.reading.shift is not None:
             full -= look.reading.shift.to(self._device)
         pairs = self.pairs[int(rows[0]) // self.pairs[0].shape[2]]
-        return kept(shared(full.masked_fill_(~pairs.to(self._device), 0.0)).float())
+        return shared(full.masked_fill_(~pairs.to(self._device), 0.0)).float().cpu()
 
     def bias(self) -> torch.Tensor | None:
         """Return the bias of all rows, in the format of what was added if that is known."""
@@ -385,6 +388,8 @@ def grown(old: Layer, new: Layer) -> bool:
         and old.k[0].dtype == new.k[0].dtype
         and bool(old.v) == bool(new.v)
     )
+    for each in (old, new):
+        each.copied.synchronize()
     if not same or not torch.equal(new.k[0][:, :, before.keys - 1], old.k[-1][:, :, -1]):
         return False
     old.k.append(new.k[0][:, :, before.keys :].clone())

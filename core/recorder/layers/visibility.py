@@ -25,7 +25,7 @@ class Visible:
 
 def visible_of(pairs: torch.Tensor, rows: torch.Tensor, queries: int) -> Visible:
     """Return the shortest description of visible pairs [batch or 1, heads or 1, rows, keys]; `rows` are kept."""
-    pairs = _shared(pairs)
+    pairs = shared(pairs)
     keys = pairs.shape[-1]
     if bool(pairs.all()):
         return Visible()
@@ -60,17 +60,14 @@ def _mask_beside(pairs: torch.Tensor, band: torch.Tensor) -> torch.Tensor | None
         return None
     keys = pairs.any(dim=2, keepdim=True)
     if bool(((keys & band) == pairs).all()):
-        return _shared(keys)
+        return shared(keys)
     return pairs
 
 
-def _shared(pairs: torch.Tensor) -> torch.Tensor:
+def shared(pairs: torch.Tensor) -> torch.Tensor:
     """Return these values once if they are the same for all texts, or for all heads."""
     for axis in (0, 1):
         first = pairs.narrow(axis, 0, 1)
         if pairs.shape[axis] > 1 and bool((pairs == first).all()):
             pairs = first
     return pairs
-
-
-shared = _shared
