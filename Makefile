@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS =
+VERSION = 5.17.0
 
 BIN = .venv/bin
 PIP = -m pip install --disable-pip-version-check -qq
@@ -27,6 +28,9 @@ test-lowest: .venv-lowest/installed  ## run them on the oldest versions that pyp
 test-torch: .venv-torch/installed  ## run what needs PyTorch: the recorder and its programs; make test-torch TORCH=torch takes another
 	@.venv-torch/bin/python $(PYTEST) tests/recorder $(ARGS)
 	@.venv-torch/bin/python $(PYTEST) tests/core/test_*_code.py -k torch $(ARGS)
+
+test-transformers: .venv-transformers-$(VERSION)/installed  ## record all architectures; make test-transformers VERSION=5.17.0 takes this version
+	@$(<D)/bin/python $(PYTEST) tests/recorder/test_architectures.py $(ARGS)
 
 soak: .venv/installed-for-tests  ## run random events, floods, whole races, memory; ten minutes of events or ARGS="--minutes 60"
 	@$(BIN)/python $(PYTEST) -m soak
@@ -72,14 +76,14 @@ release: .venv-release/installed  ## build and check dist/, and test the wheel i
 	@cd build/sdist && ../wheel/bin/python $(PYTEST) -m 'not slow and not soak' --hypothesis-profile few $(ARGS)
 
 clean:  ## remove everything that was made
-	@rm -rf .venv .venv-lowest .venv-torch .venv-release *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-lowest .venv-torch .venv-transformers-* .venv-release *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
 	@find core tui tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-all test-lowest test-torch soak lint bench calibrate bench-terminal docs messages pictures release clean help
+.PHONY: run test test-all test-lowest test-torch test-transformers soak lint bench calibrate bench-terminal docs messages pictures release clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv; this takes a minute" >&2
@@ -104,6 +108,12 @@ help:  ## list the targets
 .venv-torch/installed: pyproject.toml .venv-torch/pyvenv.cfg
 	@echo "Installing attn-tui, PyTorch and transformers into .venv-torch" >&2
 	@.venv-torch/bin/python $(PIP) -e '.[test]' '$(TORCH)' transformers
+	@touch $@
+
+.venv-transformers-%/installed: pyproject.toml
+	@echo "Installing attn-tui, PyTorch and transformers $* into $(@D)" >&2
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP) -e '.[test]' '$(TORCH)' 'transformers==$*'
 	@touch $@
 
 .venv-release/installed: pyproject.toml .venv-release/pyvenv.cfg
