@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from textual import events
-from textual.message import Message
 
 from ...core.errors import ParameterError
 from ...core.field import Field
@@ -21,20 +20,15 @@ class FieldList(LinesWidget):
     LEADS = True
     DEFAULT_CLASSES = "region"
 
-    class Clicked(Message):
-        """A field was clicked; `again` if it had the cursor before."""
+    def __init__(
+        self, rows: Sequence[Field | None], leave: Callable[[], object], changed: Callable[[bool], object]
+    ) -> None:
+        """Show these rows; `leave` stops typing, and says why a text is refused.
 
-        def __init__(self, again: bool) -> None:
-            super().__init__()
-            self.again = again
-
-    class Stepped(Message):
-        """The wheel stepped a field."""
-
-    def __init__(self, rows: Sequence[Field | None], leave: Callable[[], object]) -> None:
-        """Show these rows; `leave` stops typing, and says why a text is refused."""
+        `changed` is called when the mouse steps a field or clicks one, and whether that had the cursor before.
+        """
         super().__init__()
-        self._leave = leave
+        self._leave, self._changed = leave, changed
         self.rows = rows  # the field of each line; None for a blank line
         self.fields = {field.name: field for field in rows if field is not None}
         self.cursor = next(iter(self.fields))
@@ -105,12 +99,12 @@ class FieldList(LinesWidget):
         before = self.cursor
         if self._go_to(event):
             self.redraw()
-            self.post_message(self.Clicked(self.cursor == before))
+            self._changed(self.cursor == before)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
         if self._go_to(event):
             self.step(-1 if direction > 0 else 1)
-            self.post_message(self.Stepped())
+            self._changed(False)
 
     def _go_to(self, event: events.MouseEvent) -> bool:
         """Move the cursor to the field under the mouse; return whether there is one."""

@@ -10,14 +10,14 @@ from textual.binding import Binding, BindingType
 from ....core.attention.cost import Cost, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.errors import InputError, ParameterError
-from ....core.field import Field, next_of
+from ....core.field import next_of
 from ....core.message import message
 from ...views.bars import Key
 from ...views.lines import Line
 from ...widgets.typing import typing
-from ..lists import choose_in, choose_one
+from ..fields import FieldsPane
+from ..lists import choose_one
 from ..pane import Host
-from ..two_parts import TwoParts
 from .requests import CountCost
 from .view import KINDS
 from .widget import CostText, ShapePanel
@@ -26,7 +26,7 @@ UndoState: TypeAlias = tuple[Preset | None, str, Mapping[str, object]]
 _STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: the default layer, of no model
 
 
-class HeadsPane(TwoParts):
+class HeadsPane(FieldsPane):
     """The shape at the left, its cost at the right."""
 
     NAME = "Heads"
@@ -60,11 +60,8 @@ class HeadsPane(TwoParts):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.preset: Preset | None = None
-        self.shape = self.left = self.in_front = ShapePanel(self.leave_field)
+        self.shape = self.fields = self.left = self.in_front = ShapePanel(self.leave_field, self.changed)
         self.text = self.right = CostText()
-
-    def follow(self) -> None:
-        self._show()
 
     def statuses(self) -> Sequence[Line]:
         try:
@@ -81,10 +78,6 @@ class HeadsPane(TwoParts):
         return self.KEYS_OF_CHOICE if self.shape.field.kind == "choice" else self.KEYS
 
     @property
-    def topic(self) -> Field:
-        return self.shape.field
-
-    @property
     def question(self) -> CountCost:
         try:
             return CountCost(self.shape.as_layer(), self.preset)
@@ -94,60 +87,10 @@ class HeadsPane(TwoParts):
     def answered(self) -> Cost:
         return cost(self.question.layer)
 
-    def go_to_field(self, name: str) -> None:
-        """Put the cursor on the field with this name."""
-        self.bring(self.shape)
-        self.shape.go_to(name)
-        self._show()
-
-    def action_move(self, step: int) -> None:
-        self.leave_field()
-        self.shape.move(step)
-        self._show()
-
-    def action_step(self, direction: Literal[-1, 1]) -> None:
-        self.leave_field()
-        self.shape.step(direction)
-        self._show()
-
     def action_fine(self, direction: Literal[-1, 1]) -> None:
         self.leave_field()
         self.shape.step(direction, fine=True)
-        self._show()
-
-    def on_field_list_stepped(self, event: ShapePanel.Stepped) -> None:
-        event.stop()
-        self._show()
-
-    def on_field_list_clicked(self, event: ShapePanel.Clicked) -> None:
-        event.stop()
-        self._show()
-        if event.again and self.shape.field.kind == "choice":
-            choose_in(self.host, self.shape, self._show)
-
-    def action_type(self, character: str) -> None:
-        self.shape.type(character)
-        self._show()
-
-    def action_erase(self) -> None:
-        self.shape.erase()
-        self._show()
-
-    def action_cancel(self) -> None:
-        self.shape.cancel()
-        self._show()
-
-    @property
-    def is_typing(self) -> bool:
-        return self.shape.text is not None
-
-    @property
-    def refusal(self) -> str | None:
-        return self.shape.refusal
-
-    def end_typing(self) -> None:
-        self.shape.finish()
-        self._show()
+        self.show()
 
     @property
     def undo_state(self) -> UndoState:
@@ -160,7 +103,7 @@ class HeadsPane(TwoParts):
     def action_reset(self) -> None:
         self.preset = None
         self.shape.take(Layer())
-        self._show()
+        self.show()
 
     def action_preset(self) -> None:
         self._start_from(next_of(_STARTS, self.preset))
@@ -179,7 +122,7 @@ class HeadsPane(TwoParts):
         self.leave_field()
         self.preset = preset
         self.shape.take(preset.layer if preset else Layer())
-        self._show()
+        self.show()
 
     def action_read(self, lines: int) -> None:
         self.bring(self.text)
@@ -187,11 +130,7 @@ class HeadsPane(TwoParts):
 
     def action_to_lab(self) -> None:
         """Accept the typed value, choose from the list of the field with the cursor, or open the Lab."""
-        if self.is_typing:
-            self.leave_field()
-            return
-        if self.shape.field.kind == "choice":
-            choose_in(self.host, self.shape, self._show)
+        if self.accept():
             return
         try:
             start = self.parameters
@@ -204,7 +143,7 @@ class HeadsPane(TwoParts):
         else:
             self.host.to_lab(parameters)
 
-    def _show(self) -> None:
+    def show(self) -> None:
         try:
             layer = self.shape.as_layer()
         except ParameterError as error:

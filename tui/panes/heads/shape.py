@@ -9,9 +9,9 @@ from ....core.attention.formats import FORMATS
 from ....core.field import Field
 from ....core.parameters import Value
 from ...language.cells import cells
-from ...views.fields.panel import field_line
+from ...views.fields.panel import field_list_lines
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, fitted, wrapped
+from ...views.lines import Line, Role
 
 
 def shape_rows() -> list[Field | None]:
@@ -34,29 +34,15 @@ def shape_lines(
     glyphs: Glyphs,
     typed: str | None = None,
 ) -> list[Line]:
-    """Return exactly `height` lines of `width`; a field whose value is None shows the one in `followed`, if any.
-
-    The field with the cursor shows the text being typed, if there is one.
-    """
-    lines: list[Line] = []
+    """Return exactly `height` lines of `width`; a field whose value is None shows the one in `followed`, if any."""
+    rows: list[tuple[Field | None, str, Role]] = []
     for field in shape_rows():
-        if field is None:
-            lines.append(())
-            continue
-        value = values[field.name]
+        value = None if field is None else values[field.name]
         role: Role = "text" if value is not None else "dim"
-        text = glyphs.say(_text(field, followed.get(field.name) if value is None else value))
-        if typed is not None and field.name == cursor:
-            text, role = typed + "_", "alert" if objection else "accent"
-        lines.append(field_line(_named(field, width, glyphs), text, role, field.name == cursor, width, glyphs))
-    if objection:
-        notes = wrapped(glyphs.say("{objection}.", objection=objection), width, "alert")
-    else:
-        help_ = next(field.help for field in SHAPE_FIELDS if field.name == cursor)
-        notes = wrapped(glyphs.say(help_), width, "dim")
-    room = max(height - len(lines) - 1, 0)
-    lines += [(), *notes[:room]]
-    return [fitted(line, width) for line in (*lines, *[()] * (height - len(lines)))][:height]
+        shown = followed.get(field.name) if field is not None and value is None else value
+        text = "" if field is None else glyphs.say(_text(field, shown))
+        rows.append((field and _named(field, width, glyphs), text, role))
+    return field_list_lines(rows, cursor, typed, objection, (), width, height, glyphs)
 
 
 def _text(field: Field, value: Value | None) -> str:

@@ -24,8 +24,8 @@ class ShapePanel(FieldList):
 
     TITLE = message("layer")
 
-    def __init__(self, leave: Callable[[], object]) -> None:
-        super().__init__(shape_rows(), leave)
+    def __init__(self, leave: Callable[[], object], changed: Callable[[bool], object]) -> None:
+        super().__init__(shape_rows(), leave, changed)
         self.objection = ""
         self.take(Layer())
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
-from ....core.field import Field, next_of
+from ....core.field import next_of
 from ....core.message import message
 from ....core.training.settings import Race
 from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
@@ -18,9 +18,9 @@ from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...widgets.typing import typing
-from ..lists import choose_in, choose_of, choose_rules
+from ..fields import FieldsPane
+from ..lists import choose_of, choose_rules
 from ..pane import Host
-from ..two_parts import TwoParts
 from .requests import Raced, RunRace
 from .view import MOST_RULES
 from .widget import START, RaceCurves, RaceSettings
@@ -32,7 +32,7 @@ _CACHED = 12  # races whose curves are kept, so that undo shows them at once
 UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]
 
 
-class TrainPane(TwoParts):
+class TrainPane(FieldsPane):
     """The settings at the left; curves and results at the right."""
 
     NAME = "Train"
@@ -47,9 +47,9 @@ class TrainPane(TwoParts):
         Binding("right,l", "step(1)", "step the setting up", id="train.step_up"),
         Binding("left,h", "step(-1)", "step the setting down", id="train.step_down"),
         *typing("0123456789.-e", "type into the setting"),
-        Binding("backspace", "typed('erase')", "erase a digit"),
+        Binding("backspace", "erase", "erase a digit"),
         Binding("enter", "enter", "accept the typed value, or choose from a list", id="train.edit"),
-        Binding("escape", "typed('cancel')", "cancel typing"),
+        Binding("escape", "cancel", "cancel typing"),
         Binding("slash", "find", "choose the scale rules from a list", id="train.find"),
         Binding("m", "choose_quantity", "choose the quantity", id="train.statistic"),
         Binding("M", "quantity", "next quantity", id="train.next_statistic"),
@@ -61,7 +61,7 @@ class TrainPane(TwoParts):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.settings = self.left = RaceSettings(self.leave_field)
+        self.settings = self.fields = self.left = RaceSettings(self.leave_field, self.changed)
         self.curves = self.right = self.in_front = RaceCurves()
         self._known: dict[Race, Snapshot] = {}  # complete races
 
@@ -72,14 +72,11 @@ class TrainPane(TwoParts):
 
     # Results
 
-    def follow(self) -> None:
-        self._show()
-
     def leave(self) -> None:
         self.settings.finish()
         self.host.engine.withdraw(RunRace)
 
-    def _show(self) -> None:
+    def show(self) -> None:
         """Show the race, and run it unless its curves are known."""
         self.settings.redraw()
         objection = self.settings.objection
@@ -146,10 +143,6 @@ class TrainPane(TwoParts):
         ]
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
-    @property
-    def topic(self) -> Field:
-        return self.settings.field
-
     # Export and undo
 
     @property
@@ -176,70 +169,18 @@ class TrainPane(TwoParts):
     def show_item(self, item: Race) -> None:
         self.settings.finish()
         self.settings.race = item
-        self._show()
+        self.show()
 
     # Keys
 
-    def go_to_field(self, name: str) -> None:
-        """Put the cursor on the setting with this name."""
-        self.bring(self.settings)
-        self.settings.go_to(name)
-        self._show()
-
-    def action_move(self, step: int) -> None:
-        self.leave_field()
-        self.settings.move(step)
-        self._show()
-
-    def action_step(self, direction: Literal[-1, 1]) -> None:
-        self.leave_field()
-        self.settings.step(direction)
-        self._show()
-
-    def on_field_list_stepped(self, event: RaceSettings.Stepped) -> None:
-        event.stop()
-        self._show()
-
-    def on_field_list_clicked(self, event: RaceSettings.Clicked) -> None:
-        event.stop()
-        self._show()
-        if event.again and self.settings.field.kind == "choice":
-            choose_in(self.host, self.settings, self._show)
-
     def action_enter(self) -> None:
         """Accept the typed value; if nothing is typed, choose from the list of the setting with the cursor."""
-        if self.is_typing or self.settings.field.kind != "choice":
-            self.action_typed("accept")
-        else:
-            choose_in(self.host, self.settings, self._show)
+        self.accept()
 
     def action_type(self, character: str) -> None:
         if character == "e" and not (self.is_typing and self.settings.field.kind == "real"):
             raise SkipAction  # no number starts with it; it exports, as in other panes
-        self.settings.type(character)
-        self._show()
-
-    def action_typed(self, end: Literal["erase", "accept", "cancel"]) -> None:
-        """Erase a digit, accept or cancel, if something is being typed."""
-        if end == "erase":
-            self.settings.erase()
-        elif end == "cancel":
-            self.settings.cancel()
-        else:
-            self.leave_field()
-        self._show()
-
-    @property
-    def is_typing(self) -> bool:
-        return self.settings.text is not None
-
-    @property
-    def refusal(self) -> str | None:
-        return self.settings.refusal
-
-    def end_typing(self) -> None:
-        self.settings.finish()
-        self._show()
+        super().action_type(character)
 
     def action_find(self) -> None:
         """Choose the scale rules from a list."""
@@ -255,7 +196,7 @@ class TrainPane(TwoParts):
         if rules:
             self.settings.finish()
             self.settings.race = replace(self.race, rules=rules[:MOST_RULES])
-            self._show()
+            self.show()
 
     def action_quantity(self) -> None:
         self._show_quantity(next_of(QUANTITIES, self.curves.quantity))
@@ -278,9 +219,9 @@ class TrainPane(TwoParts):
         self.leave_field()
         seed = (self.race.seed + self.race.seeds) % 2**32
         self.settings.race = replace(self.race, seed=seed)
-        self._show()
+        self.show()
 
     def action_reset(self) -> None:
         self.settings.finish()
         self.settings.race = START
-        self._show()
+        self.show()

@@ -9,14 +9,13 @@ from rich.cells import set_cell_size
 
 from ....core.field import Field
 from ....core.message import in_sense, message
-from ....core.parameters import Value
 from ....core.scales import scale_rule
 from ....core.training.settings import RACE_FIELDS, Race, Result
 from ....core.training.snapshot import CurvePoint, Quantity, Snapshot
 from ...language.cells import to_left, to_right
-from ...views.fields.panel import field_line
+from ...views.fields.panel import field_list_lines
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted, wrapped
+from ...views.lines import Line, Role, Span, fitted
 from ...views.plots.axes import Axis
 from ...views.plots.plot import Plot, Point, Series, draw
 
@@ -47,29 +46,13 @@ def setting_lines(
     race: Race, cursor: str, objection: str, typed: str | None, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
     """Return exactly `height` lines: a line for each field, the rules, and help on the field with the cursor."""
-    lines: list[Line] = []
-    for field in RACE_FIELDS:
-        role: Role = "text"
-        text = glyphs.say(field.format(_value(race, field)))
-        if typed is not None and field.name == cursor:
-            text, role = typed + "_", "alert" if objection else "accent"
-        lines.append(field_line(field, text, role, field.name == cursor, width, glyphs))
-    head: Line = ((glyphs.say("rules"), "label"), (glyphs.say("  / to choose"), "dim"))
-    lines.extend(((), head))
+    fields: list[tuple[Field, str, Role]] = [
+        (field, glyphs.say(field.format(getattr(race, field.name))), "text") for field in RACE_FIELDS
+    ]
+    rules: list[Line] = [(), ((glyphs.say("rules"), "label"), (glyphs.say("  / to choose"), "dim"))]
     for number, name in enumerate(race.rules):
-        lines.append(((f" {letter(number)} ", _ROLES[number][0]), (glyphs.say(rule_name(name)), "text")))
-    if objection:
-        notes = wrapped(glyphs.say("{objection}.", objection=objection), width - 1, "alert")
-    else:
-        help_ = next(field.help for field in RACE_FIELDS if field.name == cursor)
-        notes = wrapped(glyphs.say(help_), width - 1, "dim")
-    room = max(height - len(lines) - 1, 0)
-    lines += [(), *notes[:room]]
-    return [fitted(line, width) for line in (*lines, *[()] * (height - len(lines)))][:height]
-
-
-def _value(race: Race, field: Field) -> Value:
-    return getattr(race, field.name)
+        rules.append(((f" {letter(number)} ", _ROLES[number][0]), (glyphs.say(rule_name(name)), "text")))
+    return field_list_lines(fields, cursor, typed, objection, rules, width, height, glyphs)
 
 
 def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:

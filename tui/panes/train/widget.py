@@ -24,8 +24,8 @@ class RaceSettings(FieldList):
 
     TITLE = message("race")
 
-    def __init__(self, leave: Callable[[], object]) -> None:
-        super().__init__(RACE_FIELDS, leave)
+    def __init__(self, leave: Callable[[], object], changed: Callable[[bool], object]) -> None:
+        super().__init__(RACE_FIELDS, leave, changed)
         self.race = START
 
     @property

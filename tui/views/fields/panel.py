@@ -125,6 +125,38 @@ def panel_lines(
     return [fitted(line, width) for line in lines[:height]]
 
 
+def field_list_lines(
+    rows: Sequence[tuple[Field | None, str, Role]],
+    cursor: str,
+    typed: str | None,
+    objection: str,
+    below: Sequence[Line],
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+) -> list[Line]:
+    """Return exactly `height` lines: fields with their values, what stands below them, and help or an error message.
+
+    The field with the cursor shows the text being typed, if there is one.
+    """
+    lines: list[Line] = []
+    for field, text, role in rows:
+        if field is None:
+            lines.append(())
+            continue
+        if typed is not None and field.name == cursor:
+            text, role = typed + "_", "alert" if objection else "accent"
+        lines.append(field_line(field, text, role, field.name == cursor, width, glyphs))
+    lines += below
+    if objection:
+        notes = wrapped(glyphs.say("{objection}.", objection=objection), width, "alert")
+    else:
+        help_ = next(field.help for field, _, _ in rows if field is not None and field.name == cursor)
+        notes = wrapped(glyphs.say(help_), width, "dim")
+    lines += [(), *notes[: max(height - len(lines) - 1, 0)]]
+    return [fitted(line, width) for line in (*lines, *[()] * (height - len(lines)))][:height]
+
+
 @lru_cache(maxsize=256)
 def field_line(
     field: Field,
