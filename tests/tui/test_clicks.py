@@ -191,3 +191,16 @@ async def test_a_click_on_the_heads_of_columns_turns_the_order_of_the_list(stage
     assert pane.heads.order == 1
     await stage.press("u")
     assert pane.heads.order == 0
+
+
+@played(size=(80, 24))
+async def test_fields_do_not_move_under_the_pointer_in_a_low_panel(stage: Stage) -> None:
+    await stage.press("p")
+    for y in (3, 9, 15, 19):
+        name = stage.part(stage.panel)[y].split()[0]
+        await click(stage, stage.panel, 3, y)
+        assert stage.part(stage.panel)[y].lstrip("▌ ").startswith(name)
+        cursor = stage.panel.cursor
+        await click(stage, stage.panel, 3, y)
+        assert stage.panel.cursor == cursor
+        await stage.press("escape", "escape", "p")

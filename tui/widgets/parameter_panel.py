@@ -21,8 +21,12 @@ from .typing import pasted_line, typed_character
 
 
 class ParameterPanel(LinesWidget, can_focus=True):
-    """Shows and edits the parameters. With focus, one field has the cursor, and letters and digits type into it."""
+    """Shows and edits the parameters. With focus, one field has the cursor, and letters and digits type into it.
 
+    A click gives it the focus when it ends: with the focus other fields are shown, which would move meanwhile.
+    """
+
+    FOCUS_ON_CLICK = False
     TITLE = "parameters"
     DEFAULT_CLASSES = "region"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -51,15 +55,19 @@ class ParameterPanel(LinesWidget, can_focus=True):
         reject: Callable[[str], object],
         say: Callable[[str], object],
         choose: Callable[[str], object],
+        beyond: Callable[[Literal[-1, 1]], object],
     ) -> None:
         """Show `parameters`; `change` is called with edited ones.
 
         `reject` is called with the error message for the text being typed, "" if resolved, `say` with the reason why
-        a step is not possible, and `choose` with the name of a field whose value is to be chosen from a list.
+        a step is not possible, `choose` with the name of a field whose value is to be chosen from a list, and
+        `beyond` when Tab leaves the last field, or Shift+Tab the first one.
         """
         super().__init__()
         self.parameters = parameters
         self._change, self._reject, self._say, self._choose = change, reject, say, choose
+        self._beyond = beyond
+        self._line: int | None = None  # that of the field with the cursor, once that was clicked
         self._before = parameters  # restored if typing is cancelled
 
     def show(self, parameters: Parameters) -> None:
@@ -70,10 +78,6 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self.redraw()
 
     @property
-    def _focus_sort_key(self) -> tuple[int, int]:
-        return -1, 0  # Tab goes to it first, wherever it stands
-
-    @property
     def fields(self) -> Sequence[Field]:
         """The fields that are shown."""
         if self.whole:
@@ -81,9 +85,14 @@ class ParameterPanel(LinesWidget, can_focus=True):
         return leading(self.parameters, self.cursor if self.has_focus else None)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        focus = self.cursor if self.has_focus else None
+        focus, _, shown, line = self._rows()
+        return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing, shown, self.keys, line)
+
+    def _rows(self) -> tuple[str | None, Editing | None, Sequence[Field], int | None]:
+        """Return what the field of each line depends on, as `field_rows` takes it."""
+        line = None if self._line is None else min(self._line, self.size.height - 1)
         shown = () if self.whole else self.fields
-        return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing, shown, self.keys)
+        return (self.cursor, self.editing, shown, line) if self.has_focus else (None, self.editing, shown, None)
 
     def note(self) -> Line:
         key, hidden = self.keys.get("", ""), len(applicable(self.parameters)) - len(self.fields)
@@ -96,6 +105,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Type a character into a field; the first one replaces its value. It takes effect at once, or on accept."""
         if self.editing is not None and self.editing.field != name:
             self.leave_field()
+        self._line = None  # from now on, a reason why the text is refused needs room
         self._try(name, (self.editing.text if self.editing else "") + character)
 
     def finish(self) -> None:
@@ -168,12 +178,10 @@ class ParameterPanel(LinesWidget, can_focus=True):
         names = [field.name for field in self.fields]
         position = names.index(self.cursor) + direction
         if 0 <= position < len(names):
-            self.cursor = names[position]
+            self.cursor, self._line = names[position], None
             self.redraw()
-        elif direction > 0:
-            self.screen.focus_next()
         else:
-            self.screen.focus_previous()
+            self._beyond(direction)
 
     def on_key(self, event: events.Key) -> None:
         """Type a character into the field with the cursor."""
@@ -192,7 +200,9 @@ class ParameterPanel(LinesWidget, can_focus=True):
         place, field = self.place_of(event), self._field_at(event)
         if field is not None:
             self.leave_field()
-            again, self.cursor = self.cursor == field.name, field.name
+            again = self.has_focus and self.cursor == field.name
+            self.cursor, self._line = field.name, place.y
+            self.focus()
             self.redraw()
             direction = self._arrow_at(*place) if again else None
             if direction is not None:
@@ -209,9 +219,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
 
     def _field_at(self, event: events.MouseEvent) -> Field | None:
         """Return the field under the mouse."""
-        focus = self.cursor if self.has_focus else None
-        shown = () if self.whole else self.fields
-        rows = field_rows(self.parameters, *self.size, self.glyphs, focus, self.editing, shown)
+        rows = field_rows(self.parameters, *self.size, self.glyphs, *self._rows())
         y = self.place_of(event).y
         return rows[y] if 0 <= y < len(rows) else None
 

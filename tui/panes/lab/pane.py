@@ -72,6 +72,7 @@ class LabPane(TwoParts, SteppingPane):
         Binding("enter", "enter", "accept the typed value, or open the guided tour", id="lab.tour"),
         Binding("escape", "typed('cancel')", "cancel typing"),
         Binding("tab", "fields", "accept the typed value, and go to the fields"),
+        Binding("shift+tab", "fields(-1)", "accept the typed value, and go back"),
     ]
 
     def __init__(self, host: Host, whole: bool = False) -> None:
@@ -79,7 +80,7 @@ class LabPane(TwoParts, SteppingPane):
         self._saved = whole
         self.whole = whole  # whether all parameters are shown where there is room for both parts
         self.panel = self.left = ParameterPanel(
-            host.parameters, host.change, self._typed, host.say, self.action_choose
+            host.parameters, host.change, self._typed, host.say, self.action_choose, self.action_fields
         )
         self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
         self.panel.keys = self._field_keys()
@@ -259,10 +260,12 @@ class LabPane(TwoParts, SteppingPane):
         else:
             self.host.to_pane("Learn")
 
-    def action_fields(self) -> None:
-        """Go to the next field, or to the table."""
+    def action_fields(self, direction: Literal[-1, 1] = 1) -> None:
+        """Go to the fields, the table or the pane, whichever comes next."""
         self.panel.leave_field()
-        self.screen.focus_next()
+        stops = [self, *(part for part in (self.panel, self.results.table) if part.focusable)]
+        at = next((at for at, part in enumerate(stops) if part.has_focus), 0)
+        stops[(at + direction) % len(stops)].focus()
 
     def action_parameters(self) -> None:
         """Show all parameters, or the leading ones; on a narrow screen, bring them to the front, or the results."""

@@ -65,10 +65,12 @@ def field_rows(
     focus: str | None,
     editing: Editing | None,
     shown: Sequence[Field] = (),
+    line: int | None = None,
 ) -> list[Field | None]:
     """Return the field of each line; None separates groups, if that leaves room for a few lines of help.
 
-    With `shown`, only these fields have a line.
+    With `shown`, only these fields have a line. With `line`, the field with the focus stands there, at the cost of
+    the help: what was clicked does not move under the pointer.
 
     Fields that a choice adds are below all others, so that nothing moves when they appear.
     If there are more fields than lines, those around the focus are shown, with room for its help or an error message.
@@ -87,7 +89,10 @@ def field_rows(
         height -= height // _SHARE_OF_HELP
     focus = editing.field if editing else focus
     at = next((y for y, field in enumerate(rows) if field is not None and field.name == focus), 0)
-    top = min(max(at - height // 2, 0), max(len(rows) - height, 0))
+    if line is not None:
+        height = max(height, line + 1)
+    top = at - (height // 2 if line is None else line)
+    top = min(max(top, 0), max(len(rows) - height, 0))
     return rows[top : top + height]
 
 
@@ -100,13 +105,14 @@ def panel_lines(
     editing: Editing | None = None,
     shown: Sequence[Field] = (),
     keys: Mapping[str, str] = MappingProxyType({}),
+    line: int | None = None,
 ) -> list[Line]:
     """Return the panel, exactly `height` lines of `width`; `focus` names the field with the cursor.
 
-    With `shown`, only these fields have a line. `keys` are those that set a field, by its name.
+    `shown` and `line` are those of `field_rows`. `keys` are those that set a field, by its name.
     """
     lines: list[Line] = []
-    for field in field_rows(parameters, width, height, glyphs, focus, editing, shown):
+    for field in field_rows(parameters, width, height, glyphs, focus, editing, shown, line):
         if field is None:
             lines.append(())
             continue
