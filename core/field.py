@@ -14,6 +14,7 @@ from .scales import FORMULA_ACCEPTED
 from .setting_text import Value
 
 T = TypeVar("T")
+_BINARY = {"k": 2**10, "M": 2**20}  # contexts are powers of two: 128k is 131072
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class Field:
     step: float | Literal["double"] = 1  # "double": the next power of two
     least: float = 0  # the smallest size of a number that is not 0
     beyond: Callable[[str], bool] | None = None  # whether it accepts a text that is not a choice; may raise
-    instead: str = ""  # what holds above `high`
     applies: Callable[[Any], bool] = lambda _: True  # whether it has an effect with these settings
 
     @property
@@ -78,7 +78,7 @@ class Field:
             if self.kind in ("integer", "real") and (not text.isascii() or "_" in text):
                 raise self.refused(text)  # Python reads ４２ and 1_000; neither is a number elsewhere
             if self.kind == "integer":
-                value = int(text)
+                value = whole_number(text)
             elif self.kind == "real":
                 value = float(text)
             else:
@@ -92,14 +92,6 @@ class Field:
 
     def refused(self, value: object) -> ParameterError:
         """Return the error that says what is accepted instead of this value."""
-        if self.instead and str(value).isdecimal() and int(str(value)) > self.high:
-            return ParameterError(
-                "{label}: must be {accepted}, not {value!r}; {instead}",
-                label=self.label,
-                accepted=self.accepted,
-                value=value,
-                instead=self.instead,
-            )
         return ParameterError(
             "{label}: must be {accepted}, not {value!r}", label=self.label, accepted=self.accepted, value=value
         )
@@ -125,6 +117,11 @@ class Field:
             number = float(f"{number:.10g}")
         number = min(max(number, self.low), self.high)
         return int(number) if self.kind == "integer" else number
+
+
+def whole_number(text: str) -> int:
+    """Return the number that a text such as 64, 8k (8192) or 1M (1048576) means; raise ValueError if none."""
+    return int(text[:-1]) * _BINARY[text[-1]] if text[-1:] in _BINARY else int(text)
 
 
 def next_of(values: Sequence[T], value: T, step: int = 1) -> T:

@@ -1,6 +1,7 @@
 """Formulas such as `log(n)/sqrt(d)`: parsed to a tree, never evaluated as Python.
 
-The grammar and the precedence are Python's: `-2^2` is −4, and `2^3^2` is 2^9; `^` is another way to write `**`.
+The grammar and the precedence are Python's: `-2^2` is −4, and `2^3^2` is 2^9. What the screen writes is read, too:
+`^` is `**`, `ln n` is `log(n)`, and `÷√d_k` is `/sqrt(d)`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -43,7 +44,9 @@ _OPERATORS: dict[str, Callable[[float, float], float]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: a / b,
     "**": _of_arrays(math.pow, "power"),
 }  # fmt: skip
-_SAME = {"^": "**", "−": "-", "·": "*", "×": "*", "÷": "/"}  # other ways to write an operator
+_SAME = {  # other ways to write an operator, a function or a name
+    "^": "**", "−": "-", "·": "*", "×": "*", "÷": "/", "√": "sqrt", "ln": "log", "d_k": "d", "n_keys": "n",
+}  # fmt: skip
 _TOKEN = re.compile(
     r" *(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\*\*|.))",
     re.ASCII | re.DOTALL,
@@ -109,7 +112,7 @@ def as_python(text: str, names: Mapping[str, str]) -> str:
 
     The functions are those of the module math, and the built-in min and max.
     """
-    tokens = [*_tokens(text)]
+    tokens = [*_tokens(text, names)]
     found = ""
     for before, token in pairwise([_Token("end", "", 0), *tokens]):
         match token.kind:
@@ -163,7 +166,7 @@ class _Parser:
 
     def __init__(self, text: str, names: Sequence[str], label: str) -> None:
         self.text, self.names, self.label = text, names, label
-        self.tokens = [*_tokens(text)]
+        self.tokens = [*_tokens(text, names)]
         self.position = 0
 
     @property
@@ -255,13 +258,20 @@ class _Parser:
         raise FormulaError(self.label, reason, self.text, self.next.at)
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    at, end = 0, len(text.rstrip(" "))
+def _tokens(text: str, names: Container[str]) -> Iterator[_Token]:
+    """Yield the tokens of a formula; a number or a name after a function stands in parentheses."""
+    at, end, bare = 0, len(text.rstrip(" ")), False
     while at < end:
         match = _TOKEN.match(text, at)
         assert match is not None, "the rest is not blank"
         assert match.lastgroup is not None
-        found = match[match.lastgroup]
-        yield _Token(match.lastgroup, _SAME.get(found, found), match.start(match.lastgroup))
+        found, start = match[match.lastgroup], match.start(match.lastgroup)
+        word = found if found in names else _SAME.get(found, found)
+        kind = "name" if word in FUNCTIONS else match.lastgroup
+        argument = bare and kind != "sign" and word not in FUNCTIONS
+        yield from [_Token("sign", "(", start)] * argument
+        yield _Token(kind, word, start)
+        yield from [_Token("sign", ")", match.end())] * argument
+        bare = word in FUNCTIONS and word not in _SEVERAL
         at = match.end()
     yield _Token("end", "", end)

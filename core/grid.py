@@ -6,13 +6,13 @@ import re
 import reprlib
 
 from .errors import InputError
-from .field import Field, format_bound
+from .field import Field, format_bound, whole_number
 from .formula import split_outside_parentheses
 from .message import message
 from .parameters import FIELD, Value
 
 MOST = 16_384  # values in one grid
-_PART = re.compile(r"\s*(\d{1,10})\s*(?::\s*(\d{1,10})\s*(?::\s*(log)?\s*(\d{1,10})\s*)?)?", re.ASCII)
+_PART = re.compile(r"\s*(\d{1,10}[kM]?)\s*(?::\s*(\d{1,10}[kM]?)\s*(?::\s*(log)?\s*(\d{1,10})\s*)?)?", re.ASCII)
 
 
 def parse_grid(text: str, field: Field = FIELD["d_k"]) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def _part(text: str, field: Field) -> range | list[int]:
     if match is None:
         raise _invalid(text, "", field)
     first, last, log, third = match.group(1), match.group(2) or match.group(1), match.group(3), match.group(4)
-    low, high = int(first), int(last)
+    low, high = whole_number(first), whole_number(last)
     if low < field.low or high > field.high:
         raise _invalid(
             text, message("must be from {low:.0f} to {high}", low=field.low, high=format_bound(field.high)), field

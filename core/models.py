@@ -13,7 +13,7 @@ from typing import Literal
 from .message import joined, message
 from .scales import SCALE_RULES, ScaleName
 
-MOST_KEYS = 8_192  # of the Lab; a longer context is cut to this
+ONE_QUERY = 8_192  # with more keys than these, a model's context is measured with one query in each of four draws
 
 # The parameters that a model sets; those that its row does not name have their defaults.
 SET_BY_MODEL = (
@@ -58,7 +58,8 @@ class Model:
         """
         return {
             "d_k": self.width,
-            "n_keys": min(self.context, MOST_KEYS),
+            "n_keys": self.context,
+            **({"n_queries": 1, "batch": 4} if self.context > ONE_QUERY else {}),
             "d_v": self.value_dim or self.width,
             "scale": self.scale,
             **self.more,
@@ -73,10 +74,7 @@ class Model:
         if "softcap" in self.more:
             words.append(message("soft-cap {cap:g}", cap=self.more["softcap"]))
         words += ["sink"] if "sink" in self.more else []
-        if self.context > MOST_KEYS:
-            words.append(message("{keys} of {context} keys", keys=MOST_KEYS, context=self.context))
-        else:
-            words.append(message("{keys} keys", keys=self.context))
+        words.append(message("{keys} keys", keys=self.context))
         return joined(words, " · ")
 
     @property

@@ -65,6 +65,11 @@ class Parameters:
         for field in FIELDS:
             field.check(getattr(self, field.name))
         check_arithmetic(self.precision, self.arithmetic)
+        if self.n_keys * max(self.d_k, self.d_v) > _MOST_COMPONENTS:
+            raise ParameterError(
+                "keys: {n_keys} of width {width} are too many; at most {most} of this width",
+                n_keys=self.n_keys, width=max(self.d_k, self.d_v), most=_MOST_COMPONENTS // max(self.d_k, self.d_v),
+            )  # fmt: skip
         if self.against != UNSCALED:
             _ = self.a  # or raise
 
@@ -92,7 +97,9 @@ class Parameters:
         """Return these parameters with a value replaced, or with all that a model sets; may raise ParameterError."""
         new: dict[str, Any] = {name: value}
         if name == "model" and value in MODELS:
-            new |= {each: getattr(Parameters, each) for each in SET_BY_MODEL} | MODELS[str(value)].parameters
+            before = MODELS[self.model].parameters if self.model in MODELS else {}
+            new |= {each: getattr(Parameters, each) for each in (*SET_BY_MODEL, *before)}
+            new |= MODELS[str(value)].parameters
         return replace(self, **new)
 
     def stepped(self, name: str, direction: Literal[-1, 1]) -> Value:
@@ -188,13 +195,15 @@ def _needed(name: str) -> Callable[[Parameters], bool]:
 
 ROUNDED: tuple[FormatName, ...] = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")  # below 32 bits
 FUSED_ONLY: tuple[FormatName, ...] = ("float8_e4m3fn", "float8_e5m2")
+_MOST_COMPONENTS = 1 << 27  # of the keys of a draw: 512 MiB of float32
 _LEAST = 1e-6  # of a number that may be 0: products of several are far from the smallest number of float32
 
 FIELDS: tuple[Field, ...] = (
     Field(
         "model", "model", "model",
-        "The model whose attention to measure. Sets d_k, d_v, keys (its longest context, at most 8192), scale rule, "
-        "soft-cap and sink. Queries stand at the end of the context, where a causal mask hides nothing.",
+        "The model whose attention to measure. Sets d_k, d_v, keys (its longest context), scale rule, soft-cap and "
+        "sink, and for more than 8192 keys one query and four draws. Queries stand at the end of the context, where "
+        "a causal mask hides nothing.",
         "choice", choices=(NO_MODEL, *MODELS), group="model",
     ),
     Field(
@@ -205,8 +214,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "n_keys", "keys", "n",
         "Number of keys; softmax runs over them.",
-        "integer", 1, 8_192, step="double", group="shape",
-        instead=message("all scores are drawn; beyond, softmax saturates at σ = √(2 ln n), 4.85 for n = 131072"),
+        "integer", 1, 2**20, step="double", group="shape",
     ),
     Field(
         "n_queries", "queries", "m",

@@ -39,8 +39,8 @@ from .formats import NumberFormat, number_format
 from .scores import Weights
 from .softmax import Softmax, exponentials, sink_power, softmax, softmax_of
 
-# What float32 sums of pairs of up to 8192 numbers err by at most: 2⁻²⁴ for each of log₂ n sums, rounded up.
-_OF_SUMS = 2.0**-20
+# What float32 sums of pairs of up to 2²⁰ numbers err by at most: 2⁻²⁴ for each of log₂ n sums, rounded up.
+_OF_SUMS = 2.0**-19
 _AT_ONCE = 1 << 20  # numbers rounded at once, which bounds temporary memory
 
 

@@ -15,7 +15,7 @@ from .sampling import LAWS
 _OF_LOGITS = frozenset({"logit_variance", "logit_std", "logit_variance_within_row", "saturation"})
 _OF_SHARED = frozenset({"logit_variance", "logit_std", "row_mean_share"})  # of all logits, whose rows move together
 _FIRST_KEY = frozenset({"first_key_weight", "first_key_over_uniform"})
-_ENOUGH = 16  # draws that give the variance of a shared direction an error
+_ENOUGH = 16  # draws that give the variance of a shared direction an error, or rows that of their means
 _HEAVY = 6.0  # the excess kurtosis of scores from which a few of them decide how long tails are
 
 
@@ -25,9 +25,10 @@ def rough_statistics(p: Parameters, rule: str, draws: int) -> frozenset[str]:
     The error of a mean of x needs E x², so that of a variance needs fourth moments, and that of a kurtosis eighth
     ones; Student's t with ν degrees of freedom has moments below ν only. A shared direction (a correlation) is one
     vector for all scores of a draw: what its size decides has only as many independent values as there are draws.
+    The same holds for the variance of the means of few rows.
     With a mean of q at least as large as its standard deviation, all queries of a draw prefer the same keys.
     """
-    names: set[str] = set()
+    names: set[str] = {"row_mean_share"} if p.n_queries * draws < _ENOUGH else set()
     degrees = p.degrees_of_freedom if p.components == "student_t" else 99
     if degrees <= 8:
         names |= {"logit_excess_kurtosis", "grad_q_top1_share"}

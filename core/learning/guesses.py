@@ -27,9 +27,6 @@ _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000:
 _SPELLINGS = (  # other ways to write what a formula has
     (re.compile(r"(?<=\d)[ ,_](?=\d{3}(?!\d))"), ""),  # between thousands
     (re.compile(r"^\s*[~≈=]+"), ""),
-    (re.compile(r"√\s*(?=\()"), "sqrt"),
-    (re.compile(r"√\s*([\w.]+)"), r"sqrt(\1)"),
-    (re.compile(r"\bln\b"), "log"),
     (re.compile("π"), "pi"),
     (re.compile("²"), "^2"),
     (re.compile("³"), "^3"),

@@ -183,8 +183,9 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "dead_rows", "dead rows", "Jacobian", "share", f"P(‖J‖_F < {DEAD})",
-        f"Share of rows whose Jacobian norm is below {DEAD}, among those that see at least two keys: no gradient "
-        "reaches their queries through softmax.",
+        f"Share of rows whose Jacobian norm is below {DEAD}, among those that see two keys or more: no gradient "
+        "reaches their queries through softmax. Rows of more than 9998 keys are not judged: equal weights on these "
+        "have a smaller norm, 1/√n.",
         _JACOBIAN,
         code=f"(1.0 * (jacobian{{several}} < {DEAD})).mean()",
     ),

@@ -113,6 +113,7 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
     `rows` may have an axis of rules before these.
     """
     seen, several = visible > 0, visible > 1
+    may_die = several & (visible - 1 >= (DEAD * visible) ** 2)  # equal weights on so many keys are not dead
     return {
         "rows": _over_rows(seen),
         "entropy": _over_rows(rows.entropy),
@@ -127,7 +128,8 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
         "sink": _over_rows(seen - rows.sum_squared_weights - rows.complement),  # 1 − Σp
         "jacobian": _over_rows(np.sqrt(rows.jacobian_norm_squared)),
         "jacobian2": _over_rows(rows.jacobian_norm_squared),
-        "dead": _over_rows(several & (rows.jacobian_norm_squared < DEAD**2)),
+        "may_die": _over_rows(may_die),
+        "dead": _over_rows(may_die & (rows.jacobian_norm_squared < DEAD**2)),
         "complement": _over_rows(rows.complement / np.maximum(visible, 1)),
     }
 
@@ -265,7 +267,7 @@ def _statistics(s: Sums, centre: float, c: FloatArray) -> Mapping[str, FloatArra
         "sink_weight": s["sink"] / rows,
         "jacobian_norm": s["jacobian"] / rows,
         "jacobian_norm_squared": s["jacobian2"] / rows,
-        "dead_rows": s["dead"] / s["several"],
+        "dead_rows": s["dead"] / s["may_die"],
         "weight_times_complement": s["complement"] / rows,
     }
     if "nan" in s:

@@ -57,7 +57,7 @@ class Curves:
 
 
 def curves(n_keys: int, n_queries: int, mask: MaskName) -> Curves:
-    """Return the curves of rows that all see n_keys keys (1 to 10⁶) or, if causal, 1, 2, … n_keys (at most 8192).
+    """Return the curves of rows that all see n_keys keys (1 to 10⁶) or, if causal, 1, 2, … n_keys in turn.
 
     The first call for a number of keys outside KEPT_CURVES takes a tenth of a second.
     """
@@ -156,7 +156,7 @@ def _angles(points: int) -> FloatArray:
 
 # The lengths from which all causal rows are interpolated: the shortest exactly, then Chebyshev points in ln n.
 _EXACT = 6
-_LONGEST = int(FIELD["n_keys"].high)
+_LONGEST = int(FIELD["n_queries"].high)  # a causal row sees no more keys than queries up to it
 _LENGTHS = np.concatenate(
     [
         np.arange(2.0, 2 + _EXACT),

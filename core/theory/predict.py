@@ -239,8 +239,9 @@ def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float |
     }
     values: dict[str, float | None] = {name: float(shares @ each) for name, each in means.items()}
     if several.any():
-        dead = np.average(squared_norm[several] < DEAD**2, weights=shares[several])
-        values |= {"entropy_fraction": 1.0, "one_hot_rows": 0.0, "dead_rows": float(dead)}
+        values |= {"entropy_fraction": 1.0, "one_hot_rows": 0.0}
+    if (several & (squared_norm >= DEAD**2)).any():
+        values["dead_rows"] = 0.0
     return values
 
 

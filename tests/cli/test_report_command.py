@@ -12,7 +12,7 @@ import pytest
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli.main import main
 from cases import for_each
-from cli_runner import SAMPLE, SMALL, Captured, attn, printed
+from cli_runner import SAMPLE, SMALL, Captured, attn, printed, refusal
 
 
 def test_every_format_has_the_same_numbers(capsys: Captured) -> None:
@@ -144,8 +144,7 @@ def test_a_dry_run_says_how_long_a_report_takes(capsys: Captured) -> None:
     assert re.fullmatch(r"about [\d.]+ seconds of one core\n", printed(["report", *SMALL, "--dry-run"], capsys))
 
 
-def test_too_many_keys_are_refused_with_where_softmax_saturates(capsys: Captured) -> None:
-    assert main(["report", "--n-keys", "32768"]) == 2
-    assert "from 1 to 8192, not '32768'; all scores are drawn; beyond, softmax" in capsys.readouterr().err
-    assert main(["report", "--n-keys", "0"]) == 2
-    assert capsys.readouterr().err.endswith("not '0'\n")
+def test_too_many_keys_are_refused_with_how_many_there_may_be(capsys: Captured) -> None:
+    assert "from 1 to 1048576, not '2M'" in refusal(["report", "--n-keys", "2M"], capsys)
+    assert "at most 65536" in refusal(["report", "--n-keys", "128k", "--d-k", "2k"], capsys)
+    assert refusal(["report", "--n-keys", "0"], capsys).endswith("not '0'")

@@ -25,6 +25,8 @@ SAME = [
     ("1/sqrt(d)", "sqrt_d_k"),
     ("1/log(d)", "log_d_k"),
     (SSMAX, "ssmax"),
+    ("0.43·ln n_keys ÷ √d_k", "ssmax"),
+    ("1/√(d_k)", "sqrt_d_k"),
     ("1/(sqrt(d)*(layer+1))", "inverse_layer"),
 ]
 SMALL = Parameters(d_k=16, n_keys=24, n_queries=8, batch=4)

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
         ("1:3:log9", [1, 2, 3]),
         ("16,1:4:log3,100:110:5", [1, 2, 4, 16, 100, 105, 110]),
         ("1:16384", range(1, 16_385)),
+        ("8,2k,1k:4k:log3", [8, 1024, 2048, 4096]),
     ],
 )
 def test_grids(text: str, values: list[int]) -> None:

@@ -26,6 +26,12 @@ def test_one_model_after_another_leaves_nothing_of_the_first() -> None:
         assert GEMMA.with_value("model", name) == Parameters().with_value("model", name)
 
 
+def test_a_long_context_is_measured_with_one_query_in_each_of_four_draws() -> None:
+    long = GEMMA.with_value("model", "llama-3.1-70b")
+    assert (long.n_keys, long.n_queries, long.batch) == (131_072, 1, 4)
+    assert long.with_value("model", GEMMA.model) == GEMMA
+
+
 def test_without_a_model_the_values_stay() -> None:
     left = GEMMA.with_value("model", "none")
     assert model_title(left) == ""

@@ -82,6 +82,13 @@ def test_text_is_either_a_value_or_refused_in_one_line(field: Field, text: str) 
         field.check(value)
 
 
+def test_k_and_m_are_binary_in_whole_numbers_only() -> None:
+    assert [FIELD["position"].parse(text) for text in ("8k", "128k", "1M")] == [2**13, 2**17, 2**20]
+    for name, text in (("position", "k"), ("position", "1.5k"), ("position", "1K"), ("mean_q", "1k")):
+        with pytest.raises(ParameterError):
+            FIELD[name].parse(text)
+
+
 def test_a_refused_value_is_an_input_error() -> None:
     with pytest.raises(InputError):
         Parameters(batch=1)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from attn_tui.core.attention.cost import cost
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.models import MODELS, MOST_KEYS, SET_BY_MODEL, Model
+from attn_tui.core.models import MODELS, SET_BY_MODEL, Model
 from attn_tui.core.parameters import FIELD, Parameters, model_title
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
 from attn_tui.core.tables.cost import cost_table
@@ -246,7 +246,7 @@ def test_a_model_sets_its_published_attention_in_the_lab(name: str) -> None:
     *_, width, _, context, _ = SHAPES[name]
     p = Parameters().with_value("model", name)
     expected, norm = SCALES.get(name, (width**-0.5, "none"))
-    assert (p.d_k, p.n_keys) == (width, min(context, FIELD["n_keys"].high))
+    assert (p.d_k, p.n_keys) == (width, context)
     assert p.d_v == LATENT_WIDTHS.get(name, (width,))[0]
     assert multiplier(p.scale, p.setting) == pytest.approx(expected, rel=1e-14)
     assert SCALE_RULES[p.scale].normalise == norm
@@ -282,13 +282,9 @@ def test_a_model_describes_itself(model: Model) -> None:
     assert MODELS[model.name] is model
     assert model.source
     assert f"d_k {model.width} · {SCALE_RULES[model.scale].label} · " in model.summary
-    assert set(model.parameters) <= set(SET_BY_MODEL)
+    assert set(model.parameters) <= {*SET_BY_MODEL, "n_queries", "batch"}
     for name, value in model.parameters.items():
         FIELD[name].check(value)
     for word in ("QK-norm",) if SCALE_RULES[model.scale].normalise == "rms" else ():
         assert word in model.help
     assert ("sinks" in model.help) == (model.name in SINKS)
-
-
-def test_the_longest_context_of_a_model_is_what_the_lab_holds() -> None:
-    assert FIELD["n_keys"].high == MOST_KEYS

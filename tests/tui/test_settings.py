@@ -239,7 +239,7 @@ def test_a_number_as_the_scale_means_the_custom_rule() -> None:
         ("ATTN_TUI_THEME", "mauve", "attn-dark"),
         ("ATTN_TUI_ASCII", "maybe", "true or false"),
         ("ATTN_TUI_D_K", "0", "1 to 16384"),
-        ("ATTN_TUI_N_KEYS", "many", "1 to 8192"),
+        ("ATTN_TUI_N_KEYS", "many", "1 to 1048576"),
         ("ATTN_TUI_SCALE", "sqrt", "sqrt_d_k"),
         ("ATTN_TUI_KEYS", "quit", "lab.redraw=n"),
         ("ATTN_TUI_KEYS", "lab.redraw=", "lab.redraw=n"),

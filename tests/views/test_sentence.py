@@ -71,7 +71,7 @@ def test_a_large_share_on_the_first_key_is_named_unless_there_are_few_keys() -> 
 
 @pytest.mark.parametrize(
     ("missing", "words"),
-    [("logit_std", "a key"), ("max_weight", "more than one key"), ("dead_rows", "more than one key")],
+    [("logit_std", "a key"), ("max_weight", "more than one key"), ("one_hot_rows", "more than one key")],
 )
 def test_rows_without_a_choice_of_keys_are_reported(missing: str, words: str) -> None:
     assert say(column(HEALTHY | {missing: None})) == f"Unscaled, no query sees {words}."

@@ -83,7 +83,7 @@ def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) ->
     if value["logit_std"] is None:
         return message("{who}, no query sees a key.", who=who)
     most, effective, dead = value["max_weight"], value["effective_keys"], value["dead_rows"]
-    if most is None or effective is None or dead is None:
+    if most is None or effective is None or value["one_hot_rows"] is None:
         return message("{who}, no query sees more than one key.", who=who)
     facts = [_shared(who, most, effective)]
     if dead:
