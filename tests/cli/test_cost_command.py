@@ -15,7 +15,7 @@ from attn_tui.core.tables.cost import cost_table
 from attn_tui.core.tables.formats import version
 from attn_tui.core.tables.table import written
 from cases import for_each
-from cli_runner import Captured, assert_refused, printed, request_of
+from cli_runner import Captured, printed, request_of
 
 
 def as_json(words: Sequence[str], capsys: Captured) -> Any:
@@ -109,25 +109,3 @@ def test_o_writes_a_file(tmp_path: Path, capsys: Captured) -> None:
     target = tmp_path / "cost.json"
     assert printed(["cost", "--preset", "gpt2", "--format", "json", "-o", str(target)], capsys) == ""
     assert target.read_text() == written(cost_table(cost(PRESETS["gpt2"].layer), PRESETS["gpt2"]), "json")
-
-
-@for_each(
-    ("words", "says"),
-    [
-        ("--heads 7", "7 … d_model 512"),
-        ("--kv-heads 3", "3 … 8 heads"),
-        ("--preset llama-3-8b --heads 4", "8 … 4 heads"),
-        ("--preset llama", f"--preset: … 'llama' … {', '.join(PRESETS)}"),
-        ("--d-model 0", "--d-model: … '0' … from 1 to 1048576"),
-        ("--d-k 1.5", "--d-k: … '1.5'"),
-        ("--context 1e9", "--context: … '1e9'"),
-        ("--cache-format int3", "--cache-format: … 'int3' … float64, "),
-        ("--bias some", "--bias: … 'some' … none, qkv, all"),
-        (f"--layers {'9' * 5000}", "--layers"),
-        ("--model-d 4", "--model-d"),
-        ("llama-3-8b", "'llama-3-8b'"),
-        ("-o no/such/file", "no/such/file: "),
-    ],
-)
-def test_a_mistake_is_refused_in_one_line(words: str, says: str, capsys: Captured) -> None:
-    assert_refused(["cost", *words.split()], says, capsys)

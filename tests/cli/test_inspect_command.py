@@ -195,28 +195,6 @@ def test_a_list_of_heads_takes_a_number_format(capsys: Captured) -> None:
     assert "bfloat16" in printed([*words[:-1], "markdown"], capsys)
 
 
-@for_each(
-    ("options", "reason"),
-    [
-        (["--precision", "half"], "--precision: must be one of float64, float32, float16"),
-        (["--softcap", "-1"], "--softcap: must be a number from 0 to 10000 (0 or at least 1e-06 in size), or file"),
-        (["--precision", "float8_e5m2", "--arithmetic", "eager"], "must be fused with format float8 e5m2"),
-        (["--against", "precision=float8_e5m2,arithmetic=eager"], "must be fused with format float8 e5m2"),
-        (["--against", "law=laplace"], "'law'; A may set scale, multiplier, precision, arithmetic, softcap"),
-        (["--rules", "all", "--precision", "float16"], "leave out --precision"),
-        (["--worst", "3", "--softcap", "0"], "leave out --softcap"),
-    ],
-)
-def test_settings_that_a_head_cannot_have_are_refused_in_one_line(
-    options: list[str], reason: str, capsys: Captured
-) -> None:
-    assert main([*HEAD, *options]) == 2
-    out, err = capsys.readouterr()
-    assert not out
-    assert reason in err
-    assert err.count("\n") == 1
-
-
 def test_an_option_without_effect_is_said(capsys: Captured) -> None:
     assert main([*HEAD, "--arithmetic", "eager", "--against", "multiplier=2"]) == 0
     err = capsys.readouterr().err
@@ -299,16 +277,3 @@ def test_worst_calls_a_head_wrong_whose_scale_the_evidence_contradicts(capsys: C
     assert table.count(" wrong     scale-") == markdown.count("| wrong | scale-") == 3
     heads = json.loads(printed([*words, "--format", "json"], capsys))["heads"]
     assert {head["status"] for head in heads} == {"sink"}, "in JSON it is computed from the numbers"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--worst", "0"], "--worst: must be a whole number from 1 up, not '0'"),
-        (["--worst", "many"], "--worst: must be a whole number from 1 up, not 'many'"),
-        (["--worst", "3", "--scale", "none"], "--worst ranks heads at the file's scale"),
-        (["--worst", "3", "--rules", "all"], "--worst ranks heads at the file's scale"),
-    ],
-)
-def test_what_worst_cannot_do_is_refused(words: list[str], said: str, capsys: Captured) -> None:
-    assert said in refusal(["inspect", SAMPLE, *words], capsys)

@@ -7,8 +7,7 @@ from attn_tui.core.learning.bugs import BUGS
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.tui.cli.main import main
-from cases import for_each
-from cli_runner import Captured, assert_refused, printed
+from cli_runner import Captured, printed
 
 
 def test_without_a_step_the_list_is_printed_and_nothing_is_measured(capsys: Captured) -> None:
@@ -61,18 +60,3 @@ def test_json_has_the_figure_that_was_asked_for(capsys: Captured) -> None:
     [card] = json.loads(printed(["learn", "2", "--format", "json"], capsys))["cards"]
     assert card["asked"]["exact"] == 1024
     assert card["asked"] in card["figures"]
-
-
-@for_each(
-    ("words", "pieces"),
-    [
-        (["13"], "STEP … 1 to 12 … q1 to q21 … '13'"),
-        (["one"], "STEP … '1' … 'one'"),
-        (["--guess", "3"], "--guess … needs a step"),
-        (["q1", "--guess", "3"], "--guess … q1 does not"),
-        (["q22"], "STEP … q1 to q21 … 'q22'"),
-        (["1", "--guess", "many"], "--guess … a number or a formula, such as … 'many'"),
-    ],
-)
-def test_what_is_no_step_or_no_guess_is_refused(words: list[str], pieces: str, capsys: Captured) -> None:
-    assert_refused(["learn", *words], pieces.replace("'1' … ", ""), capsys)

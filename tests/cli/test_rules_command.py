@@ -15,7 +15,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.cli.main import main
 from cases import for_each
-from cli_runner import Captured, assert_refused, out_of, printed
+from cli_runner import Captured, out_of, printed
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
@@ -72,21 +72,6 @@ def test_the_table_fits_the_screen(
         assert ("4 to 16" in table) == (width >= 200)
         assert ("CSV" in table) == (width < 200)  # which has the other columns
         assert "◆1/√d_k" in table
-
-
-@for_each(
-    ("words", "says"),
-    [
-        (["--sort", "entropy"], "--sort: … 'entropy' … rule, multiplier, logit_std"),
-        (["--d-k", "0"], "--d-k: … '0'"),
-        (["--reversed"], "--reversed … --reverse?"),
-        (["64"], "'64'"),
-        (["--weightings", "--mechanisms"], "--weightings: not with --mechanisms"),
-        (["--weightings", "--d-k", "1", "--scale", "log_d_k"], "scale"),
-    ],
-)
-def test_a_mistake_is_refused_in_one_line(words: list[str], says: str, capsys: Captured) -> None:
-    assert_refused([*SMALL, *words], says, capsys)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 from attn_tui.tui.cli.main import main
-from cli_runner import Captured, assert_refused, printed
+from cli_runner import Captured, printed
 
 
 def test_it_prints_the_weights_of_the_scores(capsys: Captured) -> None:
@@ -16,20 +16,6 @@ def test_it_prints_the_weights_of_the_scores(capsys: Captured) -> None:
     ]
     assert weights == pytest.approx([1 / (1 + math.exp(0.5)), 1 / (1 + math.exp(-0.5))])
     assert "5 of 5 overflow" in printed(["softmax", "--shift", "800"], capsys)
-
-
-@pytest.mark.parametrize(
-    ("words", "pieces"),
-    [
-        (["--scores", "1,x"], "--scores … -1000 to 1000 … 'x'"),
-        (["--scores", "1"], "--scores … 2 to 8 … 1"),
-        (["--temperature", "0"], "--temperature … 0.01 to 100 … '0'"),
-        (["--scale", "cosine_10"], "10·cos(q, k) … normalises queries and keys"),
-        (["--softcap", "1"], "--softcap"),
-    ],
-)
-def test_a_wrong_option_is_refused(words: list[str], pieces: str, capsys: Captured) -> None:
-    assert_refused(["softmax", *words], pieces, capsys)
 
 
 def test_options_without_effect_are_noted(capsys: Captured) -> None:

@@ -19,7 +19,6 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.core.work import sweeps
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute.question import SweepQuestion
-from cases import for_each
 from cli_runner import Captured, assert_refused, printed, refusal, request_of
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "4", "--batch", "4")
@@ -94,28 +93,6 @@ def test_the_table_fits_the_screen(width: str, capsys: Captured, monkeypatch: py
     for statistic in STATISTICS:
         assert statistic.short_label in table
     assert printed([*SMALL, "--d-k", "16,256", "--ascii"], capsys).isascii()
-
-
-@for_each(
-    ("words", "says"),
-    [
-        *((["--d-k", grid], f"--d-k: … {grid!r}") for grid in ("0", "5:1", "1:1e9", "1:9:log0", "text", "")),
-        (["--statistics", "entropi"], "--statistics: … 'entropi' … logit_mean, "),
-        (["--statistics", ""], "--statistics: … ''"),
-        (["--vary", "d-k=3"], "--vary: … 'd-k=3' … n-keys, "),
-        (["--vary", "n-keys"], "--vary: … NAME=VALUES"),
-        (["--vary", "n-keys=0"], "--vary n-keys: … '0'"),
-        (["--vary", "scale=0.1"], "--vary multiplier=0.05,0.1"),
-        (["--vary", "seed=1", "--vary", "batch=2"], "--vary: "),
-        (["--stderr", "0"], "--stderr: … '0' … above 0"),
-        (["--stderr", "nan"], "--stderr: … 'nan' … above 0"),
-        (["--stderr", "1", "--of", "logit_max"], "--of: … standard error: logit_mean, … 'logit_max'"),
-        (["--stderr", "1", "--most-draws", "3"], "--most-draws: 3 … 4"),
-        (["--scale", "log_d_k", "--d-k", "1:4"], "1/ln d_k … d_k = 1"),
-    ],
-)
-def test_a_mistake_is_refused_in_one_line(words: list[str], says: str, capsys: Captured) -> None:
-    assert_refused([*SMALL, *words], says, capsys)
 
 
 def test_options_without_effect_are_noted(capsys: Captured) -> None:

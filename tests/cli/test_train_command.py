@@ -5,8 +5,7 @@ import io
 import json
 
 from attn_tui.tui.cli.main import main
-from cases import for_each
-from cli_runner import Captured, refusal
+from cli_runner import Captured
 
 SHORT = ("--steps", "12", "--seeds", "2")
 
@@ -35,26 +34,3 @@ def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> Non
     assert main([*words, "--format", "csv"]) == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [float(line["loss"]) for line in lines] == [each["loss"] for each in results]
-
-
-@for_each(
-    ("words", "pieces"),
-    [
-        (["--rules", "sqrt_dk"], ("--rules", "'sqrt_dk'", "did you mean sqrt_d_k?")),
-        (["--rules", "custom"], ("--rules", "'custom' has no multiplier here; give the number itself; must be")),
-        (["--rules", ""], ("--rules", "'' is not a scale rule")),
-        (["--d-k", ""], ("--d-k", "from 1 to 1024", "''")),
-        (["--lr", "0"], ("--lr", "1e-06", "'0'")),
-        (["--learning-rate", "0"], ("--lr", "1e-06", "'0'")),
-        (["--steps", "1.5"], ("--steps", "whole number", "'1.5'")),
-        (["--d-k", "2048"], ("--d-k", "1024", "2048")),
-        (["--optimizer", "rmsprop"], ("sgd", "adam", "rmsprop")),
-        (["--seeds", "0"], ("--seeds", "from 1", "'0'")),
-    ],
-)
-def test_what_cannot_be_trained_is_refused_in_one_line(
-    words: list[str], pieces: tuple[str, ...], capsys: Captured
-) -> None:
-    message = refusal(["train", *words], capsys)
-    for piece in pieces:
-        assert piece in message

@@ -62,24 +62,6 @@ def test_a_folder_that_the_recorder_could_have_written(tmp_path: Path, capsys: C
     assert (found["step"], len(found["heads"])) == (20, 3)
 
 
-@pytest.mark.parametrize(
-    ("words", "pieces"),
-    [
-        (["nothing-here"], ("nothing-here", "does not exist yet")),
-        (["run.jsonl", "--max-logit", "-1"], ("--max-logit", "above 0", "'-1'")),
-        (["run.jsonl", "--max-logit", "much"], ("--max-logit", "'much'")),
-        (["run.jsonl", "--baseline", "-1"], ("--baseline", "number of a step", "'-1'")),
-        (["run.jsonl", "--step", "x"], ("--step", "number of a step", "'x'")),
-    ],
-)
-def test_what_cannot_be_watched_is_refused_in_one_line(
-    words: list[str], pieces: tuple[str, ...], capsys: Captured
-) -> None:
-    message = refusal(["watch", *words, "--once"], capsys)
-    for piece in pieces:
-        assert piece in message
-
-
 @pytest.mark.parametrize("name", ["lines.jsonl", "one.safetensors"])
 def test_a_file_without_steps_is_refused_in_one_line(name: str, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / name
