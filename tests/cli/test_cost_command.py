@@ -5,15 +5,12 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
+from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.tables.cost import cost_table
 from attn_tui.core.tables.formats import version
-from attn_tui.core.tables.table import written
 from cases import for_each
 from cli_runner import Captured, printed, request_of
 
@@ -103,9 +100,3 @@ def test_the_table_says_how_figures_come_about(capsys: Captured) -> None:
     ascii_only = printed(["cost", "--preset", "gpt-oss-120b", "--ascii"], capsys)
     assert ascii_only.isascii()
     assert "2 x 8 x 64 x 2 bytes x 36 layers" in ascii_only
-
-
-def test_o_writes_a_file(tmp_path: Path, capsys: Captured) -> None:
-    target = tmp_path / "cost.json"
-    assert printed(["cost", "--preset", "gpt2", "--format", "json", "-o", str(target)], capsys) == ""
-    assert target.read_text() == written(cost_table(cost(PRESETS["gpt2"].layer), PRESETS["gpt2"]), "json")

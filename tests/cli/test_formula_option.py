@@ -42,24 +42,6 @@ def test_the_command_that_repeats_a_sweep_quotes_the_formula(capsys: Captured) -
     assert printed(shlex.split(command)[1:], capsys) == first
 
 
-def test_a_second_axis_takes_formulas_beside_rules(capsys: Captured) -> None:
-    axis = "scale=sqrt_d_k,max(1/d, 0.1),1/sqrt(d)"
-    found = json.loads(printed(["sweep", "--d-k", "16", *SMALL[2:], "--vary", axis, "--format", "json"], capsys))
-    assert found["vary"]["values"] == ["sqrt_d_k", "max(1/d, 0.1)", "1/sqrt(d)"]
-    by_rule = [point["columns"][1]["measured"] for point in found["points"]]
-    assert by_rule[0] == by_rule[2] != by_rule[1]
-    assert printed(shlex.split(found["command"])[1:], capsys)
-
-
-@pytest.mark.slow
-def test_rules_have_a_row_for_the_formula(capsys: Captured) -> None:
-    found = json.loads(printed(["rules", *SMALL, "--scale", "1/sqrt(d)", "--format", "json"], capsys))
-    rows = {row["rule"]: row for row in found["rules"]}
-    assert found["rules"][-1]["rule"] == "1/sqrt(d)"
-    assert rows["1/sqrt(d)"]["measured"] == rows["sqrt_d_k"]["measured"]
-    assert "1/sqrt(d)" in printed(["rules", *SMALL, "--scale", "1/sqrt(d)"], capsys)
-
-
 def test_a_captured_head_is_inspected_under_a_formula(capsys: Captured) -> None:
     ours, rule = (
         json.loads(printed(["inspect", SAMPLE, *HEAD, "--scale", scale], capsys))["heads"][1]  # beside the file's
@@ -95,16 +77,6 @@ def test_a_faulty_formula_is_refused_with_a_caret_under_the_character(words: lis
     assert caret == "         ^"
 
 
-def test_a_formula_without_a_value_here_is_refused_in_one_line(capsys: Captured) -> None:
-    line = refusal(["report", "--scale", "1/(n-128)"], capsys)
-    assert line == "scale 1/(n-128) has no value at keys = 128; choose another"
-
-
 def test_an_escape_in_a_formula_is_not_sent_to_the_terminal(capsys: Captured) -> None:
     assert main(["report", "--scale", "1/\x1b[2Jd"]) == 2
     assert "\x1b" not in capsys.readouterr().err
-
-
-def test_a_misspelt_rule_is_not_taken_for_a_formula(capsys: Captured) -> None:
-    assert "did you mean sqrt_d_k?" in refusal(["report", "--scale", "sqrt_dk"], capsys)
-    assert "must be one of file, none" in refusal(["inspect", SAMPLE, "--scale", "sqrt_dk"], capsys)

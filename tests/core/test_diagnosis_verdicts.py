@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
 from attn_tui.core.diagnosis.verdict import Verdict, diagnose
 from cases import for_each
 from faults import injected
-from injection import FORMATS, KINDS, Case, case_of, normed, random_head, real_head, rounded, subject_of
+from injection import FORMATS, KINDS, Array, Case, case_of, normed, random_head, real_head, rounded, subject_of
 
 HEAD = random_head(64, 96, True)
 
@@ -172,72 +173,37 @@ def test_a_scale_rounded_to_the_format_of_queries_is_healthy(number_format: str)
     assert verdict_of(case, number_format, "lse").cause == "scale-other"
 
 
-def _no_scale(case: Case) -> None:
-    case.say(scale=1.0)
-    case.multiplier = 1.0
+AWAY = np.arange(96) - np.arange(96)[:, np.newaxis]
+# What a model stores of HEAD's q and k, what its file says, and what it adds.
+DESIGNS: dict[str, tuple[Array, Array, dict[str, Any], Any]] = {
+    "T5": (HEAD.q / 8, HEAD.k, {"scale": 1.0}, np.sin(AWAY / 7) * 2),
+    "Gemma 4": (normed(HEAD.q) * 0.4, normed(HEAD.k) * 0.3, {"scale": 1.0}, None),
+    "gpt-oss": (HEAD.q, HEAD.k, {"sink": 1.0}, None),
+    "prescaled": (HEAD.q / 8, HEAD.k, {"scale": 1.0, "prescaled": 1 / 8}, None),
+    "muP": (HEAD.q, HEAD.k, {"scale": 8 / 64}, None),
+    "Granite": (HEAD.q, HEAD.k, {"scale": 1 / 64}, None),
+    "both sides": (HEAD.q * 64**-0.25, HEAD.k * 64**-0.25, {"scale": 1.0, "prescaled": 1 / 8}, None),
+    "Gemma 2": (HEAD.q, HEAD.k, {"softcap": 50.0, "scale": 256**-0.5}, None),
+}
 
 
-def _t5(case: Case) -> None:
-    case.q = case.used_q = case.q / 8
-    _no_scale(case)
-    away = np.arange(len(case.k)) - case.positions[:, np.newaxis]
-    case.bias = case.used_bias = np.sin(away / 7) * 2
-
-
-def _gemma_4(case: Case) -> None:
-    case.q, case.k = normed(case.q) * 0.4, normed(case.k) * 0.3
-    case.used_q, case.used_k = case.q, case.k
-    _no_scale(case)
-
-
-def _gpt_oss(case: Case) -> None:
-    case.say(sink=1.0)
-    case.sink = 1.0
-
-
-def _prescaled(case: Case) -> None:
-    case.q = case.used_q = case.q / 8
-    case.say(prescaled=1 / 8)
-    _no_scale(case)
-
-
-def _mup(case: Case) -> None:
-    case.say(scale=8 / 64)
-    case.multiplier = 8 / 64
-
-
-def _granite(case: Case) -> None:
-    case.say(scale=1 / 64)
-    case.multiplier = 1 / 64
-
-
-def _both_sides(case: Case) -> None:
-    case.q, case.k = case.q * 64**-0.25, case.k * 64**-0.25
-    case.used_q, case.used_k = case.q, case.k
-    case.say(prescaled=1 / 8)
-    _no_scale(case)
-
-
-def _gemma_2(case: Case) -> None:
-    case.say(softcap=50.0, scale=256**-0.5)
-    case.softcap, case.multiplier = 50.0, 256**-0.5
+def designed(name: str) -> Case:
+    """A case of a design, whose stored numbers float16 holds."""
+    case = case_of(HEAD, "float32")
+    q, k, said, bias = DESIGNS[name]
+    case.q = case.used_q = rounded(q, "float16")
+    case.k = case.used_k = rounded(k, "float16")
+    case.say(**said)
+    case.multiplier, case.softcap, case.sink = case.facts.scale or 0.0, said.get("softcap"), said.get("sink")
+    case.bias = case.used_bias = bias
+    return case
 
 
 @for_each("kind", KINDS)
 @for_each("number_format", FORMATS)
-@for_each(
-    "design",
-    [_t5, _gemma_4, _gpt_oss, _prescaled, _mup, _granite, _both_sides, _gemma_2],
-)
-def test_legitimate_designs_are_healthy(design: object, number_format: str, kind: Kind) -> None:
-    case = case_of(HEAD, "float32")
-    assert callable(design)
-    design(case)
-    for name in ("q", "k"):  # the format has to hold what was multiplied
-        rounded_side = np.asarray(getattr(case, name), np.float16).astype(np.float64)
-        setattr(case, name, rounded_side)
-        setattr(case, f"used_{name}", rounded_side)
-    assert verdict_of(case, number_format, kind).verdict == "healthy"
+@for_each("design", DESIGNS)
+def test_legitimate_designs_are_healthy(design: str, number_format: str, kind: Kind) -> None:
+    assert verdict_of(designed(design), number_format, kind).verdict == "healthy"
 
 
 @pytest.mark.parametrize("multiplier", [1.0, 1 / 8])
@@ -251,8 +217,7 @@ def test_a_factor_that_is_unknown_leaves_the_scale_undecided(multiplier: float) 
 
 
 def test_prescaled_queries_that_are_scaled_again_are_scaled_twice() -> None:
-    case = case_of(HEAD, "float32")
-    _prescaled(case)
+    case = designed("prescaled")
     case.multiplier = 1 / 8
     assert verdict_of(case).cause == "scale-twice"
 
