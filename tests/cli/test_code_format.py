@@ -48,18 +48,6 @@ def test_a_printed_program_runs_in_a_process_of_its_own(words: tuple[str, ...], 
     assert [line[: len(name)] for line, name in zip(done.stdout.splitlines(), names, strict=True)] == names
 
 
-@pytest.mark.slow
-def test_a_check_with_findings_prints_the_program_of_the_first(tmp_path: Path) -> None:
-    path = tmp_path / "numbers.py"
-    assert main(["check", SAMPLE, "--max-logit", "5", "--format", "python", "-o", str(path)]) == 1
-    text = path.read_text("utf-8")
-    assert "# layer 0, head 2" in text
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-I", str(path)], capture_output=True, text=True, encoding="utf-8", check=True
-    )
-    assert done.stdout.splitlines()[0].split()[-1] == text.partition("# largest_logit")[2].split()[0]
-
-
 def test_the_code_of_a_diagnosis_is_that_of_one_head(tmp_path: Path, capsys: Captured) -> None:
     write_capture(BUGS[0], tmp_path / "x.safetensors")
     words = ["diagnose", str(tmp_path / "x.safetensors"), "--layer", "0", "--head", "0", "--format", "torch"]

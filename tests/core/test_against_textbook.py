@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import textbook
-from attn_tui.core.attention.scores import Weights
-from attn_tui.core.lab import experiment, numerics, scoring, two_pass
+from attn_tui.core.lab import numerics, scoring, two_pass
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.scoring import weights_of
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.measurement import Column, HistogramName
@@ -235,28 +233,3 @@ def test_numerics_are_measured_on_evenly_spaced_rows(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(numerics, "ENTRIES", 5 * 8 * p.n_keys)
     for column in run(p).columns:
         assert_loses(column, p, [0, 5, 10, 15, 20])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["dot_product", "additive"])
-def test_standard_errors_of_gradients_and_numerics_are_their_spread_over_seeds(
-    monkeypatch: pytest.MonkeyPatch, mechanism: Any
-) -> None:
-    """Standard errors do not include the variation of a mechanism's weights, which are therefore fixed here."""
-    p = replace(QUESTION, mechanism=mechanism, gain=5.0, softcap=20.0, sink="logit", precision="float8_e4m3fn")
-    p = replace(p, n_keys=9, n_queries=16, batch=8, scale="rms_none")
-    learned = weights_of(p)
-
-    def same_weights(_: Parameters) -> Weights:
-        return learned
-
-    for module in (experiment, scoring):
-        monkeypatch.setattr(module, "weights_of", same_weights)
-    columns = [run(replace(p, seed=seed)).columns[1].measured for seed in range(100)]
-    checked = (*GRADIENT, "weight_error", "entropy", "logit_std", "naive_exp_overflow")
-    for name in checked:
-        values, stderr = np.array([measured[name] for measured in columns], float).T
-        # A spread over 100 seeds is known to 7 %; the jackknife of eight draws is a little too large for medians.
-        # It is wider where draws are skewed, and of the top 1 % it includes the rounding to whole rows.
-        most = 2.0 if name in textbook.SKEWED else 1.3
-        assert 0.8 < math.sqrt(np.square(stderr).mean()) / values.std(ddof=1) < most, name

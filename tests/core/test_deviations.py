@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
 
-import numpy as np
 import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
@@ -17,45 +14,6 @@ from attn_tui.core.statistics.measurement import Estimate, RoughEstimate
 from attn_tui.core.theory.predict import deviations, normal_equivalent, predict
 
 SMALL = Parameters(d_k=16, n_keys=32, n_queries=32)
-
-
-CHANGES: tuple[dict[str, Any], ...] = (
-    {}, {"d_k": 1}, {"d_k": 300, "n_keys": 3}, {"mask": "causal"}, {"components": "laplace", "d_k": 64},
-    {"components": "student_t", "degrees_of_freedom": 4}, {"mean_q": 0.5, "mean_k": -0.3, "std_k": 0.5},
-    {"correlation": 0.4}, {"scale": "custom", "multiplier": 3.0}, {"components": "laplace", "d_k": 1}, {"batch": 3},
-)  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_measured_values_are_rarely_four_standard_errors_from_the_exact_ones(change: dict[str, Any]) -> None:
-    """In 60 seeds there are up to 1700 comparisons, and 6 in 100 000 normal deviates are beyond four.
-
-    The comparisons are not independent: one unusual draw marks several statistics.
-    """
-    p = replace(SMALL, **change)
-    prediction = predict(p)
-    far: Counter[int] = Counter()
-    compared = 0
-    for seed in range(60):
-        for column in deviations(run(replace(p, seed=seed)), prediction):
-            found = [each for each in column.values() if each is not None]
-            compared += len(found)
-            far[seed] += sum(abs(each) > FAR for each in found)
-    assert compared > 100
-    assert sum(count > 0 for count in far.values()) <= 1
-
-
-@pytest.mark.slow
-def test_deviations_from_theory_spread_like_a_normal_deviate() -> None:
-    prediction = predict(SMALL)
-    found: list[float] = []
-    for seed in range(300):
-        deviation = deviations(run(replace(SMALL, seed=seed)), prediction)[1]["entropy"]
-        assert deviation is not None
-        found.append(deviation)
-    assert abs(np.mean(found)) < 4 / math.sqrt(300)
-    assert 0.85 < np.std(found) < 1.15
 
 
 def test_a_wrong_theory_is_noticed() -> None:

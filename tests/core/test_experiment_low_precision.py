@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.computation import Computation
-from attn_tui.core.attention.precision import stored
 from attn_tui.core.lab import rule_curves, scoring, two_pass
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.numerics import Numerics
-from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import ROUNDED, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import status
@@ -28,28 +25,6 @@ LOST = replace(OVERFLOWING, d_k=4096)  # every row has a score beyond the larges
 
 def values(p: Parameters, column: int = 1) -> dict[str, Any]:
     return {name: estimate.value for name, estimate in run(p).columns[column].measured.items()}
-
-
-@pytest.mark.parametrize("arithmetic", ["eager", "fused"])
-def test_a_sink_takes_its_part_of_gradients_of_rounded_weights(arithmetic: Any) -> None:
-    """Weights sum to less than 1 with a sink, so every gradient has a part of the largest key's."""
-    p = replace(SMALL, sink="logit", sink_logit=3.0)
-    exact, found = values(p), values(replace(p, precision="float16", arithmetic=arithmetic))
-    for name in ("grad_q_median", "grad_q_mean", "grad_q_rms"):
-        assert found[name] == pytest.approx(exact[name], rel=5e-3), name
-
-
-def test_gradients_are_of_stored_keys_and_values() -> None:
-    """Queries of 0 make weights 1/n, so ∂L/∂q is Σ (A − mean A) k/n with A = G Vᵀ."""
-    p = replace(SMALL, precision="float8_e5m2", std_q=0.0, d_v=3)
-    draws, all_draws = Draws(), slice(0, p.batch)
-    list(scoring.grow(p, draws, gradients=True))
-    v, g = (side.mT for side in scoring.kept_draws(scoring.loss_of(p), scoring.LOSS, draws.loss, all_draws))
-    k = scoring.vectors_of(p, scoring.kept_draws(p, scoring.sides(p), draws, all_draws))[1]
-    a = g @ stored(v, p.precision).mT
-    gradients = (a - a.mean(axis=-1, keepdims=True)) @ stored(k, p.precision) / p.n_keys
-    expected = np.sqrt(np.square(gradients).sum(axis=-1).mean())
-    assert values(p, 0)["grad_q_rms"] == pytest.approx(expected, rel=1e-4)
 
 
 def test_if_every_row_is_nan_nothing_else_exists() -> None:
@@ -76,42 +51,12 @@ def test_nan_rows_are_counted_and_their_share_has_a_standard_error() -> None:
             assert found[statistic.name].value is not None, statistic.name
 
 
-def test_the_weight_error_is_a_mean_over_the_rows_that_are_not_nan() -> None:
-    p = replace(OVERFLOWING, scale="custom", multiplier=1e-5)
-    draws, whole = Draws(), slice(0, p.batch)
-    list(draws.grow(p, scoring.sides(p)))
-    q, k = scoring.vectors_of(p, scoring.kept_draws(p, scoring.sides(p), draws, whole))
-    c = Computation(multiplier=1e-5, precision="float16", arithmetic="eager")
-    error = c.losses(q.astype(float) @ k.astype(float).mT, c.scores(*c.vectors(q, k))).weight_error
-    assert 0 < np.isnan(error).mean(axis=1).max() < 1
-    means = [rows[~np.isnan(rows)].mean() for rows in error]
-    assert values(p)["weight_error"] == pytest.approx(np.mean(means), rel=1e-5)
-
-
 def test_fused_arithmetic_has_no_nan_rows_where_eager_has() -> None:
     for change in ({}, {"precision": "bfloat16"}):
         found = values(replace(LOST, arithmetic="fused", **change))
         assert found["nan_rows"] == found["score_overflow"] == 0
         assert found["one_hot_rows"] == 1
     assert values(replace(LOST, precision="bfloat16"))["nan_rows"] == 0
-
-
-@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
-def test_float8_does_not_cure_saturation(name: Any) -> None:
-    """Scores were once clipped to the largest number of the format, which made rows of many equal scores."""
-    p = Parameters(d_k=4096, n_keys=256, n_queries=32, batch=4)
-    exact, found = values(p, 0), values(replace(p, precision=name), 0)
-    assert exact["entropy"] < 0.1
-    assert found["entropy"] == pytest.approx(exact["entropy"], abs=0.03)
-    assert found["one_hot_rows"] == pytest.approx(exact["one_hot_rows"], abs=0.03)
-
-
-def test_weight_is_lost_in_eager_arithmetic_if_all_weights_round_down() -> None:
-    """Uniform weights 1/4099 are 2⁻¹²(1 − 7.3e-4), which bfloat16 rounds up to 2⁻¹²; 1/4081 is rounded down."""
-    p = Parameters(d_k=1, n_keys=4099, n_queries=2, batch=2, std_q=0.0, precision="bfloat16", arithmetic="eager")
-    assert values(p)["weight_lost"] == pytest.approx(1 - 4099 / 4096, rel=1e-6)
-    assert values(replace(p, n_keys=4081))["weight_lost"] == pytest.approx(1 - 4081 / 4096, rel=1e-6)
-    assert values(replace(p, arithmetic="fused"))["weight_lost"] == pytest.approx(0, abs=1e-6)
 
 
 def test_what_is_lost_is_not_the_sink_s() -> None:

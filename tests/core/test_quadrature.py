@@ -78,26 +78,6 @@ def test_two_keys_agree_with_adaptive_quadrature(s: float) -> None:
     assert e.jacobian_along_logits[0] == pytest.approx(mean(along), abs=1e-11, rel=1e-8)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "tolerance"), [(2, 1e-11), (128, 1e-11), (10_000, 1e-10), (1_000_000, 1e-8)])
-def test_entropy_follows_from_squared_weights(n: int, tolerance: float) -> None:
-    """d/ds E ln Z = E Σ p z = s(1 − E Σp²) by Stein's lemma, and E H = E ln Z − s²(1 − E Σp²).
-
-    So the entropy is an integral of another expectation; checked up to s = 64.
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(24)
-    log_z, edges = math.log(n), [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 18, 25, 40, 64]
-    for low, high in pairwise(edges):
-        for node, weight in zip(nodes, weights, strict=True):
-            s = (low + high) / 2 + (high - low) / 2 * node
-            log_z += weight * (high - low) / 2 * s * (1 - exact(n, s).sum_squared_weights[0])
-        e = exact(n, high)
-        # E ln Z grows to hundreds, and the rounding of Σp² is multiplied by s².
-        assert e.entropy[0] == pytest.approx(
-            log_z - high**2 * (1 - e.sum_squared_weights[0]), abs=tolerance * (1 + high**2 / 100)
-        )
-
-
 @pytest.mark.parametrize("n", [3, 10, 128])
 @pytest.mark.parametrize("s", [0.4, 1.0, 3.0, 8.0, 40.0])
 def test_expectations_agree_with_a_simulation(n: int, s: float) -> None:

@@ -122,32 +122,6 @@ def test_a_rule_without_a_multiplier_is_refused() -> None:
         raced("custom", d_k=8, steps=1, seeds=1)
 
 
-@pytest.mark.slow
-def test_with_plain_descent_a_wide_head_learns_better_with_the_scale() -> None:
-    unscaled, scaled, over_scaled = results(raced("none", "sqrt_d_k", "d_k", d_k=64, rate=5.0, seeds=8))
-    assert scaled.loss < 0.02
-    assert unscaled.loss > 20 * scaled.loss
-    assert scaled.steps_to_learn is not None
-    assert over_scaled.steps_to_learn is not None
-    assert over_scaled.steps_to_learn > 2 * scaled.steps_to_learn
-
-
-@pytest.mark.slow
-def test_with_adam_the_scale_hardly_matters_at_a_usual_width() -> None:
-    found = results(raced("none", "sqrt_d_k", "d_k", d_k=64, rate=0.01, optimiser="adam", seeds=5))
-    assert all(each.recalled > 0.98 for each in found)
-
-
-@pytest.mark.slow
-def test_weights_trained_with_a_scale_recall_less_with_a_smaller_one() -> None:
-    used = raced("sqrt_d_k", "d_k", d_k=64, rate=5.0, seeds=4).used
-    assert used is not None
-    assert used.shape == (2, 2, 4)
-    own, other = used.mean(axis=2)[0]
-    assert own > 0.98
-    assert other < own - 0.05
-
-
 def test_a_long_step_comes_in_parts_and_its_runs_are_those_of_short_ones() -> None:
     race = Race(1024, ("sqrt_d_k", "rms_sqrt_d_k"), rate=2.0, steps=2, seeds=20)
     seen = list(run(race))
@@ -218,14 +192,3 @@ def test_runs_that_diverge_leave_the_curves() -> None:
     found = snapshot(raced("none", d_k=16, steps=40, seeds=3, rate=1e4, task=TASK))
     assert found.results[0].diverged == 1
     assert all(math.isfinite(point.middle) for points in found.curves["loss"] for point in points)
-
-
-@pytest.mark.slow
-def test_adam_at_a_large_rate_learns_better_with_a_scale() -> None:
-    unscaled, sqrt, full = results(
-        raced("none", "sqrt_d_k", "d_k", d_k=64, seeds=3, steps=120, rate=0.1, optimiser="adam")
-    )
-    assert unscaled.recalled < 0.95
-    assert sqrt.recalled > 0.95
-    assert full.recalled > 0.97
-    assert full.loss < sqrt.loss < unscaled.loss
