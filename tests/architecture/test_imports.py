@@ -18,7 +18,8 @@ SOURCES = {
     for path in sorted((ROOT / package).rglob("*.py"))
 }
 SETUP = runpy.run_path(str(ROOT / "setup.py"))
-SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SETUPTOOLS = PYPROJECT["tool"]["setuptools"]
 
 # The packages, layer by layer: a package imports only from itself and from lower layers. `core` and `tui.panes` stand
 # for the modules directly in these folders.
@@ -219,3 +220,9 @@ def test_every_file_that_is_not_a_module_is_installed_with_its_package() -> None
             if path.is_file() and path.suffix not in (".py", ".po", ".mo")
         }
         assert files == set().union(*matched), package
+
+
+def test_the_version_is_the_first_of_the_changelog_and_a_development_one_until_it_has_a_date() -> None:
+    found = re.search(r"^## \[([\d.]+)\] - (.+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert found
+    assert PYPROJECT["project"]["version"] == found[1] + (".dev0" if found[2] == "unreleased" else "")

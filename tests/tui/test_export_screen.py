@@ -3,10 +3,12 @@
 import errno
 import os
 import stat
+from html import escape
 from pathlib import Path
 
 import pytest
 from attn_tui.tui.panes.heads.pane import HeadsPane
+from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.export import KINDS, Kind
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -66,6 +68,17 @@ async def test_each_kind_of_file_has_the_contents_of_the_pane_and_the_default_na
     await stage.press("right")
     assert not stage.app.notice.display
     assert stage.asked.d_k == 65
+
+
+@played()
+async def test_a_curve_is_written_as_a_figure_with_its_command(stage: Stage, folder: Path) -> None:
+    sweep = await stage.opened(SweepPane)
+    await stage.known(sweep)
+    await opened(stage, "enter")
+    await closed(stage)
+    (file,) = folder.iterdir()
+    assert f">{escape(sweep.command())}<" in file.read_text()
+    assert "<polyline" in file.read_text()
 
 
 @played()

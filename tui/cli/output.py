@@ -33,6 +33,7 @@ WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, *CODE)
 
 PARQUET = ".parquet"  # the ending of a file that is written so, instead of as CSV
 FIGURE = ".svg"
+OTHER_FIGURES = (".pdf", ".png", ".eps")  # which are not written
 JSON_LINES = ".jsonl"  # the ending of a file whose format is jsonl unless another is given
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose

@@ -288,6 +288,10 @@ class Pane(Container, can_focus=True):
 
         return written(self.result(kind), kind, self.glyphs.say)
 
+    def figure(self) -> str | None:
+        """Return a figure of these numbers as SVG; None if a picture of the screen shows them."""
+        return None
+
     def code(self, dialect: Dialect) -> str:
         """Return a program that prints these numbers; raises InputError, with a sentence, if there is none."""
         return self.question.code(self.answered(), dialect)

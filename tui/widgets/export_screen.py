@@ -84,6 +84,10 @@ class Exported(Protocol):
         """Return the numbers in a format; raises InputError if there are none."""
         ...
 
+    def figure(self) -> str | None:
+        """Return a figure as SVG; None if the pane has none, and its picture is written."""
+        ...
+
 
 class ExportScreen(Modal, ModalScreen[str]):
     """Asks for a file, writes the pane to it, and returns a message; no message if cancelled.
@@ -167,7 +171,10 @@ class ExportScreen(Modal, ModalScreen[str]):
                 question = message("The file exists ({size}). Replace it?", size=_size(path.stat().st_size))
                 self._show(replace(form, question=question))
                 return
-            text = picture(self.pane.screen) if form.kind == "svg" else self.pane.numbers(form.kind)
+            if form.kind == "svg":
+                text = self.pane.figure() or picture(self.pane.screen)
+            else:
+                text = self.pane.numbers(form.kind)
             write_text(text, path, self.pane.glyphs.ascii, replace=may_replace)
             self.dismiss(
                 message("{size} written to {path}", size=_size(path.stat().st_size), path=os.path.abspath(path))

@@ -221,7 +221,7 @@ def run(request: SweepRequest, output: Output) -> int:
     from ....core.program.sweep import sweep_code
     from ....core.tables.lab import SweepResult, sweep_table
     from ....core.work import sweeps
-    from ..figure import sweep_figure
+    from ...views.results.figure import sweep_figure
 
     output.check()
     question = request.question

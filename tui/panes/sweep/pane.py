@@ -390,6 +390,9 @@ class SweepPane(TypingPane):
             return self.map.result(kind, self.plot.statistic)
         return self.curves.result(kind)
 
+    def figure(self) -> str | None:
+        return None if self.view == "map" else self.curves.figure(self.plot.statistic)
+
     def code(self, dialect: Dialect) -> str:
         if self.view == "map":
             return self.map.code(dialect, self.plot.statistic)

@@ -23,6 +23,7 @@ from .view import MOST_OTHERS, Other, Swept, contents_of, others
 
 if TYPE_CHECKING:
     from .....core.program.text import Dialect
+    from .....core.statistics.catalogue import Statistic
     from .....core.tables.lab import SweepResult
     from .....core.tables.table import Format, Table
 
@@ -219,6 +220,13 @@ class CurvePart:
         from .....core.program.sweep import sweep_code
 
         return sweep_code(self._result("table"), dialect)
+
+    def figure(self, statistic: Statistic) -> str | None:
+        """Return the figure of a statistic; None if there are several curves."""
+        from ....views.results.figure import sweep_figure
+
+        found = replace(self._result("table"), statistics=(statistic.name,))
+        return sweep_figure(found, self.pane.glyphs) if found.vary is None else None
 
     def _result(self, kind: Format | Literal["table"]) -> SweepResult:
         """Return all points of all curves; raises InputError if some are missing."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from html import escape
 
-from ...core.errors import InputError
-from ...core.statistics.catalogue import STATISTIC
-from ...core.statistics.measurement import column_names
-from ...core.tables.lab import SweepResult
-from ..views.glyphs import Glyphs
+from ....core.errors import InputError
+from ....core.statistics.catalogue import STATISTIC
+from ....core.statistics.measurement import column_names
+from ....core.tables.lab import SweepResult
+from ..glyphs import Glyphs
 
 _WIDTH, _HEIGHT = 720, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 700, 40, 350
