@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -121,6 +122,16 @@ class Layer:
     def own_factor(self) -> float:
         """The factor that the stored queries and keys contain: q·k as stored is this factor times q·k."""
         return self.prescaled[0] * self.prescaled[1]
+
+    @property
+    def applied(self) -> float | None:
+        """What q·k is multiplied by in all: the scale, and the factors in q and k; None if it is not known."""
+        return None if self.scale is None or self.unknown_factor else self.scale * self.own_factor
+
+    @property
+    def kind(self) -> str:
+        """The name without its numbers: layers of one kind should be alike."""
+        return re.sub(r"\d+", "#", self.name)
 
     @property
     def of_one_text(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -35,7 +34,7 @@ def disagreements(layers: Sequence[Layer], config: Configuration | None = None) 
     """
     kinds: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
-        kinds.setdefault((layer.file, re.sub(r"\d+", "#", layer.name)), []).append(layer)
+        kinds.setdefault((layer.file, layer.kind), []).append(layer)
     found: list[str] = []
     for alike in kinds.values():
         if len(alike) > 1:
@@ -49,7 +48,7 @@ def scale_disagreement(layers: Sequence[Layer], config: Configuration | None = N
 
     They may differ as the configuration says, or as 1/√d_k does.
     """
-    known = [layer for layer in layers if layer.scale is not None and not layer.unknown_factor]
+    known = [layer for layer in layers if layer.applied is not None]
     if config is not None and len({_ratio(layer, configured_scale(config, layer.index, layer.d_k).multiplier)
                                    for layer in known}) == 1:  # fmt: skip
         return ""
@@ -59,20 +58,15 @@ def scale_disagreement(layers: Sequence[Layer], config: Configuration | None = N
 
 
 def _scale_words(layer: Layer) -> str:
-    inside, whole = layer.own_factor, f"× {_applied(layer):.4g}"
+    inside, whole = layer.own_factor, f"× {layer.applied or math.nan:.4g}"
     if layer.scale is None or abs(inside / layer.scale - 1) > 1e-3:
         return whole
     words = "{whole} in all (q and k arrive × {inside:.4g}, attention multiplies by {inside:.4g} again)"
     return message(words, whole=whole, inside=inside)
 
 
-def _applied(layer: Layer) -> float:
-    """Return the multiplier of q·k without the factors that are stored in q and k."""
-    return (layer.scale or math.nan) * layer.own_factor
-
-
 def _ratio(layer: Layer, expected: float) -> str:
-    return f"{_applied(layer) / expected:.3g}"
+    return f"{(layer.applied or math.nan) / expected:.3g}"
 
 
 def _masks(layers: Sequence[Layer], config: Configuration | None) -> str:

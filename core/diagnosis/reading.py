@@ -58,6 +58,14 @@ def read_subject(
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
         scores=layer.scores,
         layer=layer.index,
+        others=tuple(
+            (each.index, each.applied)
+            for each in capture.layers
+            if layer.observed
+            and each.position != layer.position
+            and each.kind == layer.kind
+            and each.applied is not None
+        ),
         head=head,
         heads=layer.heads,
         kv_heads=layer.kv_heads,

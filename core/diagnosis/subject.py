@@ -43,6 +43,7 @@ class Facts:
     window: int | None = None  # keys that a query sees, its own included
     scores: str | None = None  # the number format of the logits that entered softmax
     layer: int = 0
+    others: tuple[tuple[int, float], ...] = ()  # layers of its kind, and what was recorded of their multipliers
     head: int = 0
     heads: int = 1  # of the layer, as stored
     kv_heads: int = 1

@@ -15,7 +15,7 @@ from ..attention.formats import FORMATS
 from ..captures.capture import Layer
 from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile
-from ..message import joined, message
+from ..message import counted, joined, message
 from .causes.hypothesis import Hypothesis, as_stored
 from .causes.stages import ORDER, StageName
 from .configuration import Configuration
@@ -37,6 +37,7 @@ _COARSE = 0.03  # rounding of logits above which it blurs the multiplier
 _LEAST_NUMBERS = 4  # of evidence, to name a multiplier
 _NEAREST = 2  # hypotheses that are named if none explains the evidence
 _CERTAIN = 10.0  # the logarithm of a ratio of likelihoods
+_LISTED = 8  # layers that are named
 _ABSORBED = 1e-6  # the mean weight of a sink below which it has no consequence
 
 
@@ -282,7 +283,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
                 return replace(fitted, verdict="undecided", says=says, maybe=also)
             if not findings and observed.numbers < _LEAST_NUMBERS:
                 return replace(fitted, verdict="undecided", says=_UNDETERMINED)
-            findings.append(Finding(also[0], _times(multiplier, named[0].words), also[1:]))
+            findings.append(Finding(also[0], _other_scale(multiplier, subject.facts, named[0].words), also[1:]))
     if findings and _is_nothing(trial, expected.multiplier, findings):
         findings = []
     if findings:
@@ -405,25 +406,56 @@ def _times(multiplier: float, words: str) -> str:
     )
 
 
+def _other_scale(multiplier: float, facts: Facts, words: str) -> str:
+    """Return what is said of a multiplier that is not the expected one, beside those of other layers."""
+    if twice := _twice(multiplier, facts):
+        return message("{words}. Look where q is made", words=twice)
+    return _times(multiplier, _beside_others(words, facts, facts.prescaled * multiplier))
+
+
+def _twice(multiplier: float, facts: Facts) -> str:
+    """Return what is said of a factor that is inside q and k and applied once more; empty if it is not."""
+    if facts.prescaled == 1 or not _near(facts.prescaled, multiplier, 1e-3):
+        return ""
+    whole = facts.prescaled * multiplier
+    twice = message(
+        "layer {number} multiplies twice: q and k arrive × {inside:.4g}, attention multiplies by {multiplier:.4g} "
+        "again: × {whole:.4g} in all",
+        number=facts.layer,
+        inside=facts.prescaled,
+        multiplier=multiplier,
+        whole=whole,
+    )
+    return _beside_others(twice, facts, whole)
+
+
+def _beside_others(words: str, facts: Facts, whole: float) -> str:
+    """Return words on a layer's multiplier with that of most others of its kind, if it is another one."""
+    of = {number: f"{multiplier:.3g}" for number, multiplier in facts.others}
+    usual = max(of.values(), key=[*of.values()].count, default="")
+    numbers = [str(number) for number, each in of.items() if each == usual]
+    if 2 * len(numbers) <= len(of) or usual == f"{whole:.3g}":
+        return words
+    shown = ", ".join(numbers[:_LISTED]) + ", …" * (len(numbers) > _LISTED)
+    return counted("{words}; layer {shown} has × {usual}", "{words}; layers {shown} have × {usual}",
+                   len(numbers), words=words, shown=shown, usual=usual)  # fmt: skip
+
+
 def _unusual(multiplier: float, assumed: float, facts: Facts, named: Sequence[Name]) -> str:
     """Return what is said of a recorded multiplier that is not 1/√d_k, where nothing says what is intended."""
-    inside = facts.prescaled
-    known = {"multiplier": multiplier, "d_k": facts.d_k, "usual": assumed * inside, "inside": inside}
-    if _near(inside, multiplier, 1e-3):
-        return message(
-            "multiplied twice: q and k arrive × {inside:.4g}, attention multiplies by {multiplier:.4g} again: × "
-            "{whole:.4g} in all, where 1/√{d_k} is × {usual:.4g}. Look where q is made, or say what is intended with "
-            "`--expect` or `--config`",
-            whole=inside * multiplier,
-            **known,
-        )
-    likely = [name.cause for name in named if name.cause != "scale-other"][:2]
-    known |= {"multiplier": inside * multiplier, "causes": joined(likely or ["scale-other"], ", ")}
-    return message(
-        "× {multiplier:.4g} as recorded, where 1/√{d_k} is × {usual:.4g}: {causes}? Say what is intended with "
-        "`--expect` or `--config`",
-        **known,
+    if twice := _twice(multiplier, facts):
+        template = "{words}. Look where q is made, or say what is intended with `--expect` or `--config`"
+        return message(template, words=twice)
+    whole, likely = facts.prescaled * multiplier, [name.cause for name in named if name.cause != "scale-other"][:2]
+    seen = message(
+        "× {multiplier:.4g} as recorded, where 1/√{d_k} is × {usual:.4g}",
+        multiplier=whole,
+        d_k=facts.d_k,
+        usual=assumed * facts.prescaled,
     )
+    seen = _beside_others(seen, facts, whole)
+    template = "{seen}: {causes}? Say what is intended with `--expect` or `--config`"
+    return message(template, seen=seen, causes=joined(likely or ["scale-other"], ", "))
 
 
 def _rounded(number: float, format: str) -> float:

@@ -43,6 +43,19 @@ def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(
     assert verdict(recorded(tmp_path, ROOT)).verdict == "healthy"
 
 
+def test_a_factor_applied_twice_is_told_beside_the_other_layers(tmp_path: Path) -> None:
+    capture = open_capture(recorded(tmp_path, ROOT, prescaled=[ROOT, 1.0]))
+    subject = read_subject(capture, capture.layers[0], 0, None, None)
+    for others, words in (
+        (((1, ROOT), (2, ROOT), (4, ROOT**2)), "; layers 1, 2 have × 0.354. Look where q is made"),
+        (((1, ROOT), (2, ROOT**2)), "× 0.125 in all. Look where q is made"),
+    ):
+        found = diagnose(replace(subject, facts=replace(subject.facts, others=others)))
+        assert found.verdict == "undecided"
+        assert words in found.says
+    assert "layer 0 multiplies twice: q and k arrive × 0.3536, attention multiplies by 0.3536 again" in found.says
+
+
 def test_a_file_that_was_not_recorded_says_what_is_expected(tmp_path: Path) -> None:
     assert verdict(attended(tmp_path, "lse", {"scale": 1 / WIDTH}, {"scale": 1 / WIDTH})).verdict == "healthy"
 
