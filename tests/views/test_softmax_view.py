@@ -7,7 +7,6 @@ from attn_tui.tui.panes.softmax.jacobian import heading_line, jacobian_lines
 from attn_tui.tui.panes.softmax.view import (
     Editing,
     Worked,
-    bar_cells,
     in_cells,
     row_of,
     step_lines,
@@ -206,10 +205,10 @@ def test_numbers_up_to_one_take_seven_cells(value: float, said: str) -> None:
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 def test_a_bar_is_as_long_as_its_share(glyphs: Glyphs) -> None:
-    assert bar_cells(0, 4, glyphs) == "    "
-    assert bar_cells(1, 4, glyphs) == glyphs.lengths[-1] * 4
-    assert bar_cells(0.5, 4, glyphs) == glyphs.lengths[-1] * 2 + "  "
-    lengths = [len(bar_cells(share / 50, 4, glyphs).rstrip()) for share in range(51)]
+    assert glyphs.bar(0, 4) == "    "
+    assert glyphs.bar(1, 4) == glyphs.lengths[-1] * 4
+    assert glyphs.bar(0.5, 4) == glyphs.lengths[-1] * 2 + "  "
+    lengths = [len(glyphs.bar(share / 50, 4).rstrip()) for share in range(51)]
     assert lengths == sorted(lengths)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import locale
 import sys
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...core.message import message
+from ..language.cells import cells
 from ..language.chosen import Language
 
 
@@ -51,6 +53,17 @@ class Glyphs:
         for symbol, word in _PHRASES:
             text = text.replace(symbol, word)
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+    def fitting(self, forms: Sequence[str], room: int) -> str:
+        """Return the first form, from long to short, that fits when said, or the last one."""
+        said = [self.say(form) for form in forms]
+        return next((form for form in said if cells(form) <= room), said[-1])
+
+    def bar(self, share: float, room: int) -> str:
+        """Return a bar for a share of `room` cells, padded to them; one that is not zero may still be blank."""
+        steps = len(self.lengths) - 1
+        whole, rest = divmod(round(share * room * steps), steps)
+        return (self.lengths[-1] * whole + (self.lengths[rest] if rest else "")).ljust(room)
 
 
 UNICODE = Glyphs(

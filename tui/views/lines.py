@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Literal, NamedTuple, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -160,6 +160,17 @@ def marked(line: Line, start: int, end: int, role: Role = "selected") -> Line:
         spans += [piece for piece in pieces if piece[0]]
         at += len(text)
     return tuple(spans)
+
+
+def merged(spans: Iterable[Span]) -> Line:
+    """Return the spans, neighbours of one role together."""
+    runs = groupby(spans, key=lambda span: span[1])
+    return tuple(("".join(text for text, _ in run), role) for role, run in runs)
+
+
+def window(at: int, count: int, room: int) -> int:
+    """Return the first of `room` lines of `count` that have line `at` in their middle, as far as there are others."""
+    return min(max(at - room // 2, 0), max(count - room, 0))
 
 
 def ends(left: Line, right: Line, width: int) -> Line:

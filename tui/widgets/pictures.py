@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ...core.message import joined, message
 from ...core.statistics.measurement import Column, HistogramName, RowWeights
-from ..language.cells import cells
 from ..views.lines import Line, fitted
 from ..views.plots.gauge import TITLE, gauge_lines, threshold_note
 from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
@@ -107,8 +106,7 @@ class Histograms(LinesWidget):
         if later and self.paged and len(lines) < height:
             names = joined([TITLES[name] for name in later], ", ")
             forms = message("v: {names}", names=names), message("v: {count} more histograms", count=len(later))
-            words = [self.glyphs.say(form) for form in forms]
-            said = words[0] if cells(words[0]) <= width else words[1]
+            said = self.glyphs.fitting(forms, width)
             lines += [fitted((), width)] * (height - len(lines) - 1) + [fitted(((said, "dim"),), width)]
         return lines
 

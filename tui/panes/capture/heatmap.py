@@ -13,7 +13,7 @@ from ....core.statistics.catalogue import Statistic
 from ...language.cells import cells
 from ...views.glyphs import Glyphs
 from ...views.help import MARKS
-from ...views.lines import Line, Role, Span, fitted, line_width
+from ...views.lines import Line, Role, Span, fitted, line_width, window
 from ...views.numbers import short_in_unit
 from ...widgets.lines import LinesWidget
 from .heads import Heads
@@ -45,8 +45,8 @@ def map_lines(
     most = max(head_map.heads)
     each = min(max((width - MARGIN) // most, 1), _WIDEST)
     across, down = (width - MARGIN) // each, max(height - 3, 1)
-    first_head = _window(cursor[1], most, across)
-    first_layer = _window(cursor[0], len(head_map.layers), down)
+    first_head = window(cursor[1], most, across)
+    first_layer = window(cursor[0], len(head_map.layers), down)
     found = [value for value in head_map.values.values() if value is not None]
     low, high = min(found, default=0.0), max(found, default=0.0)
     least, largest = (short_in_unit(value, statistic.unit, glyphs) for value in (low, high))
@@ -76,8 +76,8 @@ def head_at(
     across, down = (width - MARGIN) // each, max(height - 3, 1)
     if x < MARGIN or not 2 <= y < 2 + min(down, len(head_map.layers)) or (x - MARGIN) // each >= across:
         return None
-    layer = _window(cursor[0], len(head_map.layers), down) + y - 2
-    head = _window(cursor[1], most, across) + (x - MARGIN) // each
+    layer = window(cursor[0], len(head_map.layers), down) + y - 2
+    head = window(cursor[1], most, across) + (x - MARGIN) // each
     return (layer, head) if head < head_map.heads[layer] else None
 
 
@@ -90,11 +90,6 @@ def _shown(head_map: HeadMap, down: int, across: int, room: int, glyphs: Glyphs)
     if cells(words) <= room:
         return words
     return glyphs.say(", part") if parts else ""
-
-
-def _window(cursor: int, count: int, room: int) -> int:
-    """Return the first of `room` consecutive indices below `count` that include the cursor."""
-    return min(max(cursor - room // 2, 0), max(count - room, 0))
 
 
 def _ruler(first: int, count: int, across: int, each: int, width: int) -> Line:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ...views.glyphs import Glyphs
-from ...views.lines import Blend, Line, Span, fitted
+from ...views.lines import Blend, Line, Span, fitted, merged
 from .row import label
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def matrix_lines(
             chosen = row - at if x == column and here else None
             values = [cells[y][x] if x < len(cells[y]) else None for y in pair]
             spans.append(_cell(values, shown, chosen, glyphs))
-        lines.append(fitted(_joined(spans), shown.width))
+        lines.append(fitted(merged(spans), shown.width))
     return lines
 
 
@@ -172,17 +172,6 @@ def _cell(values: Sequence[float | None], shown: View, chosen: int | None, glyph
         return half * shown.wide, "accent"
     top, bottom = [-1 if each is None else level(each) for each in (upper, lower)]
     return (" " if top == bottom else "▀") * shown.wide, Blend(top, bottom)
-
-
-def _joined(spans: Sequence[Span]) -> Line:
-    """Return the spans, neighbours of one role together."""
-    found: list[Span] = []
-    for text, role in spans:
-        if found and found[-1][1] == role:
-            found[-1] = (found[-1][0] + text, role)
-        else:
-            found.append((text, role))
-    return tuple(found)
 
 
 def _ruler(shown: View, beside: Sequence[int], column: int, tokens: Sequence[str] | None, glyphs: Glyphs) -> Line:

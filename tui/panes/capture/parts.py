@@ -11,7 +11,6 @@ from textual.binding import Binding, BindingType
 from ....core.against import words as setting_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC
-from ...language.cells import cells
 from ...views.lines import Line, Thumb, fitted
 from ...widgets.lines import LinesWidget
 from .heads import Ranking
@@ -186,8 +185,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
                 f"{place}: {shown}",
                 place,
             ]
-        said = [self.glyphs.say(form) for form in forms]
-        return ((next((text for text in said if cells(text) <= width), said[-1]), "heading"),)
+        return ((self.glyphs.fitting(forms, width), "heading"),)
 
     def note(self) -> Line:
         words: list[str] = (

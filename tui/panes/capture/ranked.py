@@ -133,7 +133,4 @@ def _bar(value: float | None, full: float, glyphs: Glyphs) -> str:
     part = 0.0 if value is None or full <= 0 else max(value / full, 0.0)
     if part > 1 + 1e-9:
         return glyphs.lengths[-1] * (_BAR - 1) + glyphs.right
-    steps = len(glyphs.lengths) - 1
-    eighths = round(min(part, 1.0) * _BAR * steps)
-    whole, rest = divmod(eighths, steps)
-    return to_left(glyphs.lengths[-1] * whole + (glyphs.lengths[rest] if rest else ""), _BAR)
+    return glyphs.bar(min(part, 1.0), _BAR)

@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from ....core.against import words
 from ....core.message import joined, message
 from ....core.scales import scale_rule
-from ...language.cells import cells, to_left, to_right
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Name, Span, fitted
 from ...views.numbers import short
@@ -93,7 +93,7 @@ def _column_title(column: RowColumn, common: Mapping[str, Value], mark: str, roo
     if own:
         others = [glyphs.say(words(each)) for each in (own, dict([next(iter(own.items()))]))]
         forms = [*(f"{form}, {others[0]}" for form in forms[:-1]), *(f"{mark} {other}" for other in others)]
-    return _fitting(forms, room, glyphs)
+    return glyphs.fitting(forms, room)
 
 
 def nan_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
@@ -103,7 +103,7 @@ def nan_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
         message("{side} is NaN", side=side) for side, each in zip(sides, row.columns, strict=True) if each.is_nan
     ]
     sides = joined(failed, ", ")
-    return _fitting([message("{sides}: softmax takes ∞ − ∞", sides=sides), sides], width, glyphs) if failed else ""
+    return glyphs.fitting([message("{sides}: softmax takes ∞ − ∞", sides=sides), sides], width) if failed else ""
 
 
 def threshold_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
@@ -123,13 +123,7 @@ def threshold_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
             message("saturates at × {number}", number=number),
         ]
     )
-    return _fitting(forms, width, glyphs)
-
-
-def _fitting(forms: Sequence[str], width: int, glyphs: Glyphs) -> str:
-    """Return the first form that fits, or the last one."""
-    said = [glyphs.say(form) for form in forms]
-    return next((form for form in said if cells(form) <= width), said[-1])
+    return glyphs.fitting(forms, width)
 
 
 def key_at(

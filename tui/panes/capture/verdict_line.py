@@ -67,8 +67,7 @@ class VerdictLine(LinesWidget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.draft is None:
             sign = self.glyphs.say("…")
-            forms = [self.glyphs.say(form) for form in self.forms] or [""]
-            text = next((form for form in forms if cells(form) < width), forms[-1])
+            text = self.glyphs.fitting(self.forms or [""], width - 1)
             shown = text if cells(text) <= width - 1 else set_cell_size(text, max(width - 2, 0)) + sign
             return [fitted(((" ", "text"), (shown, self.role)), width)]
         before, after = self.draft.text[: self.draft.at], self.draft.text[self.draft.at :]

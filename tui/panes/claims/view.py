@@ -12,7 +12,7 @@ from ....core.message import counted, joined, message
 from ....core.statistics.measurement import Estimate
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, ends, fitted, line_width, middle_cut, wrapped
+from ...views.lines import Line, Role, Span, ends, fitted, line_width, middle_cut, window, wrapped
 from ...views.numbers import signed
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def claim_list(
 def first_claim(claims: int, cursor: int, height: int) -> int:
     """Return the index of the first claim in a list of this height."""
     room = max(height, 1)
-    return min(max(cursor - room // 2, 0), max(claims - room, 0))
+    return window(cursor, claims, room)
 
 
 def claim_lines(

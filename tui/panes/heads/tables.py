@@ -84,21 +84,13 @@ def context_lines(cost_: Cost, width: int, glyphs: Glyphs) -> list[Line]:
         other = cost(replace(layer, context=context))
         flops = other.next_token
         share = (flops.scores + flops.weighted_sum) / flops.total
-        rows.append(
-            (f"{context:,}", binary(other.cache), f"{metric(flops.total)}FLOPs", percent(share), _bar(share, glyphs))
-        )
+        figures = f"{context:,}", binary(other.cache), f"{metric(flops.total)}FLOPs", percent(share)
+        rows.append((*figures, glyphs.bar(share, _BAR)))
     lines = _table(message("as the context grows"), rows, {4}, contexts.index(layer.context), glyphs)
     token = cost_.next_token
     even = -(-token.projections * layer.context // (token.scores + token.weighted_sum))
     text = message("q·k and weights·v cost more than the projections from {even:,} tokens up.", even=even)
     return [*lines, *wrapped(glyphs.say(text), width, "dim")]
-
-
-def _bar(share: float, glyphs: Glyphs) -> str:
-    """Return a bar of `_BAR` cells for a share of 1."""
-    steps = len(glyphs.lengths) - 1
-    full, part = divmod(round(share * _BAR * steps), steps)
-    return to_left(glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else ""), _BAR)
 
 
 def model_lines(layer: Layer, height: int, glyphs: Glyphs, preset: Preset | None) -> list[Line]:

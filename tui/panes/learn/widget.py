@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from ....core.learning.guesses import LONGEST
 from ....core.message import message
-from ...views.lines import Line, Thumb, ends, fitted
+from ...views.lines import Line, Thumb, ends, fitted, window
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
 from ...widgets.lines import LinesWidget, ScrolledLines
@@ -74,7 +74,7 @@ class ItemList(LinesWidget):
 
     def _first(self, height: int) -> int:
         """Return the first row shown: the cursor stays in view."""
-        return min(max(_ROW[self.cursor] - height // 2, 0), max(len(_ROWS) - height, 0))
+        return window(_ROW[self.cursor], len(_ROWS), height)
 
     def _line(self, row: str | int, width: int) -> Line:
         if isinstance(row, str):

@@ -74,10 +74,7 @@ _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # of a braille cel
 
 def meter(ratio: float | None, glyphs: Glyphs) -> str:
     """Return a bar from 0 to 2 with a mark at 1, where softmax saturates, and an arrow if the value is larger."""
-    cells, steps = METER_CELLS - 1, len(glyphs.lengths) - 1
-    full, part = divmod(round(min(ratio or 0.0, 2.0) / 2 * cells * steps), steps)
-    bar = (glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")).ljust(cells)
-    at = cells // 2
+    bar, at = glyphs.bar(min(ratio or 0.0, 2.0) / 2, METER_CELLS - 1), (METER_CELLS - 1) // 2
     marked = bar if bar[at] != " " else f"{bar[:at]}{glyphs.uprights[0]}{bar[at + 1 :]}"
     return (marked + (glyphs.right if ratio is not None and ratio > 2 else "")).ljust(METER_CELLS)
 

@@ -238,7 +238,7 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
             cells: list[Span] = [(to_right(logit, 6), "text")]
             if power:
                 cells.append((to_left(unit_cells(float(exp), glyphs), len(power)), "dim"))
-            cells.append((bar_cells(float(p), columns[-3], glyphs), role))
+            cells.append((glyphs.bar(float(p), columns[-3]), role))
             for share in (p, complement):
                 cells.append((to_left(unit_cells(float(share), glyphs), 7), "text"))
             lines.append(tuple((text + gap, of) for text, of in cells))
@@ -279,8 +279,7 @@ def _title(worked: Worked, number: int, side: int, glyphs: Glyphs) -> str:
         named = [joined([rule.label, *needs], ", "), rule.label]
         longer = [message("{title} ({rule}){rest}", title=base, rule=name, rest=rest) for name in named]
         forms = [*(longer if rule.name != "custom" else ()), *forms]
-    texts = [glyphs.say(form) for form in forms]
-    return next((text for text in texts if cells_of(text) <= side), texts[-1])
+    return glyphs.fitting(forms, side)
 
 
 def _summary(s: WorkedExample, parameters: Parameters, glyphs: Glyphs) -> list[tuple[str, str]]:
@@ -347,11 +346,3 @@ def in_cells(values: Sequence[float], room: int, glyphs: Glyphs) -> list[str]:
             break
     texts = [text if len(text) <= room else power_of_ten(value, 0) for text, value in zip(texts, values, strict=True)]
     return [signed(text, glyphs) for text in texts]
-
-
-def bar_cells(share: float, cells: int, glyphs: Glyphs) -> str:
-    """Return a bar of a share, 0 to 1, of `cells` cells."""
-    steps = len(glyphs.lengths) - 1
-    full, part = divmod(round(share * cells * steps), steps)
-    bar = glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")
-    return to_left(bar, cells)

@@ -13,6 +13,7 @@ from ....core.message import message
 from ..bars import Key, key_at, key_line
 from ..glyphs import Glyphs
 from ..lines import Line, Role, ends, fitted, line_width, wrapped
+from ..lines import window as first_line
 from .choices import Choice, is_like_formula
 from .matching import matching
 
@@ -237,7 +238,7 @@ def window(found: ChoiceList, height: int) -> tuple[list[Choice | str], int]:
             at = len(rows)
         rows.append(row)
     room = _room(height)
-    return rows, min(max(at - room // 2, 0), max(len(rows) - room, 0))
+    return rows, first_line(at, len(rows), room)
 
 
 def _line(found: ChoiceList, row: Choice | str, names: int, width: int, glyphs: Glyphs) -> Line:

@@ -64,11 +64,8 @@ def _said(word: str, saturation: Saturation | None, room: int, glyphs: Glyphs) -
     """Return the status and where softmax saturates, as far as they fit: `saturated from d_k 10 up`."""
     places = saturation.words()[: 2 if saturation.saturated_at else 3] if saturation else ()
     if word == "saturated" and saturation and saturation.saturated_at:
-        forms = [glyphs.say(each) for each in places]
-    else:
-        forms = [glyphs.say(joined([word, where], "; ")) for where in places]
-    forms.append(glyphs.say(word))
-    return next((form for form in forms if cell_len(form) <= room), forms[-1])
+        return glyphs.fitting([*places, word], room)
+    return glyphs.fitting([*(joined([word, where], "; ") for where in places), word], room)
 
 
 def bar(ratio: float | None, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:

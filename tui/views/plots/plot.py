@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from ...language.cells import cells as cells_of
 from ...language.cells import to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, fitted
+from ..lines import Line, Role, Span, fitted, merged
 from .axes import Axis, tick_labels
 
 _UNDER = 2  # lines under the plot: the x axis and its labels
@@ -117,7 +117,7 @@ def draw(plot: Plot, width: int, height: int, glyphs: Glyphs) -> Drawing:
     lines: list[Line] = []
     for row, content in enumerate(cells):
         side = to_right(labels.get(row, ""), margin - 1) + glyphs.frame[row in labels]
-        lines.append(((side, "dim"), *_merged(content)))
+        lines.append(((side, "dim"), *merged(content)))
     lines += _axis_lines(at, glyphs)
     return Drawing(at, [fitted(line, width) for line in lines[:height]])
 
@@ -288,12 +288,3 @@ def _cell(position: float | None, count: int) -> int | None:
     """Return the cell that contains a position; None outside the plot."""
     at = -1 if position is None or not math.isfinite(position) else math.floor(position)
     return at if 0 <= at < count else None
-
-
-def _merged(cells: Sequence[Span]) -> Iterator[Span]:
-    """Yield spans, with neighbours of the same role merged."""
-    start = 0
-    for end in range(1, len(cells) + 1):
-        if end == len(cells) or cells[end][1] != cells[start][1]:
-            yield "".join(character for character, _ in cells[start:end]), cells[start][1]
-            start = end

@@ -14,7 +14,7 @@ from ....core.tables.runs import change_words, offender_words
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, fitted, line_width
+from ..lines import Line, Role, Span, fitted, line_width, window
 from ..numbers import short, short_in_unit, signed
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
     most = max(shown.heads)
     each = min(max((width - _MARGIN) // most, 1), _CELL)
     down, across = height - 2, (width - _MARGIN) // each
-    first_layer, first_head = _window(chosen[0], len(table), down), _window(chosen[1], most, across)
+    first_layer, first_head = window(chosen[0], len(table), down), window(chosen[1], most, across)
     over = {(one.layer, one.head) for one in shown.ranked if one.over}
     lines: list[Line] = []
     for layer in range(first_layer, min(first_layer + down, len(table))):
@@ -333,14 +333,10 @@ def head_at(shown: Snapshot, chosen: tuple[int, int], size: Size, x: int, y: int
     width, height = size
     most = max(shown.heads)
     each = min(max((width - _MARGIN) // most, 1), _CELL)
-    layer = _window(chosen[0], len(shown.layers), height - 2) + y
-    head = _window(chosen[1], most, (width - _MARGIN) // each) + (x - _MARGIN) // each
+    layer = window(chosen[0], len(shown.layers), height - 2) + y
+    head = window(chosen[1], most, (width - _MARGIN) // each) + (x - _MARGIN) // each
     inside = x >= _MARGIN and 0 <= y < height - 2 and layer < len(shown.layers)
     return (layer, head) if inside and head < shown.heads[layer] else None
-
-
-def _window(cursor: int, count: int, room: int) -> int:
-    return min(max(cursor - room // 2, 0), max(count - room, 0))
 
 
 def _shade(value: float, part: float, chosen: bool, glyphs: Glyphs) -> str:

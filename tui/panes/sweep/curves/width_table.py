@@ -11,7 +11,7 @@ from .....core.statistics.catalogue import Statistic
 from .....core.statistics.measurement import HistogramName, setting_names
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
-from ....views.lines import Line, Role, Span, fitted
+from ....views.lines import Line, Role, Span, fitted, window
 from ....views.numbers import VALUE, short
 from ....views.plots.axes import nice_range
 from ....views.plots.histograms import TITLES, axis_span, sparkline
@@ -70,7 +70,7 @@ def rows_in(places: Sequence[int], cursor: int, height: int) -> Sequence[int]:
     """Return the places of the rows in a table of this height: all, or those around the cursor."""
     room = height - 1
     nearest = min(range(len(places)), key=lambda at: abs(places[at] - cursor), default=0)
-    first = min(max(nearest - room // 2, 0), max(len(places) - room, 0))
+    first = window(nearest, len(places), room)
     return places[first : first + room]
 
 

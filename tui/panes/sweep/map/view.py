@@ -14,7 +14,7 @@ from .....core.statistics.catalogue import Statistic
 from .....core.statistics.measurement import setting_names
 from ....language.cells import cells as cells_of
 from ....views.glyphs import Glyphs
-from ....views.lines import Line, Span, fitted, middle_cut
+from ....views.lines import Line, Span, fitted, merged, middle_cut
 from ....views.numbers import short
 from ....views.results.table import COLUMN_ROLES
 from .requests import D_KS, DRAWS, N_KEYS, ROWS, MeasuredCell, Place
@@ -216,7 +216,7 @@ def _panel(
                 column = D_KS.index(here[0]) * at.cell + at.cell // 2
                 row[column] = ("+", "cursor")
             label = f"{n:>{_MARGIN - 1}} " if line == at.tall // 2 else " " * _MARGIN
-            lines.append(((label, "accent" if n == here[1] and line == at.tall // 2 else "dim"), *_merged(row)))
+            lines.append(((label, "accent" if n == here[1] and line == at.tall // 2 else "dim"), *merged(row)))
     return [*lines, _d_k_labels(at, here[0])]
 
 
@@ -291,12 +291,3 @@ def _legend(mapped: Mapped, statistic: Statistic, levels: _Levels | None, glyphs
 def _nearest(value: int, among: Sequence[int]) -> int:
     """Return the number nearest to a value on a logarithmic axis."""
     return min(among, key=lambda each: abs(math.log(each / value)))
-
-
-def _merged(cells: Sequence[Span]) -> Iterator[Span]:
-    """Yield spans, with neighbours of the same role merged."""
-    start = 0
-    for end in range(1, len(cells) + 1):
-        if end == len(cells) or cells[end][1] != cells[start][1]:
-            yield "".join(sign for sign, _ in cells[start:end]), cells[start][1]
-            start = end
