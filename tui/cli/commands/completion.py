@@ -58,7 +58,7 @@ def completion_script(shell: str) -> str:
             action.help = (action.help or "").partition(". ")[0]
             if action.metavar == "FILE":
                 action.complete = shtab.FILE  # pyright: ignore[reportAttributeAccessIssue]
-            elif action.metavar in ("NAMES", "RULES"):
+            elif values and action.metavar in ("NAMES", "RULES"):
                 action.choices = None
                 action.complete = _several(values)  # pyright: ignore[reportAttributeAccessIssue]
     commands = whole.add_subparsers(parser_class=argparse.ArgumentParser)
