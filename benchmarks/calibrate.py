@@ -11,12 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from attn_tui.core.arrays import FloatArray
+from attn_tui.core.captures.capture import Layer
+from attn_tui.core.diagnosis.check import Figures, Limits, findings
+from attn_tui.core.diagnosis.heads.traits import variety
 from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject, places
 from attn_tui.core.diagnosis.verdict import Verdict, diagnose
 
@@ -402,8 +405,8 @@ class Rates:
         )
 
 
-def healthy(seed: int, count: int) -> Iterator[tuple[str, Verdict]]:
-    """Yield verdicts on healthy heads, with the words for each."""
+def healthy(seed: int, count: int) -> Iterator[tuple[str, Verdict, list[str]]]:
+    """Yield verdicts on healthy heads, with the words for each, and the limits of a check that fail it by default."""
     families = list(FAMILIES)
     for number in range(count):
         rng = np.random.default_rng((seed, number))
@@ -411,7 +414,28 @@ def healthy(seed: int, count: int) -> Iterator[tuple[str, Verdict]]:
         head = FAMILIES[family](rng)
         kind, declared = KINDS[int(rng.integers(3))], bool(rng.integers(2))
         subject = subject_of(head, head, how, kind, declared, rng)
-        yield f"{how.name}{', declared' * declared}, {kind}, {family}", diagnose(subject)
+        verdict = diagnose(subject)
+        found = findings([_figures(head, verdict)], Limits(min_file_entropy=0))
+        limits = [each.rule for each in found if not each.mild and each.rule in _LIMITS]
+        yield f"{how.name}{', declared' * declared}, {kind}, {family}", verdict, limits
+
+
+_LIMITS = ("max-logit", "capped", "min-spread", "token-spread")
+
+
+def _figures(head: Head, verdict: Verdict) -> Figures:
+    """Return what a check measures of a head."""
+    factors = 1 if head.row_factors is None else head.row_factors[:, np.newaxis]
+    raw = head.scale * factors * (head.q @ head.k.T)
+    z = raw if head.softcap is None else head.softcap * np.tanh(raw / head.softcap)
+    of_rows = [np.var(row[seen]) for row, seen in zip(z, head.seen, strict=True)]
+    shown = np.abs(raw[head.seen])
+    layer = cast(Layer, None)  # which the limits do not ask for
+    return Figures(
+        layer, 0, float(shown.max()), math.sqrt(float(np.mean(of_rows))),
+        min(variety(head.q[np.newaxis]), variety(head.k[np.newaxis])), None, None, None, verdict,
+        None if head.softcap is None else float(np.mean(shown > 2 * head.softcap)),
+    )  # fmt: skip
 
 
 _SOUND = ("plain", "causal", "window", "padding", "bottom right", "soft-cap", "sink", "bias", "rows")
@@ -454,8 +478,10 @@ def calibrate(seed: int, counts: Sequence[int], show: bool = False) -> dict[str,
     """Print rates by kind; return what was counted: (found, trials)."""
     accused, named, pairs = (Rates(Counter(), Counter()) for _ in range(3))
     totals: Counter[str] = Counter()
-    for words, verdict in healthy(seed, counts[0]):
+    for words, verdict, limits in healthy(seed, counts[0]):
         wrong = verdict.verdict == "cause"
+        for limit in _LIMITS:
+            accused.add(f"healthy: beyond a limit, {limit}", limit in limits)
         accused.add(f"healthy: accused, {words.split(',')[0]}", wrong)
         totals["accused"] += wrong
         totals["unexplained"] += verdict.verdict == "unexplained"

@@ -42,7 +42,7 @@ class Limits:
 
 
 # Rules of size alone: by default they fail no head whose scale is as expected, such as that of an untrained model.
-_MILD = {"max-logit": "max_logit", "file-entropy": "min_file_entropy"}
+_MILD = {"max-logit": "max_logit", "min-spread": "min_spread", "file-entropy": "min_file_entropy"}
 
 
 @dataclass(frozen=True)

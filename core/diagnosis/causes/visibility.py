@@ -38,8 +38,9 @@ def variants(subject: Subject) -> Iterator[Variant]:
         found.append(("future-key", "each query sees one key of the future", seen | near))
         others = seen & (place != own)
         found.append(("own-key-hidden", "no query sees its own key", others))
-        only = seen & ~others.any(axis=-1, keepdims=True)
-        found.append(("own-key-hidden", "no query sees its own key but the first", others | only))
+        if subject.facts.sink is not None:  # else rows without keys say nothing
+            first = seen & ~others.any(axis=-1, keepdims=True)
+            found.append(("own-key-hidden", "no query sees its own key but the first", others | first))
         if subject.shift:
             for shift, words in ((-subject.shift, "top-left"), (subject.shift, "bottom-right")):
                 moved = tokens & (place <= own + shift) & _window(subject, own + shift, place)
