@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from textual import events
 from textual.app import ComposeResult
-from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from ...core.errors import InputError
@@ -32,22 +31,16 @@ class FormText(LinesWidget):
 
     DEFAULT_CLASSES = "modal"
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: Form, clicked: Callable[[Form | str], object]) -> None:
+        """Show a form; `clicked` is called with the form after a click on a field, or with a clicked key."""
         super().__init__()
-        self.form = form
+        self.form, self._clicked = form, clicked
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return form_lines(self.form, _place(self.form.path.text), width, height, self.glyphs)
 
     def heading(self, width: int) -> Line:
         return ((self.glyphs.say("export the {pane} pane", pane=self.form.pane), "heading"),)
-
-    class Clicked(Message):
-        """A field or a key of the form was clicked."""
-
-        def __init__(self, meaning: Form | str) -> None:
-            super().__init__()
-            self.meaning = meaning
 
     def on_click(self, event: events.Click) -> None:
         width, height = self.size
@@ -56,7 +49,7 @@ class FormText(LinesWidget):
         if 0 <= x < width and 0 <= y < height:
             meaning = clicked(self.form, place, width, height, self.glyphs, x, y)
             if meaning is not None:
-                self.post_message(self.Clicked(meaning))
+                self._clicked(meaning)
 
 
 class Exported(Protocol):
@@ -101,7 +94,7 @@ class ExportScreen(Modal, ModalScreen[str]):
         ending = KINDS["svg"][1]
         name = f"attn-tui-{pane.file_name}"
         self.form = Form(pane.NAME, "svg", Draft(name + ending, len(name)))
-        self.text = FormText(self.form)
+        self.text = FormText(self.form, self._clicked)
 
     def compose(self) -> ComposeResult:
         yield self.text
@@ -124,12 +117,12 @@ class ExportScreen(Modal, ModalScreen[str]):
         elif event.character is not None and event.is_printable:
             self._type(event.character)
 
-    def on_form_text_clicked(self, event: FormText.Clicked) -> None:
-        event.stop()
-        if isinstance(event.meaning, Form):
-            self._show(event.meaning)
+    def _clicked(self, meaning: Form | str) -> None:
+        """Show the form after a click on a field, or press the key that was clicked."""
+        if isinstance(meaning, Form):
+            self._show(meaning)
         elif self.on_top:
-            self.app.simulate_key(pressed_name(event.meaning))  # pyright: ignore[reportUnknownMemberType]
+            self.app.simulate_key(pressed_name(meaning))  # pyright: ignore[reportUnknownMemberType]
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()

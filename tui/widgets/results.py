@@ -61,7 +61,7 @@ class Results(Stack):
         self.leading = leading
         self.gauge = SaturationGauge()
         self.weights = QueryWeights()
-        self.table = StatisticsTable()
+        self.table = StatisticsTable(self._say)
         self.words = Paragraph()
         self.advice = Paragraph()
         self.histograms = Histograms()
@@ -187,10 +187,6 @@ class Results(Stack):
     def on_resize(self) -> None:
         self._lead()
         self._say()  # the explanation of a row depends on the width
-
-    def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
-        event.stop()
-        self._say()
 
     def _mark(self, stale: bool) -> None:
         if stale == self._stale:

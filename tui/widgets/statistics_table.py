@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
 from ...core.message import message
 from ...core.statistics.catalogue import STATISTICS, Statistic
@@ -35,12 +34,10 @@ class StatisticsTable(LinesWidget, can_focus=True):
         Binding("escape", "leave", "back"),
     ]
 
-    class Described(Message):
-        """The cursor is on this statistic; None if the table lost the focus."""
-
-        def __init__(self, statistic: Statistic | None) -> None:
-            super().__init__()
-            self.statistic = statistic
+    def __init__(self, described: Callable[[], object]) -> None:
+        """Call `described` when the cursor is on another statistic, or the focus has changed."""
+        super().__init__()
+        self._described = described
 
     contents = Contents(())
     leading = False  # whether only the leading rows are shown, as under the saturation gauge
@@ -117,7 +114,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         count = sum(row.statistic is not None for row in self._rows())
         self._cursor = min(max(self._cursor + step, 0), count - 1)
         self.redraw()
-        self.post_message(self.Described(self.statistic))
+        self._described()
 
     def on_click(self, event: events.Click) -> None:
         """Select the row."""
@@ -128,7 +125,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
             chosen = [row.statistic for row in self._rows(focused=True) if row.statistic]
             self._cursor = chosen.index(clicked)
             self.redraw()
-            self.post_message(self.Described(self.statistic))
+            self._described()
 
     def select(self, statistic: Statistic) -> bool:
         """Put the cursor on a statistic, with the focus; return whether it has a row."""
@@ -138,12 +135,12 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self._cursor = chosen.index(statistic)
         self.focus()
         self.redraw()
-        self.post_message(self.Described(statistic))
+        self._described()
         return True
 
     def focus_changed(self) -> None:
         super().focus_changed()
-        self.post_message(self.Described(self.statistic))
+        self._described()
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
         self._scroll(3 * direction)

@@ -52,7 +52,7 @@ class ClaimsPane(TwoParts):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.claims = self.left = self.in_front = ClaimListing()
+        self.claims = self.left = self.in_front = ClaimListing(self.action_move)
         self.text = self.right = ClaimText(self.claims)
         self._wanted = ""  # the claim to select once the claims are known
 
@@ -94,10 +94,6 @@ class ClaimsPane(TwoParts):
                 self.host.say(message("{reason}.", reason=reason))
             case _:
                 pass
-        self._show()
-
-    def on_claim_listing_moved(self, event: ClaimListing.Moved) -> None:
-        event.stop()
         self._show()
 
     @property

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.message import Message
 
 from ....core.message import message
 from ...views.lines import Line
@@ -25,8 +24,10 @@ class ClaimListing(LinesWidget):
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
 
-    def __init__(self) -> None:
+    def __init__(self, go: Callable[[int], object]) -> None:
+        """Call `go` with a number of claims to move by."""
         super().__init__()
+        self._go = go
         self.claims: Sequence[Claim] = ()
         self.outcomes: dict[str, Outcome] = {}
         self.cursor = 0
@@ -49,21 +50,14 @@ class ClaimListing(LinesWidget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return claim_list(self.claims, self.outcomes, self.cursor, width, height, self.glyphs)
 
-    class Moved(Message):
-        """Another claim is selected."""
-
     def on_click(self, event: events.Click) -> None:
         y = self.place_of(event).y
         at = y + first_claim(len(self.claims), self.cursor, self.room.height)
         if y >= 0 and at < len(self.claims):
-            self._step(at - self.cursor)
+            self._go(at - self.cursor)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
-        self._step(direction)
-
-    def _step(self, step: int) -> None:
-        self.move(step)
-        self.post_message(self.Moved())
+        self._go(direction)
 
     def move(self, step: int) -> None:
         """Move the cursor, at most to the first or last claim."""

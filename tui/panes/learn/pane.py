@@ -77,7 +77,7 @@ class LearnPane(TwoParts):
     def __init__(self, host: Host, progress: Mapping[str, Any] | None = None) -> None:
         super().__init__(host)
         self.at, self.done = remembered(progress or {})
-        self.list = self.left = ItemList()
+        self.list = self.left = ItemList(self._go)
         self.page = self.right = self.in_front = ItemPage(self.take)
         self.text = self.page.text
         self.attempts: dict[str, Attempt] = {}
@@ -242,10 +242,6 @@ class LearnPane(TwoParts):
 
     def action_move(self, step: int) -> None:
         self._go(min(max(self.at + step, 0), len(ITEMS) - 1))
-
-    def on_item_list_moved(self, event: ItemList.Moved) -> None:
-        event.stop()
-        self._go(event.at)
 
     def action_of_note(self, direction: int) -> None:
         at = next_where([item.id not in self.done for item in ITEMS], self.at, direction)

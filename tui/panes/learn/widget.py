@@ -12,7 +12,6 @@ from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
-from textual.message import Message
 from textual.widget import Widget
 
 from ....core.learning.guesses import LONGEST
@@ -48,15 +47,10 @@ class ItemList(LinesWidget):
     HEADED, TITLE = True, message("learn")
     DEFAULT_CLASSES = "region"
 
-    class Moved(Message):
-        """Another item is selected."""
-
-        def __init__(self, at: int) -> None:
-            super().__init__()
-            self.at = at
-
-    def __init__(self) -> None:
+    def __init__(self, go: Callable[[int], object]) -> None:
+        """Call `go` with the index of an item to be selected."""
         super().__init__()
+        self._go = go
         self.cursor = 0
         self.done: set[str] = set()
 
@@ -101,10 +95,10 @@ class ItemList(LinesWidget):
         row = y + self._first(self.room.height)
         at = _ROWS[row] if y >= 0 and row < len(_ROWS) else ""
         if isinstance(at, int):
-            self.post_message(self.Moved(at))
+            self._go(at)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
-        self.post_message(self.Moved(min(max(self.cursor + direction, 0), len(ITEMS) - 1)))
+        self._go(min(max(self.cursor + direction, 0), len(ITEMS) - 1))
 
 
 class ItemText(ScrolledLines):

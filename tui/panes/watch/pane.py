@@ -22,7 +22,7 @@ from ..lists import choose_of
 from ..pane import FileHead, Host
 from ..two_parts import TwoParts
 from .requests import LookAtRun, Looked
-from .widget import Chosen, Ranking, RunMap
+from .widget import Ranking, RunMap
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -65,8 +65,8 @@ class WatchPane(TwoParts):
     def __init__(self, host: Host, run: Path | None = None, max_logit: float = LIMIT) -> None:
         super().__init__(host)
         self.run, self.limit = sample_run() if run is None else run, max_logit
-        self.map = self.left = RunMap()
-        self.ranking = self.right = self.in_front = Ranking()
+        self.map = self.left = RunMap(self._choose)
+        self.ranking = self.right = self.in_front = Ranking(self._choose)
         self.at: int | None = None  # the step on screen; None: the newest
         self.baseline: int | None = None  # the step compared with
         self._known: tuple[int, int | None, int | None] | None = None  # the looks, step and baseline on screen
@@ -187,10 +187,6 @@ class WatchPane(TwoParts):
         self.map.cursor = self.ranking.cursor = (layer, head)
         self.map.redraw()
         self.ranking.redraw()
-
-    def on_chosen(self, event: Chosen) -> None:
-        event.stop()
-        self._choose(event.layer, event.head)
 
     def action_move(self, down: int, right: int) -> None:
         if self.shown is None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.message import Message
 
 from ....core.message import joined, message
 from ...views.glyphs import Glyphs
@@ -64,24 +63,26 @@ def _room_of_chart(shown: Snapshot, height: int) -> int:
     return room if height >= _HIGH and room >= _LOWEST_CHART else 0
 
 
-class Chosen(Message):
-    """Another head is selected."""
+class HeadsWidget(LinesWidget):
+    """Shows heads of a run, of which a click chooses one."""
 
-    def __init__(self, layer: int, head: int) -> None:
+    shown: Snapshot | None = None
+    cursor: tuple[int, int] = (0, 0)
+
+    def __init__(self, choose: Callable[[int, int], object]) -> None:
+        """Call `choose` with the layer and the head that are clicked."""
         super().__init__()
-        self.layer, self.head = layer, head
+        self._choose = choose
 
 
-class RunMap(LinesWidget):
+class RunMap(HeadsWidget):
     """Shows a value of every head at one step."""
 
     TITLE = message("heads")
     DEFAULT_CLASSES = "region"
     LEADS = True
 
-    shown: Snapshot | None = None
     statistic = LOGITS
-    cursor: tuple[int, int] = (0, 0)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         shown = self.shown
@@ -114,16 +115,14 @@ class RunMap(LinesWidget):
             x, y = self.place_of(event)
             found = head_at(self.shown, self.cursor, size, x, y - _ABOVE)
             if found is not None:
-                self.post_message(Chosen(*found))
+                self._choose(*found)
 
 
-class Ranking(LinesWidget):
+class Ranking(HeadsWidget):
     """Shows what the step says, and its heads, worst first."""
 
     DEFAULT_CLASSES = "region"
 
-    shown: Snapshot | None = None
-    cursor: tuple[int, int] = (0, 0)
     waiting = ""
     is_sample = False  # whether the run is the one shipped with the program
     top = 0
@@ -166,4 +165,4 @@ class Ranking(LinesWidget):
         if self.shown is not None:
             at = self.top + self.place_of(event).y - len(self._above(*self.size)) - 1
             if self.top <= at < min(self.top + self._listed, len(self.shown.ranked)):
-                self.post_message(Chosen(self.shown.ranked[at].layer, self.shown.ranked[at].head))
+                self._choose(self.shown.ranked[at].layer, self.shown.ranked[at].head)
