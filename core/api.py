@@ -59,7 +59,7 @@ from .tables.diagnosis import Checked, Diagnosed, check_table, compare_table, di
 from .tables.heads import inspect_table, replay_table
 from .tables.lab import Axis, SweepResult, prediction_table, report_table, sweep_table
 from .tables.learning import cards_table, claims_table
-from .tables.rules import WeightingsResult, weightings_table
+from .tables.rules import Compared, weightings_table
 from .tables.runs import watch_table
 from .tables.table import Table, markdown, pieces
 from .theory.predict import predict as predict_parameters
@@ -287,7 +287,7 @@ def weightings(**parameters: Value) -> Answer[Sequence[WeightingRow]]:
     """Compare softmax with other weightings, as `attn-tui rules --weightings` does, for parameters of `measure`."""
     *_, last = weigh(p := _parameters(parameters))
     assert last.found is not None
-    return Answer(last.found, weightings_table(WeightingsResult(p, last.found, call_of("weightings", **parameters))))
+    return Answer(last.found, weightings_table(Compared(p, last.found, call_of("weightings", **parameters))))
 
 
 # What needs no file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow, listed_rules
 from ..lab.weighting.results import MEASURES as MEASURES_OF_WEIGHTS
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..lab.results import MechanismRow, RuleCurves
     from ..theory.prediction import Saturation
 
+T = TypeVar("T")
 # Of the columns of weightings: headings, and a statistic of the same unit.
 _HEADINGS = {
     "weight_sum": ("Σp", "logit_std"),
@@ -63,12 +64,12 @@ class RulesResult:
 
 
 @dataclass(frozen=True, eq=False)
-class MechanismsResult:
-    """A comparison of mechanisms: the request and the result."""
+class Compared(Generic[T]):
+    """A comparison of mechanisms or of weightings: the request and the result."""
 
     parameters: Parameters
-    rows: Sequence[MechanismRow]
-    command: str
+    rows: Sequence[T]
+    command: str  # reproduces the result
 
 
 def rules_table(rules: RulesResult) -> Table[RuleRow]:
@@ -135,7 +136,7 @@ def _measured(row: MechanismRow, name: str) -> Estimate:
     return row.measured[name]
 
 
-def mechanisms_table(found: MechanismsResult) -> Table[MechanismRow]:
+def mechanisms_table(found: Compared[MechanismRow]) -> Table[MechanismRow]:
     """Return each mechanism at each d_k."""
     unit = STATISTIC["logit_std"]
     asked = {name: getattr(found.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
@@ -173,16 +174,7 @@ def mechanisms_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> lis
     return notable_words(p, [name for name in FIELD if name not in NOT_OF_MECHANISMS], always)
 
 
-@dataclass(frozen=True, eq=False)
-class WeightingsResult:
-    """A comparison of weightings: the request and the result."""
-
-    parameters: Parameters
-    rows: Sequence[WeightingRow]
-    command: str  # reproduces the result
-
-
-def weightings_table(found: WeightingsResult) -> Table[WeightingRow]:
+def weightings_table(found: Compared[WeightingRow]) -> Table[WeightingRow]:
     """Return each weighting."""
     p, sample = found.parameters, found.rows[0]
     asked = {name: getattr(p, name) for name in FIELD if name not in NOT_OF_WEIGHTINGS}

@@ -58,8 +58,8 @@ def source_of(
     path: Path,
     axes: str | None = None,
     mask_true: Meaning | None = None,
-    exact: bool = False,
     tensor: str | None = None,
+    exact: bool = False,
 ) -> Source:
     """Return how to open a capture again that `open_capture` opened with these arguments; raise CaptureError.
 

@@ -34,8 +34,8 @@ TEXTS = {
     "Figure": "label measure", "Bounds": "words", "Step": "title source introduction explanation given",
     "Guess": "question", "Shown": "what", "Question": "question short long usual verdict given",
     "Bug": "title story lesson", "Symptom": "label", "PaneRow": "title", "Binding": "description",
-    "Command": "description examples", "CommandRow": "summary", "Setting": "help", "Value": "formula? help source?",
-    "_ColumnFormat": "titles words",
+    "Command": "description examples title", "CommandRow": "summary", "Setting": "help",
+    "Value": "formula? help source?", "_ColumnFormat": "titles words",
 }  # fmt: skip
 # The constants whose texts are messages, by module; of a dictionary, its values.
 TABLES = {
@@ -43,7 +43,7 @@ TABLES = {
     "core/diagnosis/verdict.py": "Word", "core/lab/weighting/results.py": "MEASURES",
     "core/learning/bugs.py": "CAUSES", "core/models.py": "MODEL_WIDTHS?",
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",
-    "tui/app/keys.py": "EVERYWHERE", "tui/cli/commands/check.py": "_LIMITS", "tui/cli/parser.py": "_TITLES",
+    "tui/app/keys.py": "EVERYWHERE", "tui/cli/parser.py": "_TITLES",
     "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",
     "tui/panes/rules/mechanisms.py": "_WORDS _COLUMNS",
     "tui/panes/rules/view.py": "CURVE METER STATUS SATURATED _WORDS",
@@ -132,6 +132,11 @@ def _said(module: ast.Module, options: bool) -> Iterator[tuple[str, str]]:
             case ast.Call(func=ast.Name(id="counted" | "in_sense" as name), args=[one, other, *_]):
                 pairs = zip(_texts(one, names), _texts(other, names), strict=True)
                 yield from ((SENSE.join(pair), "") if name == "in_sense" else pair for pair in pairs)
+            case (
+                ast.Call(func=ast.Name(id="option"), args=[title, _, _, words, *_])
+                | ast.Call(func=ast.Name(id="flag"), args=[title, _, words])
+            ):
+                yield from ((each, "") for value in (title, words) for each in _texts(value, values))
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[text, *_]) if (
                 name in ("message", "say") or name in _errors() or (options and name in ("add", "add_common"))
             ):

@@ -11,7 +11,7 @@ from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELDS, ParameterError, Parameters
 from attn_tui.core.scales import multiplier
 from attn_tui.tui.compute.measure import Measure
-from attn_tui.tui.compute.question import in_shell, rules_line, sweep_line
+from attn_tui.tui.compute.question import in_shell
 from cases import for_each
 from cli_runner import Captured, printed, request_of
 from hypothesis import assume, example, given
@@ -79,12 +79,7 @@ def test_only_what_differs_from_the_defaults_is_written() -> None:
 )
 def test_a_command_line_makes_the_request_it_was_made_from(words: str) -> None:
     request = request_of(*words.split())
-    if words.startswith("sweep"):
-        line = sweep_line(request.question)
-        assert request_of(*shlex.split(line)[1:]).question == request.question
-    else:
-        line = rules_line(request.parameters, request.order, request.mechanisms, weightings=request.weightings)
-        assert request_of(*shlex.split(line)[1:]) == request
+    assert request_of(*shlex.split(request.question.line())[1:]).question == request.question
 
 
 @pytest.mark.slow

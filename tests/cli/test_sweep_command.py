@@ -18,7 +18,7 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.work import sweeps
 from attn_tui.tui.cli.main import main
-from attn_tui.tui.compute.question import SweepQuestion
+from attn_tui.tui.panes.sweep.question import Sweep
 from cli_runner import Captured, assert_refused, printed, refusal, request_of
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "4", "--batch", "4")
@@ -51,8 +51,8 @@ def test_the_json_has_every_point_with_its_theory(capsys: Captured) -> None:
 
 def test_without_options_d_k_is_swept_on_a_logarithmic_axis() -> None:
     request = request_of("sweep", "--stderr", "0.5")
-    assert request.question == SweepQuestion(Parameters(), "1:4096:log24", target=Target(0.5))
-    assert (request.d_ks[0], request.d_ks[-1]) == (1, 4096)
+    assert request.question == Sweep(Parameters(), "1:4096:log24", stderr=0.5)
+    assert (request.question.d_ks[0], request.question.d_ks[-1]) == (1, 4096)
 
 
 def test_csv_has_the_columns_of_a_report_and_a_line_for_each_value(capsys: Captured) -> None:

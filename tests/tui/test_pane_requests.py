@@ -10,7 +10,7 @@ from attn_tui.tui.panes.capture import requests
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
 from attn_tui.tui.panes.claims.requests import CheckClaims
-from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRuleCurves, MeasureRules, MeasureWeightings
+from attn_tui.tui.panes.rules.requests import Compare, MeasureRuleCurves, MeasureRules
 from attn_tui.tui.panes.sweep.curves.requests import MeasureOver
 from stage import Stage, capture_file, play, played, some_heads
 
@@ -26,8 +26,8 @@ def never(*_: object) -> Iterator[None]:
     [
         ("Sweep", [], [MeasureOver]),
         ("Rules", [], [MeasureRules, MeasureRuleCurves]),
-        ("Rules", ["M"], [MeasureMechanisms]),
-        ("Rules", ["M", "M"], [MeasureWeightings]),
+        ("Rules", ["M"], [Compare]),
+        ("Rules", ["M", "M"], [Compare]),
     ],
     ids=["sweep", "rules", "mechanisms", "weightings"],
 )

@@ -15,7 +15,7 @@ from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
 from attn_tui.tui.panes.rules import requests
 from attn_tui.tui.panes.rules.pane import RulesPane
-from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRules, RuleRows
+from attn_tui.tui.panes.rules.requests import Compare, MeasureRules, RuleRows
 from stage import SMALL, Stage, played, refusal, succeeds
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
@@ -147,7 +147,7 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
     engine.hold = True
     await stage.press("]")
     await stage.until(lambda: engine.at_rest)
-    engine.hand_on(engine.held_for(MeasureMechanisms)[:1])
+    engine.hand_on(engine.held_for(Compare)[:1])
     await stage.until(lambda: pane.mechanisms.dimmed)
     assert "still being measured" in refusal(lambda: pane.numbers("json"))
     engine.let_go()

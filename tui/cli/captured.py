@@ -2,89 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+from ...core.captures.capture import Meaning
 from ...core.captures.files import ENDINGS, CaptureError
 from ...core.errors import InputError
 from ...core.message import message
 from ...core.plain import plain
+from ..compute.question import option
 from ..settings.parse import UsageError
-from .parser import Given, Parser
+from .output import Output, say
+from .parser import Arguments, Given, part
+from .working import USUAL, Work, results_of
 
 if TYPE_CHECKING:
     from ...core.captures.capture import Capture, Layer
+    from ...core.captures.head import CaptureFile
     from ...core.diagnosis.configuration import Configuration
+    from ...core.work.heads import Source
+    from ...core.work.part import Part
 
-Head: TypeAlias = "tuple[Layer, int]"
-
+R = TypeVar("R")
 _LARGEST = 1 << 23  # bytes of a configuration
 _PROJECT = Path("pyproject.toml")
-_CAPTURES = message("captured queries and keys: {endings}, or a folder", endings=ENDINGS)
+Head: TypeAlias = "tuple[Layer, int]"
+
+CAPTURES = message("captured queries and keys: {endings}, or a folder", endings=ENDINGS)
 
 
-def add_file(parser: Parser, nargs: str | None = None) -> None:
-    """Add the file as a positional argument."""
-    parser.add("file", "file", metavar="FILE", nargs=nargs, help=_CAPTURES)
+@dataclass(frozen=True)
+class Hints(Arguments):
+    """How files are read that do not tell everything of themselves."""
 
-
-def add_files(parser: Parser) -> None:
-    """Add one file or several as positional arguments."""
-    parser.add("file", "file", metavar="FILE", nargs="+", help=_CAPTURES)
-
-
-def add_axes(parser: Parser) -> None:
-    """Add the option that names the axes of the tensors."""
-    parser.add(
+    axes: str | None = option(
         "file",
         "--axes",
-        metavar="AXES",
-        help="the axes of each tensor of queries and keys, if the file lacks them or has them wrong, such as "
+        "AXES",
+        "the axes of each tensor of queries and keys, if the file lacks them or has them wrong, such as "
         "batch,token,head,d_k",
     )
-
-
-def add_mask_true(parser: Parser) -> None:
-    """Add the option that says what True means in masks."""
-    parser.add(
+    mask_true: Meaning | None = option(
         "file",
         "--mask-true",
-        metavar="WORD",
-        choices=("visible", "hidden"),
-        help="what True and 1 in masks mean: visible, as in scaled_dot_product_attention, or hidden, as in "
+        "WORD",
+        "what True and 1 in masks mean: visible, as in scaled_dot_product_attention, or hidden, as in "
         "nn.MultiheadAttention",
+        choices=("visible", "hidden"),
     )
-
-
-def add_tensor(parser: Parser) -> None:
-    """Add the option that names the tensors."""
-    parser.add(
+    tensor: str | None = option(
         "file",
         "--tensor",
-        metavar="NAMES",
-        help="the tensors of queries and keys, if their names do not tell, such as 'q=h.*.foo,k=h.*.bar'; * is the "
+        "NAMES",
+        "the tensors of queries and keys, if their names do not tell, such as 'q=h.*.foo,k=h.*.bar'; * is the "
         "number of the layer, and v=NAME may follow",
     )
+    work: Work = part(Work, USUAL)
+
+    @property
+    def hints(self) -> tuple[str | None, Meaning | None, str | None]:
+        """The arguments of `open_capture` after the path."""
+        return self.axes, self.mask_true, self.tensor
 
 
-def add_config(parser: Parser) -> None:
-    """Add the option that names the model's configuration."""
-    parser.add(
-        "file",
-        "--config",
-        metavar="FILE",
-        help="the model's config.json: it says which scale is expected, instead of the capture",
+@dataclass(frozen=True)
+class CaptureArguments(Hints):
+    """The files of captured heads."""
+
+    files: tuple[Path, ...] = option(
+        "file", "", "FILE", CAPTURES, nargs="+", read=lambda names: tuple(map(Path, names))
     )
 
 
-def add_expect(parser: Parser) -> None:
-    """Add the option that says which scale is expected."""
-    parser.add(
+@dataclass(frozen=True)
+class Expected(CaptureArguments):
+    """Files, and which scale is expected of their heads."""
+
+    config: Path | None = option(
+        "file",
+        "--config",
+        "FILE",
+        "the model's config.json: it says which scale is expected, instead of the capture",
+        read=Path,
+    )
+    expect: str | None = option(
         "file",
         "--expect",
-        metavar="FORMULA",
-        help="the multiplier that is intended: a rule, a number or a formula such as '1/sqrt(d)'",
+        "FORMULA",
+        "the multiplier that is intended: a rule, a number or a formula such as '1/sqrt(d)'",
     )
 
 
@@ -131,10 +140,10 @@ def read_configuration(path: Path | None) -> Configuration | None:
     """Return the configuration in a file; raise InputError if it cannot be read."""
     if path is None:
         return None
-    from ...core.captures.files import opened
+    from ...core.captures import files
     from ...core.diagnosis.configuration import parse_configuration
 
-    with opened(path) as (stream, _):
+    with files.opened(path) as (stream, _):
         text = stream.read(_LARGEST + 1)
     if len(text) > _LARGEST:
         raise InputError("{path}: must have at most {largest} bytes", path=plain(path), largest=_LARGEST)
@@ -186,3 +195,46 @@ def ranges(numbers: Sequence[int]) -> str:
     if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
         return message("{first} to {last}", first=found[0], last=found[-1])
     return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
+
+
+def opened(
+    request: CaptureArguments, output: Output, others: Sequence[Path] = (), given: Configuration | None = None
+) -> list[CaptureFile]:
+    """Return the captures of a request, after their notes are said; raise InputError if one cannot be read.
+
+    `others` are files that the output must not overwrite either, `given` is the user's configuration.
+    """
+    from ...core.captures.reader import open_captures
+    from ...core.diagnosis.disagreement import with_disagreements
+
+    found = open_captures(request.files, *request.hints)
+    captures = [with_disagreements(each, given) for each in found]
+    output.check([*request.files, *others, *(file for capture in captures for file in capture.files)])
+    for path, capture in zip(request.files, captures, strict=True):
+        for note in capture.notes:
+            whole = message("{path}: {note}", path=plain(path), note=note) if len(captures) > 1 else note
+            say(message("note: {note}", note=whole), output.messages)
+    return captures
+
+
+def on_heads(
+    work: Callable[..., Iterator[tuple[float, R | None]]],
+    captures: Sequence[CaptureFile],
+    chosen: Sequence[Sequence[Head]],
+    arguments: tuple[Any, ...],
+    what: str,
+    request: CaptureArguments,
+    output: Output,
+) -> Generator[R | InputError, None, None]:
+    """Yield the result of some `core.work.heads` for each head chosen of each capture, in order."""
+    from ...core.work.heads import check_files, parts, source_of, with_layer
+
+    plan: list[Part[Any]] = []
+    sources: list[Source] = []
+    for path, capture, heads in zip(request.files, captures, chosen, strict=True):
+        sources.append(source_of(capture, path, *request.hints, exact=request.work.by_content))
+        plan += parts(work, sources[-1:], (((layer.position, head), layer) for layer, head in heads), arguments)
+    layers = (layer for heads in chosen for layer, _ in heads)
+    with closing(results_of(plan, request.work, what, output, partial(check_files, sources))) as results:
+        for layer, result in zip(layers, results, strict=True):
+            yield result if isinstance(result, InputError) else with_layer(result, layer)

@@ -10,7 +10,7 @@ from ..settings.declared import KEYS_VARIABLE, SETTINGS, variable_of
 from ..views.glyphs import Glyphs
 from .commands.catalogue import COMMANDS
 from .parser import Parser
-from .working import add_work
+from .working import Work
 
 USAGE = """attn-tui [FILE] [parameters]
        attn-tui COMMAND [...]"""
@@ -116,7 +116,7 @@ def topic_help(topic: str, glyphs: Glyphs) -> str:
     elif topic == "models":
         parser.add_models()
     elif topic == "work":
-        add_work(parser)
+        parser.add_options(Work)
         parser.epilog = glyphs.say(WORK)
     else:
         parser.epilog = glyphs.say(settings_help(glyphs))

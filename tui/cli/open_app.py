@@ -100,7 +100,7 @@ def _executor(given: Mapping[str, Any]) -> str | None:
 
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
-    from .captured import add_axes, add_expect, add_file, add_mask_true, add_tensor
+    from .captured import CAPTURES, Expected
     from .help import DESCRIPTION, EPILOG, LISTED, TOPICS, USAGE, commands_help
     from .parser import Parser
     from .working import EXECUTOR_HELP
@@ -110,11 +110,8 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     parser = Parser("attn-tui", USAGE, description, epilog, glyphs)
     if with_file:
         parser.listed = ("file", *LISTED)
-        add_file(parser, nargs="*")
-    add_axes(parser)
-    add_mask_true(parser)
-    add_tensor(parser)
-    add_expect(parser)
+        parser.add("file", "file", metavar="FILE", nargs="*", help=CAPTURES)
+    parser.add_options(Expected, ("axes", "mask_true", "tensor", "expect"))
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add("screen", "--theme", metavar="NAME", help="attn-dark (default), attn-light or a theme of Textual")
     parser.add("screen", "--executor", metavar="NAME", help=EXECUTOR_HELP)
@@ -152,13 +149,13 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
     for remark in request.remarks:
         output.say(message("note: {remark}", remark=remark), printed.messages)
     if file is None:
-        from .commands.report import ReportRequest, run
+        from .commands.report import ReportArguments, run
 
-        return run(ReportRequest(request.parameters), printed)
-    from .commands import inspect
+        return run(ReportArguments(request.parameters), printed)
+    from .commands.inspect import InspectArguments, run
 
     opened = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor")}
-    return inspect.run(inspect.InspectRequest((file,), **opened), printed)
+    return run(InspectArguments(files=(file,), **opened), printed)
 
 
 def open_app(request: OpenApp, ascii_only: bool) -> int:

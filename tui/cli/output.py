@@ -21,6 +21,7 @@ from . import interrupts
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
     from ...core.tables.table import Table
+    from ..compute.question import Question
 
 T = TypeVar("T")
 OutputFormat: TypeAlias = Literal[
@@ -127,6 +128,11 @@ class Output:
                 texts = [(others or {})[other]()]
         interrupts.raise_exception()  # so that no temporary file is left behind
         self.write(texts)
+
+    def answer(self, question: Question[T], answer: T, text: Callable[[], str]) -> int:
+        """Write the answer to a question in its format; return the exit code."""
+        self.emit(text, lambda: question.table(answer), lambda dialect: question.code(answer, dialect))
+        return 0
 
     @property
     def is_streamed(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import takewhile
-from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from ...core.errors import did_you_mean
 from ...core.field import Field
@@ -15,6 +16,7 @@ from ...core.message import Message, message, name
 from ...core.models import MODELS
 from ...core.parameters import FIELD, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
+from ..compute.question import options_of
 from ..language.cells import WIDE, broken
 from ..language.chosen import CHOICES
 from ..settings.parse import UsageError, is_number
@@ -27,7 +29,11 @@ _FILE_OR_LINES = (
     "write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet, JSON Lines if "
     "it ends in .jsonl"
 )
-METAVARS = {"integer": "N", "real": "X", "choice": "NAME", "setting": "A"}
+T = TypeVar("T")
+METAVARS = {
+    "integer": "N", "real": "X", "choice": "NAME", "setting": "A",
+    "scale": "RULE", "model": "MODEL", "scores": "X,X,...",
+}  # fmt: skip
 _TITLES = {
     "model": "a model",
     "shape": "shape",
@@ -102,6 +108,14 @@ class Parser(argparse.ArgumentParser):
         action = self._groups[title].add_argument(*names, **settings)
         self.arguments.append((action, (*choices, *suggest)))
 
+    def add_options(self, kind: type, only: Collection[str] = ()) -> None:
+        """Add the options of a kind of request, or those of the fields `only`."""
+        for dest, each in options_of(kind):
+            if only and dest not in only:
+                continue
+            named = {"dest": dest} if each.name else {}
+            self.add(each.title, *(each.name.split() or [dest]), **named, **each.settings)
+
     def add_output(self, formats: Sequence[str] = FORMATS) -> None:
         """Add the options of every command that prints a result."""
         self.formats = formats
@@ -119,13 +133,27 @@ class Parser(argparse.ArgumentParser):
         self.add(title, "--lang", metavar="NAME", choices=CHOICES, help=_LANG)
         self.add(title, "-h", "--help", action="help", help="show this help and exit")
 
-    def add_fields(self, fields: Iterable[Field]) -> None:
-        """Add an option for each parameter, to the group of its field."""
+    def add_fields(
+        self,
+        fields: Iterable[Field],
+        usual: object = Parameters(),
+        title: str = "",
+        help: Callable[[Field], str] | None = None,
+        names: Callable[[Field], Sequence[str]] = lambda field: (field.option,),
+        alone: Mapping[str, str] = {},
+    ) -> None:
+        """Add an option for each field, to the group of its field or that of `title`.
+
+        `usual` has the defaults; options in `alone` mean these values if they have none.
+        """
         for field in fields:
-            title = _TITLES.get(field.group, field.group)
-            metavar = {"scale": "RULE", "model": "MODEL"}.get(field.name, METAVARS[field.kind])
-            help = self.glyphs.say(_field_help(field)).replace("%", "%%")
-            self.add(title, field.option, dest=field.name, metavar=metavar, help=help, suggest=field.choices)
+            group = title or _TITLES.get(field.group, field.group)
+            more = {"nargs": "?", "const": alone[field.name]} if field.name in alone else {}
+            metavar = METAVARS.get(field.name, METAVARS[field.kind])
+            words = self.glyphs.say(_field_help(field, usual) if help is None else help(field)).replace("%", "%%")
+            self.add(
+                group, *names(field), dest=field.name, metavar=metavar, help=words, suggest=field.choices, **more
+            )
 
     def add_rules(self, names: Iterable[str] = FIELD["scale"].choices) -> None:
         """List the scale rules, one line each."""
@@ -215,8 +243,9 @@ def _joined(words: Sequence[str]) -> list[str]:
     return [*joined, *words[len(own) :]]
 
 
-def _field_help(field: Field) -> str:
-    default = field.format(getattr(Parameters(), field.name))
+def _field_help(field: Field, usual: object) -> str:
+    value = getattr(usual, field.name)
+    default = "" if value is None else field.format(value)
     accepted: str = field.accepted
     if field.name == "scale":
         accepted = message(
@@ -261,16 +290,37 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 Given: TypeAlias = dict[str, Any]  # the options given, by name; values of parameters are still text
 
 
-class Remarks(Protocol):
-    """A request with remarks on its options."""
+@dataclass(frozen=True)
+class Arguments:
+    """What a command is told. Fields that are an `option` are its flags, their help, and how their texts are read."""
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Notes on options that are valid but may not be intended, one line each."""
-        ...
+    remarks: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)  # a line each on what is not intended
 
 
-R = TypeVar("R", bound=Remarks)
+R = TypeVar("R", bound=Arguments)
+
+
+def arguments(kind: type[T], given: Given, **own: Any) -> T:
+    """Return the request, or the part of one, that these options make, with these fields; raise UsageError."""
+    for field, each in options_of(kind):
+        if field in given and field not in own:
+            own[field] = each.read(given[field])
+    for field, inner in parts_of(kind):
+        if field not in own:
+            own[field] = arguments(inner, given)
+    return kind(**own)
+
+
+def part(kind: type[T], default: Any = dataclasses.MISSING) -> T:
+    """Return a field of a request whose options are the fields of this kind; the help lists them last."""
+    return dataclasses.field(default=default, kw_only=True, metadata={"part": kind})
+
+
+def parts_of(kind: Any) -> Iterator[tuple[str, type]]:
+    """Yield the fields of a kind of request that have options, and their kinds."""
+    for each in fields(kind):
+        if "part" in each.metadata:
+            yield each.name, each.metadata["part"]
 
 
 @dataclass(frozen=True)
@@ -280,6 +330,26 @@ class Command(Generic[R]):
     usage: str
     description: str
     examples: str
-    add_options: Callable[[Parser], None]
-    request: Callable[[Given], R]  # checks the options before anything is computed; raises InputError
+    arguments: type[R]
     run: Callable[[R, Output], int]  # returns the exit code
+    formats: Sequence[str] = ()  # of the output
+    title: str = ""  # of --ascii, --lang and --help, if there is no choice of formats
+    own: Callable[[Parser], object] = bool  # adds options that are no fields
+    more: Callable[[Parser], object] = bool  # adds parameters, which come last
+    check: Callable[[Given], R] | None = None  # reads the options together; raises InputError
+
+    def add_options(self, parser: Parser) -> None:
+        """Add everything that the command accepts."""
+        parser.add_options(self.arguments)
+        self.own(parser)
+        for _, kind in parts_of(self.arguments):
+            parser.add_options(kind)
+        if self.formats:
+            parser.add_output(self.formats)
+        else:
+            parser.add_common(self.title)
+        self.more(parser)
+
+    def request(self, given: Given) -> R:
+        """Return the request of these options, checked before anything is computed; raise InputError."""
+        return arguments(self.arguments, given) if self.check is None else self.check(given)

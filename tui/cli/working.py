@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.errors import InputError
 from ...core.message import counted, message
-from ...core.plain import plain
 from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
+from ..compute.question import flag, option
 from .output import Output, say
-from .parser import Finished, Given, Parser
+from .parser import Finished
 from .progress import ProgressLine
 
 if TYPE_CHECKING:
-    from ...core.captures.capture import Meaning
-    from ...core.captures.head import CaptureFile
-    from ...core.diagnosis.configuration import Configuration
     from ...core.work.engines import Engine
-    from ...core.work.heads import Source
     from ...core.work.part import Done, Part
-    from .captured import Head
 
 R = TypeVar("R")
 
@@ -43,13 +37,29 @@ def _open(executor: str) -> AbstractContextManager[Engine]:
     return open_engine(executor)
 
 
+def executor_name(text: str) -> str:
+    """Return the name of an executor; raise EngineError if there is none of this name."""
+    engine_name(text, "--executor")
+    return text
+
+
 @dataclass(frozen=True)
 class Work:
-    """Where the parts of some work are done, and what is kept of them."""
+    """Where the parts of some work are done, and what is kept of them: the options of what may take long."""
 
-    executor: str = DEFAULT_ENGINE
-    resume: Path | None = None  # the file of finished parts
-    dry_run: bool = False  # only say how much it would be
+    executor: str = option("work", "--executor", "NAME", EXECUTOR_HELP, default=DEFAULT_ENGINE, read=executor_name)
+    resume: Path | None = option(
+        "work",
+        "--resume",
+        "FILE",
+        "write parts to this file as they are finished; if it exists, do only those that are missing",
+        read=Path,
+    )
+    dry_run: bool = flag(
+        "work",
+        "--dry-run",
+        "do nothing, but say how many parts there are, how long they take one core, and how many bytes are sent",
+    )
     open: Callable[[str], AbstractContextManager[Engine]] = field(default=_open, compare=False)
 
     @property
@@ -59,32 +69,6 @@ class Work:
 
 
 USUAL = Work()
-
-
-def add_work(parser: Parser) -> None:
-    """Add the options of every command that may take long."""
-    title = "work"
-    parser.add(title, "--executor", metavar="NAME", help=EXECUTOR_HELP)
-    parser.add(
-        title,
-        "--resume",
-        metavar="FILE",
-        help="write parts to this file as they are finished; if it exists, do only those that are missing",
-    )
-    parser.add(
-        title,
-        "--dry-run",
-        action="store_true",
-        help="do nothing, but say how many parts there are, how long they take one core, and how many bytes are sent",
-    )
-
-
-def work_of(given: Given) -> Work:
-    """Return what the options of `add_work` say; raise EngineError if there is no engine of this name."""
-    executor = given.get("executor", DEFAULT_ENGINE)
-    engine_name(executor, "--executor")
-    resume = given.get("resume")
-    return Work(executor, None if resume is None else Path(resume), given["dry_run"])
 
 
 @contextmanager
@@ -100,66 +84,6 @@ def one_engine(work: Work) -> Generator[Work, None, None]:
             return nullcontext(opened[executor])
 
         yield replace(work, open=open_once)
-
-
-class HeadsRequest(Protocol):
-    """What requests that read heads of captures have in common."""
-
-    @property
-    def files(self) -> tuple[Path, ...]: ...
-    @property
-    def axes(self) -> str | None: ...
-    @property
-    def mask_true(self) -> Meaning | None: ...
-    @property
-    def tensor(self) -> str | None: ...
-    @property
-    def work(self) -> Work: ...
-
-
-def opened(
-    request: HeadsRequest, output: Output, others: Sequence[Path] = (), given: Configuration | None = None
-) -> list[CaptureFile]:
-    """Return the captures of a request, after their notes are said; raise InputError if one cannot be read.
-
-    `others` are files that the output must not overwrite either, `given` is the user's configuration.
-    """
-    from ...core.captures.reader import open_captures
-    from ...core.diagnosis.disagreement import with_disagreements
-
-    found = open_captures(request.files, request.axes, request.mask_true, request.tensor)
-    captures = [with_disagreements(each, given) for each in found]
-    output.check([*request.files, *others, *(file for capture in captures for file in capture.files)])
-    for path, capture in zip(request.files, captures, strict=True):
-        for note in capture.notes:
-            whole = message("{path}: {note}", path=plain(path), note=note) if len(captures) > 1 else note
-            say(message("note: {note}", note=whole), output.messages)
-    return captures
-
-
-def on_heads(
-    work: Callable[..., Iterator[tuple[float, R | None]]],
-    captures: Sequence[CaptureFile],
-    chosen: Sequence[Sequence[Head]],
-    arguments: tuple[Any, ...],
-    what: str,
-    request: HeadsRequest,
-    output: Output,
-) -> Generator[R | InputError, None, None]:
-    """Yield the result of some `core.work.heads` for each head chosen of each capture, in order."""
-    from ...core.work.heads import check_files, parts, source_of, with_layer
-
-    plan: list[Part[Any]] = []
-    sources: list[Source] = []
-    for path, capture, heads in zip(request.files, captures, chosen, strict=True):
-        sources.append(
-            source_of(capture, path, request.axes, request.mask_true, request.work.by_content, request.tensor)
-        )
-        plan += parts(work, sources[-1:], (((layer.position, head), layer) for layer, head in heads), arguments)
-    layers = (layer for heads in chosen for layer, _ in heads)
-    with closing(results_of(plan, request.work, what, output, partial(check_files, sources))) as results:
-        for layer, result in zip(layers, results, strict=True):
-            yield result if isinstance(result, InputError) else with_layer(result, layer)
 
 
 def complete(results: Generator[R | InputError, None, None]) -> list[R]:

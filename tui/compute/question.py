@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters, usual_of
+from ...core.parameters import FIELD, FIELDS, NO_MODEL, Parameters, usual_of
 from .request import Request
 
 if TYPE_CHECKING:
     from ...core.captures.settings import HeadSetting
-    from ...core.lab.results import Order, Target
     from ...core.program.text import Dialect
     from ...core.tables.formats import Say
     from ...core.tables.table import Format, Table
@@ -60,52 +59,70 @@ class Question(Request, Generic[A]):
 
 
 @dataclass(frozen=True)
-class SweepQuestion:
-    """A sweep as written on the command line."""
+class Option:
+    """An option of a command, or without a name an argument: what a field of its request is on the command line."""
 
-    parameters: Parameters  # with the default of what is swept
-    grid: str  # the values of d_k
-    values: tuple[str, str] | None = None  # the second axis: a parameter, and its values
-    statistics: tuple[str, ...] = ()  # if empty, the default of each format
-    target: Target | None = None
-    n_keys: str = ""  # the numbers of keys, if they are swept too
-
-
-def sweep_line(question: SweepQuestion, output_format: str = "table", ascii_only: bool = False) -> str:
-    """Return `attn-tui sweep --d-k 1:512 --n-keys 10 …`: the command that prints this sweep."""
-    words = ["--d-k", question.grid, *(["--n-keys", question.n_keys] if question.n_keys else [])]
-    if question.values:
-        words += ["--vary", f"{FIELD[question.values[0]].option[2:]}={question.values[1]}"]
-    words += parameter_options(question.parameters, question.values[0] if question.values else "")
-    if question.statistics:
-        words += ["--statistics", ",".join(question.statistics)]
-    if question.target is not None:
-        words += ["--stderr", repr(question.target.stderr), "--of", question.target.statistic]
-        words += ["--most-draws", str(question.target.most_draws)]
-    return _printing("sweep", words, output_format, ascii_only)
+    title: str  # of its group in the help
+    name: str  # with others of the same meaning after spaces
+    read: Callable[[Any], Any]  # the value of its text; of several, of the list
+    write: Callable[[Any], str]
+    settings: Mapping[str, Any]  # of `Parser.add`
 
 
-def rules_line(
-    parameters: Parameters,
-    order: Order,
-    mechanisms: bool,
-    output_format: str = "table",
-    ascii_only: bool = False,
-    weightings: bool = False,
-) -> str:
-    """Return `attn-tui rules --sort max_weight …`: the command that prints these rules, mechanisms or weightings."""
-    words = ["--mechanisms"] if mechanisms else ["--weightings"] if weightings else []
-    words += parameter_options(replace(parameters, against=UNSCALED))
-    if order.column != "rule":
-        words += ["--sort", order.column]
-    words += ["--reverse"] if order.reverse else []
-    return _printing("rules", words, output_format, ascii_only)
+def option(
+    title: str,
+    name: str,
+    metavar: str,
+    help: str,
+    default: Any = None,
+    read: Callable[[Any], Any] = lambda text: text,
+    write: Callable[[Any], str] = str,
+    **settings: Any,
+) -> Any:
+    """Return a field of a request that is an option, or with an empty name an argument."""
+    declared = Option(title, name, read, write, {"metavar": metavar, "help": help, **settings})
+    needed = not name and settings.get("nargs") not in ("?", "...")
+    return field(default=MISSING if needed else default, kw_only=not name, metadata={"option": declared})
 
 
-def _printing(command: str, words: Sequence[str], output_format: str, ascii_only: bool) -> str:
-    """Return the command with these words and the options for its output format."""
-    form = [] if output_format == "table" else ["--format", output_format]
-    return in_shell(["attn-tui", command, *words, *form, *(["--ascii"] if ascii_only else [])])
+def flag(title: str, name: str, help: str) -> Any:
+    """Return a field of a request that is an option without a value."""
+    declared = Option(title, name, bool, str, {"action": "store_true", "help": help})
+    return field(default=False, metadata={"option": declared})
+
+
+def shared(kind: Any, name: str) -> Any:
+    """Return a field that is the same option as a field of another kind of request."""
+    [found] = [each for each in fields(kind) if each.name == name]
+    return field(default=found.default, metadata=found.metadata)
+
+
+def options_of(kind: Any) -> Iterator[tuple[str, Option]]:
+    """Yield the options of a kind of request by the names of their fields, arguments first."""
+    found = [(each.name, each.metadata["option"]) for each in fields(kind) if "option" in each.metadata]
+    yield from sorted(found, key=lambda each: bool(each[1].name))
+
+
+def option_words(request: Any, names: Collection[str] = ()) -> list[str]:
+    """Return the arguments and the options that differ from the defaults, with their values; or those of `names`."""
+    words: list[str] = []
+    usual = {each.name: each.default for each in fields(request)}
+    for name, each in options_of(request):
+        value = getattr(request, name)
+        if value == usual[name] or (names and name not in names):
+            continue
+        several = each.settings.get("action") == "append" or each.settings.get("nargs") == "+"
+        for one in value if several else (value,):
+            words += [*each.name.split()[:1], *([] if value is True else [each.write(one)])]
+    return words
+
+
+class Printed(Question[A]):
+    """A question whose answer names the command that prints it, with its format."""
+
+    def line(self, ascii_only: bool = False, output_format: str = "table") -> str:
+        form = [] if output_format == "table" else ["--format", output_format]
+        return in_shell(["attn-tui", *self.words, *form, *(["--ascii"] if ascii_only else [])])
 
 
 def setting_options(setting: HeadSetting) -> list[str]:
@@ -113,12 +130,12 @@ def setting_options(setting: HeadSetting) -> list[str]:
     from ...core.captures.settings import AS_IN_FILE, HEAD_FIELDS
 
     words: list[str] = []
-    for field in HEAD_FIELDS:
-        value = getattr(setting, field.name)
-        if field.name == "scale" and value == "custom":
+    for each in HEAD_FIELDS:
+        value = getattr(setting, each.name)
+        if each.name == "scale" and value == "custom":
             words += ["--scale", FIELD["multiplier"].format(setting.multiplier)]
-        elif field.name != "multiplier" and value != getattr(AS_IN_FILE, field.name):
-            words += [field.option, field.format(value)]
+        elif each.name != "multiplier" and value != getattr(AS_IN_FILE, each.name):
+            words += [each.option, each.format(value)]
     return words
 
 
@@ -131,10 +148,10 @@ def parameter_options(parameters: Parameters, without: str = "") -> list[str]:
     # --multiplier alone implies --scale custom, so with it the rule is always named.
     named = {"scale"} if parameters.multiplier != usual.multiplier else set[str]()
     words: list[str] = []
-    for field in FIELDS:
-        value = getattr(parameters, field.name)
-        if field.name != without and (value != getattr(usual, field.name) or field.name in named):
-            words += [field.option, field.format(value)]
+    for each in FIELDS:
+        value = getattr(parameters, each.name)
+        if each.name != without and (value != getattr(usual, each.name) or each.name in named):
+            words += [each.option, each.format(value)]
     return words
 
 

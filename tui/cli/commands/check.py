@@ -8,26 +8,22 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ....core.captures.capture import Meaning
 from ....core.message import counted, joined, message
-from ...compute.question import in_shell
+from ...compute.question import flag, in_shell, option, option_words, options_of
 from ...settings.parse import UsageError
 from ..captured import (
-    add_axes,
-    add_config,
-    add_expect,
-    add_files,
-    add_mask_true,
-    add_tensor,
+    Expected,
     chosen_heads,
     expected_rule,
+    on_heads,
+    opened,
     project_place,
     project_settings,
     read_configuration,
 )
 from ..output import CODE, LISTED, Output, OutputFormat, say
-from ..parser import Command, Given, Parser
-from ..working import USUAL, Work, add_work, complete, on_heads, one_engine, opened, work_of
+from ..parser import Command, Given, arguments
+from ..working import complete, one_engine
 from .compare import compare_captures
 
 if TYPE_CHECKING:
@@ -38,83 +34,70 @@ if TYPE_CHECKING:
 _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
 
-# The limits, as options: what they are, and their default in words.
-_LIMITS = {
-    "max_logit": "the largest |logit|, before a soft-cap; default 100",
-    "max_capped": "the largest share of logits beyond 2 soft-caps; default 0.5",
-    "min_spread": "the least standard deviation of logits within rows; default 0.01",
-    "min_token_spread": "the least share of q and of k that differs between tokens; default 0.05",
-    "min_file_entropy": "the least median of entropy / ln n over the heads of the file; default 0.2",
-    "min_entropy": "the least entropy / ln n of a head; not checked by default",
-    "max_one_hot": "the largest share of one-hot rows; not checked by default",
-    "max_first_key": "the largest weight on the first key; not checked by default",
-}
-
-
-@dataclass(frozen=True)
-class CheckRequest:
-    """The files to check, and the limits."""
-
-    files: tuple[Path, ...]
-    limits: dict[str, float]
-    allow: tuple[str, ...] = ()
-    config: Path | None = None
-    expect: str | None = None
-    strict: bool = False
-    baseline: Path | None = None
-    axes: str | None = None
-    mask_true: Meaning | None = None
-    tensor: str | None = None
-    remarks: tuple[str, ...] = ()
-    work: Work = USUAL
-
-
 _OTHERS = ("allow", "expect", "strict")
 
 
-def _add_options(parser: Parser) -> None:
-    add_files(parser)
-    add_axes(parser)
-    add_mask_true(parser)
-    add_tensor(parser)
-    add_config(parser)
-    add_expect(parser)
-    parser.add("file", "--strict", action="store_true", help="fail, too, if a head is not judged")
-    parser.add("file", "--baseline", metavar="OLD", help="an earlier capture of the same model to compare with")
-    for name, words in _LIMITS.items():
-        parser.add("limits", f"--{name.replace('_', '-')}", metavar="X", help=words)
-    parser.add(
+def _limit(name: str, words: str) -> Any:
+    """Return the option that is a limit; `words` are what it is, and its default."""
+    return option("limits", name, "X", words, read=lambda value: _number(value, name), write="{:g}".format)
+
+
+@dataclass(frozen=True)
+class CheckArguments(Expected):
+    """The files to check, and the limits."""
+
+    strict: bool = flag("file", "--strict", "fail, too, if a head is not judged")
+    baseline: Path | None = option(
+        "file", "--baseline", "OLD", "an earlier capture of the same model to compare with", read=Path
+    )
+    max_logit: float | None = _limit("--max-logit", message("the largest |logit|, before a soft-cap; default 100"))
+    max_capped: float | None = _limit(
+        "--max-capped", message("the largest share of logits beyond 2 soft-caps; default 0.5")
+    )
+    min_spread: float | None = _limit(
+        "--min-spread", message("the least standard deviation of logits within rows; default 0.01")
+    )
+    min_token_spread: float | None = _limit(
+        "--min-token-spread", message("the least share of q and of k that differs between tokens; default 0.05")
+    )
+    min_file_entropy: float | None = _limit(
+        "--min-file-entropy", message("the least median of entropy / ln n over the heads of the file; default 0.2")
+    )
+    min_entropy: float | None = _limit(
+        "--min-entropy", message("the least entropy / ln n of a head; not checked by default")
+    )
+    max_one_hot: float | None = _limit(
+        "--max-one-hot", message("the largest share of one-hot rows; not checked by default")
+    )
+    max_first_key: float | None = _limit(
+        "--max-first-key", message("the largest weight on the first key; not checked by default")
+    )
+    allow: tuple[str, ...] = option(
         "limits",
         "--allow",
-        metavar="PATTERN",
-        action="append",
-        help="accept findings whose place and rule match, such as 'layers.0.*:max-logit' or '*:scale-other'; may be "
+        "PATTERN",
+        "accept findings whose place and rule match, such as 'layers.0.*:max-logit' or '*:scale-other'; may be "
         "repeated",
+        action="append",
+        default=(),
+        read=tuple,
     )
-    add_work(parser)
-    parser.add_output(_FORMATS)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits that are set."""
+        return {name: value for name in _LIMITS if (value := getattr(self, name)) is not None}
 
 
-def _request(given: Given) -> CheckRequest:
-    limits = _project_limits()
-    allow = [*cast("Sequence[str]", limits.pop("allow", ())), *given.get("allow", ())]
-    strict = limits.pop("strict", False)
-    for name in _LIMITS:
-        if name in given:
-            limits[name] = _number(given[name], f"--{name.replace('_', '-')}")
-    return CheckRequest(
-        tuple(map(Path, given["file"])),
-        cast("dict[str, float]", limits),
-        tuple(allow),
-        Path(given["config"]) if "config" in given else None,
-        expected_rule(given),
-        strict or given.get("strict", False),
-        Path(given["baseline"]) if "baseline" in given else None,
-        given.get("axes"),
-        given.get("mask_true"),
-        given.get("tensor"),
-        work=work_of(given),
-    )
+_LIMITS = tuple(name for name, each in options_of(CheckArguments) if each.title == "limits" and name != "allow")
+
+
+def _check(given: Given) -> CheckArguments:
+    project = _project_limits()
+    allow = (*project.get("allow", ()), *given.get("allow", ()))
+    strict = project.get("strict", False) or given["strict"]
+    given = project | given | {"allow": allow, "strict": strict}
+    return arguments(CheckArguments, given, expect=expected_rule(given))
 
 
 def _number(value: object, where: str) -> float:
@@ -153,24 +136,20 @@ def _project_limits() -> dict[str, Any]:
     return found
 
 
-def run(request: CheckRequest, output: Output) -> int:
+def run(request: CheckArguments, output: Output) -> int:
     """Check captures and print the findings; return the exit code: 0 without findings, else 1."""
     with one_engine(request.work) as work:
-        return _check(replace(request, work=work), output)
+        return _checked_files(replace(request, work=work), output)
 
 
-def _check(request: CheckRequest, output: Output) -> int:
+def _checked_files(request: CheckArguments, output: Output) -> int:
     from ....core.captures.reader import open_capture
     from ....core.diagnosis.check import Limits
     from ....core.tables.diagnosis import check_github, check_junit, check_table
     from ....core.work import heads as working
 
     given = read_configuration(request.config)
-    old = (
-        None
-        if request.baseline is None
-        else open_capture(request.baseline, request.axes, request.mask_true, request.tensor)
-    )
+    old = None if request.baseline is None else open_capture(request.baseline, *request.hints)
     captures = opened(request, output, () if old is None else old.files, given)
     chosen = [chosen_heads(capture, None, None) for capture in captures]
     what = message("checking {number} heads", number=sum(map(len, chosen)))
@@ -192,7 +171,7 @@ def _check(request: CheckRequest, output: Output) -> int:
     return _FOUND if failed else 0
 
 
-def _code(request: CheckRequest, captures: Sequence[CaptureFile], checked: Sequence[Checked]) -> str:
+def _code(request: CheckArguments, captures: Sequence[CaptureFile], checked: Sequence[Checked]) -> str:
     """Return the program of the first head with a finding, else of the first head."""
     from ....core.program.library import checked_code, opened
 
@@ -200,15 +179,9 @@ def _code(request: CheckRequest, captures: Sequence[CaptureFile], checked: Seque
     heads = [(number, each) for number, file in enumerate(checked) for each in file.heads]
     known = [head for head in heads if head[1].largest_logit is not None] or heads
     number, chosen = next((head for head in known if (head[0], head[1].layer, head[1].head) in at), known[0])
-    words = ["attn-tui", "check", str(request.files[number])]
-    options = {"config": request.config, "expect": request.expect, "baseline": request.baseline, "axes": request.axes}
-    options |= {"mask-true": request.mask_true, "tensor": request.tensor} | {
-        name.replace("_", "-"): f"{limit:g}" for name, limit in request.limits.items()
-    }
-    words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-    words += [word for pattern in request.allow for word in ("--allow", pattern)]
-    file = opened(captures[number].path, request.axes, request.mask_true, request.tensor)
-    return checked_code(file, chosen, in_shell(words))
+    words = option_words(replace(request, files=(request.files[number],), strict=False))
+    file = opened(captures[number].path, *request.hints)
+    return checked_code(file, chosen, in_shell(["attn-tui", "check", *words]))
 
 
 def _checked(
@@ -217,7 +190,7 @@ def _checked(
     heads: Sequence[Figures],
     limits: Limits,
     old: CaptureFile | None,
-    request: CheckRequest,
+    request: CheckArguments,
     output: Output,
 ) -> Checked:
     """Return what is found in one file of the request."""
@@ -229,7 +202,7 @@ def _checked(
     if old is not None and request.baseline is not None:
         paths = (request.baseline, request.files[number])
         sources = [
-            source_of(each, path, request.axes, request.mask_true, request.work.by_content, request.tensor)
+            source_of(each, path, *request.hints, exact=request.work.by_content)
             for each, path in zip((old, capture), paths, strict=True)
         ]
         comparison = compare_captures(old, capture, sources, request.work, output)
@@ -244,7 +217,7 @@ def _checked(
     return Checked(capture, heads, [each for each in found if each not in allowed], allowed, name)
 
 
-def _table(checked: Sequence[Checked], request: CheckRequest, say: Callable[[str], str]) -> str:
+def _table(checked: Sequence[Checked], request: CheckArguments, say: Callable[[str], str]) -> str:
     """Return a line for each finding, one that counts heads by their verdicts, and what to do about the rest."""
     lines = [
         message("{place}: {finding}", place=file.place(each), finding=each.message)
@@ -302,7 +275,8 @@ examples:
   attn-tui check step-*.safetensors --format junit -o findings.xml
   attn-tui check new.safetensors --baseline old.safetensors --format junit
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=CheckArguments,
     run=run,
+    formats=_FORMATS,
+    check=_check,
 )

@@ -6,28 +6,18 @@ from dataclasses import dataclass, replace
 
 from ....core.message import message
 from ..output import CODE, LISTED, Output
-from ..parser import Command, Given, Parser
-from ..working import USUAL, Work, add_work, complete, results_of, work_of
+from ..parser import Arguments, Command, part
+from ..working import USUAL, Work, complete, results_of
 
 
 @dataclass(frozen=True)
-class ClaimsRequest:
+class ClaimsArguments(Arguments):
     """All claims."""
 
-    remarks: tuple[str, ...] = ()
-    work: Work = USUAL
+    work: Work = part(Work, USUAL)
 
 
-def _add_options(parser: Parser) -> None:
-    add_work(parser)
-    parser.add_output((*LISTED, *CODE))
-
-
-def _request(given: Given) -> ClaimsRequest:
-    return ClaimsRequest(work=work_of(given))
-
-
-def run(request: ClaimsRequest, output: Output) -> int:
+def run(request: ClaimsArguments, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ....core.claims.catalogue import CLAIMS
     from ....core.work.claims import claim_parts
@@ -39,13 +29,9 @@ def run(request: ClaimsRequest, output: Output) -> int:
     what = message("testing {number} claims", number=len(CLAIMS))
     found = complete(results_of(claim_parts(), request.work, what, output))
     outcomes = [replace(outcome, claim=claim) for outcome, claim in zip(found, CLAIMS, strict=True)]
-    glyphs = output.glyphs
-    output.emit(
-        lambda: page(output, (), claims_report(outcomes, output.text_width, glyphs)),
-        lambda: CheckClaims().table(outcomes),
-        lambda dialect: CheckClaims().code(outcomes, dialect),
+    return output.answer(
+        CheckClaims(), outcomes, lambda: page(output, (), claims_report(outcomes, output.text_width, output.glyphs))
     )
-    return 0
 
 
 COMMAND = Command(
@@ -63,7 +49,7 @@ examples:
   attn-tui claims --format python        programs of what the Lab tests
   attn-tui claims --format json | jq '.claims[] | .id + ": " + .verdict'
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=ClaimsArguments,
     run=run,
+    formats=(*LISTED, *CODE),
 )

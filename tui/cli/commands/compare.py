@@ -8,16 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....core.captures.capture import Meaning
 from ....core.captures.files import CaptureError
 from ....core.message import message
 from ....core.plain import plain
-from ...compute.question import in_shell
+from ...compute.question import in_shell, option, option_words
 from ...views.lines import Line, wrapped
-from ..captured import add_axes, add_mask_true, add_tensor, chosen_heads, head_number
+from ..captured import Hints, chosen_heads, head_number
 from ..output import CODE, LISTED, Output, say
-from ..parser import Command, Given, Parser
-from ..working import USUAL, Work, add_work, complete, results_of, work_of
+from ..parser import Command
+from ..working import Work, complete, results_of
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
@@ -29,62 +28,32 @@ _DIFFERENT = 1  # the exit code
 
 
 @dataclass(frozen=True)
-class CompareRequest:
+class CompareArguments(Hints):
     """The two files; without layer and head, every head of the reference is compared."""
 
-    reference: Path
-    test: Path
-    layer: str | None = None
-    head: int | None = None
-    axes: str | None = None
-    mask_true: Meaning | None = None
-    tensor: str | None = None
-    remarks: tuple[str, ...] = ()
-    work: Work = USUAL
-
-
-def _add_options(parser: Parser) -> None:
-    title = "heads"
-    parser.add("files", "reference", metavar="REF", help="the capture to compare with")
-    parser.add("files", "test", metavar="TEST", help="the capture to compare")
-    add_axes(parser)
-    add_mask_true(parser)
-    add_tensor(parser)
-    parser.add(title, "--layer", metavar="I", help="only this layer of the reference, by number or name")
-    parser.add(title, "--head", metavar="H", help="only this head of the reference; the first is 0")
-    add_work(parser)
-    parser.add_output((*LISTED, *CODE))
-
-
-def _request(given: Given) -> CompareRequest:
-    return CompareRequest(
-        Path(given["reference"]),
-        Path(given["test"]),
-        given.get("layer"),
-        head_number(given["head"]) if "head" in given else None,
-        given.get("axes"),
-        given.get("mask_true"),
-        given.get("tensor"),
-        work=work_of(given),
+    reference: Path = option("files", "", "REF", "the capture to compare with", read=Path)
+    test: Path = option("files", "", "TEST", "the capture to compare", read=Path)
+    layer: str | None = option("heads", "--layer", "I", "only this layer of the reference, by number or name")
+    head: int | None = option(
+        "heads", "--head", "H", "only this head of the reference; the first is 0", read=head_number
     )
 
 
-def run(request: CompareRequest, output: Output) -> int:
+def run(request: CompareArguments, output: Output) -> int:
     """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
     from ....core.captures.reader import open_capture
     from ....core.tables.diagnosis import compare_table
     from ....core.work.heads import source_of
 
-    reference = open_capture(request.reference, request.axes, request.mask_true, request.tensor)
-    test = open_capture(request.test, request.axes, request.mask_true, request.tensor)
-    output.check((request.reference, request.test, *reference.files, *test.files))
+    paths = (request.reference, request.test)
+    reference, test = (open_capture(path, *request.hints) for path in paths)
+    output.check((*paths, *reference.files, *test.files))
     messages = output.messages
     for capture in (reference, test):
         for note in capture.notes:
             say(message("note: {file}: {note}", file=capture.path.name, note=note), messages)
-    paths = (request.reference, request.test)
     sources = [
-        source_of(each, path, request.axes, request.mask_true, request.work.by_content, request.tensor)
+        source_of(each, path, *request.hints, exact=request.work.by_content)
         for each, path in zip((reference, test), paths, strict=True)
     ]
     found = compare_captures(reference, test, sources, request.work, output, request.layer, request.head)
@@ -98,20 +67,14 @@ def run(request: CompareRequest, output: Output) -> int:
     return _DIFFERENT if found.differs else 0
 
 
-def _code(found: Comparison, request: CompareRequest) -> str:
+def _code(found: Comparison, request: CompareArguments) -> str:
     """Return the program of the head that the comparison speaks of first."""
     from ....core.program.library import opened, pair_code
 
     first = found.ranked[0] if found.first is None else max(found.first[1], key=lambda each: each.change)
-    words = ["attn-tui", "compare", str(request.reference), str(request.test)]
-    words += ["--layer", str(first.layer.index), "--head", str(first.head)]
-    words += ["--axes", request.axes] if request.axes is not None else []
-    words += ["--mask-true", request.mask_true] if request.mask_true is not None else []
-    words += ["--tensor", request.tensor] if request.tensor is not None else []
-    one, other = (
-        opened(path, request.axes, request.mask_true, request.tensor) for path in (request.reference, request.test)
-    )
-    return pair_code(one, other, first, in_shell(words))
+    words = option_words(replace(request, layer=str(first.layer.index), head=first.head))
+    one, other = (opened(path, *request.hints) for path in (request.reference, request.test))
+    return pair_code(one, other, first, in_shell(["attn-tui", "compare", *words]))
 
 
 def compare_captures(
@@ -201,7 +164,7 @@ examples:
   attn-tui compare fp32.safetensors bf16.safetensors --layer 3
   attn-tui compare old.npz new.npz --format json
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=CompareArguments,
     run=run,
+    formats=(*LISTED, *CODE),
 )

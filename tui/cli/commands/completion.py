@@ -6,31 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from zlib import crc32
 
+from ...compute.question import option
 from ...views.glyphs import UNICODE
 from ..output import Output
-from ..parser import Command, Given, Parser
+from ..parser import Arguments, Command
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 @dataclass(frozen=True)
-class CompletionRequest:
+class CompletionArguments(Arguments):
     """The shell that the script is for."""
 
-    shell: str
-    remarks: tuple[str, ...] = ()
+    shell: str = option("shell", "", "SHELL", "bash, zsh or fish", choices=SHELLS)
 
 
-def _add_options(parser: Parser) -> None:
-    parser.add("shell", "shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
-    parser.add_common("shell")
-
-
-def _request(given: Given) -> CompletionRequest:
-    return CompletionRequest(given["shell"])
-
-
-def run(request: CompletionRequest, output: Output) -> int:
+def run(request: CompletionArguments, output: Output) -> int:
     """Print the script; return the exit code."""
     script = completion_script(request.shell)
     output.emit(lambda: script)
@@ -100,7 +91,7 @@ examples:
   attn-tui completion zsh > ~/.zfunc/_attn-tui      with ~/.zfunc in your fpath
   attn-tui completion fish > ~/.config/fish/completions/attn-tui.fish
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=CompletionArguments,
     run=run,
+    title="shell",
 )

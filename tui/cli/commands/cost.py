@@ -9,21 +9,19 @@ from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
 from ...settings.parse import value_of
 from ..output import WITH_CODE, Output
-from ..parser import METAVARS, Command, Given, Parser, parameter_help
+from ..parser import Arguments, Command, Given, Parser
 
 
 @dataclass(frozen=True)
-class CostRequest:
+class CostArguments(Arguments):
     """The layer, and the preset it is based on."""
 
     layer: Layer
     preset: Preset | None = None
-    remarks: tuple[str, ...] = ()
 
 
-def _add_options(parser: Parser) -> None:
+def _add_layer(parser: Parser) -> None:
     title = "the layer and its use"
-    parser.add_output(WITH_CODE)
     parser.add(
         title,
         "--preset",
@@ -31,46 +29,31 @@ def _add_options(parser: Parser) -> None:
         choices=PRESETS,
         help="start from the layer of a well-known model, at its longest context; other options override its values",
     )
-    usual = Layer()
-    for field in SHAPE_FIELDS:
-        value = getattr(usual, field.name)
-        text = parameter_help(field, field.accepted, "" if value is None else field.format(value))
-        alone = {"nargs": "?", "const": "all"} if field.name == "bias" else {}
-        parser.add(
-            title,
-            field.option,
-            dest=field.name,
-            metavar=METAVARS[field.kind],
-            help=text,
-            suggest=field.choices,
-            **alone,
-        )
+    parser.add_fields(SHAPE_FIELDS, Layer(), title, alone={"bias": "all"})
     wide = max(map(len, PRESETS)) + 2
     models = "\n".join(f"{preset.name.ljust(wide)}{preset.model}" for preset in PRESETS.values())
     parser.add_text(message("presets"), models)
 
 
-def _request(given: Given) -> CostRequest:
+def _check(given: Given) -> CostArguments:
     preset = PRESETS.get(given.get("preset", ""))
     values = {field.name: value_of(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
-    return CostRequest(replace(preset.layer if preset else Layer(), **values), preset)
+    return CostArguments(replace(preset.layer if preset else Layer(), **values), preset)
 
 
-def run(request: CostRequest, output: Output) -> int:
+def run(request: CostArguments, output: Output) -> int:
     """Count and print; return the exit code."""
     from ...panes.heads.requests import CountCost
     from ...panes.heads.view import cost_lines
     from ..printing import page
 
     output.check()
-    found, preset, glyphs = cost(request.layer), request.preset, output.glyphs
-    question = CountCost(request.layer, preset)
-    output.emit(
-        lambda: page(output, (), cost_lines(found, output.text_width, glyphs, preset)),
-        lambda: question.table(found),
-        lambda dialect: question.code(found, dialect),
+    found, preset, width = cost(request.layer), request.preset, output.text_width
+    return output.answer(
+        CountCost(request.layer, preset),
+        found,
+        lambda: page(output, (), cost_lines(found, width, output.glyphs, preset)),
     )
-    return 0
 
 
 COMMAND = Command(
@@ -90,7 +73,9 @@ examples:
   attn-tui cost --preset llama-3-8b --context 131072 --cache-format float16
   attn-tui cost --preset gpt2 --format json | jq .kv_cache.bytes_per_token
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=CostArguments,
     run=run,
+    formats=WITH_CODE,
+    more=_add_layer,
+    check=_check,
 )

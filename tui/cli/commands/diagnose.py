@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....core.captures.capture import Meaning
 from ....core.errors import InputError
 from ....core.message import counted, joined, message
 from ....core.plain import plain
-from ...compute.question import in_shell
+from ...compute.question import in_shell, option, option_words
 from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped
-from ..captured import (
-    add_axes,
-    add_config,
-    add_expect,
-    add_files,
-    add_mask_true,
-    add_tensor,
-    chosen_heads,
-    expected_rule,
-    head_number,
-    read_configuration,
-)
+from ..captured import Expected, chosen_heads, expected_rule, head_number, on_heads, opened, read_configuration
 from ..output import CODE, LISTED, Output
-from ..parser import Command, Given, Parser
+from ..parser import Command, Given, arguments
 from ..results import Results
-from ..working import USUAL, Work, add_work, on_heads, opened, work_of
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer
@@ -37,50 +24,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DiagnoseRequest:
+class DiagnoseArguments(Expected):
     """The heads to diagnose; without layer and head, every head."""
 
-    files: tuple[Path, ...]
-    layer: str | None = None
-    head: int | None = None
-    config: Path | None = None
-    expect: str | None = None
-    axes: str | None = None
-    mask_true: Meaning | None = None
-    tensor: str | None = None
-    remarks: tuple[str, ...] = ()
-    work: Work = USUAL
+    layer: str | None = option("heads", "--layer", "I", "only this layer, by number or name")
+    head: int | None = option("heads", "--head", "H", "only this head; the first is 0", read=head_number)
 
 
-def _add_options(parser: Parser) -> None:
-    title = "heads"
-    add_files(parser)
-    add_axes(parser)
-    add_mask_true(parser)
-    add_tensor(parser)
-    add_config(parser)
-    add_expect(parser)
-    parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
-    parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
-    add_work(parser)
-    parser.add_output((*LISTED, *CODE))
+def _check(given: Given) -> DiagnoseArguments:
+    return arguments(DiagnoseArguments, given, expect=expected_rule(given))
 
 
-def _request(given: Given) -> DiagnoseRequest:
-    return DiagnoseRequest(
-        tuple(map(Path, given["file"])),
-        given.get("layer"),
-        head_number(given["head"]) if "head" in given else None,
-        Path(given["config"]) if "config" in given else None,
-        expected_rule(given),
-        given.get("axes"),
-        given.get("mask_true"),
-        given.get("tensor"),
-        work=work_of(given),
-    )
-
-
-def run(request: DiagnoseRequest, output: Output) -> int:
+def run(request: DiagnoseArguments, output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
     from ....core.diagnosis.configuration import expecting
     from ....core.diagnosis.verdict import at_birth
@@ -98,7 +53,8 @@ def run(request: DiagnoseRequest, output: Output) -> int:
                 "--format: {format} prints one head of one file; give --layer and --head", format=output.format
             )
         [(layer, head)] = [each for heads in chosen for each in heads]
-        command = _command(request)
+        words = option_words(replace(request, files=request.files[:1]))
+        command = in_shell(["attn-tui", "diagnose", *words])
         output.emit(
             code=lambda dialect: diagnosis_code(
                 captures[0], layer, head, expecting(request.expect, given), dialect, command
@@ -117,20 +73,6 @@ def run(request: DiagnoseRequest, output: Output) -> int:
         lambda heads: _table(captures, heads, output),
         lambda heads: diagnosis_table(captures, heads, asked),
     )
-
-
-def _command(request: DiagnoseRequest) -> str:
-    """Return the command that diagnoses this head."""
-    options = {
-        "config": request.config,
-        "expect": request.expect,
-        "layer": request.layer,
-        "head": request.head,
-        "axes": request.axes,
-    }
-    options |= {"mask-true": request.mask_true, "tensor": request.tensor}
-    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-    return in_shell(["attn-tui", "diagnose", str(request.files[0]), *words])
 
 
 def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Output) -> str:
@@ -190,7 +132,8 @@ examples:
   attn-tui diagnose capture.safetensors --expect '1/sqrt(d)'   what is intended
   attn-tui diagnose step-*.safetensors --format jsonl          several files
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=DiagnoseArguments,
     run=run,
+    formats=(*LISTED, *CODE),
+    check=_check,
 )

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...compute.question import option
+from ..help import TOPICS, topic_help
 from ..output import Output
-from ..parser import Command, Given, Parser
+from ..parser import Arguments, Command
+from .catalogue import COMMANDS
 
 
 @dataclass(frozen=True)
-class HelpRequest:
+class HelpArguments(Arguments):
     """A topic, the name of a command, or None for all commands."""
 
-    topic: str | None
-    remarks: tuple[str, ...] = ()
+    topic: str | None = option(
+        "topic", "", "TOPIC", COMMANDS["help"].summary, nargs="?", choices=(*TOPICS, *COMMANDS)
+    )
 
 
-def _add_options(parser: Parser) -> None:
-    from ..help import TOPICS
-    from .catalogue import COMMANDS
-
-    words = parser.glyphs.say(COMMANDS["help"].summary)
-    parser.add("topic", "topic", metavar="TOPIC", nargs="?", choices=(*TOPICS, *COMMANDS), help=words)
-    parser.add_common("topic")
-
-
-def _request(given: Given) -> HelpRequest:
-    return HelpRequest(given.get("topic"))
-
-
-def run(request: HelpRequest, output: Output) -> int:
+def run(request: HelpArguments, output: Output) -> int:
     """Print the help; return the exit code."""
-    from ..help import topic_help
     from ..open_app import app_parser
 
     topic, glyphs = request.topic, output.glyphs
@@ -50,7 +40,7 @@ examples:
   attn-tui help rules       scale rules and their multipliers
   attn-tui help sweep       the same as attn-tui sweep --help
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=HelpArguments,
     run=run,
+    title="topic",
 )

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....core.captures.capture import NOTHING, Capture, HeadContext, HeadSubject, Layer, Meaning
+from ....core.captures.capture import Capture, HeadContext, HeadSubject, Layer
 from ....core.captures.settings import (
     AS_IN_FILE,
     FILE,
     HEAD_FIELD,
-    HEAD_FIELDS,
     HeadSetting,
     changes_of_a,
     setting_of_a,
@@ -26,27 +25,26 @@ from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
-from ...compute.question import in_shell, setting_options
+from ...compute.question import in_shell, option, option_words
 from ...language.cells import aligned, cells
 from ...settings.parse import UsageError, no_effect, value_of, whole_number, with_scale
 from ...views.glyphs import Glyphs
 from ...views.numbers import signed
-from ..captured import add_axes, add_files, add_mask_true, add_tensor, chosen_heads, head_number, ranges
+from ..captured import CaptureArguments, chosen_heads, head_number, on_heads, opened, ranges
 from ..output import CODE, LISTED, Output
-from ..parser import METAVARS, Command, Given, Parser, parameter_help
+from ..parser import METAVARS, Command, Given, arguments, parameter_help
 from ..results import Results
-from ..working import USUAL, Work, add_work, complete, on_heads, one_engine, opened, work_of
+from ..working import complete, one_engine
 
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
     from ....core.diagnosis.replay import Replay
     from ....core.tables.heads import HeadMeasurement, Inspected
     from ....core.tables.table import Table
-    from ..working import HeadsRequest
 
 
 def worst(
-    captures: Sequence[CaptureFile], heads: Sequence[Inspected], count: int, request: HeadsRequest, output: Output
+    captures: Sequence[CaptureFile], heads: Sequence[Inspected], count: int, request: CaptureArguments, output: Output
 ) -> list[Inspected]:
     """Return the heads most worth a look, worst first, and why; `heads` are in the order of the captures."""
     from ....core.diagnosis.heads.ranking import Known, rank
@@ -195,114 +193,14 @@ def _lines(text: str, width: int) -> list[str]:
     return ["".join(part for part, _ in line).rstrip() for line in wrapped(text, width)]
 
 
-@dataclass(frozen=True)
-class InspectRequest:
-    """The heads to measure and their settings; without layer and head, every head."""
-
-    files: tuple[Path, ...]
-    layer: str | None = None
-    head: int | None = None
-    setting: HeadSetting = AS_IN_FILE  # of B
-    against: str | None = None  # what A is, if a single head is shown; None: unscaled, or the file's beside `--scale`
-    formula: str | None = None  # replayed beside all rules
-    axes: str | None = None
-    mask_true: Meaning | None = None
-    tensor: str | None = None
-    told: HeadContext = NOTHING  # what the file may not say
-    every_rule: bool = False  # replay every scale rule instead
-    worst: int | None = None  # only this many heads, worst first, with reasons
-    remarks: tuple[str, ...] = ()
-    work: Work = USUAL
+_TITLE = "heads and scale"
 
 
-# Options for what a file may not say, and the fields of HeadContext.
-_TOLD = (
-    ("context_factor", "context_factor"),
-    ("position", "position"),
-    ("layer_index", "layer"),
-    ("temperature", "temperature"),
-)
-
-
-def _add_options(parser: Parser) -> None:
-    title = "heads and scale"
-    add_files(parser)
-    add_axes(parser)
-    add_mask_true(parser)
-    add_tensor(parser)
-    parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
-    parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
-    parser.add(
-        title,
-        "--scale",
-        metavar="RULE",
-        suggest=("file", *SCALE_RULES),
-        help="file (default), a name of `attn-tui help rules`, a number, or a formula such as 'log(n)/sqrt(d)'. A "
-        "list of heads uses this scale instead of the file's; of a single head, it is that of column B",
-    )
-    parser.add(
-        title,
-        "--against",
-        metavar="A",
-        suggest=(UNSCALED, *HEAD_FIELD["scale"].choices),
-        help="what column A is, if a single head is shown: B with another scale, format, arithmetic or soft-cap, "
-        "such as unscaled (default), file (default with --scale), precision=float16 or d_k,softcap=0",
-    )
-    for field in HEAD_FIELDS[1:]:  # without the scale
-        words = parameter_help(field, field.accepted, field.format(getattr(AS_IN_FILE, field.name)))
-        parser.add(
-            title, field.option, metavar=METAVARS[field.kind], suggest=field.choices, help=words, dest=field.name
-        )
-    parser.add(
-        title,
-        "--rules",
-        metavar="all",
-        choices=("all",),
-        help="replay every scale rule on 64 rows of each head: how far attention would be from the original, and "
-        "which rule makes a saturated head healthy",
-    )
-    parser.add(
-        title,
-        "--worst",
-        metavar="N",
-        help="only the N heads most worth a look, worst first, each with the reason for its status: those whose "
-        "scale the evidence contradicts, the others by σ / √(2 ln n), healthy ones last",
-    )
-    parser.add(
-        title,
-        "--context-factor",
-        metavar="X",
-        help=message(
-            "how many times longer the context was made after training, if the file lacks the model's "
-            "configuration; used by {users}",
-            users=_users("context_factor"),
-        ),
-    )
-    parser.add(
-        title,
-        "--position",
-        metavar="N",
-        help=message(
-            "the position of the last query, if the text is not the start of its context; used by {users}",
-            users=_users("position"),
-        ),
-    )
-    parser.add(
-        title,
-        "--layer-index",
-        metavar="N",
-        help=message(
-            "the number of the layer, from 0, if the file does not say it; used by {users}", users=_users("layer")
-        ),
-    )
-    parser.add(
-        title,
-        "--temperature",
-        metavar="X",
-        help=message("the factor of cosines that the head learned; used by {users}", users=_users("temperature")),
-    )
-    add_work(parser)
-    parser.add_output((*LISTED, *CODE))
+def _setting(name: str) -> Any:
+    """Return the option of a field of head settings; it stays text, for they are read together."""
+    field = HEAD_FIELD[name]
+    words = parameter_help(field, field.accepted, field.format(getattr(AS_IN_FILE, name)))
+    return option(_TITLE, field.option, METAVARS[field.kind], words, suggest=field.choices)
 
 
 def _users(name: str) -> str:
@@ -310,7 +208,105 @@ def _users(name: str) -> str:
     return ", ".join(rules_that_need(name))
 
 
-def _request(given: Given) -> InspectRequest:
+def _context(name: str, flag: str, metavar: str, words: str) -> Any:
+    """Return the option of a parameter that a file may not say."""
+    return option(_TITLE, flag, metavar, words, read=lambda text: value_of(FIELD[name], text, flag))
+
+
+@dataclass(frozen=True)
+class InspectArguments(CaptureArguments):
+    """The heads to measure and their settings; without layer and head, every head."""
+
+    layer: str | None = option(_TITLE, "--layer", "I", "only this layer, by number or name")
+    head: int | None = option(_TITLE, "--head", "H", "only this head; the first is 0", read=head_number)
+    scale: str | None = option(
+        _TITLE,
+        "--scale",
+        "RULE",
+        "file (default), a name of `attn-tui help rules`, a number, or a formula such as 'log(n)/sqrt(d)'. A "
+        "list of heads uses this scale instead of the file's; of a single head, it is that of column B",
+        suggest=("file", *SCALE_RULES),
+    )
+    against: str | None = option(
+        _TITLE,
+        "--against",
+        "A",
+        "what column A is, if a single head is shown: B with another scale, format, arithmetic or soft-cap, "
+        "such as unscaled (default), file (default with --scale), precision=float16 or d_k,softcap=0",
+        suggest=(UNSCALED, *HEAD_FIELD["scale"].choices),
+    )
+    multiplier: str | None = _setting("multiplier")
+    precision: str | None = _setting("precision")
+    arithmetic: str | None = _setting("arithmetic")
+    softcap: str | None = _setting("softcap")
+    rules: str | None = option(
+        _TITLE,
+        "--rules",
+        "all",
+        "replay every scale rule on 64 rows of each head: how far attention would be from the original, and "
+        "which rule makes a saturated head healthy",
+        choices=("all",),
+    )
+    worst: int | None = option(
+        _TITLE,
+        "--worst",
+        "N",
+        "only the N heads most worth a look, worst first, each with the reason for its status: those whose "
+        "scale the evidence contradicts, the others by σ / √(2 ln n), healthy ones last",
+        read=lambda text: whole_number("--worst", text),
+    )
+    context_factor: float | None = _context(
+        "context_factor",
+        "--context-factor",
+        "X",
+        message(
+            "how many times longer the context was made after training, if the file lacks the model's "
+            "configuration; used by {users}",
+            users=_users("context_factor"),
+        ),
+    )
+    position: int | None = _context(
+        "position",
+        "--position",
+        "N",
+        message(
+            "the position of the last query, if the text is not the start of its context; used by {users}",
+            users=_users("position"),
+        ),
+    )
+    layer_index: int | None = _context(
+        "layer",
+        "--layer-index",
+        "N",
+        message(
+            "the number of the layer, from 0, if the file does not say it; used by {users}", users=_users("layer")
+        ),
+    )
+    temperature: float | None = _context(
+        "temperature",
+        "--temperature",
+        "X",
+        message("the factor of cosines that the head learned; used by {users}", users=_users("temperature")),
+    )
+    setting: HeadSetting = AS_IN_FILE  # of B
+
+    @property
+    def told(self) -> HeadContext:
+        """What the file may not say."""
+        given = {field: getattr(self, name) for name, field in _TOLD.items() if getattr(self, name) is not None}
+        return HeadContext(**given)
+
+
+# Options for what a file may not say, and the fields of HeadContext.
+_TOLD = {
+    "context_factor": "context_factor",
+    "position": "position",
+    "layer_index": "layer",
+    "temperature": "temperature",
+}
+
+
+def _check(given: Given) -> InspectArguments:
     texts = with_scale(given)
     named = {name: texts[name] for name in HEAD_FIELD if name in texts}
     setting = AS_IN_FILE.with_values({name: value_of(HEAD_FIELD[name], text) for name, text in named.items()})
@@ -328,31 +324,11 @@ def _request(given: Given) -> InspectRequest:
         raise UsageError("--worst ranks heads as the file says; leave out {option}", option=others[0])
     if against is not None and ("worst" in given or "rules" in given):
         raise UsageError("--against: only with a single head; leave out --worst and --rules")
-    remarks = [no_effect(HEAD_FIELD[name].option) for name in named if _is_idle(name, setting)]
+    idle = [HEAD_FIELD[name].option for name in named if _is_idle(name, setting)]
     if against is not None:
-        remarks += [no_effect(f"--against {name}") for name in changes_of_a(against) if _is_idle(name, a)]
-    told: dict[str, Any] = {}
-    for option, field in _TOLD:
-        if option in given:
-            words = f"--{option.replace('_', '-')}"
-            told[field] = value_of(FIELD[field], given[option], words)
-            remarks += [] if field in needs else [no_effect(words)]
-    return InspectRequest(
-        tuple(map(Path, given["file"])),
-        given.get("layer"),
-        head_number(given["head"]) if "head" in given else None,
-        setting,
-        against,
-        texts.get("scale") if "rules" in given else None,
-        given.get("axes"),
-        given.get("mask_true"),
-        given.get("tensor"),
-        HeadContext(**told),
-        "rules" in given,
-        whole_number("--worst", given["worst"]) if "worst" in given else None,
-        tuple(remarks),
-        work_of(given),
-    )
+        idle += [f"--against {name}" for name in changes_of_a(against) if _is_idle(name, a)]
+    idle += [f"--{name.replace('_', '-')}" for name, field in _TOLD.items() if name in given and field not in needs]
+    return arguments(InspectArguments, given, setting=setting, remarks=tuple(map(no_effect, idle)))
 
 
 def _against(b: HeadSetting, text: str) -> HeadSetting:
@@ -372,32 +348,29 @@ def _is_idle(name: str, setting: HeadSetting) -> bool:
     )
 
 
-def run(request: InspectRequest, output: Output) -> int:
+def run(request: InspectArguments, output: Output) -> int:
     """Measure and print heads of captures; return the exit code, 2 if some heads cannot be read."""
     with one_engine(request.work) as work:
         return _inspect(replace(request, work=work), output)
 
 
-def _inspect(request: InspectRequest, output: Output) -> int:
+def _inspect(request: InspectArguments, output: Output) -> int:
     from ....core.program.captured import head_code
     from ....core.tables.heads import apart_of, inspect_table
     from ....core.work import heads as working
-    from .inspect import head_text, list_text, worst
 
     captures = opened(request, output)
     chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
     asked = sum(map(len, chosen))
-    one = asked == 1 and request.worst is None and not request.every_rule
+    one = asked == 1 and request.worst is None and request.rules is None
     if output.format in CODE and not one:
         raise UsageError(
             "--format: {format} prints one head of one file; give --layer and --head, and neither --rules nor "
             "--worst",
             format=output.format,
         )
-    if request.every_rule:
-        from .inspect import print_replay
-
-        arguments = (request.told, () if request.formula is None else (request.formula,))
+    if request.rules is not None:
+        arguments = (request.told, () if request.scale is None else (request.scale,))
         what = message("replaying {number} heads", number=asked)
         replays = on_heads(working.replay_rules, captures, chosen, arguments, what, request, output)
         return print_replay(captures, Results(replays, asked, "heads"), asked, output)
@@ -418,7 +391,8 @@ def _inspect(request: InspectRequest, output: Output) -> int:
         return inspect_table(captures, heads, asked, apart_of(settings), whole=one)
 
     if request.worst is None:
-        command = _command(request)
+        words = option_words(replace(request, files=request.files[:1]))
+        command = in_shell(["attn-tui", "inspect", *words])
         return results.emit(output, text, table, lambda heads, dialect: head_code(heads[0][0], dialect, command))
     if heads := worst(captures, results.all(), request.worst, request, output):
         output.emit(lambda: text(heads), lambda: table(heads, len(heads)))
@@ -427,14 +401,6 @@ def _inspect(request: InspectRequest, output: Output) -> int:
 
 def _without_reasons(head: HeadMeasurement | InputError) -> Inspected | InputError:
     return head if isinstance(head, InputError) else (head, None)
-
-
-def _command(request: InspectRequest) -> str:
-    """Return the command that prints this head."""
-    places = {"layer": request.layer, "head": request.head, "axes": request.axes, "tensor": request.tensor}
-    words = [word for name, value in places.items() if value is not None for word in (f"--{name}", str(value))]
-    options = [*setting_options(request.setting), *(["--against", request.against] if request.against else [])]
-    return in_shell(["attn-tui", "inspect", str(request.files[0]), *words, *options])
 
 
 COMMAND = Command(
@@ -464,7 +430,8 @@ examples:
   attn-tui inspect heads.npz --axes batch,token,head,d_k  which axis is which
   attn-tui inspect heads.npz --format csv | grep one_hot_rows
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=InspectArguments,
     run=run,
+    formats=(*LISTED, *CODE),
+    check=_check,
 )

@@ -13,6 +13,7 @@ from ....core.learning.questions import QUESTIONS
 from ....core.learning.step import Step, best
 from ....core.learning.tour import STEPS
 from ....core.message import message
+from ...compute.question import flag, option
 from ...panes.learn.items import ITEMS, SECTIONS, Found, Item
 from ...panes.learn.requests import ReadItem, capture_of
 from ...settings.parse import UsageError
@@ -20,7 +21,7 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line
 from .. import output as printing
 from ..output import CODE, Output
-from ..parser import Command, Given, Parser
+from ..parser import Arguments, Command, Given, arguments
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -35,49 +36,50 @@ _ACCEPTED = message(
 )
 
 
-@dataclass(frozen=True)
-class LearnRequest:
-    """The item to print, and a guess at its answer; without an item, all of them."""
-
-    item: Item | None = None
-    guess: float | None = None
-    answer: bool = False  # whether to print the cause of a bug
-    lang: str | None = None
-    remarks: tuple[str, ...] = ()
-
-
-def _add_options(parser: Parser) -> None:
-    title = "the tour and the questions"
-    words = [item.word for item in ITEMS]
-    parser.add(title, "item", metavar="STEP", nargs="?", suggest=words, help=_ACCEPTED)
-    parser.add(title, "--guess", metavar="X", help="your guess at the answer of the step")
-    parser.add(title, "--answer", action="store_true", help="print the cause of a bug, too")
-    parser.add_output(_FORMATS)
-
-
-def _request(given: Given) -> LearnRequest:
-    text = given.get("item")
-    if text is None:
-        if "guess" in given:
-            raise UsageError("--guess: needs a step, such as attn-tui learn 3 --guess 20")
-        return LearnRequest(lang=given.get("lang"))
+def _item(text: str) -> Item:
     item = next((item for item in ITEMS if item.word == text.lower()), None)
     if item is None:
         raise UsageError("STEP: must be {accepted}, not {text!r}", accepted=_ACCEPTED, text=text)
-    step = item.content
+    return item
+
+
+@dataclass(frozen=True)
+class LearnArguments(Arguments):
+    """The item to print, and a guess at its answer; without an item, all of them."""
+
+    item: Item | None = option(
+        "the tour and the questions",
+        "",
+        "STEP",
+        _ACCEPTED,
+        nargs="?",
+        suggest=[item.word for item in ITEMS],
+        read=_item,
+    )
+    guess: float | None = option("the tour and the questions", "--guess", "X", "your guess at the answer of the step")
+    answer: bool = flag("the tour and the questions", "--answer", "print the cause of a bug, too")
+    lang: str | None = None
+
+
+def _check(given: Given) -> LearnArguments:
+    request = arguments(LearnArguments, given, lang=given.get("lang"), guess=None)
     if "guess" not in given:
-        return LearnRequest(item, answer=bool(given.get("answer")), lang=given.get("lang"))
+        return request
+    if request.item is None:
+        raise UsageError("--guess: needs a step, such as attn-tui learn 3 --guess 20")
+    word, step = request.item.word, request.item.content
     if not isinstance(step, Step):
         raise UsageError(
-            "--guess: only steps, 1 to {count}, ask for a number; {word} does not", count=len(STEPS), word=item.word
+            "--guess: only steps, 1 to {count}, ask for a number; {word} does not", count=len(STEPS), word=word
         )
     try:
-        return LearnRequest(item, parse_guess(given["guess"], step.figures[step.guess.figure].unit, step.given))
+        guess = parse_guess(given["guess"], step.figures[step.guess.figure].unit, step.given)
     except GuessError as error:
         raise UsageError("--guess: {error}", error=error) from None
+    return replace(request, guess=guess)
 
 
-def run(request: LearnRequest, output: Output) -> int:
+def run(request: LearnArguments, output: Output) -> int:
     """Open the app's Learn tab; without a terminal, print the items, or their list; return the exit code."""
     told = request.answer or request.guess is not None
     if not told and output.path is None and output.format == "table" and printing.is_terminal():
@@ -109,7 +111,7 @@ def run(request: LearnRequest, output: Output) -> int:
     return 0
 
 
-def _code(request: LearnRequest, output: Output) -> str:
+def _code(request: LearnArguments, output: Output) -> str:
     """Return the program that prints the figures of the requested item."""
     assert request.item is not None, "the list has no code"
     [card] = _cards(request, output.messages)
@@ -127,7 +129,7 @@ def _listed(glyphs: Glyphs) -> list[Line]:
     return lines
 
 
-def _graded(request: LearnRequest, card: Card) -> Grade | None:
+def _graded(request: LearnArguments, card: Card) -> Grade | None:
     """Return how far off the guess is; None without a guess."""
     if request.item is None or request.guess is None or card.asked is None:
         return None
@@ -137,7 +139,7 @@ def _graded(request: LearnRequest, card: Card) -> Grade | None:
     return grade(request.guess, answer, step.guess.compare, card.asked.unit)
 
 
-def _cards(request: LearnRequest, messages: Glyphs) -> list[Card]:
+def _cards(request: LearnArguments, messages: Glyphs) -> list[Card]:
     """Measure the figures of the requested items."""
     items = ITEMS if request.item is None else (request.item,)
     cards: list[Card] = []
@@ -181,7 +183,8 @@ examples:
   attn-tui learn b3 --answer                   a bug, its symptoms and its cause
   attn-tui learn --format markdown             flash cards of all of them
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=LearnArguments,
     run=run,
+    formats=_FORMATS,
+    check=_check,
 )

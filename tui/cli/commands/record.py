@@ -20,10 +20,11 @@ from ....core.message import message
 from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
 from ....core.tables.formats import version
+from ...compute.question import flag, option, shared
 from ...settings.parse import UsageError, no_effect, whole_number
-from ..captured import add_expect, expected_rule
+from ..captured import Expected, expected_rule
 from ..output import Output, say
-from ..parser import Command, Given, Parser
+from ..parser import Arguments, Command, Given, arguments
 
 _DEFAULT = Options("")
 # What the recorder, which speaks English, says of its options.
@@ -43,102 +44,125 @@ _REASONS = (
         message("must be a folder if there is a file for each step"),
     ),
 )
-_NUMBERS = ("rows", "batch", "every", "max_steps", "keep")
+_PASSED = (
+    "layers",
+    "rows",
+    "batch",
+    "every",
+    "max_steps",
+    "values",
+    "max_bytes",
+    "ranks",
+    "keep",
+    "expect",
+)  # to the recorder
+_WHAT = "what is recorded"
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _number(title: str, name: str, words: str, default: int | None = None) -> Any:
+    return option(title, name, "N", words, default, read=lambda text: whole_number(name, text))
+
+
+def _size(text: str) -> int:
+    try:
+        return recorder.size_in_bytes(text)
+    except ValueError:
+        raise UsageError("--max-bytes: must be a size such as 500k, 256M or 2G, not {text!r}", text=text) from None
+
+
+def _program_words(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(str, words[1:] if [*words[:1]] == ["--"] else words))
 
 
 @dataclass(frozen=True)
-class RecordRequest:
+class RecordArguments(Arguments):
     """The program to run, and how much of it to record."""
 
-    command: tuple[str, ...]
-    options: Options
-    remarks: tuple[str, ...] = ()
-
-
-def _add_options(parser: Parser) -> None:
-    where, what = "files", "what is recorded"
-    parser.add("program", "command", metavar="COMMAND", nargs="...", help="the program and its arguments, after --")
-    parser.add(
-        where,
-        "-o",
-        "--output",
-        dest="recording",
-        metavar="FILE",
+    command: tuple[str, ...] = option(
+        "program",
+        "",
+        "COMMAND",
+        "the program and its arguments, after --",
+        default=(),
+        read=_program_words,
+        nargs="...",
+    )
+    recording: str = option(
+        "files",
+        "-o --output",
+        "FILE",
+        message("a {ending} file; with --every, a folder with a file for each recorded step", ending=ENDING),
         required=True,
-        help=message("a {ending} file; with --every, a folder with a file for each recorded step", ending=ENDING),
     )
-    parser.add(
-        where,
+    every: int | None = _number(
+        "files",
         "--every",
-        metavar="N",
-        help="record every Nth step: steps of an optimizer if there is one, else forward passes",
+        message("record every Nth step: steps of an optimizer if there is one, else forward passes"),
     )
-    parser.add(where, "--max-steps", metavar="N", help="stop recording after N files")
-    parser.add(where, "--keep", metavar="N", help="keep the newest N files; older ones of this run are removed")
-    parser.add(
-        where,
+    max_steps: int | None = _number("files", "--max-steps", message("stop recording after N files"))
+    keep: int | None = _number(
+        "files", "--keep", message("keep the newest N files; older ones of this run are removed")
+    )
+    max_bytes: int = option(
+        "files",
         "--max-bytes",
-        metavar="SIZE",
-        help="size of a file, such as 500k, 256M (default) or 2G; if it is too small, fewer rows and then fewer "
+        "SIZE",
+        "size of a file, such as 500k, 256M (default) or 2G; if it is too small, fewer rows and then fewer "
         "layers are kept",
+        default=_DEFAULT.max_bytes,
+        read=_size,
     )
-    parser.add(
-        what,
-        "--layers",
-        metavar="LIST",
-        help="numbers and ranges (0,4,8-11) or a regular expression for module names",
+    layers: str | None = option(
+        _WHAT, "--layers", "LIST", "numbers and ranges (0,4,8-11) or a regular expression for module names"
     )
-    parser.add(
-        what, "--rows", metavar="N", help=message("queries kept of each layer; default {rows}", rows=_DEFAULT.rows)
+    rows: int = _number(
+        _WHAT, "--rows", message("queries kept of each layer; default {rows}", rows=_DEFAULT.rows), _DEFAULT.rows
     )
-    parser.add(what, "--batch", metavar="N", help=message("texts kept; default {batch}", batch=_DEFAULT.batch))
-    parser.add(what, "--values", action="store_true", default=None, help="keep values and outputs, too")
-    parser.add(
-        what,
+    batch: int = _number(
+        _WHAT, "--batch", message("texts kept; default {batch}", batch=_DEFAULT.batch), _DEFAULT.batch
+    )
+    values: bool = flag(_WHAT, "--values", "keep values and outputs, too")
+    ranks: str = option(
+        _WHAT,
         "--ranks",
-        metavar="RANKS",
+        "RANKS",
+        "processes of a distributed run: 0 (default) or all",
+        default=_DEFAULT.ranks,
         choices=("0", "all"),
-        help="processes of a distributed run: 0 (default) or all",
     )
-    add_expect(parser)
-    parser.add_common("other")
+    expect: str | None = shared(Expected, "expect")
+    options: Options = _DEFAULT  # of the recorder
 
 
-def _request(given: Given) -> RecordRequest:
-    command = [str(word) for word in given.get("command", ())]
-    if command[:1] == ["--"]:
-        del command[0]
-    if not command:
+def _check(given: Given) -> RecordArguments:
+    request = arguments(RecordArguments, given, expect=expected_rule(given))
+    if not request.command:
         raise UsageError("missing command: attn-tui record -o FILE -- COMMAND, such as python train.py")
-    numbers: dict[str, Any] = {name: whole_number(_option(name), given[name]) for name in _NUMBERS if name in given}
+    place = request.recording
     options = Options(
-        os.path.abspath(given["recording"]) + ("/" if given["recording"].endswith("/") else ""),
-        layers=given.get("layers"),
-        values=bool(given.get("values")),
-        ranks=given.get("ranks", _DEFAULT.ranks),
-        max_bytes=_size(given["max_bytes"]) if "max_bytes" in given else _DEFAULT.max_bytes,
-        expect=expected_rule(given),
+        os.path.abspath(place) + ("/" if place.endswith("/") else ""),
         version=version(),
-        **numbers,
+        **{name: getattr(request, name) for name in _PASSED},
     )
     wrong = recorder.problem(options)
     if wrong is not None:
         name, accepted = wrong
         reason = _as_message(accepted)
         if name == "path":
-            raise UsageError("{option}: {path}: {reason}", option="-o", path=given["recording"], reason=reason)
+            raise UsageError("{option}: {path}: {reason}", option="-o", path=place, reason=reason)
         raise UsageError("{option}: {reason}", option=_option(name), reason=reason)
-    _check_place(Path(given["recording"]), options)
+    _check_place(Path(place), options)
     idle = [_option(name) for name in ("max_steps", "keep") if name in given and options.every is None]
     remarks = [no_effect(option) for option in idle]
     if not options.one_file and next(Path(options.path).glob("step-*.safetensors"), None) is not None:
         remarks.append(
-            message(
-                "{path} already holds steps of another run; a separate folder keeps runs apart",
-                path=given["recording"],
-            )
+            message("{path} already holds steps of another run; a separate folder keeps runs apart", path=place)
         )
-    return RecordRequest(tuple(command), options, tuple(remarks))
+    return replace(request, options=options, remarks=tuple(remarks))
 
 
 def _as_message(text: str) -> str:
@@ -147,17 +171,6 @@ def _as_message(text: str) -> str:
         if found := re.fullmatch(pattern, text):
             return message(template, **found.groupdict())
     return text
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _size(text: str) -> int:
-    try:
-        return recorder.size_in_bytes(text)
-    except ValueError:
-        raise UsageError("--max-bytes: must be a size such as 500k, 256M or 2G, not {text!r}", text=text) from None
 
 
 def _check_place(path: Path, options: Options) -> None:
@@ -173,7 +186,7 @@ def _check_place(path: Path, options: Options) -> None:
         raise FileError("{path}: is not writable", path=path)
 
 
-def run(request: RecordRequest, output: Output) -> int:
+def run(request: RecordArguments, output: Output) -> int:
     """Become the program, with the recorder waiting in it; return only by raising UsageError if it cannot run."""
     program = _program(request.command[0])
     options = replace(request.options, process=os.getpid(), since=time.time())
@@ -260,7 +273,8 @@ examples:
   attn-tui record -o heads.safetensors --layers 0,8-11 --values -- python run.py
   attn-tui record -o run/ --every 100 --keep 20 -- torchrun train.py
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=RecordArguments,
     run=run,
+    title="other",
+    check=_check,
 )

@@ -6,34 +6,29 @@ from dataclasses import dataclass
 
 from ....core.message import message
 from ....core.parameters import FIELD, FIELDS, Parameters
+from ...compute.question import flag
 from ...settings.parse import parameters_of
 from ..output import WITH_CODE, Output
-from ..parser import Command, Given, Parser
+from ..parser import Arguments, Command, Given, arguments
 from ..progress import ProgressLine
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
 
 
 @dataclass(frozen=True)
-class ReportRequest:
+class ReportArguments(Arguments):
     """A measurement of these parameters."""
 
     parameters: Parameters
-    remarks: tuple[str, ...] = ()
-    dry_run: bool = False  # only say how long it would take
+    dry_run: bool = flag("work", "--dry-run", "do nothing, but say how long it takes one core")
 
 
-def _add_options(parser: Parser) -> None:
-    parser.add("work", "--dry-run", action="store_true", help="do nothing, but say how long it takes one core")
-    parser.add_output(WITH_CODE)
-    parser.add_fields(FIELDS)
+def _check(given: Given) -> ReportArguments:
+    parameters, remarks = parameters_of(given)
+    return arguments(ReportArguments, given, parameters=parameters, remarks=remarks)
 
 
-def _request(given: Given) -> ReportRequest:
-    return ReportRequest(*parameters_of(given), dry_run=given["dry_run"])
-
-
-def run(request: ReportRequest, output: Output) -> int:
+def run(request: ReportArguments, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.lab.experiment import stream
@@ -57,14 +52,10 @@ def run(request: ReportRequest, output: Output) -> int:
             if step.fraction == 1:
                 measurement = step.measurement()
     assert measurement is not None, "a stream ends with a complete step"
-    question, answer = Measure(p), Answer(p, measurement, theory_of(measurement))
+    answer = Answer(p, measurement, theory_of(measurement))
     words = notable_words(p, FIELD, _ALWAYS)
-    output.emit(
-        lambda: whole_table(words, with_theory(answer.measurement, answer.theory), output, answer.theory.curves),
-        lambda: question.table(answer),
-        lambda dialect: question.code(answer, dialect),
-    )
-    return 0
+    contents = with_theory(answer.measurement, answer.theory)
+    return output.answer(Measure(p), answer, lambda: whole_table(words, contents, output, answer.theory.curves))
 
 
 COMMAND = Command(
@@ -89,7 +80,9 @@ examples:
   attn-tui report --format csv -o report.csv        one line per value
   attn-tui report --format python                   NumPy code that prints them
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=ReportArguments,
     run=run,
+    formats=WITH_CODE,
+    more=lambda parser: parser.add_fields(FIELDS),
+    check=_check,
 )

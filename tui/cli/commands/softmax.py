@@ -18,41 +18,37 @@ from ....core.attention.worked_example import (
     work_out_sides,
 )
 from ....core.errors import ParameterError
-from ....core.message import message, reason_of
+from ....core.field import Field
+from ....core.message import Message, message, reason_of
 from ....core.parameters import FIELD, Parameters, setting_a
 from ....core.scales import scale_rule
 from ...settings.parse import UsageError, no_effect, parameters_of, value_of
 from ..output import WITH_CODE, Output
-from ..parser import Command, Given, Parser, parameter_help
+from ..parser import Arguments, Command, Given, Parser, parameter_help
 
 
 @dataclass(frozen=True)
-class SoftmaxRequest:
+class SoftmaxArguments(Arguments):
     """The scores, the scale rule with what it needs, and the number format."""
 
     example: Example
     parameters: Parameters
-    remarks: tuple[str, ...] = ()
 
 
-def _add_options(parser: Parser) -> None:
-    parser.add_output(WITH_CODE)
-    usual = Example()
-    for field in EXAMPLE_FIELDS:
-        value = getattr(usual, field.name)
-        if field.name == "scores":
-            metavar, default, takes = (
-                "X,X,...",
-                scores_text(value),
-                message("2 to 8 numbers, each {accepted}", accepted=field.accepted),
-            )
-        else:
-            metavar, default, takes = "X", field.format(value), field.accepted
-        parser.add("scores and logits", field.option, metavar=metavar, help=parameter_help(field, takes, default))
+def _help(field: Field) -> Message:
+    value = getattr(Example(), field.name)
+    if field.name != "scores":
+        return parameter_help(field, field.accepted, field.format(value))
+    takes = message("2 to 8 numbers, each {accepted}", accepted=field.accepted)
+    return parameter_help(field, takes, scores_text(value))
+
+
+def _add_example(parser: Parser) -> None:
+    parser.add_fields(EXAMPLE_FIELDS, title=message("scores and logits"), help=_help)
     parser.add_fields(FIELD[name] for name in EXAMPLE_PARAMETERS)
 
 
-def _request(given: Given) -> SoftmaxRequest:
+def _check(given: Given) -> SoftmaxArguments:
     names = [name for name in ("temperature", "shift") if name in given]
     values: dict[str, Any] = {name: float(value_of(EXAMPLE_FIELD[name], given[name])) for name in names}
     if "scores" in given:
@@ -71,24 +67,21 @@ def _request(given: Given) -> SoftmaxRequest:
     remarks += tuple(
         no_effect(FIELD[name].option) for name in ("d_k", "n_keys") if name in given and name not in needs
     )
-    return SoftmaxRequest(example, parameters, remarks)
+    return SoftmaxArguments(example, parameters, remarks=remarks)
 
 
-def run(request: SoftmaxRequest, output: Output) -> int:
+def run(request: SoftmaxArguments, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
     from ...panes.softmax.requests import WorkOut
     from ...panes.softmax.view import Worked, softmax_lines
     from ..printing import page
 
     output.check()
-    example, p, glyphs = request.example, relevant(request.parameters), output.glyphs
-    worked, question = Worked(example, p, work_out_sides(example, p)), WorkOut(example, p)
-    output.emit(
-        lambda: page(output, (), softmax_lines(worked, output.text_width, glyphs)),
-        lambda: question.table(worked),
-        lambda dialect: question.code(worked, dialect),
+    example, p, width = request.example, relevant(request.parameters), output.text_width
+    worked = Worked(example, p, work_out_sides(example, p))
+    return output.answer(
+        WorkOut(example, p), worked, lambda: page(output, (), softmax_lines(worked, width, output.glyphs))
     )
-    return 0
 
 
 COMMAND = Command(
@@ -109,7 +102,9 @@ examples:
   attn-tui softmax --precision float16            where exp overflows in float16
   attn-tui softmax --format json | jq '.columns[1].weights'
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=SoftmaxArguments,
     run=run,
+    formats=WITH_CODE,
+    more=_add_example,
+    check=_check,
 )

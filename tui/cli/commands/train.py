@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InputError, did_you_mean
+from ....core.field import Field
 from ....core.formula import FormulaError
 from ....core.grid import parse_grid
 from ....core.message import counted, message, name, reason_of
@@ -21,9 +22,10 @@ from ....core.training.settings import (
     option_of,
     parse_rules,
 )
+from ...compute.question import option
 from ...settings.parse import UsageError, value_of
 from ..output import CODE, LISTED, Output
-from ..parser import METAVARS, Command, Given, Parser
+from ..parser import Arguments, Command, Given
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -33,43 +35,45 @@ if TYPE_CHECKING:
     from ...views.lines import Line
 
 
+_RULES = "none,sqrt_d_k,d_k"
+
+
 @dataclass(frozen=True)
-class TrainRequest:
+class TrainArguments(Arguments):
     """The races to run, one a d_k."""
 
-    races: tuple[Race, ...]
-    remarks: tuple[str, ...] = ()
+    d_k: str = option(
+        "training", "--d-k", "GRID", "widths, such as 16,64,256 (default); at most 1024", default="16,64,256"
+    )
+    rules: str = option(
+        "training",
+        "--rules",
+        "RULES",
+        message("{accepted}; default {rules}", accepted=ACCEPTED, rules=_RULES),
+        suggest=SCALE_RULES,
+        default=_RULES,
+    )
+    races: tuple[Race, ...] = ()
 
 
-_RULES = "none,sqrt_d_k,d_k"
 _USUAL = {
     "optimiser": message("{help} Sgd (default) or adam.", help=RACE_FIELD["optimiser"].help),
     "rate": message("{help} Default 2 for sgd, 0.01 for adam.", help=RACE_FIELD["rate"].help),
 }
 
 
-def _add_options(parser: Parser) -> None:
-    title = "training"
-    parser.add(title, "--d-k", metavar="GRID", help="widths, such as 16,64,256 (default); at most 1024")
-    parser.add(
-        title,
-        "--rules",
-        metavar="RULES",
-        help=message("{accepted}; default {rules}", accepted=ACCEPTED, rules=_RULES),
-        suggest=SCALE_RULES,
-    )
-    for field in RACE_FIELDS[1:]:
-        usual = field.format(getattr(Race, field.name))
-        text = _USUAL.get(field.name) or message("{help} Default {usual}.", help=field.help, usual=usual)
-        metavar = METAVARS[field.kind]
-        names = (option_of(field), *(["--learning-rate"] if field.name == "rate" else []))
-        parser.add(title, *names, dest=field.name, metavar=metavar, help=text, suggest=field.choices)
-    parser.add_output((*LISTED, *CODE))
+def _help(field: Field) -> str:
+    usual = field.format(getattr(Race, field.name))
+    return _USUAL.get(field.name) or message("{help} Default {usual}.", help=field.help, usual=usual)
 
 
-def _request(given: Given) -> TrainRequest:
+def _names(field: Field) -> tuple[str, ...]:
+    return option_of(field), *(["--learning-rate"] if field.name == "rate" else [])
+
+
+def _check(given: Given) -> TrainArguments:
     try:
-        grid = parse_grid(given.get("d_k", "16,64,256"), RACE_FIELD["d_k"])
+        grid = parse_grid(given.get("d_k", TrainArguments.d_k), RACE_FIELD["d_k"])
     except InputError as error:
         raise UsageError("{option}: {reason}", option="--d-k", reason=reason_of(str(error), "d_k")) from None
     values: dict[str, Any] = {
@@ -83,7 +87,7 @@ def _request(given: Given) -> TrainRequest:
     for race in races:
         if fault := fault_of(race):
             raise UsageError("--rules: {reason}", reason=fault)
-    return TrainRequest(races)
+    return TrainArguments(races=races)
 
 
 def _rules(text: str) -> tuple[ScaleName, ...]:
@@ -103,7 +107,7 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
         ) from None
 
 
-def run(request: TrainRequest, output: Output) -> int:
+def run(request: TrainArguments, output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.training.race import results
@@ -126,12 +130,7 @@ def run(request: TrainRequest, output: Output) -> int:
             used = None if curves.used is None else curves.used.mean(axis=2).tolist()
             found.append((race, results(curves), used))
     question = RunRace(races[0], tuple(race.d_k for race in races[1:]))
-    output.emit(
-        lambda: _table(found, output),
-        lambda: question.table(found),
-        lambda dialect: question.code(found, dialect),
-    )
-    return 0
+    return output.answer(question, found, lambda: _table(found, output))
 
 
 def _table(found: Sequence[Ended], output: Output) -> str:
@@ -185,7 +184,9 @@ examples:
   attn-tui train --optimizer adam --rules sqrt_d_k,rms_sqrt_d_k --format json
   attn-tui train --rules '0.05,sqrt_d_k,log(n)/sqrt(d)'   numbers and formulas
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=TrainArguments,
     run=run,
+    formats=(*LISTED, *CODE),
+    own=lambda parser: parser.add_fields(RACE_FIELDS[1:], title="training", help=_help, names=_names),
+    check=_check,
 )

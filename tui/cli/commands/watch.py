@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from ....core.errors import InputError
 from ....core.message import message
 from ....core.watching.limits import LIMIT
+from ...compute.question import flag, option
 from ...settings.parse import UsageError
 from .. import output as printing
 from ..output import CODE, LISTED, Output, say
-from ..parser import Command, Given, Parser
+from ..parser import Arguments, Command, arguments
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -23,56 +24,49 @@ _FOUND = 1  # the exit code if a head is over the limit
 _SHOWN = 20  # heads in a table
 
 
-@dataclass(frozen=True)
-class WatchRequest:
-    """The run to watch, and the limit of its logits."""
-
-    run: Path
-    limit: float = LIMIT
-    once: bool = False
-    step: int | None = None  # the last step to print
-    baseline: int | None = None  # the step to compare with
-    lang: str | None = None  # of the app
-    remarks: tuple[str, ...] = ()
-
-
-def _add_options(parser: Parser) -> None:
-    parser.add("run", "run", metavar="RUN", help="a folder of captures, or a file of attn-tui/watch-1 lines")
-    parser.add(
-        "watching",
-        "--max-logit",
-        metavar="X",
-        help=message("the largest |logit| that is accepted; default {limit:g}", limit=LIMIT),
-    )
-    parser.add(
-        "watching", "--once", action="store_true", help="print the newest step and exit: 0, or 1 if a head is over"
-    )
-    parser.add("watching", "--step", metavar="N", help="print step N, or the last one before it")
-    parser.add("watching", "--baseline", metavar="N", help="print the change of every head since step N")
-    parser.add_output((*LISTED, *CODE))
-
-
-def _request(given: Given) -> WatchRequest:
-    text = given.get("max_logit", LIMIT)
+def _limit(text: str) -> float:
     try:
         limit = float(text)
     except ValueError:
         limit = 0.0
     if not 0 < limit < float("inf"):
         raise UsageError("--max-logit: must be a number above 0, not {text!r}", text=text)
-    step, baseline = (_step(name, given.get(name)) for name in ("step", "baseline"))
-    return WatchRequest(Path(given["run"]), limit, bool(given.get("once")), step, baseline, given.get("lang"))
+    return limit
 
 
-def _step(name: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise UsageError("{option}: must be the number of a step, not {text!r}", option=f"--{name}", text=text)
-    return int(text)
+def _step(name: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise UsageError("{option}: must be the number of a step, not {text!r}", option=name, text=text)
+        return int(text)
+
+    return read
 
 
-def run(request: WatchRequest, output: Output) -> int:
+@dataclass(frozen=True)
+class WatchArguments(Arguments):
+    """The run to watch, and the limit of its logits."""
+
+    run: Path = option("run", "", "RUN", "a folder of captures, or a file of attn-tui/watch-1 lines", read=Path)
+    limit: float = option(
+        "watching",
+        "--max-logit",
+        "X",
+        message("the largest |logit| that is accepted; default {limit:g}", limit=LIMIT),
+        default=LIMIT,
+        read=_limit,
+    )
+    once: bool = flag("watching", "--once", "print the newest step and exit: 0, or 1 if a head is over")
+    step: int | None = option(
+        "watching", "--step", "N", "print step N, or the last one before it", read=_step("--step")
+    )
+    baseline: int | None = option(
+        "watching", "--baseline", "N", "print the change of every head since step N", read=_step("--baseline")
+    )
+    lang: str | None = None  # of the app
+
+
+def run(request: WatchArguments, output: Output) -> int:
     """Open the app's Watch pane; with --once or without a terminal, print the newest step; return the exit code."""
     once = request.once or request.step is not None or request.baseline is not None
     if not once and output.path is None and output.format == "table" and printing.is_terminal():
@@ -91,14 +85,14 @@ def run(request: WatchRequest, output: Output) -> int:
     return _FOUND if shown.over else 0
 
 
-def _worst(request: WatchRequest, shown: Snapshot) -> tuple[int, int]:
+def _worst(request: WatchArguments, shown: Snapshot) -> tuple[int, int]:
     """Return the layer and the number of the worst head; raise InputError if there is none."""
     if not shown.ranked:
         raise InputError("{run}: no head has a largest |logit|", run=request.run)
     return shown.ranked[0].layer, shown.ranked[0].head
 
 
-def newest(request: WatchRequest, output: Output) -> Snapshot:
+def newest(request: WatchArguments, output: Output) -> Snapshot:
     """Read the whole run and return its newest step, or the one asked for; raise InputError if there is none."""
     from ....core.watching.whole import read_run
 
@@ -115,7 +109,7 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
         return read_run(request.run, request.limit, request.step, request.baseline, heard)
 
 
-def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
+def _table(request: WatchArguments, shown: Snapshot, output: Output) -> str:
     """Return the step, a sentence, and the worst heads."""
     from ...views.results.watching import ranked_lines, summary
     from ..printing import page
@@ -155,7 +149,8 @@ examples:
   attn-tui watch heads.jsonl --once --max-logit 50 --format json
   attn-tui watch run/ --step 1200 --baseline 600      what changed between them
 """,
-    add_options=_add_options,
-    request=_request,
+    arguments=WatchArguments,
     run=run,
+    formats=(*LISTED, *CODE),
+    check=lambda given: arguments(WatchArguments, given, lang=given.get("lang")),
 )

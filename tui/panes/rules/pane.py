@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,38 +15,38 @@ from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurve
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
-from ....core.tables import rules as tables
+from ....core.tables.rules import Compared, RulesResult
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ..lists import choose_of, choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
-from .exported import View, code, line_of, table
 from .requests import (
-    MeasureMechanisms,
+    Compare,
+    ComparedRows,
     MeasureRuleCurves,
     MeasureRules,
-    MeasureWeightings,
-    MechanismRows,
     RuleRows,
-    WeightingRows,
+    compared,
     of_curves,
-    of_mechanisms,
     of_rules,
-    of_weightings,
 )
 from .view import Shown, by_family, of_note, words_height
 from .widget import MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
     from ....core.lab.weighting.results import WeightingRow
-    from ....core.program.text import Dialect
     from ....core.tables.table import Format, Table
     from ....core.theory.prediction import Saturation
-    from .exported import Result
 
+View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
 _TABLES: tuple[View, ...] = ("rules", "mechanisms", "weightings")  # what `m` turns to
 _TITLES = message("scale rules"), message("mechanisms"), message("weightings")
+
+
+def _kind(request: Request) -> object:
+    """Return what a request is of: another one of its kind replaces its answer."""
+    return (Compare, request.mechanisms) if isinstance(request, Compare) else type(request)
 
 
 class RulesPane(TypingPane):
@@ -108,7 +108,7 @@ class RulesPane(TypingPane):
         self._fresh: set[str] = set()  # rules whose rows are for `_fresh_for`
         self._fresh_for: Request | None = None
         self._stale = False  # whether other rows are dimmed, because a request takes long
-        self._answered: dict[type[Request], Request] = {}  # by kind, the last request with a complete answer
+        self._answered: dict[object, Request] = {}  # by kind, the last request with a complete answer
         self._objection = ""  # why the last request failed
 
     def compose(self) -> ComposeResult:
@@ -122,14 +122,12 @@ class RulesPane(TypingPane):
     def _wanted(self) -> Sequence[Request]:
         """Return the requests for the current view."""
         p = self.parameters
-        if self.view == "mechanisms":
-            return [MeasureMechanisms(of_mechanisms(p))]
-        if self.view == "weightings":
-            return [MeasureWeightings(of_weightings(p))]
+        if self.view in ("mechanisms", "weightings"):
+            return [self.question]
         return [MeasureRules(of_rules(p), self.cursor), MeasureRuleCurves(of_curves(p))]
 
     def _is_answered(self, request: Request) -> bool:
-        return self._answered.get(type(request)) == request
+        return self._answered.get(_kind(request)) == request
 
     @property
     def is_current(self) -> bool:
@@ -161,7 +159,7 @@ class RulesPane(TypingPane):
     def leave(self) -> None:
         """Withdraw requests; keep measured rows."""
         super().leave()
-        for kind in (MeasureRules, MeasureRuleCurves, MeasureMechanisms, MeasureWeightings):
+        for kind in (MeasureRules, MeasureRuleCurves, Compare):
             self.host.engine.withdraw(kind)
         self.show_progress(None)
 
@@ -182,15 +180,15 @@ class RulesPane(TypingPane):
                 self._finish(request, wanted, fraction)
             case RuleCurves() if wanted:
                 self.curves = answer
-                self._answered[type(request)] = request
-            case MechanismRows(rows, fraction) if wanted:
+                self._answered[_kind(request)] = request
+            case ComparedRows(rows, fraction) if wanted and self.view == "mechanisms":
                 self.compared |= {(row.d_k, row.mechanism, row.rule, row.with_sink): row for row in rows}
                 self.show_progress(fraction)
                 self._stale = True
                 self._finish(request, wanted, fraction)
-            case WeightingRows(rows) if wanted:
-                self.weighted = of_weightings(self.parameters), rows
-                self._finish(request, wanted, 1.0)
+            case ComparedRows(rows, fraction) if wanted:
+                self.weighted = (self.question.parameters, rows) if rows else self.weighted
+                self._finish(request, wanted, fraction)
             case Progress(fraction) if wanted:
                 self.show_progress(fraction)
                 self._stale = True
@@ -203,9 +201,9 @@ class RulesPane(TypingPane):
 
     def _finish(self, request: Request, wanted: bool, fraction: float) -> None:
         """Record whether the request is answered completely, and then sort the rows."""
-        self._answered.pop(type(request), None)
+        self._answered.pop(_kind(request), None)
         if wanted and fraction == 1:
-            self._answered[type(request)] = request
+            self._answered[_kind(request)] = request
             self._stale = False
             self.show_progress(None)
             self._sort()
@@ -376,26 +374,25 @@ class RulesPane(TypingPane):
 
     # Export and copying
 
+    @property
+    def question(self) -> Compare:
+        return compared(self.view, self.parameters, self.order)
+
     def result(self, kind: Format) -> Table[Any]:
-        return table(self._result(kind))
+        return self.question.table(self.answered(kind))
 
-    def code(self, dialect: Dialect) -> str:
-        return code(self._result("table"), dialect)
-
-    def _result(self, kind: Format | Literal["table"]) -> Result:
+    def answered(self, kind: Format | Literal["table"] = "table") -> RulesResult | Compared[Any]:
         """Return what is on screen; raises InputError if it is not complete."""
-        p = self.parameters
-        line = line_of(self.view, p, self.order, kind, self.glyphs.ascii)
-        if self.view in ("mechanisms", "weightings") and not self.is_current:
+        p, line = self.parameters, self.question.line(self.glyphs.ascii, kind)
+        if self.view in ("mechanisms", "weightings"):
+            if self.is_current:
+                rows = [*self.compared.values()] if self.view == "mechanisms" else self.weighted[1]
+                return Compared(self.question.parameters, rows, line)
             if self._objection:
                 raise InputError(self._objection)
             if self.view == "mechanisms":
                 raise InputError("Mechanisms are still being measured.")
             raise InputError("Weightings are still being measured.")
-        if self.view == "mechanisms":
-            return tables.MechanismsResult(of_mechanisms(p), [*self.compared.values()], line)
-        if self.view == "weightings":
-            return tables.WeightingsResult(*self.weighted, line)
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
             count = len(rules_for(p.scale))
@@ -404,12 +401,4 @@ class RulesPane(TypingPane):
             )
         if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
-        return tables.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.saturation, line)
-
-    def command(self) -> str:
-        return line_of(self.view, self.parameters, self.order, "table", self.glyphs.ascii)
-
-    @property
-    def file_name(self) -> str:
-        known = {"mechanisms": "mechanisms", "weightings": f"weightings-d{self.parameters.d_k}"}
-        return known.get(self.view, f"rules-d{self.parameters.d_k}")
+        return RulesResult(p, self.order, [*self.rows.values()], self.curves, self.saturation, line)

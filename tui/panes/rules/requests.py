@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ....core.lab.results import NOT_OF_MECHANISMS
+from ....core.lab.results import NOT_OF_MECHANISMS, SORTABLE, Order, RuleRow
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
-from ....core.parameters import Parameters
+from ....core.message import message
+from ....core.parameters import UNSCALED, Parameters
 from ....core.scales import is_formula
 from ....core.work.part import results_of
+from ...compute.question import Printed, flag, option, option_words, parameter_options
 from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
+from ...settings.parse import UsageError
 
 if TYPE_CHECKING:
-    from ....core.lab.results import MechanismRow, RuleRow
-    from ....core.lab.weighting.results import WeightingRow
+    from ....core.program.text import Dialect
+    from ....core.tables.rules import Compared, RulesResult
+    from ....core.tables.table import Table
     from ....core.theory.prediction import Saturation
+    from ....core.work.part import Part
 
 _SLOW = 0.5  # seconds after which progress is reported
 
@@ -71,51 +76,130 @@ class MeasureRuleCurves(Request):
             yield from results_of(done) or (None,)
 
 
+def _column(text: str) -> str:
+    column = text.strip().replace("-", "_")
+    if column not in SORTABLE:
+        raise UsageError("--sort: must be one of {columns}, not {text!r}", columns=", ".join(SORTABLE), text=text)
+    return column
+
+
+_TITLE = "what to compare"
+
+
 @dataclass(frozen=True)
-class MeasureMechanisms(Request):
-    """Measure every mechanism over d_k. Answered by MechanismRows and Progress."""
+class Compare(Printed["RulesResult | Compared[Any]"]):
+    """Scale rules side by side, mechanisms over d_k, or weightings of the same logits.
+
+    The last two are measured by this request, which ComparedRows and Progress answer; rules by those above.
+    """
 
     parameters: Parameters
+    sort: str = option(
+        _TITLE,
+        "--sort",
+        "COLUMN",
+        message(
+            "the column to sort by, largest first: {columns}; default: rule, in the order of `attn-tui help rules`",
+            columns=", ".join(SORTABLE),
+        ),
+        default="rule",
+        read=_column,
+        suggest=SORTABLE,
+    )
+    reverse: bool = flag(_TITLE, "--reverse", "reverse the order")
+    mechanisms: bool = flag(
+        _TITLE,
+        "--mechanisms",
+        "compare mechanisms over d_k instead: the dot product unscaled, scaled and with a sink, bilinear, "
+        "additive, cosine, and the bounds of their scores",
+    )
+    weightings: bool = flag(
+        _TITLE,
+        "--weightings",
+        "compare what makes weights of the same logits instead: softmax, with a sink, sigmoid, entmax, "
+        "sparsemax, differential and forgetting attention, QK-Clip",
+    )
+
+    @property
+    def order(self) -> Order:
+        """The order of rules."""
+        return Order(self.sort, self.reverse)
+
+    @property
+    def words(self) -> list[str]:
+        shared = parameter_options(replace(self.parameters, against=UNSCALED))
+        order = option_words(self, ("sort", "reverse"))
+        return ["rules", *option_words(self, ("mechanisms", "weightings")), *shared, *order]
+
+    @property
+    def file_name(self) -> str:
+        if self.mechanisms:
+            return "mechanisms"
+        return f"{'weightings' if self.weightings else 'rules'}-d{self.parameters.d_k}"
+
+    def parts(self) -> Iterator[Part[Any]]:
+        """Yield the parts of the measurement."""
+        from ....core.work.rules import mechanism_parts, rule_parts, weighting_parts
+
+        parts = mechanism_parts if self.mechanisms else weighting_parts if self.weightings else rule_parts
+        return parts(self.parameters)
+
+    def result(self, found: Sequence[Any], command: str) -> RulesResult | Compared[Any]:
+        """Return the results of the parts as an answer."""
+        from ....core.lab.rules import faults
+        from ....core.tables.rules import Compared, RulesResult
+        from ....core.theory.saturation import saturation_of
+
+        p = self.parameters
+        if self.mechanisms or self.weightings:
+            return Compared(p, found, command)
+        rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
+        [curves] = [each for each in found if not isinstance(each, RuleRow)]
+        return RulesResult(p, self.order, rows, curves, saturation_of(p, [row.rule for row in rows]), command)
+
+    def table(self, answer: RulesResult | Compared[Any]) -> Table[Any]:
+        from ....core.tables import rules
+
+        if isinstance(answer, rules.RulesResult):
+            return rules.rules_table(answer)
+        return rules.mechanisms_table(answer) if self.mechanisms else rules.weightings_table(answer)
+
+    def code(self, answer: RulesResult | Compared[Any], dialect: Dialect) -> str:
+        from ....core.program.library import weightings_code
+        from ....core.program.sweep import mechanisms_code, rules_code
+        from ....core.tables.rules import RulesResult
+
+        p, command = answer.parameters, answer.command
+        if isinstance(answer, RulesResult):
+            return rules_code(p, answer.sorted, dialect, command)
+        if self.mechanisms:
+            return mechanisms_code(p, answer.rows, dialect, command)
+        return weightings_code(p, answer.rows, command)
 
     def work(self, cache: Cache) -> Work:
-        from ....core.work.rules import mechanism_parts
-
         last_sent = time.monotonic()
-        found: list[MechanismRow] = []
-        running = cache.workers.begin(mechanism_parts(self.parameters))
+        found: list[Any] = []
+        running = cache.workers.begin(self.parts())
         for done in running.steps():
             found += results_of(done)
             if time.monotonic() - last_sent > PROGRESS_INTERVAL:
                 last_sent = time.monotonic()
                 fraction = min(done.seconds / running.total, 0.999)
                 yield Progress(fraction, running.pace)
-                yield MechanismRows(found, fraction)
+                yield ComparedRows(found, fraction)
                 found = []
             else:
                 yield None
-        yield MechanismRows(found, 1.0)
+        yield ComparedRows(found, 1.0)
 
 
-@dataclass(frozen=True)
-class MeasureWeightings(Request):
-    """Measure every weighting on the same logits. Answered by WeightingRows and Progress."""
-
-    parameters: Parameters
-
-    def work(self, cache: Cache) -> Work:
-        from ....core.work.rules import weighting_parts
-
-        last_sent = time.monotonic()
-        found: list[WeightingRow] = []
-        running = cache.workers.begin(weighting_parts(self.parameters))
-        for done in running.steps():
-            found += results_of(done)
-            if time.monotonic() - last_sent > PROGRESS_INTERVAL:
-                last_sent = time.monotonic()
-                yield Progress(done.seconds / running.total, running.pace)
-            else:
-                yield None
-        yield WeightingRows(found)
+def compared(view: str, p: Parameters, order: Order) -> Compare:
+    """Return the question that a view of the pane answers."""
+    if view == "mechanisms":
+        return Compare(_without(p, NOT_OF_MECHANISMS), mechanisms=True)
+    if view == "weightings":
+        return Compare(_without(p, NOT_OF_WEIGHTINGS), weightings=True)
+    return Compare(p, order.column, order.reverse)
 
 
 def of_rules(p: Parameters) -> Parameters:
@@ -126,16 +210,6 @@ def of_rules(p: Parameters) -> Parameters:
 def of_curves(p: Parameters) -> Parameters:
     """Return the parameters that curves depend on: those that rows depend on, but d_k."""
     return replace(of_rules(p), d_k=Parameters.d_k)
-
-
-def of_mechanisms(p: Parameters) -> Parameters:
-    """Return the parameters that mechanisms over d_k depend on."""
-    return _without(p, NOT_OF_MECHANISMS)
-
-
-def of_weightings(p: Parameters) -> Parameters:
-    """Return the parameters that weightings depend on."""
-    return _without(p, NOT_OF_WEIGHTINGS)
 
 
 def _without(p: Parameters, names: Sequence[str]) -> Parameters:
@@ -154,15 +228,8 @@ class RuleRows:
 
 
 @dataclass(frozen=True, eq=False)
-class MechanismRows:
-    """Rows of more mechanisms and d_k, and the part of the work that is done, 0 to 1."""
+class ComparedRows:
+    """More rows of mechanisms or weightings, and the part of the work that is done, 0 to 1."""
 
-    rows: Sequence[MechanismRow]
+    rows: Sequence[Any]
     fraction: float
-
-
-@dataclass(frozen=True, eq=False)
-class WeightingRows:
-    """The rows of all weightings."""
-
-    rows: Sequence[WeightingRow]

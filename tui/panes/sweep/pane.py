@@ -28,9 +28,10 @@ from .grids import GRIDS, Grid, at_any, landmarks_of
 from .map.part import MapPart
 from .map.requests import Place
 from .map.widget import PlaceChosen
+from .question import Sweep
 
 if TYPE_CHECKING:
-    from ....core.program.text import Dialect
+    from ....core.tables.lab import SweepResult
     from ....core.tables.table import Format, Table
 
 View: TypeAlias = Literal["both", "plot", "table", "map"]
@@ -385,18 +386,17 @@ class SweepPane(TypingPane):
 
     # Export and copying
 
+    @property
+    def question(self) -> Sweep:
+        return self.map.question(self.plot.statistic) if self.view == "map" else self.curves.question
+
     def result(self, kind: Format) -> Table[Any]:
-        if self.view == "map":
-            return self.map.result(kind, self.plot.statistic)
-        return self.curves.result(kind)
+        return self.question.table(self.answered(kind))
 
     def figure(self) -> str | None:
         return None if self.view == "map" else self.curves.figure(self.plot.statistic)
 
-    def code(self, dialect: Dialect) -> str:
+    def answered(self, kind: Format | Literal["table"] = "table") -> SweepResult:
         if self.view == "map":
-            return self.map.code(dialect, self.plot.statistic)
-        return self.curves.code(dialect)
-
-    def command(self) -> str:
-        return self.map.command(self.plot.statistic) if self.view == "map" else self.curves.command()
+            return self.map.answered(self.plot.statistic, kind)
+        return self.curves.answered(kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from .....core.against import settings
 from .....core.errors import InputError, ParameterError
@@ -13,19 +13,18 @@ from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.scales import multiplier
 from ....compute.measure import Answer
-from ....compute.question import SweepQuestion, sweep_line
 from ....compute.request import Request
 from ....views.results.table import Contents, with_theory
 from ...pane import Pane
 from ..grids import GRIDS, Grid, at_any
+from ..question import Sweep
 from .requests import Curves, MeasureOthers, MeasureOver, Points, PredictOver, SweptPoint
 from .view import MOST_OTHERS, Other, Swept, contents_of, others
 
 if TYPE_CHECKING:
-    from .....core.program.text import Dialect
     from .....core.statistics.catalogue import Statistic
     from .....core.tables.lab import SweepResult
-    from .....core.tables.table import Format, Table
+    from .....core.tables.table import Format
 
 
 class CurvePart:
@@ -209,55 +208,32 @@ class CurvePart:
 
     # Export and copying
 
-    def result(self, kind: Format) -> Table[Any]:
-        """Return all points of all curves, to be written in a format."""
-        from .....core.tables.lab import sweep_table
-
-        return sweep_table(self._result(kind))
-
-    def code(self, dialect: Dialect) -> str:
-        """Return the program that prints all points of all curves."""
-        from .....core.program.sweep import sweep_code
-
-        return sweep_code(self._result("table"), dialect)
-
     def figure(self, statistic: Statistic) -> str | None:
         """Return the figure of a statistic; None if there are several curves."""
         from ....views.results.figure import sweep_figure
 
-        found = replace(self._result("table"), statistics=(statistic.name,))
+        found = replace(self.answered("table"), statistics=(statistic.name,))
         return sweep_figure(found, self.pane.glyphs) if found.vary is None else None
 
-    def _result(self, kind: Format | Literal["table"]) -> SweepResult:
-        """Return all points of all curves; raises InputError if some are missing."""
-        from .....core.tables.lab import SweepResult
-
+    def answered(self, kind: Format | Literal["table"]) -> SweepResult:
+        """Return all points of all curves, to be written in a format; raises InputError if some are missing."""
         wanted = self.wanted
         done, asked = sum(len(each.points) for each in wanted), sum(len(each.values) for each in wanted)
         if not asked or done < asked:
             raise InputError("{done} of {asked} points measured so far.", done=done, asked=asked)
-        p, values = self.pane.parameters, wanted[0].values
         points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
-        return SweepResult(
-            p,
-            values if self.over == "d_k" else (p.d_k,),
-            points,
-            self.command(kind),
-            ("scale", [each.parameters.scale for each in wanted]) if len(wanted) > 1 else None,
-            n_keys=() if self.over == "d_k" else values,
-        )
+        return self.question.result(points, self.question.line(self.pane.glyphs.ascii, kind))
 
-    def command(self, kind: Format | Literal["table"] = "table") -> str:
-        """Return the command that prints these curves in a format."""
+    @property
+    def question(self) -> Sweep:
+        """All points of all curves."""
         wanted, p = self.wanted, self.pane.parameters
         values = wanted[0].values
         text = self.grid.text if values == self.grid.values else ",".join(map(str, values))
         rules = ("scale", ",".join(each.parameters.scale for each in wanted)) if len(wanted) > 1 else None
         if self.over == "d_k":
-            question = SweepQuestion(at_any("d_k", p), text, rules)
-        else:
-            question = SweepQuestion(at_any("d_k", at_any("n_keys", p)), str(p.d_k), rules, n_keys=text)
-        return sweep_line(question, kind, self.pane.glyphs.ascii)
+            return Sweep(at_any("d_k", p), text, rules)
+        return Sweep(at_any("d_k", at_any("n_keys", p)), str(p.d_k), rules, keys=text)
 
 
 @lru_cache(maxsize=16)

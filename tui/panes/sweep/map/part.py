@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from .....core.errors import InputError
 from .....core.parameters import Parameters, usual_of
 from .....core.statistics.catalogue import Statistic
-from ....compute.question import SweepQuestion, sweep_line
 from ....compute.request import Request
 from ...pane import Pane
+from ..question import Sweep
 from .requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, Place, PredictMap
 from .view import Mapped
 from .widget import SweepMap
 
 if TYPE_CHECKING:
-    from .....core.program.text import Dialect
     from .....core.tables.lab import SweepResult
-    from .....core.tables.table import Format, Table
+    from .....core.tables.table import Format
 
 
 class MapPart:
@@ -72,22 +71,8 @@ class MapPart:
 
     # Export and copying
 
-    def result(self, kind: Format, statistic: Statistic) -> Table[Any]:
-        """Return the measurements of all places with their theory, for a format; request missing ones."""
-        from .....core.tables.lab import sweep_table
-
-        return sweep_table(self._result(statistic, kind))
-
-    def code(self, dialect: Dialect, statistic: Statistic) -> str:
-        """Return the program that prints the map of a statistic; request missing measurements."""
-        from .....core.program.sweep import sweep_code
-
-        return sweep_code(self._result(statistic, "table"), dialect)
-
-    def _result(self, statistic: Statistic, kind: Format | Literal["table"]) -> SweepResult:
-        """Return the measurements of all places; request missing ones, and raise InputError."""
-        from .....core.tables.lab import SweepResult
-
+    def answered(self, statistic: Statistic, kind: Format | Literal["table"]) -> SweepResult:
+        """Return the measurements of all places, for a format; request missing ones, and raise InputError."""
         request, measured = MeasureMap(self.mapped.parameters), self.mapped.measured
         d_ks = request.d_ks
         asked = len(d_ks) * len(N_KEYS)
@@ -100,15 +85,14 @@ class MapPart:
                 asked=asked,
             )
         points = [measured[d_k, n] for n in N_KEYS for d_k in d_ks]
-        command = self.command(statistic, kind)
-        return SweepResult(request.measured, d_ks, points, command, statistics=(statistic.name,), n_keys=N_KEYS)
+        question = self.question(statistic)
+        return question.result(points, question.line(self.pane.glyphs.ascii, kind))
 
-    def command(self, statistic: Statistic, kind: Format | Literal["table"] = "table") -> str:
-        """Return the command that measures every place of the map as the map does."""
+    def question(self, statistic: Statistic) -> Sweep:
+        """Return the sweep that measures every place of the map as the map does."""
         request = MeasureMap(self.mapped.parameters)
         d_k, n_keys = (",".join(map(str, each)) for each in (request.d_ks or D_KS, N_KEYS))
-        question = SweepQuestion(request.measured, d_k, None, (statistic.name,), None, n_keys)
-        return sweep_line(question, kind, self.pane.glyphs.ascii)
+        return Sweep(request.measured, d_k, statistics=(statistic.name,), keys=n_keys)
 
     def stepped(self, across: int, up: int) -> Place:
         """Return d_k and the number of keys `across` columns to the right and `up` rows higher."""
