@@ -77,6 +77,7 @@ _DIGITS = ",".join("0123456789")
 PRESS = 13  # cells for the keys to press
 
 KeyHelp: TypeAlias = tuple[str, str, str]  # keys separated by commas, their effect, the name of the action
+_FIRST = 12  # keys before anything is explained, none of them a capital
 MARKS: dict[str, str] = {  # of the words that a head may have
     "wrong": "w", "unusual": "?",
     "saturated": "S", "sink": "s", "one-hot": "o", "saturating": "t", "uniform": "u", "NaN": "N",
@@ -86,18 +87,23 @@ MARKS: dict[str, str] = {  # of the words that a head may have
 def help_lines(
     about: Field | Statistic | None, pane: Sequence[str], keys: Sequence[KeyHelp], width: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Return the help: what has the focus, then the pane, the terms and the keys."""
+    """Return the help: what has the focus, the keys needed most, then the pane, the terms and its other keys."""
+    folded = _folded(keys)
+    first = [key for key in folded if not key[0].isupper()][:_FIRST]
     lines: list[Line] = [()]
     if isinstance(about, Field):
         lines += _field(about, width, glyphs)
     elif about is not None:
         lines += _statistic(about, width, glyphs)
+    lines += [*_lines_of(first, width, glyphs), ()]
     for paragraph in (*pane, *WORDS):
         lines += [*wrapped(glyphs.say(paragraph), width), ()]
-    lines.append(((glyphs.say("Keys"), "heading"), (glyphs.say("  K shows the keys of all panes"), "dim")))
-    for pressed, effect, _ in _folded(keys):
-        lines += _key_lines(pressed, effect, "", width, glyphs)
-    return lines
+    lines.append(((glyphs.say("More keys"), "heading"), (glyphs.say("  K shows the keys of all panes"), "dim")))
+    return [*lines, *_lines_of([key for key in folded if key not in first], width, glyphs)]
+
+
+def _lines_of(keys: Sequence[KeyHelp], width: int, glyphs: Glyphs) -> list[Line]:
+    return [line for pressed, effect, _ in keys for line in _key_lines(pressed, effect, "", width, glyphs)]
 
 
 def key_overview(groups: Mapping[str, Sequence[KeyHelp]], path: str, width: int, glyphs: Glyphs) -> list[Line]:
