@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from pytorch import torch
 from replay import load
+from written import assert_explained
 
 F: Any = torch.nn.functional
 nn: Any = torch.nn
@@ -215,6 +216,12 @@ def grouped_expand(q: Any, k: Any, v: Any) -> Any:
     return together((heads(q) @ k.mT * SCALE).softmax(-1) @ v)
 
 
+def grouped_rows(q: Any, k: Any, v: Any) -> Any:
+    k, v = (heads(x[..., : 2 * D], 2) for x in (k, v))
+    scores = (heads(q).unflatten(1, (2, 2)).flatten(2, 3) @ k.mT * SCALE).unflatten(2, (2, N))
+    return together((scores.softmax(-1).flatten(2, 3) @ v).unflatten(2, (2, N)).flatten(1, 2))
+
+
 def grouped_groups(q: Any, k: Any, v: Any) -> Any:
     k, v = (heads(x[..., : 2 * D], 2)[:, :, None] for x in (k, v))
     return together(((heads(q).unflatten(1, (2, 2)) @ k.mT * SCALE).softmax(-1) @ v).flatten(1, 2))
@@ -394,6 +401,7 @@ WRITTEN: dict[str, tuple[Any, ...]] = {
     "repeated keys": (grouped, SCALE),
     "expanded keys": (grouped_expand, SCALE),
     "groups of heads": (grouped_groups, SCALE),
+    "groups of rows": (grouped_rows, SCALE),
     "one key head": (multi_query, SCALE),
     "cross-attention": (cross, SCALE),
     "packed qkv": (packed, SCALE),
@@ -412,6 +420,13 @@ WRITTEN: dict[str, tuple[Any, ...]] = {
     "talking heads": (talking, None, UNSEEN),
     "weights of no keys": (outlook, None, UNSEEN),
     "weights of positions": (positional, SCALE, PARTLY),
+}  # fmt: skip
+KEY_HEADS = {"repeated keys": 2, "expanded keys": 2, "groups of heads": 2, "groups of rows": 2, "one key head": 1}
+# Outputs that do not follow from the logits alone: weights change after softmax, or are not of the keys.
+BEYOND_LOGITS = {
+    "dropout", "SDPA, dropout", "masked and divided by the sum after softmax", "masked after softmax",
+    "scaled after softmax", "softmax over queries", "1 added to the sum", "exponentials times a mask",
+    "less the log-sum-exp", "weights of positions",
 }  # fmt: skip
 
 
@@ -450,13 +465,18 @@ def test_attention_written_by_hand(name: str, tmp_path: Path) -> None:
     assert path.exists() == (UNSEEN not in missed)
     if UNSEEN in missed:
         return
-    for layer in load(path)[1]["layers"]:
+    held, metadata = load(path)
+    for layer in metadata["layers"]:
         factors: list[Any] = layer.get("prescaled", [1.0, 1.0])
         if expected is None:
             assert None in factors
         else:
             scales = layer["scale"] if "scale" in layer else layer["head_scales"]
             assert np.multiply(scales, math.prod(factors)) == pytest.approx(expected)
+        assert layer["kv_heads"] == KEY_HEADS.get(name, layer["heads"])
+        assert layer["scores"] == ("bfloat16" if name == "bfloat16" else "float32")
+        if name not in BEYOND_LOGITS:
+            assert_explained(layer, held, 3e-2 if name == "bfloat16" else 2e-6)
     diagnosis = attn_tui.diagnose(path, expect=expected if isinstance(expected, float) else None)
     causes = {head.verdict.cause for head in diagnosis.heads}
     assert causes == ({None} if not said or missed else {*said})
