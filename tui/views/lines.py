@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby, zip_longest
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -164,7 +165,7 @@ def marked(line: Line, start: int, end: int, role: Role = "selected") -> Line:
 
 def merged(spans: Iterable[Span]) -> Line:
     """Return the spans, neighbours of one role together."""
-    runs = groupby(spans, key=lambda span: span[1])
+    runs = groupby(spans, key=itemgetter(1))
     return tuple(("".join(text for text, _ in run), role) for role, run in runs)
 
 
