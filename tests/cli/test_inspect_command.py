@@ -68,12 +68,6 @@ def test_layer_takes_a_number_or_a_name_and_head_a_number(capsys: Captured) -> N
     assert [(h["layer"], h["head"]) for h in heads] == [(layer, 5) for layer in range(6)]
 
 
-def test_scale_replaces_the_file_s(capsys: Captured) -> None:
-    heads = json.loads(printed(["inspect", SAMPLE, "--scale", "none", "--format", "json"], capsys))["heads"]
-    assert {h["scale"]["multiplier"] for h in heads} == {1.0}
-    assert "scale: unscaled × 1" in printed(["inspect", SAMPLE, "--scale", "none"], capsys)
-
-
 def test_the_only_head_of_a_file_is_shown_in_full_with_notes_on_the_file(tmp_path: Path, capsys: Captured) -> None:
     assert main(["inspect", one_head(tmp_path)]) == 0
     out, err = capsys.readouterr()
@@ -86,16 +80,6 @@ def test_the_only_head_of_a_file_is_shown_in_full_with_notes_on_the_file(tmp_pat
 def test_axes_says_which_axis_is_which(command: list[str], tmp_path: Path, capsys: Captured) -> None:
     assert main([*command, one_head(tmp_path), "--axes", "token,head,d_k"]) == 0
     assert len(re.findall(r"^ +0 +\d ", capsys.readouterr().out, re.M)) == 6
-
-
-def test_heads_that_cannot_be_read_are_left_out_and_reported(tmp_path: Path, capsys: Captured) -> None:
-    q = np.ones((3, 6, 4), dtype=np.float32)
-    q[1, 2, 3] = np.nan
-    assert main(["inspect", capture_file(tmp_path, q), "--format", "json"]) == 2
-    out, err = capsys.readouterr()
-    assert [h["head"] for h in json.loads(out)["heads"]] == [0, 2]
-    assert "NaN" in err.splitlines()[-1]
-    assert "1 of 3 heads" in err.splitlines()[-1]
 
 
 def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Path, capsys: Captured) -> None:

@@ -97,7 +97,7 @@ def test_points_are_printed_as_they_finish_and_ctrl_c_leaves_whole_lines() -> No
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         others = process.stdout.read().splitlines(keepends=True)
-        assert process.wait(60) == 130
+        assert process.wait(300) == 130
         told = process.stderr.read()
     found = [json.loads(line) for line in (first, second, *others)]
     assert all(line.endswith(b"\n") for line in others)
@@ -119,4 +119,4 @@ def test_a_reader_that_has_enough_ends_it_quietly() -> None:
             ]
         assert process.stderr is not None
         assert process.stderr.read() == b""
-        assert process.wait(60) == 141
+        assert process.wait(300) == 141

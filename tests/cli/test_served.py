@@ -24,7 +24,7 @@ def test_the_app_paints_for_a_browser_and_quits() -> None:
         app.stdin.write(packet(b"q"))
         app.stdin.flush()
         painted = app.stdout.read()
-        assert app.wait(60) == 0
+        assert app.wait(300) == 0
     assert painted.startswith(b"__GANGLION__\n")
     assert b"Softmax" in painted
 

@@ -78,7 +78,7 @@ def test_a_step_does_not_wait_for_its_file(tmp_path: Path, monkeypatch: pytest.M
     goes_on, flush = threading.Event(), os.fsync
 
     def wait_and_flush(descriptor: int) -> None:
-        assert goes_on.wait(60)
+        assert goes_on.wait(300)
         flush(descriptor)
 
     monkeypatch.setattr(os, "fsync", wait_and_flush)
