@@ -1,9 +1,13 @@
 """Resizing: below the least size only a message is shown; afterwards the screen is as before."""
 
+import asyncio
+
 import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.terminal.paced_app import LEAST
 from stage import Stage, numbers, played
+from textual import events
+from textual.geometry import Size
 
 
 @pytest.mark.parametrize("size", [(LEAST[0] - 1, LEAST[1]), (LEAST[0], LEAST[1] - 1), (20, 5)])
@@ -41,6 +45,24 @@ async def test_an_app_started_too_small_works_once_enlarged(stage: Stage) -> Non
     assert "entropy" in stage.text
     await stage.press("right")
     assert stage.asked.d_k == 65
+
+
+@played(settled=True)
+async def test_two_sizes_on_their_way_end_with_the_newest(stage: Stage) -> None:
+    """Each brought back the other, without end: Textual tells a screen its size after each layout."""
+    screen, held = stage.app.screen, asyncio.Event()
+    layouts: list[Size] = []
+    screen.screen_layout_refresh_signal.subscribe(stage.app, lambda _: layouts.append(screen.outer_size))  # pyright: ignore
+    with stage.app.batch_update():  # as while frames are delayed
+        for size in (Size(100, 30), Size(90, 26)):
+            screen.call_later(held.wait)
+            stage.app.post_message(events.Resize(size, size))
+            await asyncio.sleep(0.05)
+        screen.call_later(held.wait)  # else Textual would join what follows to the last size
+        held.set()
+        await asyncio.sleep(0.2)
+    assert layouts[-2:] == [Size(90, 26)] * 2
+    assert len(layouts) < 10
 
 
 @played(Parameters(d_k=8, n_keys=128, n_queries=128, batch=1_024))

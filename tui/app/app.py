@@ -27,7 +27,7 @@ from ..panes.catalogue import PANES, TABS
 from ..panes.pane import Pane
 from ..settings.declared import Settings, non_default
 from ..terminal import signals, tuning
-from ..terminal.paced_app import HEIGHTS, LEAST, WIDTHS, set_size_classes, size_classes
+from ..terminal.paced_app import HEIGHTS, LEAST, WIDTHS, OfOneSize, set_size_classes, size_classes
 from ..terminal.themes import DARK, LIGHT
 from ..terminal.typeahead import Input, TypeAheadApp
 from ..views.glyphs import UNICODE, Glyphs
@@ -56,6 +56,10 @@ class EngineNotification(Message):
     """The engine has a line for the user, or an error that ends the app."""
 
     notification: Notification
+
+
+class MainScreen(OfOneSize, Screen[object]):
+    """The screen with the tabs and the pane."""
 
 
 class AttnApp(TypeAheadApp[int]):
@@ -106,7 +110,7 @@ class AttnApp(TypeAheadApp[int]):
         self.greeted = False  # whether to hide it permanently
 
     def get_default_screen(self) -> Screen[object]:
-        return Screen[object](id="_default", classes=" ".join(size_classes(self.size)))
+        return MainScreen(id="_default", classes=" ".join(size_classes(self.size)))
 
     def compose(self) -> ComposeResult:
         self.top = TopBar()

@@ -18,6 +18,10 @@ from .pacing import Pacing
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    AnyScreen = Screen[Any]
+else:
+    AnyScreen = object  # not a widget: a screen inherits the CSS of its first base that is one
+
 LEAST = (40, 12)  # columns and lines
 WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (60, "-medium"), (80, "-paired"), (100, "-wide")]
 HEIGHTS = [(0, "-flat"), (LEAST[1], "-low"), (18, "-middle"), (28, "-high")]
@@ -36,6 +40,18 @@ def set_size_classes(screen: Screen[Any], size: Size) -> None:
     chosen = size_classes(size)
     for _, name in (*WIDTHS, *HEIGHTS):
         screen.set_class(name in chosen, name)
+
+
+class OfOneSize(AnyScreen):
+    """Makes a screen ignore all sizes but the terminal's newest.
+
+    Textual tells a screen its size after each layout. Of two sizes on their way, each would bring back the other,
+    without end: a terminal that is resized twice while the app is busy would never be painted again.
+    """
+
+    def _screen_resized(self, size: Size) -> None:
+        if size == self.app.size:  # pyright: ignore[reportUnknownMemberType]
+            super()._screen_resized(size)
 
 
 ReturnType = TypeVar("ReturnType")

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from ...core.errors import InputError
+from ..terminal.paced_app import OfOneSize
 from ..views.glyphs import Glyphs
 from ..views.lines import Line, Role
 from .lines import ScrolledLines
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
     from ...core.program.text import Dialect
 
 
-if TYPE_CHECKING:
-    Base = ModalScreen[Any]
-else:
-    Base = object  # not a widget: a screen inherits the CSS of its first base that is one
-
-
-class Modal(Base):
+class Modal(OfOneSize):
     """Makes a screen over the pane close once, however often it is dismissed."""
 
     @property
