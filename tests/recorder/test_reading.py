@@ -2,81 +2,85 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from attn_tui.core.captures.capture import Layer
 from attn_tui.core.captures.head import CaptureFile, read_evidence, read_head
 from attn_tui.core.captures.heads import file_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import computation
+from hypothesis import given
+from hypothesis import strategies as st
 from pytorch import torch
-from written import B, D, H, M, N, causal_of, recorded, vectors
+from written import B, H, causal_of, recorded, vectors
 
 F = torch.nn.functional
-QK = tuple[int, int, int]  # key heads, queries, keys
-
-
-def sdpa(**options: Any) -> Callable[..., Any]:
-    def function(q: Any, k: Any, v: Any) -> Any:
-        return F.scaled_dot_product_attention(q, k, v, **options)
-
-    return function
-
-
-def eager(change: Callable[[Any], Any], scale: float = D**-0.5) -> Callable[..., Any]:
-    """Attention by hand; `change` is what happens to the scaled scores before softmax."""
-
-    def function(q: Any, k: Any, v: Any) -> Any:
-        return change(q @ k.transpose(-1, -2) * scale).softmax(-1) @ v
-
-    return function
-
-
-def hidden(visible: Any) -> Callable[[Any], Any]:
-    def change(scores: Any) -> Any:
-        return scores.masked_fill(~visible, -torch.inf)
-
-    return change
-
-
-def capped(scores: Any) -> Any:
-    return 2 * torch.tanh(scores / 2)
-
-
-def biased(scores: Any) -> Any:
-    return scores + zeros_and_ones(N, M)
 
 
 def zeros_and_ones(queries: int, keys: int) -> Any:
     return (torch.arange(queries * keys).reshape(queries, keys) % 3 == 0).float()
 
 
-KINDS: dict[str, tuple[Callable[..., Any], QK]] = {
-    "all keys": (sdpa(), (H, N, M)),
-    "causal": (sdpa(is_causal=True), (H, N, N)),
-    "grouped keys": (sdpa(enable_gqa=True, is_causal=True), (2, N, N)),
-    "another scale": (sdpa(scale=0.7), (H, N, M)),
-    "the last queries": (sdpa(attn_mask=causal_of(N, M, M - N)), (H, N, M)),
-    "more queries than are kept, few keys": (sdpa(), (H, 600, 9)),
-    "more queries than are kept, causal": (sdpa(is_causal=True), (H, 600, 600)),
-    "a bias of zeros and ones": (sdpa(attn_mask=zeros_and_ones(N, M)), (H, N, M)),
-    "a bias by hand of zeros and ones": (eager(biased), (H, N, M)),
-    "a diagonal mask": (sdpa(attn_mask=~torch.eye(N, dtype=torch.bool)), (H, N, N)),
-    "only the diagonal": (sdpa(attn_mask=torch.eye(N, dtype=torch.bool)), (H, N, N)),
-    "the upper triangle": (sdpa(attn_mask=causal_of(N, N, 0).T), (H, N, N)),
-    "a mask of texts": (
-        sdpa(attn_mask=torch.arange(M) < torch.tensor([M, 7]).reshape(B, 1, 1, 1)), (H, N, M),
-    ),
-    "a window": (sdpa(attn_mask=causal_of(N, N, 0) & ~causal_of(N, N, -4)), (H, N, N)),
-    "a soft-cap": (eager(capped), (H, N, M)),
-    "hidden by hand": (eager(hidden(causal_of(N, N, 0))), (H, N, N)),
-    "a single query": (sdpa(), (H, 1, M)),
-    "a single key": (sdpa(), (H, N, 1)),
+MASKS: dict[str, Callable[[int, int], Any]] = {  # of numbers of queries and keys
+    "none": lambda n, m: None,
+    "causal": lambda n, m: causal_of(n, m, 0),
+    "the last queries": lambda n, m: causal_of(n, m, m - n),
+    "a diagonal": lambda n, m: ~torch.eye(n, m, dtype=torch.bool) if m > 1 else None,
+    "the diagonal": lambda n, m: torch.eye(n, m, dtype=torch.bool),
+    "the upper triangle": lambda n, m: causal_of(m, n, 0).T,
+    "texts": lambda n, m: (torch.arange(m) < torch.tensor([m, 1]).reshape(B, 1, 1, 1)).expand(B, 1, n, m),
+    "a window": lambda n, m: causal_of(n, m, 0) & ~causal_of(n, m, -4),
+    "heads": lambda n, m: (torch.arange(m) >= torch.arange(H).reshape(1, H, 1, 1)).expand(1, H, n, m),
 }  # fmt: skip
+BIASES: dict[str, Callable[[int, int], Any]] = {
+    "none": lambda n, m: None,
+    "zeros and ones": zeros_and_ones,
+    "heads": lambda n, m: torch.linspace(-1, 1, H).reshape(1, H, 1, 1) * zeros_and_ones(n, m),
+    "keys": lambda n, m: torch.linspace(-2, 1, m).expand(n, m),
+}  # fmt: skip
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> dict[str, Any]:
+    n = draw(st.sampled_from([1, 2, 9, 12, 300]))
+    m = draw(st.sampled_from([1, 3, 12, 20, n]))
+    fused = draw(st.booleans())
+    return {
+        "kv_heads": draw(st.sampled_from([1, 2, H])),
+        "n": n,
+        "m": m,
+        "fused": fused,
+        "scale": draw(st.sampled_from([0.25, 0.7, 1.0])),
+        "mask": MASKS[draw(st.sampled_from([*MASKS]))](n, m),
+        "bias": BIASES[draw(st.sampled_from([*BIASES]))](n, m),
+        "softcap": None if fused else draw(st.sampled_from([None, 2.0])),
+        "sinks": None if fused else draw(st.sampled_from([None, torch.linspace(-1, 1, H)])),
+        "dtype": draw(st.sampled_from([torch.float32, torch.float64])),
+        "inside": draw(st.sampled_from([1.0, 0.5])),
+        "rows": draw(st.sampled_from([5, 256])),
+    }
+
+
+def attend(call: dict[str, Any], q: Any, k: Any, v: Any) -> Any:
+    mask, bias, q = call["mask"], call["bias"], q * call["inside"]
+    k, v = (x.repeat_interleave(H // call["kv_heads"], 1) for x in (k, v))
+    if call["fused"]:
+        if bias is not None:
+            mask = bias.to(q.dtype) if mask is None else bias.to(q.dtype).masked_fill(~mask, -torch.inf)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=call["scale"]).nan_to_num()
+    z = q @ k.mT * call["scale"]
+    if call["softcap"] is not None:
+        z = call["softcap"] * torch.tanh(z / call["softcap"])
+    z = z if bias is None else z + bias.to(z.dtype)
+    z = z if mask is None else z.masked_fill(~mask, -torch.inf)
+    if call["sinks"] is not None:
+        z = torch.cat((z, call["sinks"].to(z.dtype)[:, None, None].expand(*z.shape[:3], 1)), -1)
+    return z.softmax(-1)[..., : call["m"]].nan_to_num() @ v
 
 
 def log_sum_exp(capture: CaptureFile, layer: Layer, head: int) -> np.ndarray[Any, np.dtype[Any]]:
@@ -88,19 +92,20 @@ def log_sum_exp(capture: CaptureFile, layer: Layer, head: int) -> np.ndarray[Any
     logits = c.logits(scores, terms).astype(np.float64)
     if terms.hidden is not None:
         logits = np.where(terms.hidden, -np.inf, logits)
-    largest = logits.max(axis=-1, keepdims=True)
-    return (largest + np.log(np.exp(logits - largest).sum(axis=-1, keepdims=True)))[..., 0]
+    sink = np.full((*logits.shape[:-1], 1), -np.inf if data.sink is None else data.sink)
+    return np.logaddexp.reduce(np.concatenate((logits, sink), -1), axis=-1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_recorded_is_read_and_replayed_to_its_log_sum_exp(tmp_path: Path, kind: str) -> None:
-    function, (kv_heads, queries, keys) = KINDS[kind]
-    _, entry, held, _ = recorded(tmp_path, function, *vectors(kv_heads, queries, keys))
-    capture = open_capture(tmp_path / "a.safetensors")
-    [layer] = capture.layers
-    assert not layer.refusal
-    assert layer.sizes[1:] == (H, held[f"layers.{entry['index']}.attn.q"].shape[2], keys)
-    for head in range(layer.heads):
-        lse = read_evidence(capture, layer, head, "lse")
-        assert lse is not None
-        np.testing.assert_allclose(log_sum_exp(capture, layer, head), lse, rtol=3e-6, atol=3e-6)
+@given(calls())
+def test_what_is_recorded_is_read_and_replayed_to_its_log_sum_exp(call: dict[str, Any]) -> None:
+    tensors = (x.to(call["dtype"]) for x in vectors(call["kv_heads"], call["n"], call["m"]))
+    with tempfile.TemporaryDirectory() as folder:
+        recorded(Path(folder), partial(attend, call), *tensors, rows=call["rows"])
+        capture = open_capture(Path(folder) / "a.safetensors")
+        [layer] = capture.layers
+        assert not layer.refusal
+        assert layer.sizes[1:] == (H, min(call["n"], call["rows"]), call["m"])
+        for head in range(H):
+            lse = read_evidence(capture, layer, head, "lse")
+            assert lse is not None
+            np.testing.assert_allclose(log_sum_exp(capture, layer, head), lse, rtol=3e-6, atol=3e-6)

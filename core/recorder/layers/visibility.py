@@ -31,7 +31,7 @@ def visible_of(pairs: torch.Tensor, rows: torch.Tensor, queries: int) -> Visible
         return Visible()
     causal_at: int | None = None
     union = pairs.flatten(0, 1).any(dim=0)
-    for offset in dict.fromkeys((keys - queries, 0)) if queries > 1 else ():
+    for offset in dict.fromkeys((keys - queries, 0)) if 1 < queries <= keys else ():  # else some have no own key
         places = rows + offset
         causal = _band(places, keys, None)
         if bool((union & ~causal).any()) or bool(causal.all()):
