@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..message import message
 from ..plain import plain, quoted, short
@@ -37,6 +37,11 @@ _DEBUGGED = "data"  # the only tensor of a file that transformers' model debugge
 _OUTPUTS = "_outputs.safetensors"
 _FILES_LISTED = 5  # names in a note
 _LONGEST = 1 << 20  # bytes of a config.json
+# What a folder says if all of its files say the same.
+_OF_TEXTS = (
+    *("model", "source", "licence", "text", "text_licence", "tokens", "query_tokens", "lengths"),
+    *("step", "d_model", "n_heads"),
+)
 
 
 def open_capture(
@@ -471,29 +476,20 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
         for own in capture.stored:
             named = replace(own.layer, position=len(stored), name=f"{file}: {own.layer.name}", file=file)
             stored.append(replace(own, layer=named))
+    common: dict[str, Any] = {name: _common(getattr(each, name) for each in captures) for name in _OF_TEXTS}
     configs = {json.dumps(capture.config, sort_keys=True) for capture in captures}
     told = [*notes]
     if len(configs) > 1:
         told.append("the files' configurations differ, so none is used; diagnose the files one by one to use them")
     return CaptureFile(
         path=folder,
-        model=_common(capture.model for capture in captures),
-        source=_common(capture.source for capture in captures),
-        licence=_common(capture.licence for capture in captures),
-        text=_common(capture.text for capture in captures),
-        text_licence=_common(capture.text_licence for capture in captures),
-        tokens=_common(capture.tokens for capture in captures),
-        query_tokens=_common(capture.query_tokens for capture in captures),
-        lengths=_common(capture.lengths for capture in captures),
+        **common,
         layers=tuple(each.layer for each in stored),
         notes=(*told, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
         files=tuple(file for capture in captures for file in capture.files),
         stored=tuple(stored),
         identities=tuple(each for capture in captures for each in capture.identities),
         unused=tuple(_by_file([(capture.path.name, capture.unused) for capture in captures])),
-        step=_common(capture.step for capture in captures),
-        d_model=_common(capture.d_model for capture in captures),
-        n_heads=_common(capture.n_heads for capture in captures),
         config=captures[0].config if len(configs) == 1 else None,
         expect=_common(capture.expect for capture in captures),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -44,61 +45,62 @@ def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
+@dataclass
+class _Place:
+    module: torch.nn.Module
+    batch: int | None  # of its input
+    seen: bool = False  # whether attention was seen inside
+
+
 class Places:
     """The modules around an operation, the outermost first."""
 
     def __init__(self, unseen: Callable[[Site], None]) -> None:
         self.unseen = unseen  # called with a module that should have attention inside, in which none was seen
-        self.stack: list[torch.nn.Module] = []
-        self._batches: list[int | None] = []  # of the inputs of these modules
-        self._seen: list[bool] = []  # whether attention was seen in these modules
+        self.stack: list[_Place] = []
         self._names: dict[int, str] = {}
 
     def clear(self) -> None:
         """Forget the modules of a pass."""
         self.stack.clear()
-        self._batches.clear()
-        self._seen.clear()
 
     def enter(self, module: torch.nn.Module, inputs: object = ()) -> None:
         """Note that a module's forward pass begins, on these inputs; the first one names the others."""
         if not self.stack:
             self._names = {id(each): name for name, each in unwrapped(module).named_modules()}
-        self.stack.append(module)
-        self._batches.append(_batch_of(inputs))
-        self._seen.append(False)
+        self.stack.append(_Place(module, _batch_of(inputs)))
 
     def leave(self, module: torch.nn.Module, finished: bool = True) -> bool:
         """Note that a module ended, without an error if `finished`; return whether it was the outermost."""
         while self.stack:
-            self._batches.pop()
-            seen, last = self._seen.pop(), self.stack.pop()
-            if not seen and finished and _ATTENTION.search(type(last).__name__):
-                self.unseen(Site(self._name(last) or type(last).__name__))
-                seen = True
-            if seen and self._seen:
-                self._seen[-1] = True
-            if last is module:
+            last = self.stack.pop()
+            kind = type(last.module).__name__
+            if not last.seen and finished and _ATTENTION.search(kind):
+                self.unseen(Site(self._name(last) or kind))
+                last.seen = True
+            if last.seen and self.stack:
+                self.stack[-1].seen = True
+            if last.module is module:
                 break
         return not self.stack
 
     def site(self) -> Site:
         """Return where the program sees attention."""
-        if self._seen:
-            self._seen[-1] = True
+        if self.stack:
+            self.stack[-1].seen = True
         name = next((found for found in map(self._name, reversed(self.stack)) if found), "")
-        batch = next((found for found in self._batches if found is not None), None)
+        batch = next((place.batch for place in self.stack if place.batch is not None), None)
         return Site(name or self._outermost(), tuple(dict.fromkeys(self._head_counts())), batch)
 
-    def _name(self, module: torch.nn.Module) -> str:
-        return self._names.get(id(module), "")
+    def _name(self, place: _Place) -> str:
+        return self._names.get(id(place.module), "")
 
     def _outermost(self) -> str:
-        return type(unwrapped(self.stack[0])).__name__ if self.stack else "attention"
+        return type(unwrapped(self.stack[0].module)).__name__ if self.stack else "attention"
 
     def _head_counts(self) -> Iterator[int]:
-        for module in reversed(self.stack):
-            for holder in (module, getattr(module, "config", None)):
+        for place in reversed(self.stack):
+            for holder in (place.module, getattr(place.module, "config", None)):
                 for name in _HEADS:
                     count = getattr(holder, name, None)
                     if type(count) is int and count > 0:

@@ -15,6 +15,9 @@ from warnings import warn
 import numpy as np
 from safetensors.numpy import save as safetensors_of
 
+from ...arrays import FloatArray
+from ...attention.computation import Computation
+from ...attention.visibility import Bias, Visibility
 from ...files import write_bytes
 
 Corner = Literal["top-left", "bottom-right"]
@@ -111,24 +114,19 @@ def _ordered(array: Any, axes: str, role: str) -> Any:
 
 def _log_sum_exp(tensors: Mapping[str, Any], scale: float, corner: Corner | None) -> Any:
     """Return the log-sum-exp of all rows in float32, computed head by head in float64."""
-    q, k = tensors["q"], tensors["k"]
-    batch, heads, queries, _ = q.shape
-    keys = k.shape[2]
-    found = np.empty((batch, heads, queries), np.float32)
-    shift = keys - queries if corner == "bottom-right" else 0
-    for text in range(batch):
-        for head in range(heads):
-            z = q[text, head].astype(np.float64) @ k[text, head * k.shape[1] // heads].astype(np.float64).T * scale
-            for role in ("bias", "mask"):
-                if role in tensors:
-                    each = np.broadcast_to(tensors[role], (batch, heads, queries, keys))[text, head]
-                    z = np.where(each, z, -np.inf) if role == "mask" else z + each
-            if corner is not None:
-                z[~np.tri(queries, keys, shift, dtype=np.bool_)] = -np.inf
-            largest = np.maximum(z.max(-1, keepdims=True), np.finfo(np.float64).min)
-            with np.errstate(divide="ignore"):
-                found[text, head] = (largest + np.log(np.exp(z - largest).sum(-1, keepdims=True)))[:, 0]
-    return found
+    q, k = (tensors[role].astype(np.float64) for role in "qk")
+    heads, queries = q.shape[1:3]
+    kv_heads, keys = k.shape[1:3]
+    positions = np.arange(queries, dtype=np.int64) + (keys - queries if corner == "bottom-right" else 0)
+    found: list[FloatArray] = []
+    for head in range(heads):
+        own = {role: tensors[role][:, head % tensors[role].shape[1]] for role in ("bias", "mask") if role in tensors}
+        after = None if corner is None else 0
+        seen = Visibility(keys, positions, own.get("mask"), after=after, self_attention=False)
+        biases = (Bias(own["bias"]),) if "bias" in own else ()
+        c = Computation(multiplier=scale, biases=biases, visibility=seen)
+        found.append(c.evaluate(q[:, head], k[:, head * kv_heads // heads]).softmax.lse)
+    return np.stack(found, axis=1).astype(np.float32)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -48,15 +49,10 @@ class RecordingMode(TorchDispatchMode):
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) if hasattr(torch.nn, "Buffer") else (
     torch.Tensor, torch.nn.Parameter)  # fmt: skip
 
-_COMPOSITES: dict[Any, bool] = {}
 
-
+@cache
 def _is_composite(func: Any) -> bool:
     """Return whether an operation only calls others."""
-    found = _COMPOSITES.get(func)
-    if found is None:
-        found = isinstance(func, torch._ops.OpOverload) and torch._C._dispatch_has_kernel_for_dispatch_key(
-            func.name(), "CompositeImplicitAutograd"
-        )
-        _COMPOSITES[func] = found
-    return found
+    return isinstance(func, torch._ops.OpOverload) and torch._C._dispatch_has_kernel_for_dispatch_key(
+        func.name(), "CompositeImplicitAutograd"
+    )

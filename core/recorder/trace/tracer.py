@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -149,23 +149,16 @@ class Tracer:
                 pending.add_values(values, out)
         self.listener.take(layer)
 
-    def softmax(self, given: Arguments, out: Any) -> None:
-        """Scores become weights: what is known of them is recorded."""
-        self._weights(given, out)
-
-    def log_softmax(self, given: Arguments, out: Any) -> None:
-        """Scores become the logarithm of weights."""
-        self._weights(given, out, logarithm=True)
-
     def exponential(self, given: Arguments, out: Any) -> None:
         """Scores become weights that are still to be divided by their sum."""
         note = self.notes.find(given["self"])
         if isinstance(note, Weights) and note.logarithm:
             pass_on(self.notes, given["self"], out, replace(note, logarithm=False))
         else:
-            self._weights(given, out, raw=True)
+            self.softmax(given, out, raw=True)
 
-    def _weights(self, given: Arguments, out: Any, raw: bool = False, logarithm: bool = False) -> None:
+    def softmax(self, given: Arguments, out: Any, raw: bool = False, logarithm: bool = False) -> None:
+        """Scores become weights, `raw` ones before they are divided by their sum, or the logarithm of weights."""
         x = given["self"]
         note = self.notes.find(x)
         if not isinstance(note, Scores):
@@ -225,23 +218,18 @@ class Tracer:
 
 def bound(func: Any, args: Sequence[Any], kwargs: Arguments) -> Arguments:
     """Return the arguments of an operation by name; those left at their default are missing."""
-    names = _NAMES.get(func)
-    if names is None:
-        names = _NAMES[func] = tuple(argument.name for argument in func._schema.arguments)
-    return {**dict(zip(names, args, strict=False)), **kwargs}
+    return {**dict(zip(_names(func), args, strict=False)), **kwargs}
 
 
-_NAMES: dict[Any, tuple[str, ...]] = {}
-_FUSED: dict[Any, bool] = {}
+@cache
+def _names(func: Any) -> tuple[str, ...]:
+    return tuple(argument.name for argument in func._schema.arguments)
 
 
+@cache
 def _fused(func: Any) -> bool:
     """Return whether an operation is a fused attention kernel."""
-    found = _FUSED.get(func)
-    if found is None:
-        names = [argument.name for argument in func._schema.arguments]
-        found = _FUSED[func] = is_fused(func._schema.name, names)
-    return found
+    return is_fused(func._schema.name, [argument.name for argument in func._schema.arguments])
 
 
 def _is_written(func: Any, name: str) -> bool:
@@ -259,7 +247,7 @@ _PRODUCTS: dict[str, Callable[[Tracer, Arguments, Any], None]] = {
     "aten::_scaled_mm_v2": Tracer.product_of_8_bits,
     "aten::_softmax": Tracer.softmax,
     "aten::_safe_softmax": Tracer.softmax,
-    "aten::_log_softmax": Tracer.log_softmax,
+    "aten::_log_softmax": partial(Tracer.softmax, logarithm=True),
     "aten::exp": Tracer.exponential,
     "aten::exp_": Tracer.exponential,
 }
