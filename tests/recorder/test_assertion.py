@@ -48,7 +48,7 @@ def test_a_model_with_the_expected_scale_passes_and_stays_in_its_mode() -> None:
 def test_a_wrong_scale_in_one_layer_fails_and_names_the_layer(wrong: Any) -> None:
     with pytest.raises(AssertionError, match="layer 1 head 0") as failure:
         assert_attention_scale(model_of(layer_of(RIGHT), wrong), X)
-    assert "layer 0" not in str(failure.value)
+    assert "layer 0 head" not in str(failure.value)
 
 
 def test_another_scale_may_be_the_expected_one() -> None:
