@@ -18,7 +18,7 @@ from attn_tui.core.watching.growth import slopes, two_sided
 from attn_tui.core.watching.history import KEPT, added
 from attn_tui.core.watching.offenders import offenders
 from attn_tui.core.watching.poll import START, Cursor, poll
-from attn_tui.core.watching.snapshot import snapshot
+from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import Step, logits, parse_line, says_scale
 from capture_files import save as save_capture
 from cases import for_each
@@ -32,6 +32,12 @@ def line(step: int, rows: object, **more: object) -> str:
 
 def steps_of(values: Sequence[float], apart: int = 100) -> tuple[Step, ...]:
     return tuple(parse_line(line(number * apart, [[value]])) for number, value in enumerate(values))
+
+
+def shown_of(history: Sequence[Step], limit: float, **more: Any) -> Snapshot:
+    found = snapshot(history, limit, **more)
+    assert found is not None
+    return found
 
 
 def everything(path: Path, cursor: Cursor = START) -> tuple[list[Step], Cursor, list[str]]:
@@ -53,12 +59,9 @@ def test_a_line_holds_a_number_for_each_head() -> None:
     assert (step.step, step.layers, step.heads, step.scale) == (7, ("a", "b"), (2, 2), 0.5)
     assert np.array_equal(step.values["max_logit"], [[1, 2.5], [3, math.nan]], equal_nan=True)
     assert np.array_equal(step.values["entropy"], [[1, 1], [2, 2]])
-
-
-def test_layers_may_have_different_numbers_of_heads() -> None:
-    step = parse_line(line(0, [[1], [2, 3]]))
-    assert step.heads == (1, 2)
-    assert np.array_equal(step.values["max_logit"], [[1, math.nan], [2, 3]], equal_nan=True)
+    ragged = parse_line(line(0, [[1], [2, 3]]))
+    assert ragged.heads == (1, 2)
+    assert np.array_equal(ragged.values["max_logit"], [[1, math.nan], [2, 3]], equal_nan=True)
 
 
 @for_each(
@@ -202,8 +205,7 @@ def test_a_head_at_the_limit_is_not_over_it() -> None:
 
 @pytest.mark.parametrize(("apart", "per"), [(100, 1000), (10, 100), (1, 10)])
 def test_growth_is_shown_over_no_more_steps_than_it_was_fitted_to(apart: int, per: int) -> None:
-    shown = snapshot(steps_of([20 * 1.01 ** (apart * n) for n in range(11)], apart), 1e300)
-    assert shown is not None
+    shown = shown_of(steps_of([20 * 1.01 ** (apart * n) for n in range(11)], apart), 1e300)
     assert shown.per == per
     assert shown.ranked[0].growth(per) == pytest.approx(1.01**per)
 
@@ -239,9 +241,7 @@ def test_a_history_is_ordered_replaces_and_stays_bounded() -> None:
 
 def test_a_snapshot_of_an_earlier_step_knows_nothing_of_later_ones() -> None:
     history = steps_of([10, 20, 30, 40, 50, 60])
-    earlier, newest = snapshot(history, 100, at=300), snapshot(history, 100)
-    assert earlier is not None
-    assert newest is not None
+    earlier, newest = shown_of(history, 100, at=300), shown_of(history, 100)
     assert (earlier.step, newest.step) == (300, 500)
     assert earlier.ranked == tuple(offenders(history[:4], 100))
     assert [*earlier.trends[0, 0]] == [10, 20, 30, 40]
@@ -251,8 +251,7 @@ def test_a_snapshot_of_an_earlier_step_knows_nothing_of_later_ones() -> None:
 
 def test_every_head_of_a_large_model_has_a_trend_of_its_first_and_last_step() -> None:
     history = tuple(parse_line(line(n, [[n + 1.0] * 32] * 32)) for n in range(100))
-    shown = snapshot(history, 100)
-    assert shown is not None
+    shown = shown_of(history, 100)
     assert len(shown.trends) == 32 * 32
     assert all((trend[0], trend[-1]) == (1, 100) for trend in shown.trends.values())
     assert {*np.diff(shown.trends[0, 0])} == {2, 3}
@@ -260,8 +259,7 @@ def test_every_head_of_a_large_model_has_a_trend_of_its_first_and_last_step() ->
 
 def test_a_trend_has_a_place_for_every_step() -> None:
     lines = [line(0, [[1.0]]), line(1, [[1.0, 2.0]]), '{"step": 2, "entropy": [[1]]}', line(3, [[3.0]])]
-    shown = snapshot([parse_line(text) for text in lines], 100)
-    assert shown is not None
+    shown = shown_of([parse_line(text) for text in lines], 100)
     assert np.array_equal(shown.trends[0, 0], [1, math.nan, math.nan, 3], equal_nan=True)
 
 
@@ -499,8 +497,7 @@ def test_changes_are_the_differences_of_two_steps_and_rank_the_heads() -> None:
         parse_line(line(0, [[1.0, 5.0], [math.inf, 2.0]], entropy=[[1, 1], [1, 1]])),
         parse_line(line(9, [[4.0, 1.0], [math.inf, 9.0]], entropy=[[2, 1], [1, 0]])),
     )
-    shown = snapshot(history, 100, baseline=history[0])
-    assert shown is not None
+    shown = shown_of(history, 100, baseline=history[0])
     assert shown.changes is not None
     assert shown.changes["entropy"] == ((1, 0), (0, -1))
     assert [shown.change(layer, head) for layer in (0, 1) for head in (0, 1)] == [3, -4, None, 7]
@@ -510,13 +507,11 @@ def test_changes_are_the_differences_of_two_steps_and_rank_the_heads() -> None:
 
 def test_scores_are_compared_after_the_scale() -> None:
     history = tuple(parse_line(line(n, [[8.0 * (n + 1)]], scale=0.5, scaled=False)) for n in range(2))
-    shown = snapshot(history, 100, baseline=history[0])
-    assert shown is not None
+    shown = shown_of(history, 100, baseline=history[0])
     assert shown.change(0, 0) == 4
 
 
 def test_steps_with_other_heads_have_no_change() -> None:
     history = parse_line(line(0, [[1.0]])), parse_line(line(1, [[1.0, 2.0]]))
-    shown = snapshot(history, 100, baseline=history[0])
-    assert shown is not None
+    shown = shown_of(history, 100, baseline=history[0])
     assert (shown.baseline, shown.changes, shown.change(0, 0)) == (0, None, None)
