@@ -16,7 +16,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.pane import Pane
-from attn_tui.tui.panes.sweep.curves import part as sweep
+from attn_tui.tui.panes.sweep import curves as sweep
 from attn_tui.tui.panes.sweep.grids import Grid
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from stage import SMALL, Stage, Taken, agree, capture_file, play, played, refusal, some_heads, succeeds, take
@@ -27,9 +27,9 @@ Captured = pytest.CaptureFixture[str]
 @pytest.fixture
 def small_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave most places of the map out, so that measuring it is quick."""
-    for place in ("requests", "view", "part"):
-        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.map.{place}.N_KEYS", (4, 64))
-        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.map.{place}.D_KS", (1, 16, 64))
+    for place in ("map_requests", "map_view", "map"):
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.N_KEYS", (4, 64))
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.D_KS", (1, 16, 64))
 
 
 def take_head(file: Path | None, axes: str | None = None, *keys: str) -> list[Taken]:

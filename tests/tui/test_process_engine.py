@@ -23,7 +23,7 @@ from attn_tui.tui.compute.engine import EngineError, Notification, Reply
 from attn_tui.tui.compute.measure import Answer, Measure
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Request, Work
-from attn_tui.tui.panes.sweep.curves.requests import Curves, PredictOver
+from attn_tui.tui.panes.sweep.curve_requests import Curves, PredictOver
 from stage import FOREVER, SMALL, numbers
 
 LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096, batch=512)  # takes longer than FOREVER

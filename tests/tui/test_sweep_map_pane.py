@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
-from attn_tui.tui.panes.sweep.map.requests import D_KS
+from attn_tui.tui.panes.sweep.map_requests import D_KS
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from stage import SIZES, SMALL, Stage, played
 
@@ -13,9 +13,9 @@ from stage import SIZES, SMALL, Stage, played
 @pytest.fixture(autouse=True)
 def small_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out long contexts, so that measuring a map is quick."""
-    for place in ("requests", "view", "part"):
-        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.map.{place}.N_KEYS", (4, 16, 64))
-        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.map.{place}.D_KS", (1, 4, 16, 64))
+    for place in ("map_requests", "map_view", "map"):
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.N_KEYS", (4, 16, 64))
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.D_KS", (1, 4, 16, 64))
 
 
 async def mapped(stage: Stage) -> SweepPane:

@@ -12,8 +12,8 @@ from attn_tui.core.work import sweeps as work
 from attn_tui.core.work.sweeps import SweepPlan
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Failed, Request, Work
-from attn_tui.tui.panes.sweep.curves import requests
-from attn_tui.tui.panes.sweep.curves.requests import MeasureOver, Points, PredictOver
+from attn_tui.tui.panes.sweep import curve_requests as requests
+from attn_tui.tui.panes.sweep.curve_requests import MeasureOver, Points, PredictOver
 from attn_tui.tui.panes.sweep.grids import GRIDS
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from stage import SMALL, Stage, numbers, play, played, refusal, succeeds
@@ -24,7 +24,7 @@ SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 @pytest.fixture(autouse=True)
 def short_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the first grid by a short one, so that tests are quick."""
-    for module in ("curves.part", "pane"):
+    for module in ("curves", "pane"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{module}.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
 
 

@@ -14,7 +14,7 @@ from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.app.keys import all_commands, help_keys
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.sweep.curves.view import reading_lines, title_line
+from attn_tui.tui.panes.sweep.curve_view import reading_lines, title_line
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line
 from attn_tui.tui.views.export import Form, form_lines
 from attn_tui.tui.views.fields.entry import Draft

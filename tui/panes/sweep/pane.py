@@ -21,13 +21,13 @@ from ...widgets.bars import Paragraph
 from ..lists import choose_of, choose_rules, choose_statistic
 from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
-from .curves.part import CurvePart
-from .curves.view import MOST_OTHERS, contents_of
-from .curves.widget import Chosen, SweepPlot, WidthTable
+from .curve_view import MOST_OTHERS, contents_of
+from .curve_widget import Chosen, SweepPlot, WidthTable
+from .curves import CurvePart
 from .grids import GRIDS, Grid, at_any, landmarks_of
-from .map.part import MapPart
-from .map.requests import Place
-from .map.widget import PlaceChosen
+from .map import MapPart
+from .map_requests import Place
+from .map_widget import PlaceChosen
 from .question import Sweep
 
 if TYPE_CHECKING:

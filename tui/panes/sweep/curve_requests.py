@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .....core.parameters import Parameters
-from ....compute.measure import Measure
-from ....compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
-from ..grids import landmarks_of, placed
+from ....core.parameters import Parameters
+from ...compute.measure import Measure
+from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
+from .grids import landmarks_of, placed
 
 if TYPE_CHECKING:
-    from .....core.lab.results import Point
-    from .....core.theory.prediction import PredictedColumn, Prediction
+    from ....core.lab.results import Point
+    from ....core.theory.prediction import PredictedColumn, Prediction
 
 _CURVE_STEPS = 120  # of an exact curve over d_k
 
@@ -28,7 +28,7 @@ class PredictOver(Request):
     over: str = "d_k"  # or n_keys
 
     def work(self, cache: Cache) -> Work:
-        from .....core.theory.predict import predict
+        from ....core.theory.predict import predict
 
         exact: dict[int, Sequence[PredictedColumn]] = {}
         for value in _smooth(self.values, self.over):
@@ -48,8 +48,8 @@ class MeasureOver(Request):
     rules: tuple[str, ...] = ()  # scale rules that are measured too, besides that of the parameters
 
     def work(self, cache: Cache) -> Work:
-        from .....core.work.part import Kept
-        from .....core.work.sweeps import fold, parts, plan_seconds, sweep_plan
+        from ....core.work.part import Kept
+        from ....core.work.sweeps import fold, parts, plan_seconds, sweep_plan
 
         p, key = self.parameters, replace(self, known=0)
         kept: dict[MeasureOver, Kept] = cache.by_kind.setdefault(MeasureOver, {})
@@ -112,7 +112,7 @@ class Points:
 
 
 def _with_deviations(point: Point, prediction: Prediction) -> SweptPoint:
-    from .....core.theory.predict import deviations
+    from ....core.theory.predict import deviations
 
     return SweptPoint(point, prediction, deviations(point.measurement, prediction))
 

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import set_cell_size
 
-from .....core.against import settings
-from .....core.message import joined, message
-from .....core.parameters import FIELD, ROUNDED, Parameters, choice_word
-from .....core.scales import scale_rule
-from .....core.statistics.catalogue import Statistic
-from .....core.statistics.measurement import setting_names
-from .....core.statistics.status import SATURATED
-from .....core.theory.prediction import ratio_given, status_given
-from ....language.cells import cells, joining, to_left
-from ....views.glyphs import Glyphs
-from ....views.lines import Line, Role, Span, fitted, line_width
-from ....views.numbers import VALUE
-from ....views.plots.axes import Axis, axis_over
-from ....views.plots.plot import Mark, Plot, Point, Series
-from ....views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
+from ....core.against import settings
+from ....core.message import joined, message
+from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word
+from ....core.scales import scale_rule
+from ....core.statistics.catalogue import Statistic
+from ....core.statistics.measurement import setting_names
+from ....core.statistics.status import SATURATED
+from ....core.theory.prediction import ratio_given, status_given
+from ...language.cells import cells, joining, to_left
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, fitted, line_width
+from ...views.numbers import VALUE
+from ...views.plots.axes import Axis, axis_over
+from ...views.plots.plot import Mark, Plot, Point, Series
+from ...views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
 
 if TYPE_CHECKING:
-    from .....core.theory.prediction import PredictedColumn
-    from .requests import SweptPoint
+    from ....core.theory.prediction import PredictedColumn
+    from .curve_requests import SweptPoint
 
 # Statistics that are powers of d_k: their axis is logarithmic by default.
 LOGARITHMIC = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from .....core.against import fault_of_settings
-from .....core.errors import ParameterError
-from .....core.parameters import Parameters
-from ....compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
+from ....core.against import fault_of_settings
+from ....core.errors import ParameterError
+from ....core.parameters import Parameters
+from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
 
 if TYPE_CHECKING:
-    from .....core.lab.results import Point
-    from .....core.theory.prediction import PredictedColumn, Prediction
+    from ....core.lab.results import Point
+    from ....core.theory.prediction import PredictedColumn, Prediction
 
 D_KS = tuple(2**power for power in range(13))
 N_KEYS = tuple(2**power for power in range(1, 14))
@@ -32,7 +32,7 @@ class PredictMap(Request):
     parameters: Parameters  # their d_k and keys are ignored
 
     def work(self, cache: Cache) -> Work:
-        from .....core.theory.predict import predict
+        from ....core.theory.predict import predict
 
         for n in N_KEYS:
             found: dict[Place, Sequence[PredictedColumn]] = {}
@@ -68,7 +68,7 @@ class MeasureMap(Request):
         )
 
     def work(self, cache: Cache) -> Work:
-        from .....core.work.sweeps import fold, parts, plan_seconds, sweep_plan
+        from ....core.work.sweeps import fold, parts, plan_seconds, sweep_plan
 
         p, d_ks = self.measured, self.d_ks
         last_sent, found = time.monotonic(), dict[Place, MeasuredCell]()

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
-from .....core.message import message
-from .....core.parameters import FIELD, Parameters
-from .....core.statistics.catalogue import Statistic
-from .....core.statistics.measurement import setting_names
-from ....language.cells import cells as cells_of
-from ....views.glyphs import Glyphs
-from ....views.lines import Line, Span, fitted, merged, middle_cut
-from ....views.numbers import short
-from ....views.results.table import COLUMN_ROLES
-from .requests import D_KS, DRAWS, N_KEYS, ROWS, MeasuredCell, Place
+from ....core.message import message
+from ....core.parameters import FIELD, Parameters
+from ....core.statistics.catalogue import Statistic
+from ....core.statistics.measurement import setting_names
+from ...language.cells import cells as cells_of
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Span, fitted, merged, middle_cut
+from ...views.numbers import short
+from ...views.results.table import COLUMN_ROLES
+from .map_requests import D_KS, DRAWS, N_KEYS, ROWS, MeasuredCell, Place
 
 if TYPE_CHECKING:
-    from .....core.statistics.measurement import Column
-    from .....core.theory.prediction import PredictedColumn
+    from ....core.statistics.measurement import Column
+    from ....core.theory.prediction import PredictedColumn
 
 _MARGIN = 6  # cells of ` 8192 `
 _HEAD, _FOOT = 1, 1  # lines over and under the cells of a panel: its title, and the labels of d_k

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .....core.message import message
-from .....core.parameters import FIELD
-from .....core.statistics.catalogue import Statistic
-from .....core.statistics.measurement import HistogramName, setting_names
-from ....language.cells import cells, to_left, to_right
-from ....views.glyphs import Glyphs
-from ....views.lines import Line, Role, Span, fitted, window
-from ....views.numbers import VALUE, short
-from ....views.plots.axes import nice_range
-from ....views.plots.histograms import TITLES, axis_span, sparkline
-from ....views.results.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
-from ..grids import landmarks_of, models_at
-from .view import Swept, contents_of
+from ....core.message import message
+from ....core.parameters import FIELD
+from ....core.statistics.catalogue import Statistic
+from ....core.statistics.measurement import HistogramName, setting_names
+from ...language.cells import cells, to_left, to_right
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, fitted, window
+from ...views.numbers import VALUE, short
+from ...views.plots.axes import nice_range
+from ...views.plots.histograms import TITLES, axis_span, sparkline
+from ...views.results.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
+from .curve_view import Swept, contents_of
+from .grids import landmarks_of, models_at
 
 # The histogram that explains the statistics of a group.
 HISTOGRAM: dict[str, HistogramName] = {"logits": "logits", "attention": "entropy", "Jacobian": "jacobian_norm"}

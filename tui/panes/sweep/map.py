@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from .....core.errors import InputError
-from .....core.parameters import Parameters, usual_of
-from .....core.statistics.catalogue import Statistic
-from ....compute.request import Request
-from ...pane import Pane
-from ..question import Sweep
-from .requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, Place, PredictMap
-from .view import Mapped
-from .widget import SweepMap
+from ....core.errors import InputError
+from ....core.parameters import Parameters, usual_of
+from ....core.statistics.catalogue import Statistic
+from ...compute.request import Request
+from ..pane import Pane
+from .map_requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, Place, PredictMap
+from .map_view import Mapped
+from .map_widget import SweepMap
+from .question import Sweep
 
 if TYPE_CHECKING:
-    from .....core.tables.lab import SweepResult
-    from .....core.tables.table import Format
+    from ....core.tables.lab import SweepResult
+    from ....core.tables.table import Format
 
 
 class MapPart:

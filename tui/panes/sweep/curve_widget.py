@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from textual import events
 from textual.message import Message
 
-from .....core.message import message
-from .....core.parameters import Parameters
-from .....core.statistics.catalogue import STATISTIC, Statistic
-from ....views.lines import EDGES, Line, line_width
-from ....views.plots.plot import Drawing, Point, Series, draw, with_cursor
-from ....views.results.table import Contents
-from ....widgets.lines import LinesWidget
-from ..grids import landmarks_of
-from .view import LOGARITHMIC, Other, Swept, facts_line, points_of, reading_lines, sweep_plot, title_line
+from ....core.message import message
+from ....core.parameters import Parameters
+from ....core.statistics.catalogue import STATISTIC, Statistic
+from ...views.lines import EDGES, Line, line_width
+from ...views.plots.plot import Drawing, Point, Series, draw, with_cursor
+from ...views.results.table import Contents
+from ...widgets.lines import LinesWidget
+from .curve_view import LOGARITHMIC, Other, Swept, facts_line, points_of, reading_lines, sweep_plot, title_line
+from .grids import landmarks_of
 from .width_table import axis_words, landmark_lines, rows_in
 
 _LEAST = 6  # lines of the plot that values of other rules at the cursor leave

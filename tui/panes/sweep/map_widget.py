@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from textual import events
 from textual.message import Message
 
-from .....core.message import message
-from .....core.parameters import Parameters
-from .....core.statistics.catalogue import STATISTIC, Statistic
-from ....language.cells import joining
-from ....views.lines import Line
-from ....views.results.table import Contents
-from ....widgets.lines import LinesWidget
-from ..curves.view import reading_lines, unit_words
-from .requests import Place
-from .view import Mapped, layout, map_lines
+from ....core.message import message
+from ....core.parameters import Parameters
+from ....core.statistics.catalogue import STATISTIC, Statistic
+from ...language.cells import joining
+from ...views.lines import Line
+from ...views.results.table import Contents
+from ...widgets.lines import LinesWidget
+from .curve_view import reading_lines, unit_words
+from .map_requests import Place
+from .map_view import Mapped, layout, map_lines
 
 _ABOVE = 2  # lines above the panels: the values at the cursor
 _BELOW = 2  # lines of the legend

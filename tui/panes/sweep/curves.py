@@ -7,24 +7,24 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from .....core.against import settings
-from .....core.errors import InputError, ParameterError
-from .....core.message import message
-from .....core.parameters import Parameters
-from .....core.scales import multiplier
-from ....compute.measure import Answer
-from ....compute.request import Request
-from ....views.results.table import Contents, with_theory
-from ...pane import Pane
-from ..grids import GRIDS, Grid, at_any
-from ..question import Sweep
-from .requests import Curves, MeasureOthers, MeasureOver, Points, PredictOver, SweptPoint
-from .view import MOST_OTHERS, Other, Swept, contents_of, others
+from ....core.against import settings
+from ....core.errors import InputError, ParameterError
+from ....core.message import message
+from ....core.parameters import Parameters
+from ....core.scales import multiplier
+from ...compute.measure import Answer
+from ...compute.request import Request
+from ...views.results.table import Contents, with_theory
+from ..pane import Pane
+from .curve_requests import Curves, MeasureOthers, MeasureOver, Points, PredictOver, SweptPoint
+from .curve_view import MOST_OTHERS, Other, Swept, contents_of, others
+from .grids import GRIDS, Grid, at_any
+from .question import Sweep
 
 if TYPE_CHECKING:
-    from .....core.statistics.catalogue import Statistic
-    from .....core.tables.lab import SweepResult
-    from .....core.tables.table import Format
+    from ....core.statistics.catalogue import Statistic
+    from ....core.tables.lab import SweepResult
+    from ....core.tables.table import Format
 
 
 class CurvePart:
@@ -210,7 +210,7 @@ class CurvePart:
 
     def figure(self, statistic: Statistic) -> str | None:
         """Return the figure of a statistic; None if there are several curves."""
-        from ....views.results.figure import sweep_figure
+        from ...views.results.figure import sweep_figure
 
         found = replace(self.answered("table"), statistics=(statistic.name,))
         return sweep_figure(found, self.pane.glyphs) if found.vary is None else None
