@@ -18,7 +18,8 @@ from ..captures.settings import ScoreProcessing
 from ..message import joined, message
 from ..statistics.histogram import Histogram
 from ..statistics.measurement import Column
-from .comparing.results import STAGES, Comparison, in_words_of_baseline
+from .causes.stages import STAGES
+from .comparing.results import Comparison, in_words_of_baseline
 from .configuration import Configuration
 from .heads.traits import variety
 from .verdict import Verdict, at_birth, diagnose_head

@@ -63,7 +63,7 @@ def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
         words = message("{formula}, as intended", formula=found.words)
     if facts.prescaled != 1:
         amplitude = config.amplitude
-        if amplitude is not None and _near(facts.prescaled, amplitude**2, 1e-3):
+        if amplitude is not None and near(facts.prescaled, amplitude**2, 1e-3):
             multiplier *= amplitude**2
         multiplier /= facts.prescaled
         words = message("{words}, ÷ {prescaled:.4g} that is inside q and k", words=words, prescaled=facts.prescaled)
@@ -83,7 +83,7 @@ def names(
     own = facts.prescaled  # rules are of everything that q·k is multiplied by
     for whole, cause, words in _rules(expected * own, facts, tolerance, multiplier * own):
         candidate = whole / own
-        if cause in found or candidate <= 0 or _near(candidate, expected, 1e-9):
+        if cause in found or candidate <= 0 or near(candidate, expected, 1e-9):
             continue
         if candidate not in tried:
             tried[candidate] = fits(candidate)
@@ -105,15 +105,15 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
         words = "the factor that is already inside q and k was applied again"
         yield expected * facts.prescaled, "scale-twice", words
     yield from _yarn(expected, root, _factors_of(config))
-    if not _near(expected, root, 1e-9) and not _near(expected, 1, 1e-9):
+    if not near(expected, root, 1e-9) and not near(expected, 1, 1e-9):
         yield root, "scale-fixed", message("1/√d_k = 1/√{d}, the default, not the model's scale", d=d)
     if config and config.inverse_layer:
         yield expected * (facts.layer + 1), "scale-layer", "the division by layer + 1 is missing"
-    if not _near(expected, 1, 1e-9):
+    if not near(expected, 1, 1e-9):
         yield 1.0, "scale-missing", "the scores were not scaled"
         yield expected**2, "scale-twice", "the scale was applied twice"
     yield 1 / d, "scale-1-over-d", message("1/d_k = 1/{d}, as in muP and Granite", d=d)
-    if _near(expected, 1, 1e-9):
+    if near(expected, 1, 1e-9):
         yield root, "scale-twice", message("1/√{d} was applied to scores that need no scale", d=d)
     yield math.sqrt(d), "scale-inverted", message("the scores were multiplied by √{d} instead of divided", d=d)
     yield 1 / expected, "scale-inverted", "the scores were divided by the scale"
@@ -153,7 +153,7 @@ def _of_other_widths(expected: float, facts: Facts) -> Iterator[Rule]:
         if heads > 1:
             yield heads**-0.5, "scale-n-heads", message("1/√heads = 1/√{heads:g}", heads=heads)
     latent = [config.latent_width, config.latent_rank] if config else []
-    for width in _known(*latent, *([d, d - 64] if d in _LATENT and not _near(expected, root, 1e-9) else [])):
+    for width in _known(*latent, *([d, d - 64] if d in _LATENT and not near(expected, root, 1e-9) else [])):
         words = message("1/√{width:g}, the width of latent attention and not of a head", width=width)
         for cause in ("scale-d-model", "scale-padded", "scale-fixed"):
             yield width**-0.5, cause, words
@@ -198,7 +198,7 @@ def _yarn(expected: float, root: float, factors: Sequence[float]) -> Iterator[Ru
     """Yield YaRN's factor squared again, missing or extra, and twice."""
     larger = [factor for factor in dict.fromkeys(factors) if factor > 1]
     for factor in larger:
-        if _near(expected, factor * root, 1e-3):
+        if near(expected, factor * root, 1e-3):
             words = message("YaRN's mscale² = {factor:.4g} was squared again", factor=factor)
             yield expected * factor, "scale-yarn-twice", words
     for factor in larger:
@@ -221,5 +221,6 @@ def _known(*numbers: float | None) -> list[float]:
     return [number for number in dict.fromkeys(numbers) if number]
 
 
-def _near(a: float, b: float, tolerance: float) -> bool:
+def near(a: float, b: float, tolerance: float) -> bool:
+    """Return whether a number is another one, to a relative tolerance."""
     return b != 0 and abs(a / b - 1) <= tolerance

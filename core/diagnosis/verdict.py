@@ -24,7 +24,7 @@ from .fitting.evidence import Observed, observe, residual
 from .fitting.misfit import logit_noise, misfits, rounding_divergence
 from .fitting.model import logits, softmax
 from .fitting.rounding import arithmetics, is_short, spacing, unit
-from .multipliers import Expected, Name, expected_multiplier, names
+from .multipliers import Expected, Name, expected_multiplier, names, near
 from .reading import read_subject
 from .subject import Evidence, Facts, Subject
 from .trial import Candidate, Trial, attempt, fitted
@@ -226,7 +226,7 @@ def _with_factor(trial: Trial, expected: Expected) -> Verdict | None:
         return None
     evidence = replace(observed.evidence, values=observed.evidence.values / factor)
     found = fitted(observe(observed.subject, evidence, expected.multiplier), None, model, theta)
-    if found.level == len(arithmetics(observed.subject, evidence)) or not _near(found.multiplier, theta[0], 0.01):
+    if found.level == len(arithmetics(observed.subject, evidence)) or not near(found.multiplier, theta[0], 0.01):
         return None
     says = message(
         "× {multiplier:.4g}, as expected; outputs are × {factor:.4g} of the weighted values",
@@ -289,7 +289,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     if findings:
         found = _with_findings(fitted, findings)
         return replace(found, consequence=consequence(trial, expected.multiplier))
-    if not scale.sure or (scale.blurred and not _near(multiplier, expected.multiplier, max(0.02, scale.tolerance))):
+    if not scale.sure or (scale.blurred and not near(multiplier, expected.multiplier, max(0.02, scale.tolerance))):
         return replace(fitted, verdict="undecided", says=_UNDETERMINED)
     return fitted
 
@@ -346,7 +346,7 @@ class _Scale:
         self.subject, self.observed, self.best, self.expected = subject, observed, best, expected.multiplier
         error = float(best.fit.errors[0])
         relative = error / abs(best.multiplier) if best.multiplier else math.inf
-        self.tolerance = max(min(5 * relative, 0.5), _floor(observed))
+        self.tolerance = max(min(5 * relative, 0.5), least_tolerance(subject, observed.evidence))
         away = best.multiplier / self.expected
         far = away > 0 and abs(math.log(away)) > max(5 * relative, 1.0)
         self.sure = relative <= _UNSURE or far
@@ -355,23 +355,23 @@ class _Scale:
     @property
     def is_expected(self) -> bool:
         """Whether the expected multiplier explains the evidence."""
-        near = self.sure and _near(self.best.multiplier, self.expected, self.tolerance)
-        return near or self._explains(self.expected)
+        alike = self.sure and near(self.best.multiplier, self.expected, self.tolerance)
+        return alike or self._explains(self.expected)
 
     @property
     def rounded(self) -> bool:
         """Whether it is the expected multiplier, rounded to the format of q and k."""
         rounded = _rounded(self.expected, self.subject.format)
-        return _near(self.best.multiplier, self.expected, 0.02) and self._fits(rounded)
+        return near(self.best.multiplier, self.expected, 0.02) and self._fits(rounded)
 
     def names(self) -> list[Name]:
         """Return its names, the likeliest first."""
         return names(self.best.multiplier, self.tolerance, self.expected, self.subject.facts, self._fits)
 
     def _fits(self, candidate: float) -> bool:
-        if self.sure and _near(self.best.multiplier, candidate, self.tolerance):
+        if self.sure and near(self.best.multiplier, candidate, self.tolerance):
             return True
-        if not _near(self.best.multiplier, candidate, 1e-3) and not self.blurred:
+        if not near(self.best.multiplier, candidate, 1e-3) and not self.blurred:
             theta = self.best.fit.theta.copy()
             theta[0] = candidate
             distance = residual(self.observed, self.best.model, theta, slopes=False).distance
@@ -415,7 +415,7 @@ def _other_scale(multiplier: float, facts: Facts, words: str) -> str:
 
 def _twice(multiplier: float, facts: Facts) -> str:
     """Return what is said of a factor that is inside q and k and applied once more; empty if it is not."""
-    if facts.prescaled == 1 or not _near(facts.prescaled, multiplier, 1e-3):
+    if facts.prescaled == 1 or not near(facts.prescaled, multiplier, 1e-3):
         return ""
     whole = facts.prescaled * multiplier
     twice = message(
@@ -463,10 +463,6 @@ def _rounded(number: float, format: str) -> float:
     return round(number / step) * step
 
 
-def _near(a: float, b: float, tolerance: float) -> bool:
-    return abs(a / b - 1) <= tolerance
-
-
 def _is_blurred(observed: Observed, found: Candidate) -> bool:
     """Return whether rounding blurs the multiplier in a way that its standard error does not show.
 
@@ -483,9 +479,8 @@ def _is_blurred(observed: Observed, found: Candidate) -> bool:
     return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
 
 
-def _floor(observed: Observed) -> float:
+def least_tolerance(subject: Subject, evidence: Evidence) -> float:
     """Return the least relative tolerance of a multiplier: the scale itself may be rounded."""
-    subject, evidence = observed.subject, observed.evidence
     short = subject.facts.scores or ("float32" if evidence.kind == "lse" else evidence.format)
     if is_short(short):
         return 2 * unit(short)

@@ -8,7 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis.comparing.results import FIGURES, STAGES
+from ..diagnosis.causes.stages import STAGES
+from ..diagnosis.comparing.results import FIGURES
 from ..lab.weighting.results import MEASURES, NOT_OF_WEIGHTINGS
 from ..tables.cost import figures
 from .text import NoCodeError, Piece, assembled, expected, literal, shown

@@ -39,7 +39,8 @@ TEXTS = {
 }  # fmt: skip
 # The constants whose texts are messages, by module; of a dictionary, its values.
 TABLES = {
-    "core/claims/claim.py": "VERDICT_WORDS", "core/diagnosis/comparing/results.py": "STAGES FIGURES",
+    "core/claims/claim.py": "VERDICT_WORDS", "core/diagnosis/comparing/results.py": "FIGURES",
+    "core/diagnosis/causes/stages.py": "STAGES",
     "core/diagnosis/verdict.py": "Word", "core/lab/weighting/results.py": "MEASURES",
     "core/learning/bugs.py": "CAUSES", "core/models.py": "MODEL_WIDTHS?",
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",

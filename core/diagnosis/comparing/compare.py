@@ -12,13 +12,14 @@ from ...arrays import BoolArray
 from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
 from ...message import joined, message
+from ..causes.stages import ORDER, STAGES, StageName
 from ..fitting.rounding import is_short, spacing, unit
 from ..reading import read_for_comparison
 from ..subject import Evidence, Subject
 from .figures import divergence, figures, sampled, weights_of
 from .pairing import Common, aligned, common_tokens, plan
 from .processing import Processing, compare_processing
-from .results import ORDER, STAGES, Comparison, Figures, HeadComparison, Pair, Stage, StageName
+from .results import Comparison, Figures, HeadComparison, Pair, Stage
 from .score_change import ScoreChange, limit, product_change, score_change
 
 _APPROXIMATE = 4e-5  # of a log-sum-exp: kernels on 16-bit inputs may use an approximate exponential

@@ -9,12 +9,12 @@ import numpy as np
 from ...arrays import FloatArray
 from ...captures.capture import Layer
 from ...message import joined, message
-from ..fitting.rounding import is_short, unit
+from ..causes.stages import StageName
+from ..fitting.rounding import unit
 from ..multipliers import expected_multiplier
 from ..subject import Subject
 from ..trial import may_fit
-from ..verdict import Examined, Verdict, examine
-from .results import StageName
+from ..verdict import Examined, Verdict, examine, least_tolerance
 from .score_change import half_unit
 
 _EXACT = 1e-5  # relative: multipliers that two files say are the same if they are as close as this
@@ -52,26 +52,15 @@ def compare_processing(
     notes: dict[StageName, str] = {}
     first = examine(one)
     second = first if not said and comparable and _are_identical(one, other) else examine(other)
-    if said and comparable and other.evidence:
-        restated = _restated(other, one, factor)
-        as_first = examine(restated) if _may_fit(restated) or not _fits(second) else None
-        if as_first is not None and _fits(as_first):
-            notes |= {
-                name: message("{says} in the files; the evidence fits both", says=each.says)
-                for name, each in said.items()
-            }
-            said, second = {}, as_first
-        elif as_first is not None and not _fits(second):
-            second = as_first
-    if said and comparable and one.evidence and not _fits(first) and _fits(second):
-        restated = _restated(one, other, 1 / factor)
-        as_second = examine(restated) if _may_fit(restated) else None
-        if as_second is not None and _fits(as_second):
-            notes |= {
-                name: message("{says} in the files; the evidence fits both", says=each.says)
-                for name, each in said.items()
-            }
-            said, first = {}, as_second
+    if said and comparable and other.evidence and (_may_fit(other, one, factor) or not _fits(second)):
+        as_first = examine(_restated(other, one, factor))
+        if _fits(as_first) or not _fits(second):
+            said, second = _fitting(said, notes, as_first), as_first
+    disputed = said and comparable and one.evidence and not _fits(first) and _fits(second)
+    if disputed and _may_fit(one, other, 1 / factor):
+        as_second = examine(_restated(one, other, 1 / factor))
+        if _fits(as_second):
+            said, first = _fitting(said, notes, as_second), as_second
     found = Processing(dict(said), notes, first, second, (_used(first), _used(second)))
     _add_multipliers(found, one, other, factor)
     _add_causes(found)
@@ -96,8 +85,21 @@ def _fits(found: Examined) -> bool:
     return found.verdict.verdict in ("healthy", "undecided")
 
 
-def _may_fit(subject: Subject) -> bool:
-    return may_fit(subject, expected_multiplier(subject.facts, None).multiplier)
+def _may_fit(subject: Subject, source: Subject, factor: float) -> bool:
+    """Return whether what the file of `source` says may explain a head, whose scores are `factor` times as large."""
+    restated = _restated(subject, source, factor)
+    return may_fit(restated, expected_multiplier(restated.facts, None).multiplier)
+
+
+def _fitting(
+    said: dict[StageName, Difference], notes: dict[StageName, str], restated: Examined
+) -> dict[StageName, Difference]:
+    """Return what two files say differently, unless the evidence fits what both say, which is then noted."""
+    if not _fits(restated):
+        return said
+    for name, each in said.items():
+        notes[name] = message("{says} in the files; the evidence fits both", says=each.says)
+    return {}
 
 
 def _used(found: Examined) -> float:
@@ -157,9 +159,9 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
         if known:
             assert verdict.multiplier
             assert verdict.multiplier_error is not None
-            tolerance = max(
-                tolerance, 5 * verdict.multiplier_error / abs(verdict.multiplier), _floor(subject, verdict)
-            )
+            evidence = next(each for each in subject.evidence if each.kind == verdict.evidence)
+            error = 5 * verdict.multiplier_error / abs(verdict.multiplier)
+            tolerance = max(tolerance, error, least_tolerance(subject, evidence))
     if abs(ratio - 1) <= tolerance:
         found.differences.pop("multiplier", None)
         if factor != 1:
@@ -180,14 +182,6 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
     found.differences["multiplier"] = Difference(
         message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio), abs(ratio - 1) / tolerance
     )
-
-
-def _floor(subject: Subject, verdict: Verdict) -> float:
-    """Return the least relative tolerance of a multiplier: it may itself be rounded."""
-    if verdict.evidence == "lse":
-        return 3e-5 if is_short(subject.format) else 3e-6
-    format = next((each.format for each in subject.evidence if each.kind == verdict.evidence), subject.format)
-    return 2 * unit(format) if is_short(format) else 3e-5 if is_short(subject.format) else 3e-6
 
 
 def _proportion(one: Subject, other: Subject, factor: float) -> float:

@@ -9,26 +9,9 @@ from typing import Literal, TypeAlias
 
 from ...captures.capture import Layer
 from ...message import Message, message
+from ..causes.stages import ORDER, StageName
 
-StageName: TypeAlias = Literal[
-    "qk", "multiplier", "softcap", "bias", "mask", "sink", "lse", "weights", "v", "o"
-]  # fmt: skip
 State: TypeAlias = Literal["same", "differs", "follows", "not-compared"]
-
-# What attention does, in this order, and the words for it.
-STAGES: dict[StageName, str] = {
-    "qk": "q·kᵀ",
-    "multiplier": "multiplier",
-    "softcap": "soft-cap",
-    "bias": "bias",
-    "mask": "mask",
-    "sink": "sink",
-    "lse": "log-sum-exp",
-    "weights": "weights",
-    "v": "values",
-    "o": "output",
-}
-ORDER: tuple[StageName, ...] = tuple(STAGES)
 
 # The statistics of a head that are compared, and their labels.
 FIGURES: dict[str, str] = {
