@@ -101,6 +101,7 @@ CASES = [
     case(Z + B[0], {"*.position_bias": B[0]}, "'position_bias' is used for every layer without its own"),
     case(shown(CAUSAL, Z + B[0]), {"bias": np.where(CAUSAL, B[0], np.finfo(np.float32).min)}),
     case(shown(CAUSAL, Z + B[0, 0]), {"attn_mask": shown(CAUSAL, B[0, 0])}, **SELF),
+    case(shown(CAUSAL, Z + B[0, 0]), {"attn_mask": B[0, 0] - 1e4 * ~CAUSAL}, **SELF),
     *(
         case(shown(CAUSAL, Z + TRAINED), {"position_bias": TRAINED + np.where(CAUSAL, 0, low).astype(np.float32)})
         for low in (-1e4, -1e9, NO)
