@@ -12,11 +12,13 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import fill
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 from warnings import warn
 
 import numpy as np
+import numpy.typing as npt
 
 from .arrays import FloatArray
 from .attention.cost import SHAPE_FIELDS, Cost
@@ -521,13 +523,22 @@ def verdict_words(verdict: Verdict) -> str:
 
 
 def diagnose(
-    source: Path_ | Capture, *, expect: str | float | None = None, config: Mapping[str, object] | None = None
+    source: Path_ | Capture | Mapping[str, npt.ArrayLike],
+    *,
+    expect: str | float | None = None,
+    config: Mapping[str, object] | None = None,
 ) -> Diagnosis:
     """Find out which multiplier each head really used, as `attn-tui diagnose` does.
 
-    `expect` is what is intended: a rule, a number or a formula of d; `config` is the model configuration, instead
-    of the file's. Raise InputError if one is not accepted or a head cannot be read.
+    `source` is a file, a capture, or arrays by the names that a file has, such as q, k [batch, heads, tokens, d_k],
+    v, o and lse. `expect` is what is intended: a rule, a number or a formula of d; `config` is the model
+    configuration, instead of the file's. Raise InputError if one is not accepted or a head cannot be read.
     """
+    if isinstance(source, Mapping):
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "arrays.npz"
+            np.savez(path, allow_pickle=False, **{name: np.asarray(each) for name, each in source.items()})
+            return diagnose(path, expect=expect, config=config)
     file = _file(source)
     given = None if config is None else configuration_of(dict(config), "config")
     return _diagnosis(file, [(each.layer, each.head) for each in Capture(file)], expect, given)

@@ -129,6 +129,14 @@ def test_heads_that_are_not_judged_fail_only_a_strict_check() -> None:
     assert attn_tui.check(sample_path(), max_logit=1, allow=["*:max-logit"]).ok
 
 
+def test_arrays_are_diagnosed_as_a_file_of_them_is() -> None:
+    q, k, v = np.random.default_rng(0).normal(size=(3, 1, 2, 24, 16))
+    weights = np.exp(0.25 * q @ k.mT)
+    arrays = {"q": q, "k": k, "v": v, "o": weights @ v / weights.sum(axis=-1, keepdims=True)}
+    assert attn_tui.diagnose(arrays, expect="1/sqrt(d)").healthy
+    assert not attn_tui.diagnose(arrays, expect="1/d").healthy
+
+
 def test_declarations_print_in_ten_lines() -> None:
     capture = attn_tui.open(sample_path())
     for each in (
