@@ -42,7 +42,7 @@ class Question(Request, Generic[A]):
         """Return the answer as a table, which can be written in every format."""
         raise NotImplementedError
 
-    def written(self, answer: A, format: Format, say: Say) -> str:
+    def written(self, answer: A, format: Format, say: Say, ascii_only: bool = False) -> str:
         """Return the answer in a format, exactly as the command prints it."""
         from ...core.tables.table import written
 
@@ -123,6 +123,10 @@ class Printed(Question[A]):
     def line(self, ascii_only: bool = False, output_format: str = "table") -> str:
         form = [] if output_format == "table" else ["--format", output_format]
         return in_shell(["attn-tui", *self.words, *form, *(["--ascii"] if ascii_only else [])])
+
+    def written(self, answer: A, format: Format, say: Say, ascii_only: bool = False) -> str:
+        named: Any = answer
+        return super().written(replace(named, command=self.line(ascii_only, format)), format, say)
 
 
 def setting_options(setting: HeadSetting) -> list[str]:

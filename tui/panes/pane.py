@@ -31,7 +31,7 @@ from ..widgets.typing import pasted_line
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
-    from ...core.tables.table import Format, Table
+    from ...core.tables.table import Format
     from ..views.fields.choice_list import ChoiceList
 
 
@@ -278,15 +278,10 @@ class Pane(Container, can_focus=True):
         """Return the shell command that prints these numbers; raises InputError if there is none."""
         return self.question.line(self.glyphs.ascii)
 
-    def result(self, kind: Format) -> Table[Any]:
-        """Return the numbers on screen as a table that will be written in this format; raises InputError."""
-        return self.question.table(self.answered())
-
     def numbers(self, kind: Format) -> str:
         """Return the numbers on screen, exactly as the pane's command prints them in this format."""
-        from ...core.tables.table import written
-
-        return written(self.result(kind), kind, self.glyphs.say)
+        answer = self.answered()
+        return self.question.written(answer, kind, self.glyphs.say, self.glyphs.ascii)
 
     def figure(self) -> str | None:
         """Return a figure of these numbers as SVG; None if a picture of the screen shows them."""

@@ -53,7 +53,6 @@ from .views import HeadViews, Part, ViewState
 
 if TYPE_CHECKING:
     from ....core.program.text import Dialect
-    from ....core.tables.table import Format
 
 # Requests whose answers would be about the old file.
 _OF_FILE = (ShowMatrix, ShowRow, ReplayHead, RoughHeads, MeasureHead, MeasureHeads)
@@ -207,9 +206,6 @@ class CapturePane(Pane):
         if self.measurement is None or not self.is_current:
             raise InputError("This head is still being measured.")
         return self.measurement
-
-    def numbers(self, kind: Format) -> str:
-        return self.question.written(self.answered(), kind, self.glyphs.say)
 
     def code(self, dialect: Dialect) -> str:
         return self.question.code(self._measured_head(), dialect)

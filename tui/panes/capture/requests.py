@@ -240,7 +240,9 @@ class InspectHead(Question["Measurement[HeadSubject] | ReplayTable"]):
         apart = [*dict.fromkeys(name for column in answer.columns for name in column.apart)]
         return inspect_table([self.capture], [(answer, None)], len(answer.columns), apart, whole=True)
 
-    def written(self, answer: Measurement[HeadSubject] | ReplayTable, format: Format, say: Say) -> str:
+    def written(
+        self, answer: Measurement[HeadSubject] | ReplayTable, format: Format, say: Say, ascii_only: bool = False
+    ) -> str:
         if not isinstance(answer, ReplayTable):
             return super().written(answer, format, say)
         return say(answer.texts[format]) if format == "markdown" else answer.texts[format]

@@ -30,7 +30,6 @@ from .widget import ItemList, ItemPage, pictured
 if TYPE_CHECKING:
     from ....core.learning.card import Card
     from ....core.program.text import Dialect
-    from ....core.tables.table import Format, Table
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "item"),
@@ -180,11 +179,6 @@ class LearnPane(TwoParts):
         if not self.is_current:
             raise InputError("The figures are still being measured.")
         return self.item.card(self.found[self.item.id])
-
-    def result(self, kind: Format) -> Table[Any]:
-        if kind == "csv":
-            raise InputError("The tour has no CSV; it has Markdown, as flash cards, and JSON.")
-        return super().result(kind)
 
     def code(self, dialect: Dialect) -> str:
         if not self.item.sources:

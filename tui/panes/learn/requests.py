@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ....core.claims.claim import Reading
     from ....core.learning.card import Card
     from ....core.program.text import Dialect
-    from ....core.tables.table import Table
+    from ....core.tables.formats import Say
+    from ....core.tables.table import Format, Table
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class ReadItem(Question["Card"]):
         from ....core.tables.learning import cards_table
 
         return cards_table([answer])
+
+    def written(self, answer: Card, format: Format, say: Say, ascii_only: bool = False) -> str:
+        if format == "csv":
+            raise InputError("The tour has no CSV; it has Markdown, as flash cards, and JSON.")
+        return super().written(answer, format, say)
 
     def code(self, answer: Card, dialect: Dialect) -> str:
         from ....core.program.library import card_code

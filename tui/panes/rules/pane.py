@@ -36,7 +36,6 @@ from .widget import MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
     from ....core.lab.weighting.results import WeightingRow
-    from ....core.tables.table import Format, Table
     from ....core.theory.prediction import Saturation
 
 View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
@@ -378,12 +377,9 @@ class RulesPane(TypingPane):
     def question(self) -> Compare:
         return compared(self.view, self.parameters, self.order)
 
-    def result(self, kind: Format) -> Table[Any]:
-        return self.question.table(self.answered(kind))
-
-    def answered(self, kind: Format | Literal["table"] = "table") -> RulesResult | Compared[Any]:
+    def answered(self) -> RulesResult | Compared[Any]:
         """Return what is on screen; raises InputError if it is not complete."""
-        p, line = self.parameters, self.question.line(self.glyphs.ascii, kind)
+        p, line = self.parameters, self.command()
         if self.view in ("mechanisms", "weightings"):
             if self.is_current:
                 rows = [*self.compared.values()] if self.view == "mechanisms" else self.weighted[1]

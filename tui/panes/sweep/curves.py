@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ....core.against import settings
 from ....core.errors import InputError, ParameterError
@@ -24,7 +24,6 @@ from .question import Sweep
 if TYPE_CHECKING:
     from ....core.statistics.catalogue import Statistic
     from ....core.tables.lab import SweepResult
-    from ....core.tables.table import Format
 
 
 class CurvePart:
@@ -212,17 +211,17 @@ class CurvePart:
         """Return the figure of a statistic; None if there are several curves."""
         from ...views.results.figure import sweep_figure
 
-        found = replace(self.answered("table"), statistics=(statistic.name,))
+        found = replace(self.answered(), statistics=(statistic.name,))
         return sweep_figure(found, self.pane.glyphs) if found.vary is None else None
 
-    def answered(self, kind: Format | Literal["table"]) -> SweepResult:
-        """Return all points of all curves, to be written in a format; raises InputError if some are missing."""
+    def answered(self) -> SweepResult:
+        """Return all points of all curves; raises InputError if some are missing."""
         wanted = self.wanted
         done, asked = sum(len(each.points) for each in wanted), sum(len(each.values) for each in wanted)
         if not asked or done < asked:
             raise InputError("{done} of {asked} points measured so far.", done=done, asked=asked)
         points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
-        return self.question.result(points, self.question.line(self.pane.glyphs.ascii, kind))
+        return self.question.result(points, self.pane.command())
 
     @property
     def question(self) -> Sweep:

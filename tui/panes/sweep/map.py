@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ....core.errors import InputError
 from ....core.parameters import Parameters, usual_of
@@ -18,7 +18,6 @@ from .question import Sweep
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
-    from ....core.tables.table import Format
 
 
 class MapPart:
@@ -71,8 +70,8 @@ class MapPart:
 
     # Export and copying
 
-    def answered(self, statistic: Statistic, kind: Format | Literal["table"]) -> SweepResult:
-        """Return the measurements of all places, for a format; request missing ones, and raise InputError."""
+    def answered(self, statistic: Statistic) -> SweepResult:
+        """Return the measurements of all places; request missing ones, and raise InputError."""
         request, measured = MeasureMap(self.mapped.parameters), self.mapped.measured
         d_ks = request.d_ks
         asked = len(d_ks) * len(N_KEYS)
@@ -85,8 +84,7 @@ class MapPart:
                 asked=asked,
             )
         points = [measured[d_k, n] for n in N_KEYS for d_k in d_ks]
-        question = self.question(statistic)
-        return question.result(points, question.line(self.pane.glyphs.ascii, kind))
+        return self.question(statistic).result(points, self.pane.command())
 
     def question(self, statistic: Statistic) -> Sweep:
         """Return the sweep that measures every place of the map as the map does."""

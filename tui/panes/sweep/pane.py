@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -32,7 +32,6 @@ from .question import Sweep
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
-    from ....core.tables.table import Format, Table
 
 View: TypeAlias = Literal["both", "plot", "table", "map"]
 VIEWS: tuple[View, ...] = ("both", "plot", "table", "map")  # in the order of v
@@ -390,13 +389,8 @@ class SweepPane(TypingPane):
     def question(self) -> Sweep:
         return self.map.question(self.plot.statistic) if self.view == "map" else self.curves.question
 
-    def result(self, kind: Format) -> Table[Any]:
-        return self.question.table(self.answered(kind))
-
     def figure(self) -> str | None:
         return None if self.view == "map" else self.curves.figure(self.plot.statistic)
 
-    def answered(self, kind: Format | Literal["table"] = "table") -> SweepResult:
-        if self.view == "map":
-            return self.map.answered(self.plot.statistic, kind)
-        return self.curves.answered(kind)
+    def answered(self) -> SweepResult:
+        return self.map.answered(self.plot.statistic) if self.view == "map" else self.curves.answered()
