@@ -132,8 +132,9 @@ def test_growth_and_the_step_of_passing_are_those_of_an_exponential() -> None:
 def test_growth_is_that_of_the_last_32_numbers_and_fewer_than_8_have_none() -> None:
     assert offenders(steps_of([1.2**n for n in range(7)]), 1e9)[0].rate is None
     assert offenders(steps_of([1.2**n for n in range(8)]), 1e9)[0].growth(100) == pytest.approx(1.2)
-    values = [*(2.0 ** (40 - n) for n in range(40)), *(1.1**n for n in range(32))]
-    assert offenders(steps_of(values), 1e9)[0].growth(100) == pytest.approx(1.1)
+    history = steps_of([1.1**n + 0.1 * (n % 3) for n in range(40)])
+    whole, recent, fewer = (offenders(history[-count:], 1e9)[0].rate for count in (40, 32, 31))
+    assert whole == recent != fewer
 
 
 def test_growth_that_began_only_now_is_told() -> None:
