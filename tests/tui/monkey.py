@@ -1,7 +1,7 @@
-"""A monkey at the terminal: random keys, bursts, mouse, paste and resizes, from a seed.
+"""A monkey at the terminal: random keys, bursts, mouse, paste, resizes and actions of the toolkit, from a seed.
 
 At every event of the app it checks that what the pane shows is current, or dimmed, or being computed. When the
-engine has nothing left to do, it checks what can be exported. `make soak` runs it for long.
+engine has nothing left to do, it checks what can be exported; in the end, that the app takes keys.
 """
 
 import argparse
@@ -27,11 +27,15 @@ from textual._xterm_parser import XTermParser
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-SIZES = [(80, 24), (120, 40), (200, 60), (40, 12), (30, 9), (100, 30), (61, 17)]
+SIZES = [(80, 24), (120, 40), (200, 60), (40, 12), (30, 9), (61, 17), (1, 1), (2, 12), (39, 12), (200, 1), (1, 200)]
 ARROWS = ["\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"]
 NAMED = ["\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "\t", "\x1b[Z", "\r", "\x7f", "\x1b[3~", "\x10", "\x1bOP"]
 LETTERS = [chr(code) for code in range(32, 127) if chr(code) not in "q/~"]  # q ends it; no path leads elsewhere
 WORDS = ["0", "-", "1e9", "64", "2.5", "nan", "causal", "x" * 40, "9999", ".", "−3"]
+OF_TEXTUAL = [  # actions that every app, or every screen, of Textual has
+    "screenshot", "change_theme", "command_palette", "screen.maximize", "screen.minimize", "screen.copy_text",
+    "app.focus_next", "app.focus_previous", "hide_help_panel", "notify('x')", "bell",
+]  # fmt: skip
 MOST_MEMORY = 5 << 10  # MB; weights of additive attention at the largest d_k, rounded, need four fifths
 LARGE = 1 << 20  # scores and components of a measurement that still takes milliseconds
 
@@ -67,7 +71,8 @@ class Monkey:
             case 7 | 8:
                 return chance.choice(NAMED)
             case 9:
-                clicks = "".join(f"\x1b[<0;{x};{y}{end}" for end in "MmMm"[: chance.choice([2, 4])])
+                button = chance.choice([0, 0, 0, 1, 2])
+                clicks = "".join(f"\x1b[<{button};{x};{y}{end}" for end in "MmMm"[: chance.choice([2, 4])])
                 return clicks + f"\x1b[<{chance.choice([64, 65])};{x};{y}M"
             case 10:
                 to = f"{chance.randint(1, width)};{chance.randint(1, height)}"
@@ -119,8 +124,10 @@ class Monkey:
         burst = [self.event() for _ in range(chance.choice([1, 1, 2, 3, 8]))]
         self.events += len(burst)
         self.read("".join(burst))
-        if chance.random() < 0.05:
+        if chance.random() < 0.1:
             await self.stage.resize(*chance.choice(SIZES))
+        if chance.random() < 0.05:
+            await self.app.run_action(chance.choice(OF_TEXTUAL))
         if chance.random() < 0.5:
             await self.stage.answered()
         if chance.random() < 0.1:
@@ -134,31 +141,45 @@ class Monkey:
         await self.stage.at_rest()
         self.check_at_rest()
 
+    async def take_a_key(self) -> None:
+        """Leave whatever is open, and check that the Lab takes a key."""
+        for _ in range(len(self.app.screen_stack)):
+            await self.stage.press("escape")
+        await self.stage.resize(120, 40)
+        await self.stage.show("Lab")
+        self.app.change(SMALL)
+        await self.stage.press("escape", "right")
+        assert self.stage.asked.d_k == SMALL.d_k + 1, self.story("the app takes no key")
+
 
 def is_busy(pump: MessagePump) -> bool:
     """Return whether messages wait to be handled."""
     return pump.message_queue_size > 0 or pump._pending_message is not None  # pyright: ignore[reportPrivateUsage]
 
 
-def run(seed: int, goes_on: Callable[[int], bool]) -> int:
-    """Let a monkey act until `goes_on`, called with the number of events, is false; return that number."""
+def run(seed: int, goes_on: Callable[[int], bool], pane: str = "", size: tuple[int, int] = (0, 0)) -> int:
+    """Let a monkey act until `goes_on`, called with the number of events, is false; return that number.
+
+    Where no pane or size is given, the seed chooses them.
+    """
 
     async def script() -> int:
         chance, engine = random.Random(seed), LocalEngine()
-        app = Endless(SMALL, engine, first_pane=chance.choice([*PANES]))
+        app = Endless(SMALL, engine, first_pane=pane or chance.choice([*PANES]))
         monkey: list[Monkey] = []
 
         def before(message: Message) -> None:
             if monkey and isinstance(message, events.Event):
                 monkey[0].check()
 
-        async with app.run_test(size=chance.choice(SIZES[:3]), message_hook=before) as pilot:
+        async with app.run_test(size=size if pane else chance.choice(SIZES[:3]), message_hook=before) as pilot:
             monkey.append(Monkey(Stage(app, engine, pilot), seed))
             while goes_on(monkey[0].events):
                 for _ in range(8):
                     await monkey[0].act()
                     assert app.is_running
                 await monkey[0].rest()
+            await monkey[0].take_a_key()
             app.workers.cancel_all()  # as an app does that ends by itself
         engine.close()
         return monkey[0].events

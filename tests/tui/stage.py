@@ -1,6 +1,8 @@
 """A running app for tests: what they do to it and what they see of it. Its engine runs in the process of the test."""
 
 import asyncio
+import base64
+import re
 import shlex
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from functools import partial, wraps
@@ -24,9 +26,10 @@ from attn_tui.tui.compute.engine import Engine, Notification, Reply, Submission
 from attn_tui.tui.compute.request import Request, Work
 from attn_tui.tui.compute.worker import Schedule
 from attn_tui.tui.panes.capture.pane import CapturePane
-from attn_tui.tui.panes.claims.requests import ClaimList
+from attn_tui.tui.panes.claims.requests import CheckClaims, ClaimList
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.panes.pane import Pane
+from cases import present
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -35,7 +38,7 @@ from textual.app import App
 from textual.css.stylesheet import Stylesheet
 from textual.driver import Driver
 from textual.drivers.headless_driver import HeadlessDriver
-from textual.geometry import Size
+from textual.geometry import Offset, Size
 from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage]
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -50,8 +53,10 @@ STEPS = 400  # of the engine, for which a test waits after a key; small experime
 
 Script = Callable[["Stage"], Coroutine[Any, Any, None]]
 P = TypeVar("P", bound=Pane)
+S = TypeVar("S", bound=Screen[Any])
 A = ParamSpec("A")
 
+_check_claims = CheckClaims.work
 _sheets: Any = Stylesheet
 _parse = _sheets._parse_rules
 _parsed: dict[Hashable, Any] = {}
@@ -184,6 +189,32 @@ class Stage:
             name = key if len(key) > 1 or key.isalnum() else _character_to_key(key)
             self.app.post_message(events.Key(name, key if len(key) == 1 else None))
 
+    def mouse(self, kind: type[events.MouseEvent], at: tuple[int, int], button: int = 1) -> None:
+        """Send what a terminal reports of the mouse, without waiting for the app."""
+        x, y = at
+        self.app.post_message(kind(None, x, y, 0, 0, button, False, False, False, screen_x=x, screen_y=y))
+
+    async def click(self, at: str | tuple[int, int], widget: Widget | None = None) -> None:
+        """Click on words or at a place, of the screen or within the border of a widget."""
+        place = self.place(at, widget) if isinstance(at, str) else self._corner(widget) + at
+        self.mouse(events.MouseDown, place)
+        self.mouse(events.MouseUp, place)
+        await self.answered()
+
+    async def scroll(self, kind: type[events.MouseEvent], at: tuple[int, int], widget: Widget | None = None) -> None:
+        """Turn the wheel at a place, as `click` clicks."""
+        self.mouse(kind, self._corner(widget) + at, 0)
+        await self.answered()
+
+    def place(self, words: str, widget: Widget | None = None) -> Offset:
+        """Return where words are on screen, in a widget if one is given."""
+        lines = self.part(widget) if widget else self.lines
+        y = next(y for y, line in enumerate(lines) if words in line)
+        return self._corner(widget) + Offset(lines[y].index(words), y)
+
+    def _corner(self, widget: Widget | None) -> Offset:
+        return widget.content_region.offset if widget else Offset(0, 0)
+
     async def resize(self, width: int, height: int) -> None:
         """Resize the terminal. `Pilot.resize_terminal` would wait for an idle processor, up to a second."""
         size = Size(width, height)
@@ -219,11 +250,25 @@ class Stage:
 
     async def opened(self, kind: type[P]) -> P:
         """Show a pane."""
-        self.app.action_pane(kind.NAME)
+        await self.show(kind.NAME)
+        return self.pane(kind)
+
+    async def show(self, pane: str) -> None:
+        """Show the pane of this name."""
+        self.app.action_pane(pane)
         await self.answered()
-        pane = self.app.panes[kind.NAME]
+
+    def pane(self, kind: type[P]) -> P:
+        """Return the pane on screen, which must be of this kind."""
+        pane = self.app.pane
         assert isinstance(pane, kind)
         return pane
+
+    def screen(self, kind: type[S]) -> S:
+        """Return the screen above all others, which must be of this kind."""
+        screen = self.app.screen
+        assert isinstance(screen, kind)
+        return screen
 
     async def complete(self, kind: type[P]) -> P:
         """Show a pane and wait until all its numbers are on screen."""
@@ -268,19 +313,16 @@ class Stage:
 
     @property
     def measurement(self) -> Measurement[Parameters]:
-        assert self.lab.answer is not None
-        return self.lab.answer.measurement
+        return present(self.lab.answer).measurement
 
     @property
     def expected(self) -> Measurement[Parameters]:
         """What the Lab's answer is to hold, measured again."""
-        assert self.lab.answer is not None
-        return run(self.asked, full=self.lab.answer.full)
+        return run(self.asked, full=present(self.lab.answer).full)
 
     @property
     def theory(self) -> Theory:
-        assert self.lab.answer is not None
-        return self.lab.answer.theory
+        return present(self.lab.answer).theory
 
     @property
     def lines(self) -> list[str]:
@@ -320,12 +362,15 @@ def play(
     size: tuple[int, int] = (120, 40),
     *,
     hold: bool = False,
+    idle: bool = False,
+    claims: bool = False,
     painted: bool = False,
     kind: type[AttnApp] = AttnApp,
     **arguments: Any,
 ) -> AttnApp:
     """Run a script with an app of this size; with `hold`, replies are held back from the start.
 
+    An `idle` engine answers nothing from the script on. Unless `claims` are tested, each has an outcome at once.
     Textual itself knows what is on screen only if that is `painted`.
     """
 
@@ -333,6 +378,8 @@ def play(
         engine = LocalEngine(hold)
         app = kind(parameters, engine, **arguments)
         async with app.run_test(size=size) as pilot:
+            if idle:
+                patched.setattr(engine, "send", engine.asked.append)
             await script(Stage(app, engine, pilot))
             app.workers.cancel_all()  # as an app does that ends by itself
         engine.close()
@@ -343,6 +390,8 @@ def play(
             kind is AttnApp and not painted
         ):  # without a terminal, updates are dropped; tests compose what they look at
             patched.setattr(Compositor, "render_update", _drop_update)
+        if not claims and CheckClaims.work is _check_claims:
+            patched.setattr(CheckClaims, "work", untested_claims)
         return asyncio.run(run())
 
 
@@ -374,9 +423,7 @@ def played(
 
 def driver_of(app: App[Any]) -> Driver:
     """Return the driver of a running app."""
-    driver = app._driver  # pyright: ignore[reportPrivateUsage]
-    assert driver is not None
-    return driver
+    return present(app._driver)  # pyright: ignore[reportPrivateUsage]
 
 
 def rendered(screen: Screen[Any]) -> list[Strip]:
@@ -409,6 +456,18 @@ def capture_file(folder: Path, q: np.ndarray, k: np.ndarray | None = None, name:
 def some_heads(heads: int = 3, tokens: int = 6, d_k: int = 4, seed: int = 0) -> np.ndarray:
     """Return random queries or keys [head, token, d_k]."""
     return np.random.default_rng(seed).standard_normal((heads, tokens, d_k), dtype=np.float32)
+
+
+def copies(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that receives everything copied to the clipboard from now on."""
+    found: list[str] = []
+
+    def write(data: str) -> None:
+        parts = re.findall("\x1b\\]52;c;(.*?)\a", data)
+        found.extend(base64.b64decode(part, validate=True).decode() for part in parts)
+
+    monkeypatch.setattr(driver_of(stage.app), "write", write)
+    return found
 
 
 Taken = tuple[str, dict[str, str]]  # a pane's command, and its numbers in every format

@@ -12,10 +12,12 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.diagnosis.heads.reasons import severity
+from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.panes.capture.heads import RATIO
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads, OpenCapture, RoughHeads
+from cases import present
 from stage import SIZES, Script, Stage, Taken, agree, play, played, some_heads, take
 
 WRONG = Path(__file__).parents[1] / "data/wrong-scale.safetensors"
@@ -34,10 +36,8 @@ async def explained(stage: Stage) -> CapturePane:
 
 
 def value_of(pane: CapturePane, name: str, place: tuple[int, int]) -> float:
-    measured = pane.heads.measured[place]
-    assert measured is not None
-    value = measured[name].value
-    assert value is not None
+    measured = present(pane.heads.measured[place])
+    value = present(measured[name].value)
     return value
 
 
@@ -80,8 +80,7 @@ async def test_the_list_moves_the_head_and_shows_it(stage: Stage) -> None:
     assert pane.heads.cursor == pane.heads.places[0]
     await stage.still()
     assert any("▌0/2" in line for line in stage.part(pane.list))
-    await stage.pilot.click(pane.list, offset=(8, 5))
-    await stage.answered()
+    await stage.click((7, 4), pane.list)
     assert pane.heads.cursor == pane.heads.places[3]
     await stage.press("escape")
     assert stage.app.focused is pane
@@ -116,19 +115,16 @@ async def test_the_row_is_that_of_the_cursor_in_the_matrix(stage: Stage) -> None
     layer = capture.layers[0]
     wanted = attention_row(capture, layer, 2, [named_rule("none", layer), file_rule(layer)], 0, 67)
     assert pane.bars.row == wanted
-    assert capture.tokens is not None
-    assert f"query 67 “{capture.tokens[0][67]}”" in stage.text
+    assert f"query 67 “{present(capture.tokens)[0][67]}”" in stage.text
     assert f"{wanted.columns[0].entropy:.3g}"[:4] in stage.text
     await stage.press("S")
     await stage.at_rest()
-    row = pane.bars.row
-    assert row is not None
-    assert [column.rule for column in row.columns] == ["none", pane.sides.b.scale]
+    row = present(pane.bars.row)
+    assert [column.rule for column in row.columns] == ["none", pane.sides.b.scale] == ["none", "none"]
     await stage.press("A")
     await stage.at_rest()
-    row = pane.bars.row
-    assert row is not None
-    assert pane.sides.against not in ("none", pane.sides.b.scale)
+    row = present(pane.bars.row)
+    assert pane.sides.against == next(rule for rule in SCALE_RULES if rule != "none")
     assert [column.rule for column in row.columns] == [pane.sides.against, pane.sides.b.scale]
     assert "A " in stage.text
     await stage.press("u", "u")
@@ -140,8 +136,7 @@ async def test_zooming_asks_for_a_part_and_moving_pans_it(stage: Stage) -> None:
     pane = await explained(stage)
     await stage.press("tab", "tab", "plus", "plus")
     await stage.at_rest()
-    matrix = pane.matrix.matrix
-    assert matrix is not None
+    matrix = present(pane.matrix.matrix)
     assert (matrix.queries[0], matrix.queries[-1]) == (52, 70)
     assert (matrix.keys[0], matrix.keys[-1]) == (0, 18)
     assert "52–69 × 0–17 of 70 × 70" in stage.text
@@ -158,14 +153,12 @@ async def test_zooming_asks_for_a_part_and_moving_pans_it(stage: Stage) -> None:
 @played()
 async def test_cells_of_the_matrix_and_keys_of_the_row_can_be_clicked(stage: Stage) -> None:
     pane = await explained(stage)
-    left = pane.matrix.gutter.left + pane.matrix.view.labels
-    matrix = pane.matrix.matrix
-    assert matrix is not None
-    await stage.pilot.click(pane.matrix, offset=(left + 4, pane.matrix.gutter.top + 3))
+    matrix = present(pane.matrix.matrix)
+    await stage.click((pane.matrix.view.labels + 4, 3), pane.matrix)
     await stage.at_rest()
     chosen = pane.matrix.cursor
     assert chosen == (matrix.queries[4], matrix.keys[4]), "two rows a line"
-    await stage.pilot.click(pane.bars, offset=(4, pane.bars.gutter.top + 2))
+    await stage.click((4, 2), pane.bars)
     await stage.at_rest()
     assert pane.bars.row is not None
     assert pane.matrix.cursor[0] == chosen[0]
@@ -181,14 +174,11 @@ async def test_a_head_a_query_or_a_token_is_found(stage: Stage) -> None:
     await stage.press("/", "1", "2", "enter")
     assert pane.matrix.cursor[0] == 12
     await stage.press("/", *"query", "enter")
-    assert pane.matrix.tokens[0] is not None
-    assert "query" in pane.matrix.tokens[0][pane.matrix.cursor[0]]
+    assert "query" in present(pane.matrix.tokens[0])[pane.matrix.cursor[0]]
     assert pane.heads.cursor == (3, 7), "letters are typed"
     await stage.press("/", *"9/9", "enter")
-    await stage.still()
     assert "no layer 9; the file has layers 0 to 5" in stage.lines[1]
     await stage.press("escape")
-    await stage.still()
     assert "no layer 9" not in stage.lines[1]
     assert "no evidence" in stage.lines[1]
     assert stage.app.focused is pane

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.capture import Layer
 from attn_tui.core.parameters import FIELD
-from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC
 from attn_tui.tui.panes.capture.pane import CapturePane
+from cases import present
 from stage import SIZES, SMALL, Script, Stage, capture_file, play, played, some_heads
 
 
@@ -21,8 +21,7 @@ def play_with(file: Path, script: Script, size: tuple[int, int] = (120, 40)) -> 
 
 def layers_of(pane: CapturePane) -> Sequence[Layer]:
     """Return the layers of the open file."""
-    assert pane.heads.capture is not None
-    return pane.heads.capture.layers
+    return present(pane.heads.capture).layers
 
 
 async def whole_map(stage: Stage) -> CapturePane:
@@ -42,7 +41,6 @@ async def test_the_pane_opens_the_sample_and_maps_all_its_heads(stage: Stage) ->
     assert None not in pane.heads.measured.values()
     assert "σ in row / √(2 ln n), by head" in stage.text
     await stage.press("v")
-    await stage.still()
     assert "from the file, × 0.177" in stage.part(pane.results.table)[0]
     assert "With the file's scale" in stage.words(pane.results.words)
     for title in ("logits", "row entropy"):
@@ -66,20 +64,6 @@ async def test_arrows_move_over_the_heads_and_stop_at_the_edges(stage: Stage) ->
     await stage.until(lambda: not pane.results.why_stale)
 
 
-@played()
-async def test_o_and_n_go_on_through_orders_and_heads_of_note_and_in_capitals_back(stage: Stage) -> None:
-    pane = await whole_map(stage)
-    for key, order in (("O", 1), ("O", 2), ("O", 3), ("O", 0), ("O", 1)):
-        await stage.press(key)
-        assert pane.heads.order == order, key
-    noted = [place for place in pane.heads.places if pane.heads.is_of_note(place)]
-    assert len(noted) > 2
-    pane.map.go(*noted[0])
-    for key, place in (("n", noted[1]), ("n", noted[2]), ("N", noted[1]), ("N", noted[0]), ("N", noted[-1])):
-        await stage.press(key)
-        assert pane.heads.cursor == place, key
-
-
 def subject(pane: CapturePane) -> tuple[int, int] | None:
     """Return the layer and the head that the numbers are of."""
     return pane.measurement and (pane.measurement.subject.layer.index, pane.measurement.subject.head)
@@ -90,11 +74,9 @@ async def test_the_numbers_are_those_of_the_head_with_the_cursor(stage: Stage) -
     pane = await whole_map(stage)
     stage.send(*["right"] * 7, *["down"] * 3)
     await stage.until(lambda: pane.heads.cursor == (3, 7))
-    wanted = pane.heads.measured[3, 7]
-    assert wanted is not None
+    wanted = present(pane.heads.measured[3, 7])
     await stage.until(lambda: pane.measurement is not None and subject(pane) == (3, 7), "the head")
-    assert pane.measurement is not None
-    found = pane.measurement.columns[1].measured
+    found = present(pane.measurement).columns[1].measured
     for name, estimate in wanted.items():  # measured together with another rule, or alone: in other blocks
         alike = None if estimate.value is None else pytest.approx(estimate.value, rel=1e-6, abs=1e-9)
         assert found[name].value == alike, name
@@ -110,41 +92,16 @@ async def test_shift_m_steps_the_statistic_of_the_map(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "column"), [("S", 1), ("A", 0)])
-@played()
-async def test_shift_s_and_shift_a_go_through_every_rule_of_b_and_a(stage: Stage, key: str, column: int) -> None:
-    pane = await stage.head()
-    rules = ["file", *(name for name in SCALE_RULES if name != "custom")]
-    at = rules.index("file" if column else "none")
-    order = [*rules[at + 1 :], *rules[: at + 1]]
-    for rule in order:
-        await stage.press(key)
-        needs = SCALE_RULES[rule].needs if rule in SCALE_RULES else ()
-        if {"context_factor", "temperature"} & set(needs):
-            await stage.until(lambda rule=rule: f"scale {rule}: the file does not say" in stage.text, rule)
-        else:
-            expected = ["none", rule] if column else [rule, "file"]
-            await stage.until(
-                lambda expected=expected: (
-                    pane.measurement and [each.rule for each in pane.measurement.columns] == expected
-                ),
-                rule,
-            )
-
-
-@pytest.mark.slow
 @played(size=(80, 24))
 async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_a_list(stage: Stage) -> None:
     pane = await stage.head()
     await stage.press("i", "home")
-    await stage.still()
     assert "what the pane shows" in stage.text
     await stage.press(*"one-hot", "enter")
     assert pane.heads.statistic.name == "one_hot_rows"
     await stage.press("i", *"a: d_k", "enter")
     assert (pane.sides.against, pane.sides.b.scale) == ("d_k", "file")
     await stage.press("i", *"log(n)/sqrt(d)")
-    await stage.still()
     assert "B: use this formula" in stage.text
     assert "A: use this formula" in stage.text
     await stage.press("enter")
@@ -188,8 +145,7 @@ def test_a_shape_beyond_the_lab_s_bounds_is_refused_with_a_reason(tmp_path: Path
 def test_the_file_on_the_command_line_is_opened_at_once(tmp_path: Path) -> None:
     async def script(stage: Stage) -> None:
         assert stage.app.active == "Capture"
-        pane = stage.app.panes["Capture"]
-        assert isinstance(pane, CapturePane)
+        pane = stage.pane(CapturePane)
         await stage.until(lambda: pane.heads.capture)
         await stage.still()
         assert "capture.npz" in stage.lines[0]

@@ -15,14 +15,14 @@ from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
+from cases import present
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 from stage import Stage, play, played
 
 
 def formats(pane: CapturePane) -> list[object]:
     """The formats of the columns measured."""
-    assert pane.measurement is not None
-    return [column.apart.get("precision", "float64") for column in pane.measurement.columns]
+    return [column.apart.get("precision", "float64") for column in present(pane.measurement).columns]
 
 
 @played()
@@ -52,10 +52,8 @@ async def test_a_narrow_row_has_the_format_in_its_title_and_whole_numbers_below(
     await stage.press("n", "F", "F")
     await stage.until(lambda: pane.is_current and formats(pane) == ["float16", "float16"])
     await stage.until(lambda: re.search(r"query \d+, float16", stage.text))
-    row = pane.bars.row
-    assert row is not None
-    assert row.threshold is not None
-    assert f"recovers at × {short(row.threshold, UNICODE)}" in stage.text
+    row = present(pane.bars.row)
+    assert f"recovers at × {short(present(row.threshold), UNICODE)}" in stage.text
 
 
 @pytest.mark.slow
@@ -77,7 +75,6 @@ async def test_the_list_sets_formats_of_a_and_b_apart_and_the_row_shows_them(sta
     await stage.until(lambda: re.search("A bfloat16 +B file", stage.text))
     assert "--against file,precision=bfloat16,arithmetic=eager" in pane.command()
     await stage.press("v")
-    await stage.still()
     assert "from file, bfloat16, eager" in stage.text
     assert "With the file's scale, bfloat16, eager," in " ".join(stage.text.split())
     await stage.press("F", "F", "F", "F")
@@ -116,13 +113,11 @@ def test_a_row_that_is_nan_is_said_in_words_and_the_soft_cap_can_be_taken_away(t
         assert "--against none,softcap=0" in pane.command()
         await stage.press("F", "F", "i", *"b: arithmetic eager", "enter")
         await stage.at_rest()
-        row = pane.bars.row
-        assert row is not None
+        row = present(pane.bars.row)
         for query in range(12):
             pane.matrix.choose(query, 0)
             await stage.at_rest()
-            row = pane.bars.row
-            assert row is not None
+            row = present(pane.bars.row)
             if row.columns[0].is_nan:
                 break
         assert row.columns[0].is_nan

@@ -11,12 +11,9 @@ from rich.cells import cell_len
 MIXED = st.text("注意力权重，。；：、（）“”abc √d_k=64 ×", max_size=60)
 
 
-def test_a_chinese_character_takes_two_cells() -> None:
+def test_a_chinese_character_takes_two_cells_and_padding_counts_them() -> None:
     assert cells("softmax 的熵") == 12
     assert cells("√d_k") == 4
-
-
-def test_padding_counts_cells() -> None:
     assert to_left("熵", 6) + "|" == "熵    |"
     assert to_right("熵 1", 6) == "  熵 1"
     assert to_left("最大权重", 6) == to_right("最大权重", 6) == "最大权重"

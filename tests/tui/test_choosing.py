@@ -11,8 +11,10 @@ from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.views.fields.choices import choices_of
 from attn_tui.tui.views.fields.panel import applicable
 from attn_tui.tui.widgets.picker import ChoiceScreen
+from cases import present
 from stage import SMALL, Stage, played
 from textual import events
+from textual.geometry import Offset
 
 RULES = [row.value for row in choices_of(FIELD["scale"])]
 
@@ -20,9 +22,7 @@ RULES = [row.value for row in choices_of(FIELD["scale"])]
 async def opened(stage: Stage, *keys: str) -> ChoiceScreen:
     """Press keys that open a list."""
     await stage.press(*keys)
-    await stage.still()
-    screen = stage.app.screen
-    assert isinstance(screen, ChoiceScreen)
+    screen = stage.screen(ChoiceScreen)
     return screen
 
 
@@ -45,8 +45,7 @@ async def test_a_list_of_the_lab_shows_what_its_rows_do_enter_keeps_and_escape_r
     await to_field(stage, name)
     before = stage.asked
     screen = await opened(stage, "enter")
-    chosen = screen.text.found.chosen
-    assert chosen is not None
+    chosen = present(screen.text.found.chosen)
     assert chosen.value == getattr(before, name), "the cursor is on the current value"
     last = choices_of(FIELD[name])[-1].value
     await stage.press("end")
@@ -64,11 +63,16 @@ async def test_a_list_of_the_lab_shows_what_its_rows_do_enter_keeps_and_escape_r
 
 
 @played(settled=True)
-async def test_enter_on_a_number_opens_no_list(stage: Stage) -> None:
+async def test_enter_on_a_number_opens_no_list_and_the_palette_opens_that_of_a(stage: Stage) -> None:
     await to_field(stage, "n_keys")
     await stage.press("enter", "3", "2", "enter")
     assert not is_open(stage)
     assert stage.asked == replace(SMALL, n_keys=32)
+    await stage.press("ctrl+p", *"set against")
+    await stage.press("enter")
+    assert is_open(stage)
+    await stage.press(*FORMULA, "enter")
+    assert stage.asked.against == FORMULA
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
@@ -92,8 +96,7 @@ async def test_keys_that_move_in_the_list(stage: Stage) -> None:
 
     async def at(*keys: str) -> int:
         await stage.press(*keys)
-        chosen = screen.text.found.chosen
-        assert chosen is not None
+        chosen = present(screen.text.found.chosen)
         assert chosen.value in stage.words(screen.text)
         return RULES.index(chosen.value)
 
@@ -111,66 +114,44 @@ async def test_keys_that_move_in_the_list(stage: Stage) -> None:
 @played(settled=True)
 async def test_the_wheel_moves_and_a_click_chooses(stage: Stage, size: tuple[int, int]) -> None:
     screen = await opened(stage, "/", "home")
-    x, y = screen.text.content_region.x + 4, screen.text.content_region.y + 5
     for kind in (events.MouseScrollDown, events.MouseScrollDown, events.MouseScrollUp):
-        stage.app.post_message(kind(None, x, y, 0, 0, 0, False, False, False, screen_x=x, screen_y=y))
-    await stage.still()
+        await stage.scroll(kind, (4, 5), screen.text)
     assert screen.text.found.cursor == 1
-    y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "1/ln d_k" in line)
-    await stage.pilot.click(offset=(screen.text.region.x, screen.text.content_region.y + y))
-    await stage.answered()
+    await stage.click((screen.text.region.x, stage.place("1/ln d_k", screen.text).y))
     assert is_open(stage), "a click on the border"
     assert screen.text.found.cursor == 1
-    await stage.pilot.click(
-        offset=(screen.text.content_region.x + line.index("1/"), screen.text.content_region.y + y)
-    )
-    await stage.answered()
+    await stage.click("1/ln d_k", screen.text)
     assert not is_open(stage)
     assert stage.asked == replace(SMALL, scale="log_d_k")
     screen = await opened(stage, "/")
-    y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "Esc cancel" in line)
-    await stage.pilot.click(
-        offset=(screen.text.content_region.x + line.index("cancel"), screen.text.content_region.y + y)
-    )
-    await stage.answered()
+    await stage.click("Esc cancel", screen.text)
     assert not is_open(stage)
 
 
 @played(settled=True)
 async def test_a_second_click_on_a_choice_opens_its_list(stage: Stage) -> None:
     await stage.press("p")
-    region = stage.panel.content_region
-    y = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith("mechanism"))
     for _ in range(2):
         assert not is_open(stage)
-        await stage.pilot.click(offset=(region.x + 3, region.y + y))
-        await stage.answered()
+        await stage.click("mechanism", stage.panel)
     assert is_open(stage)
 
 
-@pytest.mark.parametrize("size", [(80, 24)], ids=str)
 @played(settled=True)
-async def test_a_double_click_that_opens_or_closes_a_list_does_nothing_else(
-    stage: Stage, size: tuple[int, int]
-) -> None:
+async def test_a_double_click_that_opens_or_closes_a_list_does_nothing_else(stage: Stage) -> None:
     await stage.press("tab")
     stage.panel.cursor = "against"
-    y = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith("against"))
-    place = stage.panel.content_region.x + 3, stage.panel.content_region.y + y
-    await press_twice(stage, *place)
-    screen = stage.app.screen
-    assert isinstance(screen, ChoiceScreen)
+    await press_twice(stage, stage.place("against", stage.panel) + Offset(12, 0))  # where a row of the list comes
+    screen = stage.screen(ChoiceScreen)
     assert stage.asked == SMALL
-    y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "1/ln d_k" in line)
-    await press_twice(stage, screen.text.content_region.x + line.index("1/"), screen.text.content_region.y + y)
+    await press_twice(stage, stage.place("1/ln d_k", screen.text))
     assert not is_open(stage)
     assert stage.asked == replace(SMALL, against="log_d_k")
 
 
-async def press_twice(stage: Stage, x: int, y: int) -> None:
-    """Press the mouse button twice, as it comes from the terminal."""
+async def press_twice(stage: Stage, at: Offset) -> None:
     for kind in (events.MouseDown, events.MouseUp) * 2:
-        stage.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
+        stage.mouse(kind, at)
         await stage.still()
 
 
@@ -204,31 +185,11 @@ async def test_lists_of_statistics_models_and_rules_in_other_panes(stage: Stage)
 @played(size=(80, 24))
 async def test_a_click_on_the_title_of_the_sweep_opens_the_list_of_statistics(stage: Stage) -> None:
     sweep = await stage.opened(SweepPane)
-    await stage.still()
-    await stage.pilot.click(offset=(sweep.plot.region.x + 3, sweep.plot.region.y))
-    await stage.answered()
+    await stage.click((2, -1), sweep.plot)
     assert is_open(stage)
 
 
 FORMULA = "log(n)/sqrt(d)"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
-@played(settled=True)
-async def test_a_formula_typed_in_the_list_of_rules_becomes_the_rule(stage: Stage, size: tuple[int, int]) -> None:
-    screen = await opened(stage, "/", *FORMULA)
-    await stage.still()
-    assert [row.value for row in screen.text.found.rows] == [FORMULA]
-    assert "use this formula" in stage.text
-    await stage.press("enter")
-    assert stage.asked == replace(SMALL, scale=FORMULA)
-    screen = await opened(stage, "/")
-    chosen = screen.text.found.chosen
-    assert chosen is not None
-    assert chosen.value == FORMULA, "the cursor is on the current rule"
-    await stage.press("escape", "u")
-    assert stage.asked == SMALL
 
 
 @played(settled=True, size=(80, 24))
@@ -243,10 +204,8 @@ async def test_a_faulty_formula_is_pointed_at_and_cannot_be_chosen(stage: Stage)
     assert is_open(stage)
     assert stage.asked == SMALL
     await stage.press("ctrl+u", *"zzz(")
-    await stage.still()
     assert "Not a formula" in stage.text
     await stage.press("ctrl+u", *"zzz")
-    await stage.still()
     assert "Nothing contains these words" in stage.text
 
 
@@ -267,25 +226,13 @@ async def test_enter_on_a_opens_the_list_of_its_rules_and_keeps_what_else_it_set
     stage.app.change(replace(SMALL, against="precision=bfloat16"))
     await to_field(stage, "against")
     screen = await opened(stage, "enter")
-    chosen = screen.text.found.chosen
-    assert chosen is not None
+    chosen = present(screen.text.found.chosen)
     assert chosen.value == SMALL.scale, "what A has now"
     await stage.press(*"unscaled", "enter")
     assert stage.asked.against == "unscaled,precision=bfloat16"
     await opened(stage, "enter", *FORMULA)
     await stage.press("enter")
     assert stage.asked.against == f"{FORMULA},precision=bfloat16"
-
-
-@played(settled=True)
-async def test_the_palette_opens_the_list_of_a(stage: Stage) -> None:
-    await stage.press("ctrl+p", *"set against")
-    await stage.still()
-    await stage.press("enter")
-    await stage.still()
-    assert is_open(stage)
-    await stage.press(*FORMULA, "enter")
-    assert stage.asked.against == FORMULA
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """The Claims pane: the list with its verdicts, and the selected claim in full."""
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from attn_tui.core.claims import catalogue
@@ -11,12 +11,7 @@ from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.train.pane import TrainPane
-from stage import SMALL, Stage, played, untested_claims
-
-
-@pytest.fixture
-def untested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+from stage import SMALL, Stage, played
 
 
 async def complete(stage: Stage) -> ClaimsPane:
@@ -32,7 +27,6 @@ def row(stage: Stage, pane: ClaimsPane, claim: str) -> str:
     return next(line for line in stage.part(pane.claims) if line[1:].startswith(f"{title} "))
 
 
-@pytest.mark.usefixtures("untested")
 @played(hold=True)
 async def test_claims_are_listed_at_once_and_get_their_verdicts_one_by_one(stage: Stage) -> None:
     pane, engine = await stage.opened(ClaimsPane), stage.engine
@@ -48,7 +42,6 @@ async def test_claims_are_listed_at_once_and_get_their_verdicts_one_by_one(stage
         assert first.statement[:30] in stage.words(pane.text)
 
 
-@pytest.mark.usefixtures("untested")
 @played()
 async def test_the_cursor_moves_over_the_claims_and_shows_each_in_full(stage: Stage) -> None:
     pane = await complete(stage)
@@ -60,7 +53,7 @@ async def test_the_cursor_moves_over_the_claims_and_shows_each_in_full(stage: St
         assert CLAIMS[at].statement[:30] in stage.words(pane.text)
 
 
-@played(size=(200, 60))
+@played(size=(200, 60), claims=True)
 async def test_a_large_screen_has_the_figures_of_all_claims_in_place(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,11 +64,9 @@ async def test_a_large_screen_has_the_figures_of_all_claims_in_place(
     for _ in range(4):
         places |= {at for at, line in enumerate(stage.lines) if "all figures" in line}
         await stage.press("down")
-        await stage.still()
     assert len(places) == 1
 
 
-@pytest.mark.usefixtures("untested")
 @played(size=(80, 14))
 async def test_another_claim_is_shown_from_its_top(stage: Stage) -> None:
     pane = await complete(stage)
@@ -85,48 +76,28 @@ async def test_another_claim_is_shown_from_its_top(stage: Stage) -> None:
     assert pane.text.top == 0
 
 
-@pytest.mark.usefixtures("untested")
-@pytest.mark.parametrize("shown", [True, False], ids=["has parameters", "has none"])
 @played()
-async def test_enter_opens_the_lab_if_the_claim_has_parameters(stage: Stage, shown: bool) -> None:
-    wanted = ((at, claim) for at, claim in enumerate(CLAIMS) if not claim.scores and claim.race is None)
-    at, claim = next((at, claim) for at, claim in wanted if (claim.parameters is not None) == shown)
-    await complete(stage)
-    await stage.press(*["down"] * at, "enter")
-    assert stage.app.active == ("Lab" if shown else "Claims")
-    assert stage.asked == (claim.parameters or SMALL)
-    if not shown:
-        await stage.still()
-        assert "No pane shows this claim" in stage.text
-
-
-@pytest.mark.usefixtures("untested")
-@played()
-async def test_enter_opens_the_race_that_shows_a_claim(stage: Stage) -> None:
-    at, claim = next((at, claim) for at, claim in enumerate(CLAIMS) if claim.race is not None)
-    await complete(stage)
-    await stage.press(*["down"] * at, "enter")
-    train = stage.app.pane
+async def test_enter_opens_the_pane_that_shows_the_claim_if_there_is_one(stage: Stage) -> None:
+    kinds: dict[str, Callable[[Claim], object]] = {
+        "Claims": lambda claim: not (claim.parameters or claim.scores or claim.race),
+        "Lab": lambda claim: claim.parameters and not (claim.scores or claim.race),
+        "Train": lambda claim: claim.race,
+        "Softmax": lambda claim: claim.scores,
+    }
+    for pane, of_this_kind in kinds.items():
+        at, claim = next((at, claim) for at, claim in enumerate(CLAIMS) if of_this_kind(claim))
+        await complete(stage)
+        await stage.press("home", *["down"] * at, "enter")
+        assert stage.app.active == pane
+        assert stage.asked == (claim.parameters or SMALL) or pane != "Lab"
+        assert "No pane shows this claim" in stage.text or pane != "Claims"
+    softmax, scores = stage.pane(SoftmaxPane), next(claim.scores for claim in CLAIMS if claim.scores)
+    await stage.until(lambda: softmax.worked and softmax.worked.example.scores == scores)
+    train = stage.app.panes["Train"]
     assert isinstance(train, TrainPane)
-    assert train.race == claim.race
+    assert train.race == next(claim.race for claim in CLAIMS if claim.race)
 
 
-@pytest.mark.usefixtures("untested")
-@played()
-async def test_enter_opens_softmax_with_the_scores_that_a_claim_is_about(stage: Stage) -> None:
-    at, claim = next((at, claim) for at, claim in enumerate(CLAIMS) if claim.scores)
-    await complete(stage)
-    await stage.press(*["down"] * at, "enter")
-    assert stage.app.active == "Softmax"
-    await stage.at_rest()
-    softmax = stage.app.pane
-    assert isinstance(softmax, SoftmaxPane)
-    assert softmax.worked is not None
-    assert softmax.worked.example.scores == claim.scores
-    assert "all below 1e−6" in stage.text  # the first four weights are e⁻¹⁴ and less
-
-
-@pytest.mark.usefixtures("untested")
 @played()
 async def test_claims_are_tested_once_and_again_on_r(stage: Stage) -> None:
     def asked() -> int:
@@ -148,7 +119,7 @@ async def test_claims_are_tested_once_and_again_on_r(stage: Stage) -> None:
     assert "Nothing was tested." in stage.words(pane.text)
 
 
-@played(hold=True)
+@played(hold=True, claims=True)
 async def test_a_claim_has_the_verdict_that_core_computes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     claim = next(claim for claim in CLAIMS if claim.id == "softmax-unscaled-example")
     outcome, check_all = catalogue.check(claim), catalogue.check_all

@@ -73,17 +73,12 @@ async def test_numbers_are_dimmed_while_the_engine_is_silent(stage: Stage) -> No
 
 
 @played()
-async def test_silence_is_not_reported_after_an_answer(stage: Stage) -> None:
+async def test_silence_is_not_reported_after_an_answer_nor_a_key_held_at_a_bound_requested(stage: Stage) -> None:
     await stage.settled()
     stage.engine.report_silence()
     await stage.answered()
     assert not stage.lab.is_stale
     assert stage.lab.progress is None
-
-
-@played()
-async def test_a_key_held_at_a_bound_requests_nothing_again(stage: Stage) -> None:
-    await stage.settled()
     await stage.press("R", "1", "enter")
     await stage.until(lambda: stage.lab.is_current)
     before = [submission for submission in stage.engine.asked if submission.kind is Measure]

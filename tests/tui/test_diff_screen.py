@@ -10,6 +10,7 @@ import pytest
 from attn_tui.tui.terminal import diff_screen
 from attn_tui.tui.terminal.cell_diff import ScreenRow, cells_of
 from attn_tui.tui.terminal.diff_screen import DiffApp
+from cases import present
 from emulator import PLAIN, Terminal, repainted
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,37 +175,27 @@ def test_all_other_characters_are_in_place_however_a_terminal_draws_composed_one
 # The amount sent
 
 
-def test_an_unchanged_frame_sends_nothing() -> None:
+def test_an_unchanged_frame_or_an_equal_style_sends_nothing() -> None:
     link = Link((6, 2))
     assert link.show("abcdef", "词语12")
     assert link.show("abcdef", "词语12") == ""
-
-
-def test_an_equal_style_is_not_a_change() -> None:
     link = Link((3, 1))
     link.show("abc", style=Style.parse("bold red"))
     assert link.show("abc", style=Style.parse("bold red")) == ""
 
 
-def test_a_changed_digit_sends_its_position_its_style_and_itself() -> None:
+def test_only_what_changes_is_sent_with_its_position_and_style() -> None:
     link = Link()
     link.show("d_k 64".ljust(40))
     sent = link.show("d_k 65".ljust(40))
     assert sent.endswith("\x1b[1;6H5\x1b[m")
     assert len(sent) < 50
-
-
-def test_close_changes_are_sent_together_and_distant_ones_apart() -> None:
-    link = Link()
     link.show("1.23 " * 8)
     close = link.show("9.29 " + "1.23 " * 7)
     assert close.count("H") == 1
     apart = link.show("8.28 " + "1.23 " * 6 + "9.29 ")
     assert apart.count("H") == apart.count("G") == 1
     assert len(apart) < 80
-
-
-def test_the_background_is_sent_only_when_it_changes() -> None:
     sent = Link((2, 1)).update([(0, 0, Strip([Segment("a", STYLES[0]), Segment("b", STYLES[1])]))])
     assert sent.count("48;2;") == 1
     assert sent.count("38;2;") == 2
@@ -250,15 +241,11 @@ def test_a_line_for_a_wider_screen_is_cut_at_the_edge(text: str, shown: str) -> 
     assert link.terminal.lines == [shown]
 
 
-def test_after_forgetting_the_screen_everything_is_sent_again() -> None:
+def test_after_a_resize_or_forgetting_the_screen_everything_is_sent_again() -> None:
     link = Link((6, 1))
     first = link.show("abcdef")
     link.app.forget_screen()
     assert link.show("abcdef") == first
-
-
-def test_after_a_resize_everything_is_sent_again() -> None:
-    link = Link((6, 1))
     link.show("abcdef")
     for width in (8, 6):
         link.clear((width, 1))
@@ -289,11 +276,9 @@ def loaded_elsewhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
             patch.delattr(_compositor, name)
         else:
             patch.setattr(_compositor, name, kind)
-        spec = importlib.util.spec_from_file_location("attn_tui.tui.terminal.elsewhere", diff_screen.__file__)
-        assert spec is not None
-        assert spec.loader is not None
+        spec = present(importlib.util.spec_from_file_location("attn_tui.tui.terminal.other", diff_screen.__file__))
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        present(spec.loader).exec_module(module)
     return module
 
 

@@ -1,4 +1,4 @@
-"""The form that exports a pane to a file."""
+"""The export form: its fields, keys, clicks, and the files that it writes."""
 
 import errno
 import os
@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from attn_tui.tui.panes.heads.pane import HeadsPane
+from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.export import KINDS, Kind
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -29,9 +31,7 @@ async def opened(stage: Stage, *keys: str) -> ExportScreen:
     if stage.app.active == "Lab":
         await stage.settled()
     await stage.press("e")
-    await stage.still()
-    screen = stage.app.screen
-    assert isinstance(screen, ExportScreen)
+    screen = stage.screen(ExportScreen)
     await stage.press(*keys)
     return screen
 
@@ -117,7 +117,14 @@ async def test_escape_closes_the_form_and_writes_nothing(stage: Stage, folder: P
 
 
 @played()
-async def test_a_tilde_is_the_home_directory(stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tilde_is_the_home_directory_and_only_the_first_line_is_pasted(
+    stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = await opened(stage)
+    await name(stage, "  a\x1b[31mb\tc.json \nrm -rf x\n")
+    assert screen.form.path.text == "a[31mbc.json "
+    await name(stage, "\n\n")
+    assert screen.form.path.text == ""
     home = folder / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -131,21 +138,11 @@ async def test_a_tilde_is_the_home_directory(stage: Stage, folder: Path, monkeyp
 
 
 @played()
-async def test_only_the_first_line_is_pasted_without_control_characters(stage: Stage) -> None:
-    screen = await opened(stage)
-    await name(stage, "  a\x1b[31mb\tc.json \nrm -rf x\n")
-    assert screen.form.path.text == "a[31mbc.json "
-    await name(stage, "\n\n")
-    assert screen.form.path.text == ""
-
-
-@played()
 async def test_only_numbers_of_the_current_parameters_are_written(stage: Stage, folder: Path) -> None:
     await stage.settled()
     stage.engine.hold = True
     await stage.press("left", "e", "tab", "enter")
-    screen = stage.app.screen
-    assert isinstance(screen, ExportScreen)
+    screen = stage.screen(ExportScreen)
     assert "d_k 63" in screen.form.objection
     assert not [*folder.iterdir()]
     stage.engine.let_go()
@@ -211,50 +208,37 @@ def test_the_open_capture_is_never_overwritten(folder: Path) -> None:
 # Files that cannot be written
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("", "enter a file name"),
-        ("   ", "enter a file name"),
-        ("nowhere/x.svg", "no such directory"),
-        ("file/x.svg", "no such directory"),
-        ("link", "no such directory"),
-        ("here", "is a directory"),
-        ("here/", "is a directory"),
-        ("new/", "is a directory"),
-        (".", "is a directory"),
-        ("..", "is a directory"),
-        ("/", "is a directory"),
-        ("~nobody-of-that-name/x.svg", "no such home directory"),
-        ("x" * 300 + ".svg", os.strerror(errno.ENAMETOOLONG)),
-        ("pipe", "not a regular file"),
-        ("/dev/full", "not a regular file"),
-    ],
-)
+REFUSED = {
+    "enter a file name": ["", "   "],
+    "no such directory": ["nowhere/x.svg", "file/x.svg", "link"],
+    "is a directory": ["here", "here/", "new/", ".", "..", "/"],
+    "no such home directory": ["~nobody-of-that-name/x.svg"],
+    os.strerror(errno.ENAMETOOLONG): ["x" * 300 + ".svg"],
+    "not a regular file": ["pipe", "/dev/full"],
+}
+
+
 @played()
-async def test_a_path_that_cannot_be_written_stays_in_the_form_with_the_reason(
-    stage: Stage, path: str, reason: str, folder: Path
-) -> None:
+async def test_a_path_that_cannot_be_written_stays_in_the_form_with_the_reason(stage: Stage, folder: Path) -> None:
     (folder / "here").mkdir()
     (folder / "file").touch()
     os.mkfifo(folder / "pipe")
     (folder / "link").symlink_to("nowhere/at/all")
     before = {*folder.iterdir()}
     screen = await opened(stage)
-    await name(stage, path)
-    if path.isspace():  # a paste of spaces is dropped
-        await stage.press(*path)
-    assert screen.form.path.text == path
-    await stage.press("enter")
-    await stage.still()
-    assert reason in screen.form.objection
-    assert screen.form.objection.isprintable()
-    assert screen.form.objection in stage.words(screen.text)
-    await stage.press("a")
-    assert screen.form.path.text == path + "a"
-    assert not screen.form.objection
-    assert {*folder.iterdir()} == before
+    for reason, path in ((reason, path) for reason, paths in REFUSED.items() for path in paths):
+        await name(stage, path)
+        if path.isspace():  # a paste of spaces is dropped
+            await stage.press(*path)
+        assert screen.form.path.text == path
+        await stage.press("enter")
+        assert reason in screen.form.objection
+        assert screen.form.objection.isprintable()
+        assert screen.form.objection in stage.words(screen.text)
+        await stage.press("a")
+        assert screen.form.path.text == path + "a"
+        assert not screen.form.objection
+        assert {*folder.iterdir()} == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -267,23 +251,22 @@ async def test_a_directory_without_write_permission_is_refused(stage: Stage, fol
     assert "not writable" in screen.form.objection
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EROFS])
 @played()
 async def test_if_writing_fails_the_reason_is_shown_and_the_old_file_stays(
-    stage: Stage, code: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = folder / "x.json"
     file.write_text("precious")
 
     def fail(*_: object) -> None:
-        raise OSError(code, os.strerror(code))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     screen = await opened(stage)
     await name(stage, "x.json")
     with monkeypatch.context() as context:
         context.setattr("os.replace", fail)
         await stage.press("enter", "y")
-    assert os.strerror(code) in screen.form.objection
+    assert os.strerror(errno.ENOSPC) in screen.form.objection
     assert screen.form.path.text == "x.json"
     assert [*folder.iterdir()] == [file]
     assert file.read_text() == "precious"
@@ -307,18 +290,21 @@ async def test_a_removed_current_directory_is_reported(
 # Keys and layout
 
 
-@played()
-async def test_e_opens_the_form_unless_a_field_has_the_focus(stage: Stage) -> None:
-    await stage.settled()
-    await stage.press("e")
-    assert isinstance(stage.app.screen, ExportScreen)
-    await stage.press("escape")
-    await closed(stage)
-    await stage.press("tab")
-    stage.panel.cursor = "mean_q"
-    await stage.press("1", "e", "1")
-    assert not isinstance(stage.app.screen, ExportScreen)
-    assert stage.asked.mean_q == 10
+@played(idle=True)
+async def test_e_opens_the_form_unless_it_continues_a_number(stage: Stage) -> None:
+    softmax, train = await stage.opened(SoftmaxPane), await stage.opened(TrainPane)
+    for pane, keys, is_open in (
+        ("Lab", ("1", "e", "1"), False), ("Softmax", ("2", "e", "1", "enter"), False), ("Softmax", ("e",), True),
+        ("Train", ("3", "e"), True),  # d_k is a whole number
+    ):  # fmt: skip
+        await stage.show(pane)
+        if pane == "Lab":
+            stage.lab.go_to_field("mean_q")
+        await stage.press(*keys)
+        assert isinstance(stage.app.screen, ExportScreen) == is_open, (pane, keys)
+        if is_open:
+            await stage.press("escape")
+    assert (stage.asked.mean_q, softmax.example.scores[0], train.race.d_k) == (10, 20, 3)
 
 
 @played()
@@ -340,10 +326,36 @@ async def test_the_form_shows_a_long_path_the_error_and_the_keys(
     path = "a-long-name/" * 10 + "x.svg"
     await name(stage, path)
     await stage.press("enter")
-    await stage.still()
     shown = stage.part(screen.text)
     assert path in "".join(line.strip() for line in shown)
     assert any(screen.form.objection in line for line in shown)
     assert any("[SVG]" in line for line in shown)
     assert "Enter" in shown[-1]
     assert all(line.isascii() for line in stage.lines) or not glyphs.ascii
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
+@played()
+async def test_fields_and_keys_of_the_form_can_be_clicked(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    await stage.settled()
+    await stage.press("e")
+    screen = stage.screen(ExportScreen)
+    await stage.click(" CSV ")
+    assert screen.form.kind == "csv"
+    await stage.click("lab-d64.csv")
+    await stage.press("x")
+    assert screen.form.path.text == "attn-tui-xlab-d64.csv"
+    await stage.click("Enter write")
+    await stage.until(lambda: stage.app.screen is not screen, "closing the form")
+    assert [path.name for path in tmp_path.iterdir()] == ["attn-tui-xlab-d64.csv"]
+    await stage.press("e", "tab", "tab", "end", "ctrl+u", *"attn-tui-xlab-d64.csv")
+    screen = stage.screen(ExportScreen)
+    await stage.click("Enter write")
+    assert screen.form.question
+    await stage.click("n keep")
+    assert not screen.form.question
+    assert isinstance(stage.app.screen, ExportScreen)

@@ -191,9 +191,8 @@ async def test_an_incomplete_sweep_is_not_exported(stage: Stage, monkeypatch: py
 # The Capture pane
 
 
-@pytest.mark.parametrize("keys", [("right", "down", "S")], ids=" ".join)
-def test_the_command_of_a_head_prints_its_numbers(keys: tuple[str, ...], capsys: Captured) -> None:
-    agree(take_head(None, None, *keys), capsys)
+def test_the_command_of_a_head_prints_its_numbers(capsys: Captured) -> None:
+    agree(take_head(None, None, "right", "down", "S"), capsys)
 
 
 def test_a_head_that_is_not_measured_yet_is_not_exported(tmp_path: Path) -> None:
@@ -274,7 +273,7 @@ def test_the_command_of_the_claims_prints_their_outcomes(monkeypatch: pytest.Mon
         assert "2 of 3" in refusal(lambda: pane.numbers("json"))
         assert pane.file_name == "claims"
 
-    play(script, hold=True)
+    play(script, hold=True, claims=True)
     agree(taken, capsys)
 
 

@@ -60,7 +60,6 @@ async def test_slash_finds_a_claim_by_its_words(stage: Stage, size: tuple[int, i
     await stage.press("/")
     assert isinstance(stage.app.screen, ChoiceScreen)
     await stage.press(*" ".join(claim.statement.split()[:5]))
-    await stage.still()
     assert "false" in stage.text
     await stage.press("enter")
     assert pane.claims.chosen is claim

@@ -8,7 +8,6 @@ from attn_tui.core.lab.results import RULES, listed_rules
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.view import by_family
-from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.settings.store import load, save
 from attn_tui.tui.views.fields.entry import entered, typed
 from attn_tui.tui.widgets.picker import ListText
@@ -18,15 +17,12 @@ FORMULA = "log(n)/sqrt(d)"
 PARAMETERS = replace(SMALL, scale=FORMULA)
 
 
-def test_a_typed_formula_is_the_scale_and_a_name_comes_first() -> None:
+def test_a_typed_formula_is_the_scale_and_a_faulty_one_refused_at_its_character() -> None:
     field = FIELD["scale"]
     assert entered(field, f" {FORMULA} ") == FORMULA
     assert entered(field, "max(1/d, 0.1)") == "max(1/d, 0.1)"
     assert entered(field, "d") == "d_k"
     assert entered(field, "ssm") == "ssmax"
-
-
-def test_a_faulty_formula_is_refused_with_the_character() -> None:
     parameters, editing = typed(Parameters(), "scale", "log(n)/")
     assert parameters == Parameters()
     assert editing.objection == "scale: character 8 of 'log(n)/': the formula ends too early"
@@ -42,19 +38,6 @@ def test_settings_keep_a_formula_and_report_a_faulty_one(tmp_path: Path) -> None
     file.write_text('[parameters]\nscale = "log(n)/sqr(d)"\n')
     (problem,) = load(file, {}).problems
     assert "parameters.scale: character 8 of 'log(n)/sqr(d)': unknown name sqr" in problem
-
-
-@pytest.mark.slow
-@played()
-async def test_the_lab_measures_a_typed_formula(stage: Stage) -> None:
-    await stage.press("tab")
-    stage.panel.cursor = "scale"
-    await stage.press(*FORMULA)
-    await stage.settled()
-    assert stage.asked == PARAMETERS
-    await stage.press("enter")
-    assert FORMULA in "\n".join(stage.lines)
-    assert f"'{FORMULA}'" in stage.lab.command()
 
 
 @pytest.mark.slow
@@ -78,18 +61,8 @@ async def test_rules_have_a_row_for_the_formula_that_goes_with_it(stage: Stage) 
     assert FORMULA not in pane.numbers("json")
 
 
-@pytest.mark.slow
-@played(PARAMETERS)
-async def test_a_sweep_follows_the_formula(stage: Stage) -> None:
-    pane = await stage.complete(SweepPane)
-    point = pane.curves.swept.points[64].point.measurement.columns[1]
-    assert (point.rule, point.multiplier) == (FORMULA, pytest.approx(2.772588722 / 8))
-    assert f"--scale '{FORMULA}'" in pane.command()
-
-
 @played(size=(80, 24))
 async def test_the_list_of_rules_names_every_function_of_a_formula(stage: Stage) -> None:
     await stage.press("/", *FORMULA)
-    await stage.still()
     shown = " ".join(" ".join(stage.part(stage.app.screen.query_one(ListText))).split())
     assert "and log, log2, sqrt, exp, min, max." in shown

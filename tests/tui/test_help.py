@@ -71,11 +71,8 @@ TOPICS = {
 
 
 @pytest.mark.parametrize("name", PANES)
-@played(size=(120, 60))
-async def test_the_help_explains_what_the_cursor_of_a_pane_is_on_and_the_pane(
-    stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
+@played(size=(120, 60), idle=True)
+async def test_the_help_explains_what_the_cursor_of_a_pane_is_on_and_the_pane(stage: Stage, name: str) -> None:
     stage.app.action_pane(name)
     keys, label = TOPICS.get(name, ("", ""))
     await stage.press(*keys.split())
@@ -115,7 +112,6 @@ async def test_keys_do_not_reach_the_pane_behind_the_help_before_it_has_the_focu
     await stage.until(lambda: is_open(stage))
     stage.app.screen.set_focus(None)  # as while the help opens
     await stage.resize(100, 30)
-    await stage.still()
     await stage.press("right", "escape")
     assert stage.asked == SMALL
     assert not is_open(stage)
@@ -161,10 +157,8 @@ async def test_a_border_has_the_title_and_a_scroll_bar_and_home_and_end_go_to_th
     assert f"╭─ {title} ─" in stage.lines[region.y]
     assert stage.lines[region.y + 1][region.right - 1] == "┃"
     await stage.press("end")
-    await stage.still()
     assert not text.below
     assert stage.lines[region.bottom - 2][region.right - 1] == "┃"
     assert stage.lines[region.y + 1][region.right - 1] == "│"
     await stage.press("home")
-    await stage.still()
     assert stage.text == first

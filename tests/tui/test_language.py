@@ -73,28 +73,33 @@ def test_an_unknown_language_is_one_line_with_its_place_and_those_that_exist(
     assert str(refusal.value) == line
 
 
-def test_english_is_what_the_program_is_written_in() -> None:
+def test_what_the_program_is_written_in_is_english_and_so_is_what_is_not_translated() -> None:
     said = message("{share:.1f} % of {n} keys", share=12.345, n=128)
     assert said == "12.3 % of 128 keys"
     assert translated(said, "en") == said
     assert message("keys { }") == "keys { }"
     assert counted("{number} head", "{number} heads", 1) == "1 head"
     assert counted("{number} head", "{number} heads of {n}", 2, n=7) == "2 heads of 7"
+    assert translated(message("{n} things that no screen shows", n=3), "zh") == "3 things that no screen shows"
+    assert translated(counted("{number} thing", "{number} things", 2), "zh") == "2 things"
+    assert IN_LANGUAGE["zh"].say("entropy") == "熵"
+    assert UNICODE.say("entropy") == ASCII.say("entropy") == "entropy"
+    assert IN_LANGUAGE["zh"].say("{label} ±", label="entropy") == "熵 ±"
 
 
-def test_chinese_translates_a_message_and_fills_in_the_values() -> None:
+def test_chinese_translates_a_message_its_values_and_errors_of_another_process() -> None:
     assert translated("entropy", "zh") == "熵"
     assert translated("  entropy ", "zh") == "  熵 "
     assert translated("", "zh") == ""
     assert translated("Verdict: ", "zh") == "判定："
     assert translated(message("{label}: {value:.2f}", label="entropy", value=1), "zh") == "熵：1.00"
     assert translated(message("{label:<6}|{label:>4}|", label="entropy"), "zh") == "熵    |  熵|"
-
-
-def test_values_that_are_messages_or_errors_are_said_in_chinese_too() -> None:
     inner = message("{label} of {name!r}", label="entropy", name="entropy")
     assert translated(message("{inner}.", inner=inner), "zh") == "熵 of 'entropy'。"
     assert translated(message("{error}.", error=InputError("{label}", label="entropy")), "zh") == "熵。"
+    error = pickle.loads(pickle.dumps(InputError("{label}: no", label="entropy")))
+    assert str(error) == "entropy: no"
+    assert translated(str(error), "zh") == "熵：no"
 
 
 @pytest.mark.parametrize("typed", ["因9", "因, 9", "9因.", "数据1.npz", "模型,b (1)"])
@@ -108,7 +113,7 @@ def test_what_a_user_typed_or_named_stays_as_it_is_beside_chinese(typed: str) ->
     assert translated(message("{path}: no such file", path=typed), "en") == f"{typed}: no such file"
 
 
-def test_a_negative_number_has_a_space_before_it() -> None:
+def test_spaces_and_stops_between_values_are_chinese_if_a_value_is() -> None:
     assert (
         translated(message("must be {accepted}, not {value!r}", accepted="-5", value="x"), "zh")
         == "必须是 -5，而不是 'x'"
@@ -117,6 +122,13 @@ def test_a_negative_number_has_a_space_before_it() -> None:
     assert translated(message("must be {accepted}, not {value!r}", accepted=accepted, value="x"), "zh") == (
         "必须是 -5 到 5 的，而不是 'x'"
     )
+    both = joined((message("{label} {value}", label="entropy", value=0.25), message("{x:.1f}", x=2)), "; ")
+    assert translated(message("{both}.", both=both), "zh") == "熵 0.25；2.0。"
+    assert translated(message("{a}, {b}.", a="W_q", b=2.5), "zh") == "W_q, 2.5."
+    assert translated(message("{a} ({b})", a="entropy", b="H"), "zh") == "熵（H）"
+    assert translated(message("{a} ({b})", a="W_q", b="H"), "zh") == "W_q (H)"
+    assert translated(message("q1. {title}", title="entropy"), "zh") == "q1. 熵"
+    assert translated(message("{label:<8}; {a:.1f}:{a:.0f}", label="entropy", a=1.25), "zh") == "熵      ；1.2:1"
 
 
 @pytest.mark.parametrize(
@@ -129,16 +141,6 @@ def test_a_formula_has_a_space_beside_chinese(label: str, said: str) -> None:
     assert translated(message("by {column}, largest first", column=label), "zh") == f"按{before}{label}，从大到小"
 
 
-def test_the_stops_between_values_are_chinese_if_a_value_is() -> None:
-    both = joined((message("{label} {value}", label="entropy", value=0.25), message("{x:.1f}", x=2)), "; ")
-    assert translated(message("{both}.", both=both), "zh") == "熵 0.25；2.0。"
-    assert translated(message("{a}, {b}.", a="W_q", b=2.5), "zh") == "W_q, 2.5."
-    assert translated(message("{a} ({b})", a="entropy", b="H"), "zh") == "熵（H）"
-    assert translated(message("{a} ({b})", a="W_q", b="H"), "zh") == "W_q (H)"
-    assert translated(message("q1. {title}", title="entropy"), "zh") == "q1. 熵"
-    assert translated(message("{label:<8}; {a:.1f}:{a:.0f}", label="entropy", a=1.25), "zh") == "熵      ；1.2:1"
-
-
 def test_one_text_is_said_differently_in_another_sense() -> None:
     assert in_sense("never", "learned") == "never"
     never = translated(message("never"), "zh"), translated(in_sense("never", "learned"), "zh")
@@ -146,20 +148,3 @@ def test_one_text_is_said_differently_in_another_sense() -> None:
     assert translated(message("{label}", label=in_sense("never", "learned")), "zh") == never[1]
     assert translated(in_sense("never", "learned"), "en") == "never"
     assert translated(in_sense("never", "temperature of water"), "zh") == "never"
-
-
-def test_what_is_not_translated_is_said_in_english() -> None:
-    assert translated(message("{n} things that no screen shows", n=3), "zh") == "3 things that no screen shows"
-    assert translated(counted("{number} thing", "{number} things", 2), "zh") == "2 things"
-
-
-def test_an_error_keeps_its_message_when_it_crosses_to_another_process() -> None:
-    error = pickle.loads(pickle.dumps(InputError("{label}: no", label="entropy")))
-    assert str(error) == "entropy: no"
-    assert translated(str(error), "zh") == "熵：no"
-
-
-def test_ascii_is_always_english() -> None:
-    assert IN_LANGUAGE["zh"].say("entropy") == "熵"
-    assert UNICODE.say("entropy") == ASCII.say("entropy") == "entropy"
-    assert IN_LANGUAGE["zh"].say("{label} ±", label="entropy") == "熵 ±"

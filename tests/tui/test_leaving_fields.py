@@ -8,7 +8,6 @@ from attn_tui.tui.widgets.field_list import FieldList
 from attn_tui.tui.widgets.parameter_panel import ParameterPanel
 from stage import SMALL, Stage, played
 from textual import events
-from textual.geometry import Offset
 from textual.widget import Widget
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
@@ -28,8 +27,7 @@ async def refused(stage: Stage, pane: str) -> str:
 
     Nothing of it is in what undo restores, or in the settings to be saved.
     """
-    stage.app.action_pane(pane)
-    await stage.answered()
+    await stage.show(pane)
     before = state_of(stage.app), stage.app.changed_settings()
     stage.send(*REFUSED[pane])
     await stage.answered()
@@ -44,11 +42,8 @@ def assert_said(stage: Stage, reason: str) -> None:
 
 
 @pytest.mark.parametrize("pane", REFUSED)
-@played()
-async def test_a_refused_number_leaves_what_stood_before(
-    stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
+@played(idle=True)
+async def test_a_refused_number_leaves_what_stood_before(stage: Stage, pane: str) -> None:
     for key in ("escape", "enter", "tab"):
         reason = await refused(stage, pane)
         await stage.press(key)
@@ -62,11 +57,8 @@ async def test_a_refused_number_leaves_what_stood_before(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pane", REFUSED)
-@played()
-async def test_a_key_that_moves_or_steps_starts_from_what_stood_before_a_refused_number(
-    stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
+@played(idle=True)
+async def test_a_key_that_steps_starts_from_what_stood_before_a_refused_number(stage: Stage, pane: str) -> None:
     for key in ("u", "right", "left", "up", "down", "greater_than_sign"):
         stage.app.action_pane(pane)
         await stage.press(key)
@@ -89,39 +81,21 @@ async def test_a_click_or_the_wheel_on_another_field_says_why_a_number_is_refuse
 ) -> None:
     reason = await refused(stage, pane)
     await stage.still()
-    x, y = stage.app.pane.query_one(part).content_region.offset + Offset(3, 2)
     for each in (kind, events.MouseUp):
-        stage.app.post_message(each(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
-    await stage.still()
+        await stage.scroll(each, (3, 2), stage.app.pane.query_one(part))
     assert not stage.app.pane.is_typing
     assert_said(stage, reason)
 
 
-@pytest.mark.parametrize(("pane", "key"), [("Heads", "P"), ("Train", "r")])
 @played()
-async def test_a_key_that_changes_all_fields_says_why_a_number_is_refused(stage: Stage, pane: str, key: str) -> None:
-    reason = await refused(stage, pane)
-    await stage.press(key)
-    await stage.still()
-    assert_said(stage, reason)
-
-
-@played()
-async def test_a_click_on_a_rule_says_why_a_number_is_refused(stage: Stage) -> None:
-    reason = await refused(stage, "Rules")
-    await stage.still()
-    pane = await stage.opened(RulesPane)
-    await stage.pilot.click(offset=pane.table.content_region.offset + Offset(3, 5))
-    await stage.still()
-    assert not pane.is_typing
-    assert_said(stage, reason)
-
-
-@played()
-async def test_an_arrow_on_the_map_says_why_a_number_is_refused(stage: Stage) -> None:
+async def test_a_key_or_a_click_that_leaves_the_number_says_why_it_is_refused(stage: Stage) -> None:
     pane = await stage.opened(SweepPane)
     pane.view = "map"
-    reason = await refused(stage, "Sweep")
-    await stage.press("right")
-    await stage.still()
-    assert_said(stage, reason)
+    for name, key in (("Heads", "P"), ("Train", "r"), ("Sweep", "right"), ("Rules", "")):
+        reason = await refused(stage, name)
+        if key:
+            await stage.press(key)
+        else:
+            await stage.click((3, 5), stage.pane(RulesPane).table)
+        assert not stage.app.pane.is_typing
+        assert_said(stage, reason)

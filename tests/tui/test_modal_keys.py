@@ -33,8 +33,7 @@ async def form_opened(stage: Stage) -> None:
 
 async def question_opened(stage: Stage) -> None:
     await stage.press("e")
-    screen = stage.app.screen
-    assert isinstance(screen, ExportScreen)
+    screen = stage.screen(ExportScreen)
     Path(screen.form.path.text).touch()
     await stage.press("enter")
     assert screen.form.question
@@ -105,13 +104,31 @@ async def test_a_key_after_one_that_may_close_a_modal_does_what_it_does_later(
 
 
 @played()
-async def test_two_ctrl_c_cancel_the_form(stage: Stage) -> None:
+async def test_what_closes_a_modal_twice_does_nothing_below(stage: Stage) -> None:
     await form_opened(stage)
     stage.send("ctrl+c", "ctrl+c")
     await stage.answered()
     assert len(stage.app.screen_stack) == 1
     await stage.press("right")
     assert stage.asked.d_k == 65
+    await palette_opened(stage)
+    await stage.press(*"redraw")
+    stage.send("enter", "enter", "enter")
+    await stage.until(lambda: stage.asked.seed == 1, "the new seed")
+    await stage.still()
+    assert stage.asked.seed == 1
+    assert len(stage.app.screen_stack) == 1
+    await palette_opened(stage)
+    for _ in range(2):
+        await stage.click((1, 1))
+    assert len(stage.app.screen_stack) == 1
+    assert stage.app.is_running
+    await help_opened(stage)
+    stage.send("escape", "ctrl+p", "escape", "ctrl+p")
+    await stage.still()
+    assert stage.app.is_running
+    kinds = [type(screen) for screen in stage.app.screen_stack[1:]]
+    assert kinds.count(HelpScreen) <= 1
 
 
 @played()
@@ -123,18 +140,6 @@ async def test_two_enters_write_one_file(stage: Stage, tmp_path: Path, monkeypat
     await stage.still()
     assert len(stage.app.screen_stack) == 1
     assert len([*tmp_path.iterdir()]) == 1
-
-
-@played()
-async def test_two_enters_in_the_palette_run_the_command_once(stage: Stage) -> None:
-    await palette_opened(stage)
-    await stage.press(*"redraw")
-    await stage.still()
-    stage.send("enter", "enter", "enter")
-    await stage.until(lambda: stage.asked.seed == 1, "the new seed")
-    await stage.still()
-    assert stage.asked.seed == 1
-    assert len(stage.app.screen_stack) == 1
 
 
 @played()
@@ -151,16 +156,6 @@ async def test_closing_the_palette_ends_its_search(stage: Stage, monkeypatch: py
     await stage.until(lambda: bool(searches()), "a search")
     palette.dismiss()
     assert not searches()  # at once: parts of the palette are gone before it is
-
-
-@played()
-async def test_a_key_for_the_help_does_not_close_the_palette_over_it(stage: Stage) -> None:
-    await help_opened(stage)
-    stage.send("escape", "ctrl+p", "escape", "ctrl+p")
-    await stage.still()
-    assert stage.app.is_running
-    kinds = [type(screen) for screen in stage.app.screen_stack[1:]]
-    assert kinds.count(HelpScreen) <= 1
 
 
 @pytest.mark.parametrize(
@@ -180,13 +175,4 @@ async def test_the_palette_takes_keys_before_it_is_laid_out(stage: Stage, key: s
     await stage.until(lambda: any(each.option_count for each in stage.app.screen.query(CommandList)), "the list")
     stage.send(key, key)
     await stage.still()
-    assert stage.app.is_running
-
-
-@played()
-async def test_clicking_twice_beside_the_palette_closes_only_the_palette(stage: Stage) -> None:
-    await palette_opened(stage)
-    await stage.pilot.click(offset=(1, 1), times=2)
-    await stage.still()
-    assert len(stage.app.screen_stack) == 1
     assert stage.app.is_running

@@ -142,16 +142,12 @@ def test_short_frames_do_not_measure_the_speed() -> None:
     assert link.pacing.delay() == 0
 
 
-def test_several_replies_may_arrive_together() -> None:
+def test_several_replies_may_arrive_together_and_unexpected_ones_are_ignored() -> None:
     link = Link(speed=1e9)
     link.send(10)
     link.send(10)
     link.pacing.replied(2)
     assert not link.pacing.outstanding
-
-
-def test_unexpected_replies_are_ignored() -> None:
-    link = Link(speed=1e9)
     link.pacing.replied(7)
     link.send(10)
     link.send(10)

@@ -14,10 +14,8 @@ from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
 from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.app.keys import EVERYWHERE, all_commands
 from attn_tui.tui.app.palette import Actions
-from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.panes.claims.pane import ClaimsPane
-from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.train.pane import TrainPane
@@ -25,7 +23,8 @@ from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.glyphs import IN_LANGUAGE
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
-from stage import FOREVER, SMALL, Stage, played, untested_claims
+from cases import present
+from stage import FOREVER, SMALL, Stage, played
 from textual.command import CommandPalette, DiscoveryHit
 from textual.screen import Screen
 
@@ -72,8 +71,7 @@ async def choose(stage: Stage, words: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_claims_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", FOREVER)
 
 
@@ -279,7 +277,6 @@ async def test_a_statistic_is_shown_where_the_user_is_if_that_pane_has_it(stage:
     await stage.press("u")
     assert sweep.plot.statistic.name == "entropy"
     capture = await stage.head()
-    assert isinstance(capture, CapturePane)
     await choose(stage, "dead rows")
     assert stage.app.active == "Capture"
     assert capture.heads.statistic.name == "dead_rows"
@@ -297,13 +294,11 @@ async def test_a_statistic_is_shown_where_the_user_is_if_that_pane_has_it(stage:
 @played()
 async def test_a_setting_of_heads_and_train_is_edited_in_its_field(stage: Stage) -> None:
     await choose(stage, "d_model")
-    heads = stage.app.pane
-    assert isinstance(heads, HeadsPane)
+    heads = stage.pane(HeadsPane)
     await stage.press(*"4096", "enter")
     assert heads.shape.values["d_model"] == 4096
     await choose(stage, "warm-up")
-    train = stage.app.pane
-    assert isinstance(train, TrainPane)
+    train = stage.pane(TrainPane)
     await stage.press(*"20", "enter")
     assert train.race.warm_up == 20
     await choose(stage, "chinese")
@@ -321,13 +316,10 @@ async def test_a_statistic_is_explained_in_a_lab_that_has_no_result_yet(stage: S
 @played(settled=True)
 async def test_a_model_is_shown_in_heads_and_a_claim_in_claims(stage: Stage) -> None:
     await choose(stage, "cost llama 3 8b")
-    heads = stage.app.pane
-    assert isinstance(heads, HeadsPane)
+    heads = stage.pane(HeadsPane)
     assert heads.preset is PRESETS["llama-3-8b"]
     for claim in (CLAIMS[7], CLAIMS[3]):
         await choose(stage, claim.id)
         await stage.at_rest()
-        pane = stage.app.pane
-        assert isinstance(pane, ClaimsPane)
-        assert pane.claims.chosen is not None
-        assert pane.claims.chosen.id == claim.id
+        pane = stage.pane(ClaimsPane)
+        assert present(pane.claims.chosen).id == claim.id

@@ -52,12 +52,9 @@ async def test_work_continues_while_the_terminal_is_too_small(
 ) -> None:
     for kind in (MeasureOver, MeasureRules):
         monkeypatch.setattr(kind, "work", never)
-    stage.app.action_pane(pane)
-    await stage.still()
+    await stage.show(pane)
     await stage.resize(20, 5)
-    await stage.still()
     await stage.resize(120, 40)
-    await stage.still()
     assert not stage.engine.at_rest
 
 
@@ -66,8 +63,7 @@ async def test_testing_claims_continues_while_other_panes_are_on_screen(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CheckClaims, "work", never)
-    stage.app.action_pane("Claims")
-    await stage.answered()
+    await stage.show("Claims")
     stage.app.action_pane("Lab")
     await stage.press("right")
     await stage.settled()
@@ -90,8 +86,7 @@ def test_reloading_the_file_while_heads_are_measured_measures_all_of_them_again(
 
     async def script(stage: Stage) -> None:
         nonlocal paused
-        pane = stage.app.pane
-        assert isinstance(pane, CapturePane)
+        pane = stage.pane(CapturePane)
         await stage.until(lambda: len(pane.heads.measured) == 1)
         await stage.press("R")
         await stage.until(lambda: not pane.heads.measured or len(pane.heads.measured) == 1)

@@ -10,13 +10,9 @@ from textual import events
 
 @pytest.mark.parametrize("pane", [pane for pane in PANES if pane not in ("Heads", "Softmax")])
 @pytest.mark.usefixtures("short_rule_grids")
-@played()
-async def test_digits_type_d_k_or_nothing_and_never_change_panes(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, pane: str
-) -> None:
+@played(idle=True)
+async def test_digits_type_d_k_or_nothing_and_never_change_panes(stage: Stage, pane: str) -> None:
     typed = pane in ("Lab", "Sweep", "Rules")
-    if not typed:
-        monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
     stage.app.action_pane(pane)
     await stage.press("3", "2")
     assert stage.app.active == pane
@@ -36,9 +32,8 @@ async def test_digits_type_d_k_or_nothing_and_never_change_panes(
         assert stage.asked.d_k == 330
 
 
-@played()
-async def test_tabs_are_switched_with_angle_brackets_and_alt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
+@played(idle=True)
+async def test_tabs_are_switched_with_angle_brackets_and_alt(stage: Stage) -> None:
     tabs, app = tuple(TABS), stage.app
     for tab in (*tabs[1:], tabs[0]):
         await stage.press(">")
@@ -58,11 +53,8 @@ async def test_tabs_are_switched_with_angle_brackets_and_alt(stage: Stage, monke
 
 
 @pytest.mark.parametrize("tab", [tab for tab, views in TABS.items() if len(views) > 1])
-@played()
-async def test_views_of_a_tab_are_switched_with_v_and_clicks_and_the_tab_keeps_the_last_one(
-    stage: Stage, tab: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
+@played(idle=True)
+async def test_v_and_clicks_turn_to_views_of_a_tab_which_keeps_the_last_one(stage: Stage, tab: str) -> None:
     app, views = stage.app, TABS[tab]
     app.action_tab(tab)
     await stage.press("escape", "escape")  # leaves the field of a guess
@@ -70,8 +62,7 @@ async def test_views_of_a_tab_are_switched_with_v_and_clicks_and_the_tab_keeps_t
         await stage.press("V")
         assert app.view == view
     await stage.still()
-    await stage.pilot.click(offset=(stage.lines[0].index(f" {views[-1][1]} ") + 2, 0))
-    await stage.answered()
+    await stage.click((stage.lines[0].index(f" {views[-1][1]} ") + 2, 0))
     assert app.view == views[-1]
     await stage.press(">", "<")
     assert app.view == views[-1]

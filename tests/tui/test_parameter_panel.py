@@ -6,10 +6,10 @@ import pytest
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.tui.compute.measure import Answer
-from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.views.fields.panel import applicable
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned
+from cases import for_each
 from stage import SMALL, Stage, numbers, played
 
 
@@ -23,7 +23,6 @@ async def test_tab_moves_over_the_fields_that_have_an_effect_and_then_to_the_tab
     await stage.press("p")
     for field in applicable(SMALL):
         await stage.press("tab")
-        await stage.still()
         assert stage.app.focused is stage.panel
         assert stage.panel.cursor == field.name
         (marked,) = (line for line in stage.part(stage.panel) if "◂" in line)
@@ -65,6 +64,10 @@ STEPS = [  # of a field, by keys, and its value then
     ("n_keys", "3 2 escape", 16),
     ("n_keys", "3 tab", 3),
     ("n_keys", "l s R", 16),  # elsewhere these letters are shortcuts
+    ("mask", "C A U shift+tab", "causal"),
+    ("scale", "1 / d _ k right left", "d_k"),
+    ("precision", "b f tab", "bfloat16"),
+    ("components", "S t u d e n t space t up down", "student_t"),
 ]
 
 
@@ -101,39 +104,12 @@ async def test_digits_in_the_table_set_d_k(stage: Stage) -> None:
     assert stage.asked.d_k == 9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "keys", "end", "value"),
-    [
-        ("mask", "causal", "enter", "causal"),
-        ("mask", "ca", "tab", "causal"),
-        ("mask", "CAU", "shift+tab", "causal"),
-        ("scale", "1/d_k", "right,left", "d_k"),
-        ("scale", "ssm", "down,up", "ssmax"),
-        ("precision", "bf", "enter", "bfloat16"),
-        ("components", "lap", "tab", "laplace"),
-        ("components", "Student t", "up,down", "student_t"),
-    ],
-)
-@played()
-async def test_letters_on_a_choice_select_it_and_do_nothing_else(
-    stage: Stage, name: str, keys: str, end: str, value: str
-) -> None:
-    stage.app.screen.set_focus(stage.panel)
-    stage.panel.cursor = name
-    await stage.press(*("space" if key == " " else key for key in keys), *end.split(","))
-    assert stage.asked == replace(SMALL, **{name: value})
-    assert stage.app.active == "Lab"
-    assert stage.panel.editing is None
-
-
-@pytest.mark.parametrize("end", ["enter", "tab", "shift+tab", "up,down"])
+@for_each("end", ["enter", "tab", "shift+tab", "up,down"])
 @played()
 async def test_a_model_is_named_while_it_is_typed_and_sets_the_rest_once_accepted(stage: Stage, end: str) -> None:
     stage.app.screen.set_focus(stage.panel)
     stage.panel.cursor = "model"
     await stage.press(*"deep")
-    await stage.still()
     assert any("deep_ DeepSeek-V3" in line for line in stage.part(stage.panel))
     assert stage.asked == SMALL
     await stage.press(*end.split(","))
@@ -180,8 +156,7 @@ async def test_a_click_moves_the_cursor_to_a_field(stage: Stage) -> None:
     await stage.press("p")
     for name in ("mask", "n_keys", "seed"):
         at = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith(FIELD[name].label))
-        await stage.pilot.click(offset=(stage.panel.region.x + 3, stage.panel.content_region.y + at))
-        await stage.answered()
+        await stage.click((2, at), stage.panel)
         assert (stage.app.focused, stage.panel.cursor) == (stage.panel, name)
         await stage.still()
         assert "◂" in stage.part(stage.panel)[at]
@@ -240,10 +215,8 @@ async def test_a_model_sets_the_lab_and_says_when_it_was_changed(stage: Stage) -
     assert stage.asked == replace(SMALL, **MODELS["gemma-2-27b"].parameters, model="gemma-2-27b")
     assert stage.asked.softcap == 50
     await stage.press("escape", *"16")
-    await stage.still()
     assert stage.part(stage.panel)[0].strip().removeprefix("model ") == "Gemma 2 27B, changed"
     await stage.press("escape")
-    await stage.still()
     assert stage.part(stage.panel)[0].split(maxsplit=1)[1].strip() == "Gemma 2 27B"
     assert stage.lab.command() == "attn-tui report --model gemma-2-27b --n-queries 8 --batch 2"
     await stage.press("u")
@@ -282,7 +255,6 @@ async def test_a_scale_without_a_value_is_refused_with_a_reason_and_the_numbers_
 ) -> None:
     before = stage.part(stage.table)
     await stage.press(key)
-    await stage.still()
     assert stage.table.dimmed
     said = stage.words(stage.lab.results.words)
     assert "1/ln d_k has no value at d_k = 1" in said
@@ -327,12 +299,3 @@ async def test_a_format_that_the_arithmetic_excludes_is_refused_with_the_reason(
     assert stage.app.parameters == replace(EAGER, precision="float8_e4m3fn", arithmetic="fused")
     await stage.press("tab", "up")
     assert NO_EAGER in await notice(stage)
-
-
-@pytest.mark.slow
-@played(EAGER)
-async def test_the_softmax_pane_refuses_such_a_format_too(stage: Stage) -> None:
-    pane = await stage.opened(SoftmaxPane)
-    stage.send("F")
-    assert NO_EAGER in await notice(stage)
-    assert pane.parameters == EAGER

@@ -1,11 +1,11 @@
 """What is pasted is typed into the value at hand, and does nothing else."""
 
 import pytest
-from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.train.pane import TrainPane
+from cases import present
 from stage import SMALL, Stage, played
 from textual import events
 
@@ -18,8 +18,7 @@ async def paste(stage: Stage, text: str) -> None:
 @pytest.mark.parametrize("pane", ["Lab", "Sweep", "Rules"])
 @played()
 async def test_a_pasted_number_is_d_k_at_once(stage: Stage, pane: str) -> None:
-    stage.app.action_pane(pane)
-    await stage.answered()
+    await stage.show(pane)
     await paste(stage, "25\nq")
     assert stage.asked.d_k == 25
     await paste(stage, "6")
@@ -52,20 +51,16 @@ async def test_a_field_takes_what_is_pasted(stage: Stage) -> None:
 @played()
 async def test_a_path_is_pasted_where_capture_asks_for_one(stage: Stage) -> None:
     pane = await stage.head()
-    assert isinstance(pane, CapturePane)
     await stage.press("b")
     await paste(stage, "/some/path q.npz\nq")
-    assert pane.verdict.draft is not None
-    assert pane.verdict.draft.text == "/some/path q.npz"
+    assert present(pane.verdict.draft).text == "/some/path q.npz"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pane", PANES)
-@played()
-async def test_what_is_pasted_runs_no_key(stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage.engine, "send", stage.engine.asked.append)  # measure nothing
-    stage.app.action_pane(pane)
-    await stage.answered()
+@played(idle=True)
+async def test_what_is_pasted_runs_no_key(stage: Stage, pane: str) -> None:
+    await stage.show(pane)
     for text in ("e", "q?", "<", "", "\n", "s", "R", "零"):
         await paste(stage, text)
         assert (stage.app.active, stage.asked, len(stage.app.screen_stack)) == (pane, SMALL, 1), text

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial, wraps
+from inspect import Signature, signature
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from attn_tui.tui.compute.measure import Answer, Measure
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Request, Work
 from attn_tui.tui.panes.sweep.curve_requests import Curves, PredictOver
+from cases import present
 from stage import FOREVER, SMALL, numbers
 
 LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096, batch=512)  # takes longer than FOREVER
@@ -82,9 +85,20 @@ def play(engine: ProcessEngine, script: Callable[[Client], Awaitable[None]]) -> 
     asyncio.run(run_it())
 
 
+def with_client(script: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Make a test of a script that begins with the event loop; what it names besides the client are fixtures."""
+
+    @wraps(script)
+    def test(engine: ProcessEngine, **given: Any) -> None:
+        play(engine, partial(script, **given))
+
+    client, *others = signature(script).parameters.values()
+    test.__dict__["__signature__"] = Signature([client.replace(name="engine"), *others])  # by which pytest finds them
+    return test
+
+
 def pid_of(engine: ProcessEngine) -> int:
-    assert engine.pid is not None
-    return engine.pid
+    return present(engine.pid)
 
 
 def at(d_k: int) -> Parameters:
@@ -110,14 +124,12 @@ def check(answer: Answer, parameters: Parameters) -> None:
         assert vars(found) == vars(wanted)
 
 
-def test_answers_are_those_that_this_process_computes(engine: ProcessEngine) -> None:
-    async def script(client: Client) -> None:
-        laplace, rounded = replace(SMALL, components="laplace"), replace(SMALL, precision="bfloat16")
-        for parameters in (SMALL, at(300), replace(SMALL, n_keys=17), laplace, rounded, SMALL):
-            check(await client.answer(Measure(parameters)), parameters)
-        assert client.notifications == []
-
-    play(engine, script)
+@with_client
+async def test_answers_are_those_that_this_process_computes(client: Client) -> None:
+    laplace, rounded = replace(SMALL, components="laplace"), replace(SMALL, precision="bfloat16")
+    for parameters in (SMALL, at(300), replace(SMALL, n_keys=17), laplace, rounded, SMALL):
+        check(await client.answer(Measure(parameters)), parameters)
+    assert client.notifications == []
 
 
 def test_a_request_made_before_the_app_runs_is_answered(engine: ProcessEngine) -> None:
@@ -132,9 +144,7 @@ def test_a_request_made_before_the_app_runs_is_answered(engine: ProcessEngine) -
 
 
 def test_an_answer_can_be_waited_for_before_the_app_runs(engine: ProcessEngine) -> None:
-    answer = engine.fetch(Measure(SMALL))
-    assert isinstance(answer, Answer)
-    check(answer, SMALL)
+    assert isinstance(engine.fetch(CURVES), Curves)
     with pytest.raises(InputError, match="no value at d_k = 1"):
         engine.fetch(Measure(NO_VALUE))
 
@@ -156,57 +166,48 @@ def test_an_answer_that_was_waited_for_can_be_requested_again(
     play(engine, script)
 
 
-def test_a_newer_request_is_answered_while_a_long_one_runs(engine: ProcessEngine) -> None:
-    async def script(client: Client) -> None:
-        await client.answer(Measure(LARGE), Progress)
-        check(await client.answer(Measure(SMALL)), SMALL)
-
-    play(engine, script)
+@with_client
+async def test_a_newer_request_is_answered_while_a_long_one_runs(client: Client) -> None:
+    await client.answer(Measure(LARGE), Progress)
+    check(await client.answer(Measure(SMALL)), SMALL)
 
 
-def test_an_unexpected_error_is_reported_and_other_requests_are_answered(
-    engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
+@with_client
+async def test_an_unexpected_error_is_reported_and_other_requests_are_answered(
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_process(monkeypatch, "Measure.work = lambda *_: 1 / 0")
-
-    async def script(client: Client) -> None:
-        crashed = await client.answer(Measure(SMALL))
-        assert "ZeroDivisionError" in crashed.error
-        assert "Traceback" in crashed.report
-        assert await client.answer(CURVES, Curves)
-        assert client.notifications == []
-
-    play(engine, script)
+    crashed = await client.answer(Measure(SMALL))
+    assert "ZeroDivisionError" in crashed.error
+    assert "Traceback" in crashed.report
+    assert await client.answer(CURVES, Curves)
+    assert client.notifications == []
 
 
 # When the process ends
 
 
-def test_it_is_started_again_when_it_is_killed(engine: ProcessEngine) -> None:
-    async def script(client: Client) -> None:
-        await client.answer(Measure(SMALL))
-        first = pid_of(engine)
-        os.kill(first, signal.SIGKILL)
-        await client.notified(1)
-        assert "signal 9" in str(client.notifications[0])
-        check(await client.answer(Measure(at(65))), at(65))
-        assert pid_of(engine) != first
-        assert len(client.notifications) == 1
-
-    play(engine, script)
+@with_client
+async def test_it_is_started_again_when_it_is_killed(client: Client) -> None:
+    await client.answer(Measure(SMALL))
+    first = pid_of(client.engine)
+    os.kill(first, signal.SIGKILL)
+    await client.notified(1)
+    assert "signal 9" in str(client.notifications[0])
+    check(await client.answer(Measure(at(65))), at(65))
+    assert pid_of(client.engine) != first
+    assert len(client.notifications) == 1
 
 
-def test_pending_requests_are_answered_although_it_was_killed(engine: ProcessEngine) -> None:
-    async def script(client: Client) -> None:
-        await client.answer(Measure(SMALL))
-        os.kill(pid_of(engine), signal.SIGSTOP)
-        measurement, curves = client.answer(Measure(at(65))), client.answer(CURVES, Curves)
-        os.kill(pid_of(engine), signal.SIGKILL)
-        check(await measurement, at(65))
-        assert await curves
-        assert len(client.notifications) == 1
-
-    play(engine, script)
+@with_client
+async def test_pending_requests_are_answered_although_it_was_killed(client: Client) -> None:
+    await client.answer(Measure(SMALL))
+    os.kill(pid_of(client.engine), signal.SIGSTOP)
+    measurement, curves = client.answer(Measure(at(65))), client.answer(CURVES, Curves)
+    os.kill(pid_of(client.engine), signal.SIGKILL)
+    check(await measurement, at(65))
+    assert await curves
+    assert len(client.notifications) == 1
 
 
 @pytest.mark.slow
@@ -215,19 +216,16 @@ def test_pending_requests_are_answered_although_it_was_killed(engine: ProcessEng
     [("os.kill(os.getpid(), 9)", "signal 9"), ("os._exit(3)", "exit code 3")],
     ids=["killed", "exits"],
 )
-def test_a_request_that_ends_it_twice_fails_and_others_are_answered(
-    end: str, reason: str, engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
+@with_client
+async def test_a_request_that_ends_it_twice_fails_and_others_are_answered(
+    client: Client, end: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_process(monkeypatch, f"Measure.work = lambda *_: {end}")
-
-    async def script(client: Client) -> None:
-        curves, measurement = client.answer(CURVES, Curves), client.answer(Measure(SMALL))
-        assert reason in (await measurement).reason
-        assert await curves
-        assert len(client.notifications) == 2
-        assert all(reason in str(line) for line in client.notifications)
-
-    play(engine, script)
+    curves, measurement = client.answer(CURVES, Curves), client.answer(Measure(SMALL))
+    assert reason in (await measurement).reason
+    assert await curves
+    assert len(client.notifications) == 2
+    assert all(reason in str(line) for line in client.notifications)
 
 
 @pytest.mark.parametrize(
@@ -235,35 +233,30 @@ def test_a_request_that_ends_it_twice_fails_and_others_are_answered(
     [("sys.modules['numpy'] = None", Measure(SMALL)), ("", Unknown())],
     ids=["no NumPy", "unknown request"],
 )
-def test_an_error_that_keeps_it_from_working_is_reported(
-    code: str, request_: Request, engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
+@with_client
+async def test_an_error_that_keeps_it_from_working_is_reported(
+    client: Client, code: str, request_: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_process(monkeypatch, code)
-
-    async def script(client: Client) -> None:
-        failed = await client.answer(request_)
-        [error] = client.notifications
-        assert isinstance(error, EngineError)
-        assert str(error) in failed.reason
-        assert "Traceback" in error.__notes__[0]
-
-    play(engine, script)
+    failed = await client.answer(request_)
+    [error] = client.notifications
+    assert isinstance(error, EngineError)
+    assert str(error) in failed.reason
+    assert "Traceback" in error.__notes__[0]
 
 
 def refuse(*_: object, **__: object) -> None:
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
-def test_requests_fail_until_it_can_be_started(engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(client: Client) -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(subprocess, "Popen", refuse)
-            failed = await client.answer(Measure(SMALL))
-            assert os.strerror(errno.EAGAIN) in failed.reason
-        check(await client.answer(Measure(SMALL)), SMALL)
-        assert client.notifications == []
-
-    play(engine, script)
+@with_client
+async def test_requests_fail_until_it_can_be_started(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refuse)
+        failed = await client.answer(Measure(SMALL))
+        assert os.strerror(errno.EAGAIN) in failed.reason
+    check(await client.answer(Measure(SMALL)), SMALL)
+    assert client.notifications == []
 
 
 def test_the_command_reports_in_one_line_that_it_cannot_be_started(
@@ -280,28 +273,24 @@ def test_the_command_reports_in_one_line_that_it_cannot_be_started(
 # Signals
 
 
-def test_an_interrupt_leaves_it_running(engine: ProcessEngine) -> None:
-    async def script(client: Client) -> None:
-        await client.answer(Measure(SMALL))
-        first = pid_of(engine)
-        os.kill(first, signal.SIGINT)
-        check(await client.answer(Measure(at(65))), at(65))
-        assert pid_of(engine) == first
-
-    play(engine, script)
+@with_client
+async def test_an_interrupt_leaves_it_running(client: Client) -> None:
+    await client.answer(Measure(SMALL))
+    first = pid_of(client.engine)
+    os.kill(first, signal.SIGINT)
+    check(await client.answer(Measure(at(65))), at(65))
+    assert pid_of(client.engine) == first
 
 
-def test_requests_made_while_it_is_stopped_are_answered_when_it_continues(engine: ProcessEngine) -> None:
-    async def script(client: Client) -> None:
-        await client.answer(Measure(SMALL))
-        os.kill(pid_of(engine), signal.SIGSTOP)
-        await client.answer(Measure(at(65)), Progress)  # it is reported as silent
-        answer = client.answer(Measure(at(65)))
-        os.kill(pid_of(engine), signal.SIGCONT)
-        check(await answer, at(65))
-        assert client.notifications == []
-
-    play(engine, script)
+@with_client
+async def test_requests_made_while_it_is_stopped_are_answered_when_it_continues(client: Client) -> None:
+    await client.answer(Measure(SMALL))
+    os.kill(pid_of(client.engine), signal.SIGSTOP)
+    await client.answer(Measure(at(65)), Progress)  # it is reported as silent
+    answer = client.answer(Measure(at(65)))
+    os.kill(pid_of(client.engine), signal.SIGCONT)
+    check(await answer, at(65))
+    assert client.notifications == []
 
 
 # Cleaning up
@@ -331,8 +320,7 @@ def test_it_ends_when_the_app_is_killed(asked: list[str]) -> None:
     command = [sys.executable, "-c", _APP, str(theirs), *asked]
     with open(ours, "rb", 0) as pipe, subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[theirs]) as app:
         os.close(theirs)
-        assert app.stdout is not None
-        assert app.stdout.readline() == b"ready\n"
+        assert present(app.stdout).readline() == b"ready\n"
         app.kill()
         assert select.select([pipe], [], [], FOREVER)[0], "it has not ended"
         assert pipe.read() == b""

@@ -91,8 +91,10 @@ def test_f3_with_modifiers_is_no_reply(key: str) -> None:
     assert Reader().feed(key.encode())[1] == 0
 
 
-def test_escape_before_another_sequence_is_a_key() -> None:
+def test_escape_before_another_sequence_is_a_key_and_invalid_utf8_is_replaced() -> None:
     assert names(read(Reader(), b"\x1b\x1b[D")) == ["escape", "left"]
+    keys = read(Reader(), b"a\xff\xc3(b")
+    assert [key.character for key in keys if isinstance(key, events.Key)] == ["a", "\ufffd", "\ufffd", "(", "b"]
 
 
 @for_each("start", ["\x1b[1", "\x1b[<0;5", "\x1b]52;c;", "\x1bPq#0", "\x1b_G", "\x1b[M!", "\x1b[" + "9" * 5000])
@@ -163,11 +165,6 @@ def test_the_end_of_a_paste_that_is_too_long_may_come_in_two_reads(cut: int) -> 
     assert isinstance(paste, events.Paste)
     assert paste.text == "a" * (1 << 16)
     assert names([key]) == ["x"]
-
-
-def test_invalid_utf8_is_replaced() -> None:
-    keys = read(Reader(), b"a\xff\xc3(b")
-    assert [key.character for key in keys if isinstance(key, events.Key)] == ["a", "\ufffd", "\ufffd", "(", "b"]
 
 
 def test_mouse_reports_keep_their_unit_after_a_dropped_sequence() -> None:

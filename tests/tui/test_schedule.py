@@ -5,6 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY, InputError
@@ -371,13 +372,9 @@ def test_a_withdrawn_or_failed_sweep_continues_with_its_next_point(
     bench.withdraw(MeasureOver)
     bench.ask(MeasureOver(SMALL, grid, len(points())))
     with monkeypatch.context() as patch:
-        patch.setattr("attn_tui.core.theory.predict.deviations", _runs_out)
+        patch.setattr("attn_tui.core.theory.predict.deviations", Mock(side_effect=MemoryError))
         bench.finish()
     assert bench.replies_to(MeasureOver(SMALL, grid, 2)) == [Failed(NO_MEMORY), None]
     bench.ask(MeasureOver(SMALL, grid, 2))
     bench.finish()
     assert points() == [*grid]
-
-
-def _runs_out(*_: object) -> None:
-    raise MemoryError

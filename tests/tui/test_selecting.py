@@ -4,39 +4,26 @@ import re
 
 import pytest
 from attn_tui.tui.panes.catalogue import PANES, TABS
-from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.widgets.bars import Notice
 from attn_tui.tui.widgets.modal import HelpScreen, HelpText
-from clipboard import copies
-from stage import Stage, played, untested_claims
+from stage import Stage, copies, played
 from textual import events
 from textual.geometry import Offset
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 
-async def mouse(stage: Stage, kind: type[events.MouseEvent], place: tuple[int, int]) -> None:
-    x, y = place
-    stage.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
-    await stage.answered()
-
-
 async def drag(stage: Stage, start: tuple[int, int], end: tuple[int, int]) -> None:
-    await mouse(stage, events.MouseDown, start)
-    await mouse(stage, events.MouseMove, end)
-    await mouse(stage, events.MouseUp, end)
+    for kind, at in ((events.MouseDown, start), (events.MouseMove, end), (events.MouseUp, end)):
+        stage.mouse(kind, at)
+        await stage.answered()
 
 
 def selected_cells(stage: Stage) -> str:
     """Return the text that is painted as selected: all that is in reverse, but marks and curves over bars."""
     found = (segment for segment in stage.segments(stage.app.screen) if segment.style and segment.style.reverse)
     return re.sub("[•┊\u2800-\u28ff]", "", "".join(segment.text for segment in found))
-
-
-def place_of(stage: Stage, words: str) -> Offset:
-    y = next(y for y, line in enumerate(stage.lines) if words in line)
-    return Offset(stage.lines[y].index(words), y)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
@@ -46,7 +33,7 @@ async def test_dragging_over_words_marks_and_copies_them(
 ) -> None:
     copied = copies(stage, monkeypatch)
     for words in ("entropy", "Lab"):
-        start = place_of(stage, words)
+        start = stage.place(words)
         await drag(stage, start, Offset(start.x + len(words) - 1, start.y))
         await stage.still()
         assert copied.pop() == words
@@ -56,7 +43,6 @@ async def test_dragging_over_words_marks_and_copies_them(
         assert "Copied" in stage.words(stage.app.notice)
         assert words in stage.words(stage.app.notice)
         await stage.press("S", "u")
-        await stage.still()
         assert selected_cells(stage) == ""
         assert not stage.app.notice.display
 
@@ -83,8 +69,7 @@ async def test_selecting_clicks_nothing(stage: Stage, monkeypatch: pytest.Monkey
     assert len(copied) == 1
     assert pane.cursor == cursor
     for _ in range(2):  # a double click is two clicks, and selects no text
-        for kind in (events.MouseDown, events.MouseUp):
-            await mouse(stage, kind, (table.x + 2, table.y + 8))
+        await stage.click((table.x + 2, table.y + 8))
     assert pane.cursor != cursor
     assert len(copied) == 1
     await stage.still()
@@ -113,7 +98,6 @@ async def test_text_of_the_help_can_be_copied(stage: Stage, monkeypatch: pytest.
 async def test_a_drag_over_everything_copies_what_the_screen_shows(
     stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CheckClaims, "work", untested_claims)
     stage.app.action_pane(pane)
     for _ in range(3):  # one answer leads to the next request
         await stage.at_rest()

@@ -41,11 +41,10 @@ def write(path: Path, text: str | bytes) -> Path:
 # The file
 
 
-def test_the_file_is_in_the_config_directory(own_config: Path) -> None:
+def test_the_file_is_in_the_config_directory_and_without_it_settings_have_defaults(
+    own_config: Path, path: Path
+) -> None:
     assert config_file() == own_config / "attn-tui" / "config.toml"
-
-
-def test_without_a_file_every_setting_has_its_default(path: Path) -> None:
     assert load(path, {}) == Settings(path=path)
     assert all(row.default == getattr(Settings(), row.name) for row in SETTINGS)
     assert Settings().theme in names()

@@ -1,31 +1,24 @@
 """Every pane is complete and usable on every screen from 40 x 12 up."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 import pytest
-from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.field import Field
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.claims.pane import ClaimsPane
-from attn_tui.tui.panes.claims.requests import CheckClaims
-from attn_tui.tui.panes.claims.view import claim_lines
 from attn_tui.tui.terminal.paced_app import LEAST
 from attn_tui.tui.views.bars import NARROW
-from attn_tui.tui.views.fields.panel import applicable, leading, value_text
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.numbers import aligned, error
 from attn_tui.tui.views.plots.histograms import TITLES
-from attn_tui.tui.views.results.table import CELL, LABEL, measured_text
+from attn_tui.tui.views.results.table import CELL, LABEL
 from attn_tui.tui.widgets.lines import LinesWidget
 from attn_tui.tui.widgets.modal import HelpScreen
-from stage import SMALL, Stage, play, played, untested_claims
+from cases import present
+from stage import SMALL, Stage, played
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
@@ -36,15 +29,9 @@ every_size = pytest.mark.parametrize("size", SIZES[::2], ids=lambda size: "x".jo
 every_narrow_size = pytest.mark.parametrize("size", NARROW_SIZES, ids=lambda size: "x".join(map(str, size)))
 
 
-@pytest.fixture(autouse=True)
-def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CheckClaims, "work", untested_claims)
-
-
 async def opened(stage: Stage, name: str) -> None:
     """Show a pane and wait for everything that it computes."""
-    stage.app.action_pane(name)
-    await stage.answered()
+    await stage.show(name)
     await stage.at_rest()
 
 
@@ -97,8 +84,7 @@ async def test_every_pane_is_whole_with_its_keys_in_all_its_views(
         assert stage.text.isascii() == glyphs.ascii
         assert_named(stage, PANES[name].tab)
         shown.add(stage.app.view)
-        assert stage.app.focused is not None
-        assert stage.app.pane in stage.app.focused.ancestors_with_self
+        assert stage.app.pane in present(stage.app.focused).ancestors_with_self
         assert "? help" in stage.lines[-1]
         await stage.press("escape", "v")  # Esc leaves a field, into which v would be typed
         await stage.at_rest()
@@ -123,11 +109,9 @@ async def test_resizing_keeps_every_pane_whole_and_its_focus(stage: Stage, name:
     await opened(stage, name)
     for keys, sizes in (((), [(120, 40), (80, 12)]), (("tab", "tab"), [(80, 24), (60, 20)])):
         await stage.press(*keys)
-        focused = stage.app.focused
-        assert focused is not None
+        focused = present(stage.app.focused)
         for size in ((20, 5), *sizes, (40, 12)):
             await stage.resize(*size)
-            await stage.still()
             if size >= LEAST:
                 assert_whole(stage, size)
                 assert stage.app.focused is focused, size
@@ -135,72 +119,6 @@ async def test_resizing_keeps_every_pane_whole_and_its_focus(stage: Stage, name:
 
 
 # The Lab
-
-
-@pytest.mark.slow
-@every_size
-def test_every_field_can_be_reached_and_its_value_read(size: tuple[int, int]) -> None:
-    long = replace(
-        SMALL, components="student_t", scale="custom", multiplier=0.1234567, mean_q=-12.3456, seed=2**32 - 1
-    )
-
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        if not stage.lab.one_at_a_time:  # beside the results are the leading fields, and all after p
-            await read(stage, leading(long))
-            await stage.press("escape", "p")
-        await read(stage, applicable(long))
-        await stage.press("?")
-        await stage.until(lambda: FIELD["seed"].option in stage.text)
-
-    async def read(stage: Stage, fields: Sequence[Field]) -> None:
-        for field in fields:
-            await stage.press("tab")
-            await stage.still()
-            assert stage.app.focused is stage.panel
-            rows = (line for line in stage.part(stage.panel) if re.match(rf"\s*{re.escape(field.label)}[ ◂]", line))
-            row = next(rows, "")  # below it, its help may start with the same word
-            assert value_text(field, long) in row, field.name
-
-    play(script, long, size=size)
-
-
-@pytest.mark.slow
-@every_size
-@played(settled=True)
-async def test_a_rejected_value_is_explained_beside_the_field(stage: Stage, size: tuple[int, int]) -> None:
-    if not stage.lab.one_at_a_time:
-        await stage.press("p")
-    for field in applicable(SMALL):
-        await stage.press("tab")
-        assert stage.panel.cursor == field.name
-        if field.kind not in ("choice", "setting"):
-            await stage.press("-")
-            await stage.still()
-            shown = stage.words(stage.panel)
-            assert field.accepted in shown
-            assert "-_" in shown
-            await stage.press("escape")
-    await stage.press("escape", "0")
-    await stage.still()
-    assert FIELD["d_k"].accepted in stage.words(stage.lab.results.words)
-
-
-@pytest.mark.slow
-@every_size
-@played(settled=True)
-async def test_every_statistic_can_be_reached_and_its_value_read(stage: Stage, size: tuple[int, int]) -> None:
-    stage.app.screen.set_focus(stage.table)
-    await stage.at_rest()
-    for statistic in STATISTICS:
-        if not any(column.measured[statistic.name].value is not None for column in stage.measurement.columns):
-            continue
-        await stage.still()
-        (row,) = (line for line in stage.part(stage.table) if line.startswith("▌"))
-        assert row[1:].startswith(statistic.short_label)
-        for column in stage.measurement.columns:
-            assert measured_text(column, statistic, UNICODE)[0].strip() in row
-        await stage.press("down")
 
 
 @pytest.mark.parametrize("size", [(40, 12), (LABEL + 2 * CELL - 3, 20)])
@@ -216,7 +134,6 @@ async def test_i_shows_errors_and_exact_values_if_only_values_fit(stage: Stage, 
         row = next(line for line in stage.part(stage.table) if line[1:].startswith("entropy"))
         assert wanted.strip() in row
         await stage.press("i")
-        await stage.still()
 
 
 @every_narrow_size
@@ -225,7 +142,6 @@ async def test_v_turns_to_table_all_histograms_and_fields_and_back(stage: Stage,
     first, seen = stage.text, ""
     for _ in range(8):
         await stage.press("v")
-        await stage.still()
         if stage.text == first:
             break
         seen += stage.text
@@ -264,20 +180,6 @@ async def test_the_table_counts_its_hidden_rows(stage: Stage, size: tuple[int, i
     told = r"(?:^ |─ )(\d+) (?:hidden \(Tab|more rows \(Tab|more rows: v|more: v)"
     said = {int(found[1]) for line in (*shown, *stage.lines) if (found := re.search(told, line))}
     assert said == ({len(left_out)} if left_out else set())
-
-
-@pytest.mark.slow
-@every_narrow_size
-@played(settled=True)
-async def test_a_cut_sentence_ends_with_dots(stage: Stage, size: tuple[int, int]) -> None:
-    stage.app.screen.set_focus(stage.table)
-    for _ in STATISTICS:
-        await stage.still()
-        said = stage.words(stage.lab.results.words)
-        statistic = stage.table.statistic
-        assert statistic is not None
-        assert said.endswith((" …", f"Source: {statistic.source}."))
-        await stage.press("down")
 
 
 # Capture and Claims
@@ -321,38 +223,12 @@ async def test_the_cursor_is_visible_on_every_head_and_the_facts_scroll_to_their
         assert ", part" in stage.part(pane.map)[0]
     for key in [*["right"] * 11, *["down"] * 5]:
         await stage.press(key)
-        await stage.still()
         reversed_cells = [piece for piece in stage.segments(pane.map) if piece.style and piece.style.reverse]
         assert len(reversed_cells) == 1, key
     seen = stage.words(pane.map)
     for _ in range(9):
         await stage.press("pagedown")
-        await stage.still()
         seen += stage.words(pane.map)
-    assert pane.heads.capture is not None
     assert "layer 5 · head 11" in seen
-    assert pane.heads.capture.path.name in seen.replace(" ", "")
+    assert present(pane.heads.capture).path.name in seen.replace(" ", "")
     assert "more lines" not in stage.words(pane.map)
-
-
-@pytest.mark.slow
-@every_size
-@played()
-async def test_claims_scroll_to_their_end(stage: Stage, size: tuple[int, int]) -> None:
-    await opened(stage, "Claims")
-    pane = await stage.opened(ClaimsPane)
-    assert len(pane.claims.outcomes) == len(CLAIMS)
-    for number, claim in enumerate(CLAIMS[:2]):
-        await stage.still()
-        assert any(line.startswith(f"▌{claim.title.split()[0]}") for line in stage.part(pane.claims))
-        seen: list[str] = []
-        for _ in range(9):
-            await stage.press("pagedown")
-            await stage.still()
-            seen += [line.strip() for line in stage.part(pane.text)]
-        lines = claim_lines(claim, pane.claims.outcomes[claim.id], pane.text.size.width - 1, UNICODE, tabular=True)
-        last = "".join(text for text, _ in lines[-1]).strip()
-        assert last in seen, number
-        if size[0] < NARROW:
-            await stage.press("v")
-        await stage.press("down")

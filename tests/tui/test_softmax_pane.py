@@ -6,7 +6,7 @@ import pytest
 from attn_tui.core.attention.worked_example import MOST, START, WorkedExample
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
-from attn_tui.tui.widgets.export_screen import ExportScreen
+from cases import present
 from stage import Stage, played, refusal
 
 
@@ -20,8 +20,7 @@ async def worked_out(stage: Stage, pane: SoftmaxPane) -> Sequence[WorkedExample]
     """Wait for both columns of the current example and return them."""
     await stage.until(lambda: pane.is_current)
     await stage.still()
-    assert pane.worked is not None
-    return pane.worked.sides
+    return present(pane.worked).sides
 
 
 def top(stage: Stage) -> str:
@@ -30,12 +29,21 @@ def top(stage: Stage) -> str:
 
 
 @played()
-async def test_it_starts_with_the_example_under_the_scale_of_the_lab(stage: Stage) -> None:
+async def test_it_starts_with_the_example_under_the_scale_width_and_format_of_the_lab(stage: Stage) -> None:
     pane = await opened(stage)
     assert pane.example.scores == START
     assert [side.multiplier for side in await worked_out(stage, pane)] == [1, 0.125]
     assert "scaled × 0.125 (1/√d_k, d_k 64)" in stage.text
     assert "5 scores · d_k 64 · 1/√d_k" in stage.lines[0]
+    await stage.press("L", "F", "F", "S")
+    assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (128, "bfloat16", "d_k")
+    assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
+    stage.app.action_pane("Lab")
+    await stage.press("up")
+    await stage.opened(SoftmaxPane)
+    assert (await worked_out(stage, pane))[1].multiplier == 1 / 256
+    await stage.press("H")
+    assert stage.asked.d_k == 128
 
 
 @played()
@@ -152,20 +160,6 @@ async def test_keys_step_temperature_and_shift_and_reset_everything(stage: Stage
     assert (pane.example.scores, pane.example.temperature, pane.example.shift) == (START, 1, 0)
 
 
-@played()
-async def test_scale_width_and_format_are_shared_with_the_lab(stage: Stage) -> None:
-    pane = await opened(stage)
-    await stage.press("L", "F", "F", "S")
-    assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (128, "bfloat16", "d_k")
-    assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
-    stage.app.action_pane("Lab")
-    await stage.press("up")
-    await stage.opened(SoftmaxPane)
-    assert (await worked_out(stage, pane))[1].multiplier == 1 / 256
-    await stage.press("H")
-    assert stage.asked.d_k == 128
-
-
 @played(Parameters(scale="cosine_10"))
 async def test_under_a_rule_that_normalises_the_default_rule_is_used(stage: Stage) -> None:
     pane = await opened(stage)
@@ -181,7 +175,7 @@ async def test_a_remark_says_that_soft_cap_and_sink_are_ignored(stage: Stage) ->
 
 
 @played()
-async def test_there_are_no_numbers_while_results_are_computed(stage: Stage) -> None:
+async def test_there_are_no_numbers_while_results_are_computed_and_a_click_selects_a_score(stage: Stage) -> None:
     pane = await opened(stage)
     stage.engine.hold = True
     await stage.press("up")
@@ -190,6 +184,9 @@ async def test_there_are_no_numbers_while_results_are_computed(stage: Stage) -> 
     stage.engine.let_go()
     await worked_out(stage, pane)
     assert "-23" in pane.command()
+    for y, at in ((8, 4), (4, 0), (6, 2), (3, 2), (20, 2)):
+        await stage.click((9, y - 1), pane.text)
+        assert pane.editing.at == at
 
 
 @played(size=(80, 24))
@@ -203,20 +200,3 @@ async def test_a_small_screen_scrolls_and_follows_the_cursor(stage: Stage) -> No
     await stage.press("left")
     assert "▸" in stage.text
     assert pane.text.top == 0
-
-
-@played()
-async def test_a_click_selects_a_score(stage: Stage) -> None:
-    pane = await opened(stage)
-    for y, at in ((8, 4), (4, 0), (6, 2), (3, 2), (20, 2)):
-        await stage.pilot.click(pane.text, (10, y))
-        assert pane.editing.at == at
-
-
-@played()
-async def test_e_exports_unless_a_number_is_being_typed(stage: Stage) -> None:
-    pane = await opened(stage)
-    await stage.press("2", "e", "1", "enter")
-    assert pane.example.scores[0] == 20
-    await stage.press("e")
-    assert isinstance(stage.app.screen, ExportScreen)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from terminal_session import DOWN, LEFT, RIGHT, UP, Session, opened
+from terminal_session import LEFT, RIGHT, Session, opened
 
 
 def test_after_stopping_and_resuming_the_screen_is_as_before(session: Session) -> None:
@@ -65,28 +65,6 @@ def test_a_resized_terminal_is_filled(session: Session) -> None:
         session.resize(*size)
         session.until(lambda: session.screen.is_filled, "every cell")
     session.until(lambda: "quit" in session.screen.lines[-1], "the key bar")
-
-
-@pytest.mark.slow
-def test_frames_sent_as_differences_show_what_a_full_repaint_shows() -> None:
-    with opened() as session:
-        for keys in (RIGHT * 40, b"S", UP, b"\t\t\t", b"?"):
-            session.send(keys)
-            session.quiet()
-        session.sees("help: Lab")
-        session.send(b"\x1b")  # alone: with a key behind it, it would be Alt
-        session.until(lambda: "help: Lab" not in session.text, "no help")
-        for keys in (b">", DOWN, b"M", b"<", b"v", b"vv", b"0"):
-            session.send(keys)
-            session.quiet()
-        session.sees("not '0'")  # what the last key says
-        session.until(lambda: not session.quiet(), "the end")
-        before = session.screen
-        for height in (39, 40):
-            session.resize(120, height)
-            session.until(lambda: "next tab" in session.screen.lines[-1] and session.screen.is_filled, "every cell")
-        session.quiet()
-        assert session.screen.places == before.places
 
 
 # A shell that runs the program as a job: it says when the job is stopped, and continues it at the next line of input.

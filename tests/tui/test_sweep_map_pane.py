@@ -103,11 +103,9 @@ async def test_a_click_sets_d_k_and_keys_and_every_size_fits(stage: Stage) -> No
     pane = await mapped(stage)
     for size in [*SIZES, (40, 12)]:
         await stage.resize(*size)
-        await stage.still()
         assert all(len(line) == size[0] for line in stage.lines)
     await stage.resize(120, 40)
-    await stage.still()
     lines = stage.part(pane.map.widget)
     y = next(y for y, line in enumerate(lines) if line.strip("│ ").startswith("64 "))
-    await stage.pilot.click(pane.map.widget, offset=(9, y))
+    await stage.click((8, y), pane.map.widget)
     assert (stage.asked.n_keys, stage.asked.d_k) == (64, D_KS[0])

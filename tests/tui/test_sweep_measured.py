@@ -16,7 +16,7 @@ from attn_tui.tui.panes.sweep import curve_requests as requests
 from attn_tui.tui.panes.sweep.curve_requests import MeasureOver, Points, PredictOver
 from attn_tui.tui.panes.sweep.grids import GRIDS
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from stage import SMALL, Stage, numbers, play, played, refusal, succeeds
+from stage import SMALL, Stage, numbers, played, refusal, succeeds
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 
@@ -83,22 +83,6 @@ async def test_another_grid_is_swept_once(stage: Stage, sweeps: Sweeps) -> None:
     assert succeeds(lambda: pane.numbers("csv"))
     assert pane.curves.swept.values[-1] == 64
     assert sweeps.started == [(SMALL, 64), (SMALL, 512)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("key", ["]", "[", "S", "C", "X", "r"])
-def test_other_parameters_are_swept_and_go_to_the_lab(key: str, sweeps: Sweeps) -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        await stage.press(key)
-        assert stage.asked != SMALL
-        await stage.known(pane)
-        await stage.press("enter")
-        assert stage.app.active == "Lab"
-        await stage.settled()
-
-    app = play(script)
-    assert sweeps.started == [(SMALL, 64), (app.parameters, 64)]
 
 
 @pytest.mark.usefixtures("sweeps")

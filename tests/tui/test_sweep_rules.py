@@ -8,6 +8,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.grids import Grid
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.widgets.picker import ChoiceScreen
+from cases import present
 from stage import SMALL, Stage, played
 
 GRIDS = (Grid("2:64:log4,64"), Grid("2:64:log6", "n_keys"))
@@ -62,8 +63,7 @@ async def test_over_keys_arrows_digits_and_clicks_set_the_number_of_keys(stage: 
     assert stage.asked == replace(SMALL, n_keys=32)
     await stage.known(pane)
     labels = stage.part(pane.plot)[-1]
-    await stage.pilot.click(pane.plot, offset=(labels.index(" 4 ") + 2, 10))
-    await stage.answered()
+    await stage.click((labels.index(" 4 ") + 1, 9), pane.plot)
     assert 3 <= stage.asked.n_keys <= 5
     await stage.press("u", "u")
     assert stage.asked.n_keys == 15
@@ -95,8 +95,7 @@ async def test_curves_of_chosen_rules_have_letters_and_lines_of_their_own(stage:
     assert pane.curves.rules == ("d_k", "log_d_k")
     lines = readings(stage, pane, 4)
     for line, letter, rule in zip(lines[2:], "CD", pane.curves.rules, strict=True):
-        expected = run(replace(SMALL, scale=rule)).columns[1].measured["entropy"].value
-        assert expected is not None
+        expected = present(run(replace(SMALL, scale=rule)).columns[1].measured["entropy"].value)
         assert letter in line
         assert f" {expected:.3f} " in line or f" {expected:.2f}" in line
     text = "\n".join(stage.part(pane.plot)[4:])
@@ -128,7 +127,6 @@ async def test_enter_alone_adds_the_row_and_escape_changes_nothing(stage: Stage)
     await stage.known(pane)
     for size in [(40, 12), (80, 24), (200, 60)]:
         await stage.resize(*size)
-        await stage.still()
         assert all(len(line) == size[0] for line in stage.lines)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -102,64 +102,11 @@ def test_keys_that_arrive_together_do_what_they_do_one_by_one(pane: str, burst: 
 
 
 WORDS = [
-    *(
-        "/yarn⏎",
-        "/2/5⏎",
-        "/bf16⏎",
-        "/zzz⏎⎋",
-        "/a⎋",
-        ">",
-        "<",
-        ">12",
-        "<7",
-        ">>3",
-        "⇥",
-        "⇥d⏎",
-        "⇥⇥64⏎",
-        "⇥⇥⇥32",
-        "⇤",
-        "5",
-        "12",
-    ),
-    *(
-        "99999",
-        "0",
-        "-",
-        "1e9",
-        "⎋",
-        "⏎",
-        "→→→",
-        "←",
-        "↑",
-        "↓",
-        "⌫⌫",
-        "?⎋",
-        "?↓↓q",
-        "?",
-        "K",
-        "⌃lab⏎",
-        "⌃softcap⏎",
-        "⌃heads⏎",
-    ),
-    *(
-        "⌃llama⏎",
-        "⌃softmax⏎→",
-        "⌃rules⏎/yarn⏎",
-        "⌃⎋",
-        "⌃↓⏎",
-        "zzé√ab",
-        "é",
-        "ca",
-        "⏎ca⏎",
-        "⏎⏎",
-        "⏎↓⏎",
-        "b⎋",
-        "e⎋",
-        "⇞",
-        "⇟",
-    ),
-    *"sSamfcxd][viozguRrpPthjkl⌂⌁",
-]
+    "/yarn⏎", "/2/5⏎", "/bf16⏎", "/zzz⏎⎋", "/a⎋", ">", "<", ">12", "<7", ">>3", "⇥", "⇥d⏎", "⇥⇥64⏎", "⇥⇥⇥32",
+    "⇤", "5", "12", "99999", "0", "-", "1e9", "⎋", "⏎", "→→→", "←", "↑", "↓", "⌫⌫", "?⎋", "?↓↓q", "?", "K",
+    "⌃lab⏎", "⌃softcap⏎", "⌃heads⏎", "⌃llama⏎", "⌃softmax⏎→", "⌃rules⏎/yarn⏎", "⌃⎋", "⌃↓⏎", "zzé√ab", "é", "ca",
+    "⏎ca⏎", "⏎⏎", "⏎↓⏎", "b⎋", "e⎋", "⇞", "⇟", *"sSamfcxd][viozguRrpPthjkl⌂⌁",
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -176,8 +123,7 @@ def test_random_keys_that_arrive_together_do_what_they_do_one_by_one(seed: int) 
 async def test_letters_after_the_key_that_opens_a_list_filter_it(stage: Stage) -> None:
     stage.send(*"/yarn")
     await stage.answered()
-    assert isinstance(stage.app.screen, ChoiceScreen)
-    assert stage.app.screen.text.found.words == "yarn"
+    assert stage.screen(ChoiceScreen).text.found.words == "yarn"
 
 
 @played(settled=True)
@@ -214,7 +160,6 @@ async def test_enter_in_the_palette_waits_for_a_search_that_takes_long(stage: St
 def test_ctrl_c_names_the_key_that_quits(settings: Settings | None, says: str) -> None:
     async def script(stage: Stage) -> None:
         await stage.press("ctrl+c")
-        await stage.still()
         assert says in stage.lines[-2] + stage.lines[-1]
         assert "ctrl+q" not in stage.text
 
@@ -233,14 +178,13 @@ async def test_a_paste_and_keys_keep_their_order(stage: Stage) -> None:
 def clicked(stage: Stage, at: Offset) -> None:
     """Click without waiting for the app."""
     for kind in (events.MouseDown, events.MouseUp):
-        stage.app.post_message(kind(None, at.x, at.y, 0, 0, 1, False, False, False, at.x, at.y))
+        stage.mouse(kind, at)
 
 
 @played(settled=True)
 async def test_keys_after_a_click_are_for_what_it_opens(stage: Stage) -> None:
     await stage.press("p", "tab")
-    row = next(y for y, line in enumerate(stage.part(stage.panel)) if line.split()[:1] == ["mask"])
-    at = stage.panel.content_region.offset + Offset(2, row)
+    at = stage.place("mask ", stage.panel)
     stage.send("right")
     for _ in range(2):  # the second one opens the list
         clicked(stage, at)
@@ -251,34 +195,22 @@ async def test_keys_after_a_click_are_for_what_it_opens(stage: Stage) -> None:
 
 @played(settled=True)
 async def test_a_click_on_a_key_of_the_bottom_bar_comes_before_keys_typed_after_it(stage: Stage) -> None:
-    column = stage.lines[-1].index("? help")
-    clicked(stage, Offset(column, stage.app.size.height - 1))
+    clicked(stage, stage.place("? help"))
     stage.send("down", "escape", "right")
     await stage.answered()
     assert len(stage.app.screen_stack) == 1
     assert stage.asked.d_k == SMALL.d_k + 1
 
 
-def pop(stage: Stage) -> None:
-    stage.app.pop_screen()
-
-
-def dismiss(stage: Stage) -> None:
-    stage.app.screen.dismiss()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("closing", [pop, dismiss])
 @played(settled=True)
-async def test_keys_go_on_if_something_else_closes_the_screen_they_were_for(
-    stage: Stage, closing: Callable[[Stage], object]
-) -> None:
+async def test_keys_go_on_if_something_else_closes_the_screen_they_were_for(stage: Stage) -> None:
     for turns in range(20):
         await stage.press("?")
         stage.send("home", "end")
         for _ in range(turns):
             await asyncio.sleep(0)
-        closing(stage)
+        (stage.app.screen.dismiss if turns % 2 else stage.app.pop_screen)()
         stage.send("right")
         await stage.answered()
     assert stage.asked.d_k == SMALL.d_k + 20

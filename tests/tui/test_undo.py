@@ -10,12 +10,11 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.app.keys import all_commands
 from attn_tui.tui.app.undo import LONGEST, TOGETHER, History
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.pane import FileHead
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.terminal.themes import LIGHT
-from stage import FOREVER, SMALL, Stage, capture_file, played, some_heads, untested_claims
+from stage import FOREVER, SMALL, Stage, capture_file, played, some_heads
 from textual import events
 
 # The history itself
@@ -173,12 +172,8 @@ async def test_changes_of_pane_theme_and_executor_are_steps(stage: Stage) -> Non
 @pytest.mark.usefixtures("no_pause")
 @played(settled=True)
 async def test_a_turn_of_the_wheel_is_one_step(stage: Stage) -> None:
-    x, y = stage.panel.content_region.offset
     for row in (0, 0, 0, 1, 1):
-        at = x, y + row
-        wheel = events.MouseScrollUp(None, *at, 0, 0, 0, False, False, False, screen_x=at[0], screen_y=at[1])
-        stage.app.post_message(wheel)
-        await stage.answered()
+        await stage.scroll(events.MouseScrollUp, (0, row), stage.panel)
     assert (stage.asked.d_k, stage.asked.n_keys) == (512, 64)
     await stage.press("u")
     assert (stage.asked.d_k, stage.asked.n_keys) == (512, 16)
@@ -216,7 +211,6 @@ async def test_nothing_that_a_key_sets_is_beyond_undo(
 
     Panes that the keys opened, as another view of the tab, then stand as they do when first opened.
     """
-    monkeypatch.setattr(CheckClaims, "work", untested_claims)
     stage.app.action_pane(name)
     await stage.at_rest()
     first = state(stage)

@@ -14,6 +14,7 @@ from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.watch.pane import WatchPane
 from attn_tui.tui.panes.watch.widget import FROM_LINES, FROM_PYTORCH, LINE
 from attn_tui.tui.views.glyphs import UNICODE
+from cases import present
 from stage import Stage, played
 
 WIDE = (120, 40)
@@ -75,11 +76,14 @@ async def test_a_run_is_waited_for_and_followed(stage: Stage, tmp_path: Path) ->
     assert "No head is over 100" in stage.text
     assert "The logits include the scale, × 0.5." in stage.words(pane.ranking)
     assert pane.map.cursor == (1, 0)  # the worst head
+    await stage.press("less_than_sign")
     append(path, 60)
-    await stage.until(lambda: "step 60, 3 of 3" in stage.text)
-    assert "1 head is over 100" in stage.text
     alert = "Layer 1 head 0 is over 100 at step 60."
     await stage.until(lambda: alert in " ".join(stage.text.replace("│", " ").split()))
+    assert stage.app.pane is not pane, "it is named in other panes too"
+    await stage.show("Watch")
+    await stage.until(lambda: "step 60, 3 of 3" in stage.text)
+    assert "1 head is over 100" in stage.text
 
 
 @played(size=WIDE)
@@ -102,7 +106,7 @@ async def test_commas_and_full_stops_step_through_the_run(stage: Stage, tmp_path
 
 
 @played(size=WIDE)
-async def test_keys_and_clicks_choose_a_head_and_m_the_statistic(stage: Stage, tmp_path: Path) -> None:
+async def test_keys_and_clicks_choose_a_head_which_lines_cannot_open(stage: Stage, tmp_path: Path) -> None:
     append(tmp_path / "run.jsonl", 0)
     pane = await watching(stage, tmp_path / "run.jsonl")
     await stage.until(lambda: pane.shown is not None)
@@ -115,13 +119,13 @@ async def test_keys_and_clicks_choose_a_head_and_m_the_statistic(stage: Stage, t
     assert pane.map.cursor == (1, 0)
     await stage.press("M")
     assert pane.map.statistic == "entropy"
-    line = next(y for y, text in enumerate(stage.part(pane.ranking)) if text.strip().startswith("0/1"))
-    await stage.pilot.click(offset=(pane.ranking.region.x + 3, pane.ranking.content_region.y + line))
-    await stage.answered()
+    await stage.click("0/1", pane.ranking)
     assert pane.map.cursor == (0, 1)
-    await stage.pilot.click(offset=(pane.map.content_region.x + 5, pane.map.content_region.y + 3))
-    await stage.answered()
+    await stage.click((5, 3), pane.map)
     assert pane.map.cursor == (1, 0)
+    await stage.press("enter")
+    await stage.until(lambda: "This run is numbers only." in stage.text)
+    assert stage.app.pane is pane
 
 
 @played(size=(60, 24))
@@ -157,16 +161,6 @@ async def test_b_compares_steps_and_b_on_the_baseline_ends_it(stage: Stage, tmp_
     assert "No head is over 100" in stage.text
 
 
-@played(size=WIDE)
-async def test_a_head_of_lines_is_not_opened_and_this_is_explained(stage: Stage, tmp_path: Path) -> None:
-    append(tmp_path / "run.jsonl", 0)
-    pane = await watching(stage, tmp_path / "run.jsonl")
-    await stage.until(lambda: pane.shown is not None)
-    await stage.press("enter")
-    await stage.until(lambda: "This run is numbers only." in stage.text)
-    assert stage.app.pane is pane
-
-
 @pytest.mark.slow
 @played(size=WIDE)
 async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_back(
@@ -181,11 +175,9 @@ async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_b
     while pane.map.cursor != (0, 2):
         await stage.press("right")
     await stage.press("enter")
-    capture = stage.app.pane
-    assert isinstance(capture, CapturePane)
+    capture = stage.pane(CapturePane)
     await stage.until(lambda: capture.is_current)
-    assert capture.heads.capture is not None
-    assert capture.heads.capture.path == tmp_path / "step-000200.npz"
+    assert present(capture.heads.capture).path == tmp_path / "step-000200.npz"
     assert capture.heads.cursor == (0, 2)
     assert "Esc" in stage.lines[-1]
     await stage.press("escape")
@@ -198,21 +190,6 @@ async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_b
     await stage.until(lambda: len(capture.heads.compared) == 3)
     assert capture.heads.baseline == tmp_path / "step-000100.npz"
     await stage.until(lambda: "against step-000100.npz" in stage.text)
-
-
-@pytest.mark.slow
-@played(size=WIDE)
-async def test_a_head_that_passes_the_limit_is_named_in_other_panes(stage: Stage, tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    append(path, 0, 1)
-    pane = await watching(stage, path)
-    await stage.until(lambda: pane.shown is not None)
-    await stage.press("less_than_sign")
-    assert stage.app.pane is not pane
-    append(path, 60)
-    alert = "Layer 1 head 0 is over 100 at step 60."
-    await stage.until(lambda: alert in " ".join(stage.text.replace("│", " ").split()))
-    assert stage.app.pane is not pane
 
 
 @played(size=WIDE)

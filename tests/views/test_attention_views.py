@@ -16,14 +16,14 @@ from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
 from attn_tui.tui.panes.capture.row import key_at, label, row_lines, threshold_words, token
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Blend, line_width
+from cases import present
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of
 
 CAPTURE = open_capture(sample_path())
 LAYER: Layer = CAPTURE.layers[0]
-assert CAPTURE.tokens is not None
-TOKENS = CAPTURE.tokens[0]
+TOKENS = present(CAPTURE.tokens)[0]
 BOTH = (TOKENS, TOKENS)
 SATURATING = STATISTIC["saturation"]
 
@@ -61,10 +61,11 @@ def test_the_list_has_numbers_a_bar_a_word_and_reasons() -> None:
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-@pytest.mark.parametrize("width", [30, 45, 58, 80, 140])
+@pytest.mark.parametrize("width", [30, 45, 58, 59, 80, 140])
 def test_lines_of_the_list_have_the_width_and_a_cut_is_marked(width: int, glyphs: Glyphs) -> None:
     lines = ranked_lines(heads(), SATURATING, width, glyphs)
     assert {line_width(line) for line in lines} == {width}
+    assert ("max" in text_of(lines[0])) == (width >= 59), "two more statistics"
     for line, head in zip(lines[1:], heads(), strict=True):
         text = text_of(line)
         assert text.isascii() or not glyphs.ascii
@@ -132,14 +133,11 @@ def test_a_row_of_several_queries_is_labelled_by_the_one_with_the_cursor() -> No
     assert last.startswith(f"▌{label(TOKENS, 26, 9, UNICODE)}"), "of sampled queries only the first one is known"
 
 
-def test_few_queries_take_a_line_each() -> None:
+def test_few_queries_take_a_line_each_and_larger_weights_are_darker() -> None:
     shown = view((0, 5), (0, 5), 40, 20, True, True)
     assert (shown.down, shown.across, shown.tall, shown.wide) == (5, 5, True, 3)
     lines = matrix_lines(shown, attention(5, 5, 5, (0, 5)), (0, 0), BOTH, UNICODE)
     assert [text_of(line).split()[0].strip("▌") for line in lines[1:]] == [token(TOKENS, at) for at in range(5)]
-
-
-def test_hidden_cells_are_blank_and_larger_weights_darker() -> None:
     assert [level(share) for share in (0, 1e-5, 0.001, 0.02, 0.3, 1)] == [0, 0, 1, 2, 5, LEVELS]
     shown = view((0, 2), (0, 2), 20, 3, False, False)
     shares = ((1.0, None), (0.001, 0.999))
@@ -219,15 +217,12 @@ def test_what_unsaturates_a_row_is_told() -> None:
 # Tokens and finding
 
 
-def test_tokens_are_printable() -> None:
+def test_tokens_are_printable_and_found() -> None:
     assert token(["Ġthe", "\n", "▁", "a\x1b[0m", "é"], 0) == "the"
     assert [token(["Ġthe", "\n", "▁", "a\x1b[0m", "é"], at) for at in range(1, 5)] == ["\\n", "␣", "a\\x1b[0m", "é"]
     assert token(None, 17) == token(["a"], 17) == "17"
     assert label(["dimension"], 0, 6, UNICODE) == "dimen…"
     assert label(["日本語"], 0, 5, UNICODE) == "日本…"
-
-
-def test_heads_queries_and_tokens_are_found() -> None:
     layers = CAPTURE.layers
     assert find("3/7", layers, LAYER, TOKENS, 0) == (3, 7)
     assert find("12", layers, LAYER, TOKENS, 0) == 12

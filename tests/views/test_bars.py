@@ -1,4 +1,4 @@
-"""The top bar and the key bar."""
+"""The top bar, the key bar, and the border of a region."""
 
 from dataclasses import replace
 
@@ -12,32 +12,22 @@ from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, top_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import line_width
+from attn_tui.tui.views.lines import Line, Thumb, bottom_line, line_width, side
+from attn_tui.tui.views.lines import top_line as upper_side
 from line_texts import text_of, texts_of
 
 PANES = ("Lab", "Capture")
 BERT = Parameters(d_k=64)
 
 
-@pytest.mark.parametrize("width", range(20, 140, 7))
-def test_bars_have_exactly_the_width(width: int) -> None:
-    for glyphs in (UNICODE, ASCII):
-        assert line_width(top_line(PANES, "Lab", parameters_status(BERT, glyphs), width, UNICODE)) == width
-        assert line_width(top_line(PANES, "Lab", progress_status(0.3, glyphs), width, UNICODE)) == width
-        for keys in (LabPane.KEYS, CapturePane.KEYS):
-            assert line_width(key_line(keys, width, glyphs)) == width
-
-
-def test_a_screen_of_80_columns_shows_all_tabs() -> None:
-    line = text_of(top_line(tuple(TABS), "Lab", parameters_status(replace(BERT, d_k=16384), UNICODE), 80, UNICODE))
-    assert [word for word in line.split() if word in TABS] == [*TABS]
-    assert line.endswith(" d_k 16384 ")
-
-
-def test_the_active_pane_is_highlighted() -> None:
+def test_the_active_pane_is_highlighted_and_80_columns_show_all_tabs() -> None:
     for active in PANES:
         line = top_line(PANES, active, [], 80, UNICODE)
         assert [text.strip() for text, role in line if role == "accent"] == [active]
+    line = text_of(top_line(tuple(TABS), "Lab", parameters_status(replace(BERT, d_k=16384), UNICODE), 80, UNICODE))
+    assert [word for word in line.split() if word in TABS] == [*TABS]
+    assert line.endswith(" d_k 16384 ")
+    assert "as in" not in "".join(text_of(line) for line in parameters_status(replace(BERT, d_k=65), UNICODE))
 
 
 def test_the_longest_status_that_fits_is_shown_at_the_right_edge() -> None:
@@ -56,10 +46,6 @@ def test_the_longest_status_that_fits_is_shown_at_the_right_edge() -> None:
 @pytest.mark.parametrize("d_k", sorted(MODEL_WIDTHS))
 def test_a_d_k_of_a_real_model_is_named(d_k: int) -> None:
     assert MODEL_WIDTHS[d_k] in text_of(parameters_status(replace(BERT, d_k=d_k), UNICODE)[0])
-
-
-def test_other_d_k_have_no_name() -> None:
-    assert "as in" not in "".join(text_of(line) for line in parameters_status(replace(BERT, d_k=65), UNICODE))
 
 
 @pytest.mark.parametrize("at", ["", "d_k 7", "d_k 16384"])
@@ -123,3 +109,38 @@ def test_help_and_other_views_are_shown_on_a_narrow_screen(width: int) -> None:
             assert "v view" in text
             first, does = pane.KEYS[0]
             assert f"{glyphs.say(first)} {glyphs.say(does)}" in text
+
+
+TITLE: Line = (("entropy", "heading"), (" over d_k", "dim"))
+NOTE: Line = (("128 keys", "dim"),)
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", [0, 1, 2, 3, 6, 7, 12, 30, 80])
+def test_both_sides_fill_their_width(width: int, glyphs: Glyphs) -> None:
+    for left, right in ((True, True), (False, True), (False, False)):
+        assert line_width(upper_side(TITLE, NOTE, width, "frame", glyphs, left, right)) == width
+    assert line_width(bottom_line(NOTE, width, "frame", glyphs)) == width
+    assert glyphs is UNICODE or text_of(upper_side(TITLE, NOTE, width, "lit", glyphs)).isascii()
+
+
+def test_title_and_note_stand_in_the_upper_side_and_focus_lights_it() -> None:
+    assert text_of(upper_side(TITLE, NOTE, 40, "frame", UNICODE)) == "╭─ entropy over d_k ──────── 128 keys ─╮"
+    assert text_of(upper_side(TITLE, NOTE, 32, "frame", UNICODE)) == "╭─ entropy over d_k ───────────╮"
+    assert text_of(upper_side(TITLE, NOTE, 16, "frame", UNICODE)) == "╭─ entropy o… ─╮"
+    assert text_of(upper_side(TITLE, NOTE, 40, "frame", UNICODE, left=False)).startswith(" ─ entropy")
+    assert text_of(upper_side((), (), 8, "frame", ASCII)) == "+------+"
+    assert {role for _, role in upper_side(TITLE, NOTE, 40, "lit", UNICODE)} == {"lit", "dim"}
+    assert {role for _, role in upper_side(TITLE, NOTE, 40, "frame", UNICODE)} == {"frame", "title", "dim"}
+
+
+def test_the_thumb_shows_which_part_of_a_text_is_seen() -> None:
+    assert Thumb(0, 10, 10).rows(10) == range(0)
+    assert Thumb(0, 10, 20).rows(10) == range(5)
+    assert Thumb(10, 10, 20).rows(10) == range(5, 10)
+    assert Thumb(500, 10, 1000).rows(10) == range(5, 6)
+    starts = [Thumb(first, 10, 100).rows(10).start for first in range(91)]
+    assert starts == sorted(starts)
+    assert (starts[0], starts[-1]) == (0, 9)
+    assert text_of(side(2, "frame", UNICODE, thumb=True)) == " ┃"
+    assert text_of(side(2, "frame", UNICODE, thumb=False, at_left=True)) == "│ "

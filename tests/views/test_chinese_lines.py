@@ -2,21 +2,17 @@
 
 from dataclasses import replace
 
-import pytest
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.predict import theory_of
-from attn_tui.tui.views.bars import key_at, key_line, pane_at, progress_status, tab_line, top_line
-from attn_tui.tui.views.fields.choice_list import ChoiceList, list_lines
-from attn_tui.tui.views.fields.choices import Choice, choices_of
+from attn_tui.tui.language.cells import cells
+from attn_tui.tui.views.bars import key_at, key_line, pane_at, tab_line
+from attn_tui.tui.views.fields.choices import Choice
 from attn_tui.tui.views.fields.matching import in_both, matching
-from attn_tui.tui.views.fields.panel import panel_lines
 from attn_tui.tui.views.glyphs import IN_LANGUAGE, UNICODE
 from attn_tui.tui.views.lines import line_width, middle_cut, shortened, wrapped
-from attn_tui.tui.views.plots.gauge import gauge_lines
-from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results.table import layout, meaning, row_line, table_lines, table_rows, with_theory
 from cases import for_each
 from line_texts import text_of, texts_of
@@ -39,42 +35,23 @@ def test_a_chinese_paragraph_breaks_beside_characters_and_keeps_numbers_whole(wi
     assert all(line_width(((line, "text"),)) > width - 14 for line in lines[:-1])  # full but for a longest word
 
 
-def test_a_cut_chinese_paragraph_fills_its_last_line() -> None:
+def test_a_cut_paragraph_fills_its_last_line_and_a_name_loses_its_middle() -> None:
     lines = wrapped(TEXT, 20)
     last = text_of(shortened(lines, 20, 2, "…")[-1])
     assert last.endswith(" …")
     assert 16 <= line_width(((last, "text"),)) <= 20
-
-
-def test_a_chinese_name_loses_its_middle_only() -> None:
     assert middle_cut("未缩放的得分服从正态分布", 13, "…") == "未缩放…态分布"
 
 
-@pytest.mark.parametrize("width", [60, 70, 78, 90, 118])
-def test_columns_have_the_same_cells_in_both_languages(width: int) -> None:
-    for lines in (
-        table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, width), ZH),
-        gauge_lines(CONTENTS, width, 3, ZH),
-        grid_lines(MEASURED.columns, width, 20, ZH),
-        panel_lines(ASKED, min(width, 28), 30, ZH, "precision"),
-        list_lines(ChoiceList.at("scale", choices_of(FIELD["scale"]), "sqrt_d_k"), width, 24, ZH),
-        [top_line(PANES, "Lab", progress_status(0.3, ZH), width, ZH), key_line(KEYS, width, ZH)],
-    ):
-        assert {line_width(line) for line in lines} == {line_width(lines[0])}
-
-
-def test_numbers_stand_in_the_same_cells_in_both_languages() -> None:
+def test_neither_numbers_nor_words_instead_of_them_move_a_column() -> None:
     for chinese, english in zip(
         table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, 100), ZH),
         table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, 100), UNICODE),
         strict=True,
     ):
         if any(sign in text_of(english) for sign in "±"):
-            ends = [_cells_before(line, "±") for line in (text_of(chinese), text_of(english))]
+            ends = [cells(line.rpartition("±")[0]) for line in (text_of(chinese), text_of(english))]
             assert ends[0] == ends[1]
-
-
-def test_a_wide_word_instead_of_a_number_moves_no_column() -> None:
     column = replace(MEASURED.columns[0], measured={**MEASURED.columns[0].measured, "dead_rows": Estimate(0.0, 0.0)})
     contents = CONTENTS._replace(columns=(column, MEASURED.columns[1]))
     (row,) = (row for row in table_rows(contents) if row.statistic is STATISTIC["dead_rows"])
@@ -86,11 +63,7 @@ def test_a_wide_word_instead_of_a_number_moves_no_column() -> None:
         assert starts[0] == starts[1] != []
 
 
-def _cells_before(text: str, sign: str) -> int:
-    return line_width(((text[: text.rindex(sign)], "text"),))
-
-
-def test_a_click_finds_what_is_said_in_chinese() -> None:
+def test_a_list_and_clicks_find_what_is_said_in_chinese() -> None:
     bar = key_line(KEYS, 100, ZH)
     x = 0
     for text, role in bar:
@@ -103,22 +76,16 @@ def test_a_click_finds_what_is_said_in_chinese() -> None:
         if role == "dim":
             assert pane_at(PANES, "Lab", 100, x + 1, ZH) in PANES
         x += line_width(((text, role),))
-
-
-def test_a_list_is_found_by_its_words_in_both_languages() -> None:
     said = {"causal": "因果", "Query i sees keys 0 to i.": "查询 i 看到键 0 到 i。"}
     row = in_both(Choice("causal", "causal", help="Query i sees keys 0 to i."), lambda text: said.get(text, text))
     assert all(matching([row], words) == [row] for words in ("causal", "因果", "看到", "sees"))
     assert not matching([row], "掩码")
 
 
-def test_the_meaning_beside_numbers_fits_its_cells() -> None:
+def test_meanings_fit_their_cells_and_values_have_the_stops_of_chinese() -> None:
     for statistic in STATISTIC.values():
         for room in (20, 40, 60):
             assert line_width(((meaning(statistic, room, ZH), "dim"),)) <= room
-
-
-def test_values_beside_chinese_have_the_spaces_and_stops_of_chinese() -> None:
     assert ZH.say("{verb}{name}", verb="用于", name="muP") == "用于 muP"
     assert ZH.say("{name}: {rest}", name="NaN", rest="有些行") == "NaN：有些行"
     assert ZH.say("{one} {other}", one="没有这样的行。", other="乘以") == "没有这样的行。乘以"

@@ -79,14 +79,11 @@ def test_a_table_has_a_row_for_each_figure_if_it_fits() -> None:
     assert all(len(line) <= 40 for line in narrower)
 
 
-def test_ascii_says_the_same() -> None:
+def test_ascii_and_files_say_which_figures_agree() -> None:
     lines = text_of(outcome_of(RIGHT, WRONG), ASCII)
     assert all(line.isascii() for line in lines)
     signs = [line.split()[1] for line in lines if line.endswith(("right figure", "wrong figure"))]
     assert signs == ["matches", "off"]
-
-
-def test_files_say_which_figures_agree() -> None:
     outcome = outcome_of(RIGHT, WRONG)
     [claim] = json.loads(written(claims_table([outcome]), "json"))["claims"]
     assert [figure["agrees"] for figure in claim["figures"]] == [True, False]

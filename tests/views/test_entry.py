@@ -1,12 +1,12 @@
-"""Typing into a field: what a text means, and that a refused one leaves no trace."""
+"""Typing: how a line of text is edited, what it means in a field, and that a refused one leaves no trace."""
 
 from dataclasses import replace
 
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
-from attn_tui.tui.views.fields.entry import entered, names_of, typed
-from cases import for_each
+from attn_tui.tui.views.fields.entry import Draft, edited, entered, names_of, typed
+from cases import for_each, present
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,29 +23,28 @@ def test_every_name_of_a_choice_selects_it_or_one_of_the_same_name(name: str, va
         assert word.casefold() in [each.casefold() for each in names_of(field, other)]
 
 
-def test_the_exact_name_wins_over_the_beginning_of_another() -> None:
+def test_names_and_beginnings_of_choices_select_them() -> None:
     assert entered(FIELD["scale"], "d_k") == "d_k"
     assert entered(FIELD["mask"], "c") == "causal"
     assert entered(FIELD["precision"], "16") == "float16"
-
-
-def test_a_beginning_wins_over_what_another_contains() -> None:
     assert FIELD["components"].choices[0] == "normal"
     assert entered(FIELD["components"], "l") == "laplace"
-
-
-def test_a_model_is_not_taken_before_it_is_accepted() -> None:
     parameters, editing = typed(P, "model", "gpt")
     assert parameters is P
-    assert editing.pending is not None
-    assert editing.pending.model.startswith("gpt")
+    assert present(editing.pending).model.startswith("gpt")
 
 
-def test_a_text_that_names_no_choice_is_refused_with_the_nearest() -> None:
+def test_a_text_that_names_no_choice_or_is_too_long_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"no choice contains 'casual' \(did you mean causal\?\)"):
         entered(FIELD["mask"], "casual")
     with pytest.raises(ParameterError, match="step through all"):
         entered(FIELD["mask"], "")
+    assert entered(FIELD["mean_q"], "0" * 40) == 0
+    parameters, editing = typed(P, "mean_q", "0" * 41)
+    assert parameters is P
+    assert len(editing.text) == 40
+    assert "at most 40 characters" in (editing.objection or "")
+    assert typed(P, "against", ", ")[1].objection is not None
 
 
 @pytest.mark.parametrize(
@@ -66,13 +65,59 @@ def test_a_refused_text_leaves_what_stood_before(text: str, name: str) -> None:
         assert FIELD[name].label in editing.objection
 
 
-def test_signs_between_settings_name_no_rule() -> None:
-    assert typed(P, "against", ", ")[1].objection is not None
+KEYS = ("left", "right", "home", "end", "ctrl+a", "ctrl+e", "backspace", "delete", "ctrl+u", "ctrl+k", "ctrl+w")
 
 
-def test_a_text_longer_than_any_number_is_refused_and_cut() -> None:
-    assert entered(FIELD["mean_q"], "0" * 40) == 0
-    parameters, editing = typed(P, "mean_q", "0" * 41)
-    assert parameters is P
-    assert len(editing.text) == 40
-    assert "at most 40 characters" in (editing.objection or "")
+def draft(shown: str) -> Draft:
+    """Return a draft from its text, with | for the cursor."""
+    before, _, after = shown.partition("|")
+    return Draft(before + after, len(before))
+
+
+@for_each(
+    ("before", "key", "after"),
+    [
+        ("ab|c", "left", "a|bc"),
+        ("|ab", "left", "|ab"),
+        ("a|b", "right", "ab|"),
+        ("ab|", "right", "ab|"),
+        ("ab|c", "home", "|abc"),
+        ("a|bc", "end", "abc|"),
+        ("ab|c", "backspace", "a|c"),
+        ("|ab", "backspace", "|ab"),
+        ("a|bc", "delete", "a|c"),
+        ("ab|", "delete", "ab|"),
+        ("ab|c", "ctrl+u", "|c"),
+        ("ab|c", "ctrl+k", "ab|"),
+        ("a/b-c.svg|", "ctrl+w", "a/b-c.|"),
+        ("a/b-c.|", "ctrl+w", "a/b-|"),
+        ("a_bc_|", "ctrl+w", "a_|"),
+        ("a/b|/c", "ctrl+w", "a/|/c"),
+        ("|a", "ctrl+w", "|a"),
+    ],
+)
+def test_a_key_edits_as_in_a_shell(before: str, key: str, after: str) -> None:
+    assert edited(draft(before), key) == draft(after)
+
+
+def test_other_keys_edit_nothing() -> None:
+    assert edited(draft("a|"), "f5") is None
+
+
+@given(st.text(), st.lists(st.sampled_from(KEYS) | st.text(max_size=3)))
+def test_the_cursor_stays_within_a_printable_text(text: str, keys: list[str]) -> None:
+    found = Draft("", 0).typed(text)
+    for key in keys:
+        found = present(edited(found, key) if key in KEYS else found.typed(key))
+        assert 0 <= found.at <= len(found.text)
+        assert found.text.isprintable()
+
+
+@given(st.text(), st.text(), st.text())
+def test_typed_characters_are_erased_one_by_one(before: str, typed: str, after: str) -> None:
+    start = Draft(before + after, len(before))
+    found = start.typed(typed)
+    for _ in range(len(found.text) - len(start.text)):
+        erased = present(edited(found, "backspace"))
+        found = erased
+    assert found == start

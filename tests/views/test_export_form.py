@@ -84,13 +84,10 @@ def test_the_form_shows_kinds_path_error_and_keys_at_any_size(room: tuple[int, i
     assert whole.isascii() or not glyphs.ascii
 
 
-def test_the_directory_is_shown_if_it_fits() -> None:
+def test_the_directory_is_shown_if_it_fits_and_a_question_replaces_keys_and_cursor() -> None:
     for room, there in zip(ROOMS, (True, True, False), strict=True):
         lines = form_lines(form("lab.svg", objection="x " * 30), "in the current directory, /w", *room, UNICODE)
         assert ("/w" in "\n".join(texts(lines))) == there
-
-
-def test_a_question_replaces_the_keys_and_the_cursor() -> None:
     lines = form_lines(form("lab.svg", question="lab.svg exists. Replace it?"), "", 72, 14, UNICODE)
     assert "y replace" in texts(lines)[-1]
     assert "Enter" not in texts(lines)[-1]

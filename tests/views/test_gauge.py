@@ -1,18 +1,23 @@
-"""The saturation gauge: its bars, its marks and its words."""
+"""The saturation gauge, and the divided bar of one query's weights."""
 
 import math
 from dataclasses import replace
 
+import numpy as np
+import pytest
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.one_query import row_weights
+from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.statistics.measurement import Estimate, RowWeights
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.theory.prediction import ratio_given, status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.plots.gauge import END, bar, cell_of, gauge_lines, threshold_note, zone_line
+from attn_tui.tui.views.plots.weights import pieces, weight_lines
 from attn_tui.tui.views.results.table import Contents, with_theory
-from cases import for_each
+from cases import for_each, present
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -27,22 +32,13 @@ SETTINGS = [
 ]
 
 
-def contents_of(p: Parameters) -> Contents:
-    measured = run(p)
-    return with_theory(measured, theory_of(measured))
-
-
-CONTENTS = [contents_of(p) for p in SETTINGS]
+CONTENTS = [with_theory(measured, theory_of(measured)) for measured in map(run, SETTINGS)]
 
 
 @for_each("glyphs", [UNICODE, ASCII])
 @for_each("width", [24, 40, 58, 88, 164])
-def test_every_line_has_the_width_and_says_the_status(width: int, glyphs: Glyphs) -> None:
+def test_every_line_says_the_status(width: int, glyphs: Glyphs) -> None:
     for contents in CONTENTS:
-        for height in (0, 1, 2, 3):
-            lines = gauge_lines(contents, width, height, glyphs)
-            assert len(lines) == height
-            assert {line_width(line) for line in lines} <= {width}
         texts = texts_of(gauge_lines(contents, width, 3, glyphs))
         assert "".join(texts).isascii() or not glyphs.ascii
         for index, (text, column, letter) in enumerate(zip(texts, contents.columns, "AB", strict=False)):
@@ -82,15 +78,12 @@ def test_where_softmax_saturates_stands_beside_the_status_if_there_is_room() -> 
     assert "10" not in narrow[0]
 
 
-def test_a_ratio_below_1_is_never_shown_as_1() -> None:
+def test_the_ratio_is_the_exact_one_and_below_1_never_shown_as_1() -> None:
     columns = [
         replace(column, measured={**column.measured, "saturation": Estimate(0.9999, 0.0)})
         for column in CONTENTS[0].columns
     ]
     assert all("0.999 " in text for text in texts_of(gauge_lines(Contents(columns), 80, 2, UNICODE)))
-
-
-def test_the_ratio_is_the_exact_one_where_it_is_known() -> None:
     for contents in CONTENTS[:1]:
         (a, b), exact = contents.columns, contents.theory
         assert (
@@ -98,8 +91,70 @@ def test_the_ratio_is_the_exact_one_where_it_is_known() -> None:
         )
         assert ratio_given(None, b.measured) == b.measured["saturation"].value
     assert ratio_given(None, {}) is None
-
-
-def test_the_note_says_what_1_is() -> None:
     assert threshold_note(3.115, UNICODE) == "σ of logits in a row over √(2 ln n) = 3.12"
     assert threshold_note(None, ASCII).isascii()
+
+
+def row_of(p: Parameters) -> tuple[RowWeights, ...]:
+    draws = Draws()
+    run(p, draws)
+    return row_weights(p, draws)
+
+
+def test_the_weights_of_a_query_are_those_of_softmax_in_order() -> None:
+    a, b = row_of(Parameters(d_k=64, n_keys=16, n_queries=8, batch=4))
+    for row in (a, b):
+        assert row.keys == len(row.largest) == 16
+        assert math.isclose(sum(row.largest), 1, rel_tol=1e-6)
+        assert [*row.largest] == sorted(row.largest, reverse=True)
+    logits = 8 * np.log(b.largest)  # A multiplies by 1, B by 1/8
+    weights = np.exp(logits - logits.max())
+    np.testing.assert_allclose(a.largest, weights / weights.sum(), rtol=1e-3, atol=1e-9)
+
+
+@for_each(
+    "change",
+    [
+        {"mask": "causal"}, {"precision": "float16"}, {"mechanism": "additive"}, {"scale": "rms_sqrt_d_k"},
+        {"softcap": 2.0}, {"against": "components=uniform"}, {"correlation": 0.5},
+    ],
+)  # fmt: skip
+def test_the_effective_keys_of_a_query_are_like_those_of_all(change: dict[str, object]) -> None:
+    p = Parameters(d_k=16, n_keys=64, n_queries=64, batch=4)
+    for name, value in change.items():
+        p = p.with_value(name, value)  # pyright: ignore[reportArgumentType]
+    for row, column in zip(row_of(p), run(p).columns, strict=True):
+        mean = column.measured["effective_keys"].value
+        assert mean is not None
+        assert mean / 5 < present(row.effective) < 5 * mean
+
+
+def test_a_query_of_one_key_or_of_nan_has_no_other_weights() -> None:
+    assert row_of(Parameters(n_keys=1, n_queries=2, batch=2))[0] == RowWeights(1, (1.0,), 1.0)
+    p = Parameters(d_k=256, n_keys=64, n_queries=64, batch=2, std_q=100.0, std_k=100.0, precision="float16")
+    assert row_of(p.with_value("arithmetic", "eager"))[0].effective is None
+
+
+@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=300), st.integers(0, 200), st.booleans())
+def test_each_piece_ends_where_its_share_does(weights: list[float], room: int, ascii_only: bool) -> None:
+    total = sum(weights)
+    row = RowWeights(len(weights), tuple(sorted((each / total for each in weights), reverse=True)), 2.0)
+    spans = pieces(row, room, "scaled", ASCII if ascii_only else UNICODE)
+    text = text_of(tuple(spans))
+    assert len(text) == room
+    assert text.isascii() or not ascii_only
+    solid = (ASCII if ascii_only else UNICODE).shades[-1]
+    first = len(text) - len(text.lstrip(f"{solid} %.<>0123456789"))
+    assert first >= round(row.largest[0] * room)
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_a_saturated_query_is_one_piece_and_a_healthy_one_is_many(glyphs: Glyphs) -> None:
+    p = Parameters(d_k=256, n_keys=64, n_queries=8, batch=2)
+    row = row_of(p)
+    for width in (30, 80, 200):
+        lines = weight_lines(row, run(p).columns, width, glyphs)
+        assert {line_width(line) for line in lines} == {width}
+    unscaled, scaled = (text_of(line) for line in lines)
+    assert unscaled.count(glyphs.shades[2]) < scaled.count(glyphs.shades[2])
+    assert scaled.rstrip().endswith("keys count")

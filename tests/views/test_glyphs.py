@@ -37,14 +37,12 @@ def test_unicode_does_not_change_texts() -> None:
     assert not [words for words in WORDS if UNICODE.say(words) is not words]
 
 
-def test_formulas_stay_readable_in_ascii() -> None:
+def test_formulas_stay_readable_in_ascii_and_other_characters_become_question_marks() -> None:
     assert ASCII.say("scaled × 0.125 (1/√d_k)") == "scaled x 0.125 (1/sqrt(d_k))"
     assert ASCII.say("‖J‖_F") == "||J||_F"
     assert ASCII.say("Σ p²") == "sum p^2"
-
-
-def test_characters_without_a_spelling_become_question_marks() -> None:
     assert ASCII.say("模型") == "??"
+    assert ASCII.say("←→ ↑↓ ↑") == "left/right up/down up"
 
 
 @pytest.mark.parametrize("name", ["rule", "tick", "left", "right", "cursor"])
@@ -98,7 +96,3 @@ def test_ascii_cells_keep_the_width_of_a_character(character: str) -> None:
 def test_ascii_cells_keep_lines_bars_and_escape_sequences() -> None:
     assert ascii_cells("\x1b[1;31m┌─┐ café ▁▂█ 词\x1b[m") == "\x1b[1;31m+-+ cafe __# ??\x1b[m"
     assert ascii_cells("e\u0301") == "e"
-
-
-def test_two_arrows_side_by_side_are_two_words() -> None:
-    assert ASCII.say("←→ ↑↓ ↑") == "left/right up/down up"

@@ -79,19 +79,15 @@ def test_unreadable_heads_are_marked_and_pending_ones_are_dots() -> None:
     assert text_of(line)[MARGIN:].split() == ["░0", "!", "█9", "·"]
     assert ("!".ljust(3), "alert") in line
     assert text_of(map_lines(head_map, ENTROPY, (0, 0), 16, 10, ASCII)[2])[MARGIN:].split()[-1] == "-"
-
-
-def test_a_pending_head_does_not_look_like_a_measured_one() -> None:
+    lines = map_lines(HeadMap([0], [2], {(0, 0): None, (0, 1): None}), ENTROPY, (0, 0), 20, 10, UNICODE)
+    assert text_of(lines[2])[MARGIN:].split() == ["!", "!"]
+    lines = map_lines(HeadMap([0, 1], [2, 2], {}), ENTROPY, (1, 1), 20, 10, UNICODE)
+    assert text_of(lines[-1]).strip() == "measuring"
+    assert [text_of(line)[MARGIN:].split() for line in lines[2:4]] == [["·", "·"]] * 2
     for glyphs in (UNICODE, ASCII):
         head_map = HeadMap([0], [16], {(0, 0): 0.0, (0, 1): 1.0})
         cells = text_of(map_lines(head_map, ENTROPY, (0, 0), 20, 10, glyphs)[2])[MARGIN:]
         assert cells[0] != cells[2], glyphs
-
-
-def test_the_legend_of_shades_uses_the_unit_of_the_statistic() -> None:
-    head_map = HeadMap([0], [2], {(0, 0): 0.25, (0, 1): 0.5})
-    assert text_of(map_lines(head_map, SHARE, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░0 = 25 %  to  █9 = 50 %"
-    assert text_of(map_lines(head_map, ENTROPY, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░0 = 0.25  to  █9 = 0.5"
 
 
 def test_a_label_that_does_not_fit_is_said_in_short() -> None:
@@ -99,17 +95,6 @@ def test_a_label_that_does_not_fit_is_said_in_short() -> None:
     said = [text_of(map_lines(full(1, 2), statistic, (0, 0), width, 10, UNICODE)[0]) for width in (40, 18)]
     assert said[0].startswith(statistic.label)
     assert said[1].split(",")[0].strip() == statistic.short_label != statistic.label
-
-
-def test_the_legend_says_that_no_head_is_measured_yet() -> None:
-    lines = map_lines(HeadMap([0, 1], [2, 2], {}), ENTROPY, (1, 1), 20, 10, UNICODE)
-    assert text_of(lines[-1]).strip() == "measuring"
-    assert [text_of(line)[MARGIN:].split() for line in lines[2:4]] == [["·", "·"]] * 2
-
-
-def test_a_map_without_a_readable_head_marks_each() -> None:
-    lines = map_lines(HeadMap([0], [2], {(0, 0): None, (0, 1): None}), ENTROPY, (0, 0), 20, 10, UNICODE)
-    assert text_of(lines[2])[MARGIN:].split() == ["!", "!"]
 
 
 @pytest.mark.parametrize("values", [(2.0, 2.0, 2.0), (5.0, 4.99999, 4.99998)])
@@ -120,13 +105,13 @@ def test_values_that_are_equal_but_for_noise_have_one_shade_and_one_number(value
     assert text_of(lines[-1]).strip() == f"all {values[0]:.0f}"
 
 
-def test_the_title_names_the_statistic() -> None:
+def test_the_title_the_legend_and_the_numbers_of_layers_are_those_of_the_file() -> None:
     assert text_of(map_lines(full(2, 2), SHARE, (0, 0), 40, 10, UNICODE)[0]).strip() == "entropy / ln n, by head"
-
-
-def test_layers_have_the_numbers_of_the_file() -> None:
     lines = map_lines(HeadMap([3, 17], [1, 1], {}), ENTROPY, (0, 0), 20, 10, UNICODE)
     assert [text_of(line).split()[0] for line in lines[2:4]] == ["3", "17"]
+    head_map = HeadMap([0], [2], {(0, 0): 0.25, (0, 1): 0.5})
+    assert text_of(map_lines(head_map, SHARE, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░0 = 25 %  to  █9 = 50 %"
+    assert text_of(map_lines(head_map, ENTROPY, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░0 = 0.25  to  █9 = 0.5"
 
 
 @for_each("heads", [8, 12, 32, 64])

@@ -1,4 +1,4 @@
-"""The help: the focused field, the pane, and every key."""
+"""The help: the focused field, the pane, and every key by its name."""
 
 from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELD, FIELDS
@@ -8,7 +8,7 @@ from attn_tui.tui.app.keys import all_commands, commands, help_keys
 from attn_tui.tui.language.chosen import Language
 from attn_tui.tui.panes.catalogue import PANES, PaneRow
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
-from attn_tui.tui.views.help import help_lines, key_overview
+from attn_tui.tui.views.help import help_lines, key_name, key_overview, key_word, rekeyed
 from attn_tui.tui.views.lines import line_width
 from cases import for_each
 from line_texts import text_of, texts_of
@@ -19,21 +19,11 @@ KEYS = [
     ("greater_than_sign", "next tab", "next_pane"),
     ("s", "next scale rule", "lab.next_scale"),
 ]
-THINGS: list[Field | Statistic | None] = [None, *FIELDS, *STATISTICS]
 
 
 def paragraphs(about: Field | Statistic | None) -> str:
     """Return the whole help as one line."""
     return " ".join(text_of(line) for line in help_lines(about, LAB, KEYS, 80, UNICODE))
-
-
-@for_each("about", THINGS)
-def test_help_fits_and_has_an_ascii_form(about: Field | Statistic | None) -> None:
-    for row in PANES.values():
-        for width, glyphs in ((66, UNICODE), (88, ASCII)):
-            lines = help_lines(about, row.about, KEYS, width, glyphs)
-            assert all(line_width(line) <= width for line in lines)
-            assert all(text_of(line).isascii() for line in lines) or not glyphs.ascii
 
 
 @for_each("statistic", STATISTICS)
@@ -59,23 +49,24 @@ def test_the_help_on_the_scale_names_every_rule_with_its_users_and_source() -> N
         assert rule.source in text
 
 
-def test_the_focused_field_comes_first_then_the_keys_and_the_pane() -> None:
+def test_help_begins_with_the_field_then_keys_and_the_pane_and_defines_terms() -> None:
     text = paragraphs(FIELD["seed"])
     assert text.index("seed") < text.index(KEYS[0][1]) < text.index(LAB[0][:20]) < text.index("More keys")
-
-
-def test_the_terms_of_the_table_are_defined_with_their_thresholds() -> None:
     text = paragraphs(None)
     assert f"above {ONE_HOT}" in text
     assert f"below {DEAD}" in text
 
 
-def test_keys_have_the_names_on_a_keyboard() -> None:
+def test_keys_have_the_names_on_a_keyboard_and_those_of_one_effect_share_a_line() -> None:
     lines = [text_of(line).split() for line in help_lines(None, LAB, KEYS, 80, UNICODE)]
     assert ["→", "l", "d_k", "+", "1"] in lines
     assert [">", "next", "tab"] in lines
     ascii_lines = [text_of(line).split() for line in help_lines(None, LAB, KEYS, 80, ASCII)]
     assert ["right", "l", "d_k", "+", "1"] in ascii_lines
+    keys = [(digit, "type d_k", "") for digit in "0123456789"] + [("a", "same", ""), ("b", "same", "")]
+    lines = [text_of(line).split() for line in help_lines(None, (), keys, 80, UNICODE)]
+    assert ["0-9", "type", "d_k"] in lines
+    assert ["a", "b", "same"] in lines
 
 
 @for_each("row", PANES.values())
@@ -101,13 +92,6 @@ def test_the_overview_has_every_key_with_its_name_and_fits(width: int, glyphs: G
     assert sum(row.endswith(" quit") for row in text) == 1
 
 
-def test_digits_and_keys_with_the_same_effect_share_a_line() -> None:
-    keys = [(digit, "type d_k", "") for digit in "0123456789"] + [("a", "same", ""), ("b", "same", "")]
-    lines = [text_of(line).split() for line in help_lines(None, (), keys, 80, UNICODE)]
-    assert ["0-9", "type", "d_k"] in lines
-    assert ["a", "b", "same"] in lines
-
-
 @for_each("width", [36, 66, 90])
 @for_each("language", ["en", "zh"])
 def test_what_keys_do_stands_in_one_column_below_long_lists_of_keys(language: Language, width: int) -> None:
@@ -125,3 +109,27 @@ def test_the_name_in_reports_is_that_of_json_in_every_language() -> None:
     for statistic in STATISTICS:
         text = "".join(texts_of(help_lines(statistic, (), (), 400, IN_LANGUAGE["zh"])))
         assert f"报告中的名称：{statistic.name}。" in text
+
+
+@for_each(
+    ("name", "word"),
+    [
+        ("question_mark", "?"), ("pageup", "PgUp"), ("left", "←"), ("s", "s"), ("S", "S"), ("?", "?"), (",", ","),
+        ("ctrl+p", "Ctrl+P"), ("shift+tab", "Shift+Tab"), ("f1", "F1"), ("right,l", "→ l"), ("+", "+"),
+        ("ctrl+pageup", "Ctrl+PgUp"), ("enter", "Enter"), ("0-9", "0-9"),
+    ],
+)  # fmt: skip
+def test_a_key_is_named(name: str, word: str) -> None:
+    assert key_word(name) == word
+
+
+@for_each("name", ["pageup", "ctrl+p", "f1", "enter", "shift+tab", "n", "N", "?", "escape", "+"])
+def test_a_written_name_gives_its_key(name: str) -> None:
+    assert key_name(key_word(name)) == name
+
+
+def test_a_changed_key_is_shown() -> None:
+    keys = [("←→", "d_k ±1"), ("[ ]", "keys"), ("PgUp PgDn", "width"), ("s", "scale"), ("S", "back")]
+    instead = {"→": "d", "]": "F2", "PgDn": "x", "s": "n"}
+    shown = [press for press, _ in rekeyed(keys, instead)]
+    assert shown == ["←d", "[ F2", "PgUp x", "n", "S"]

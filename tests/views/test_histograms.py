@@ -11,7 +11,7 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import ComponentLaw, Parameters
 from attn_tui.core.statistics.histogram import Axis, Histogram
-from attn_tui.core.statistics.measurement import HISTOGRAMS, Column, HistogramName
+from attn_tui.core.statistics.measurement import HISTOGRAMS, HistogramName
 from attn_tui.core.theory.predict import score_curve
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
@@ -51,26 +51,14 @@ def counted(low: float, high: float, counts: Sequence[int], underflow: int = 0, 
 
 
 @given(counts=counts_lists, height=heights, glyphs=both)
-def test_bars_have_exactly_the_given_height_and_width(counts: list[float], height: int, glyphs: Glyphs) -> None:
+def test_bars_fill_their_room_where_there_is_a_count_the_higher_the_larger(
+    counts: list[float], height: int, glyphs: Glyphs
+) -> None:
     rows = bars(counts, height, glyphs)
     assert [len(row) for row in rows] == [len(counts)] * height
     assert set("".join(rows)) <= set(glyphs.bars)
-
-
-@given(counts=counts_lists, height=heights, glyphs=both)
-def test_a_bar_is_visible_exactly_where_there_is_a_count(counts: list[float], height: int, glyphs: Glyphs) -> None:
     columns = zip(*bars(counts, height, glyphs), strict=True)
     assert [any(sign != " " for sign in column) for column in columns] == [count > 0 for count in counts]
-
-
-@given(counts=counts_lists.filter(any), height=heights, glyphs=both)
-def test_the_largest_count_reaches_the_top(counts: list[float], height: int, glyphs: Glyphs) -> None:
-    top = bars(counts, height, glyphs)[0]
-    assert top[counts.index(max(counts))] == glyphs.bars[-1]
-
-
-@given(counts=counts_lists, height=heights, glyphs=both)
-def test_a_larger_count_is_never_drawn_lower(counts: list[float], height: int, glyphs: Glyphs) -> None:
     columns = list(zip(*reversed(bars(counts, height, glyphs)), strict=True))
     levels = [sum(glyphs.bars.index(sign) for sign in column) for column in columns]
     drawn = sorted(zip(counts, levels, strict=True))
@@ -78,6 +66,12 @@ def test_a_larger_count_is_never_drawn_lower(counts: list[float], height: int, g
     for column in columns:  # no bar is drawn over a gap
         cells = [glyphs.bars.index(sign) for sign in column]
         assert cells == sorted(cells, reverse=True)
+
+
+@given(counts=counts_lists.filter(any), height=heights, glyphs=both)
+def test_the_largest_count_reaches_the_top(counts: list[float], height: int, glyphs: Glyphs) -> None:
+    top = bars(counts, height, glyphs)[0]
+    assert top[counts.index(max(counts))] == glyphs.bars[-1]
 
 
 def test_without_counts_there_are_no_bars() -> None:
@@ -104,12 +98,14 @@ def test_an_axis_stays_the_same_for_small_changes(d_k: int) -> None:
     assert len(ranges) <= 2, "at most one step within two per cent"
 
 
-def test_the_axis_of_logits_has_round_ends() -> None:
+def test_the_axis_of_logits_has_round_ends_and_that_of_entropy_goes_to_ln_n() -> None:
     assert nice_range(-26.7, 25.1) == (-30, 30)
     assert nice_range(-0.31, 0.29) == pytest.approx((-0.4, 0.3))
     assert nice_range(5, 5) == pytest.approx((5, 5), abs=1e-4)
     low, high = nice_range(0, 0)
     assert low <= 0 <= high
+    span = axis_span([column.histograms["entropy"] for column in COLUMNS], "entropy", UNICODE)
+    assert (span.low, span.high) == pytest.approx((0, math.log(32)))
 
 
 def test_the_shared_axis_covers_both_histograms() -> None:
@@ -142,15 +138,10 @@ def test_an_axis_has_exactly_its_cells(cells: int, labels: tuple[str, str, str])
     assert len(axis_line(AxisSpan(0, 1, labels), cells, UNICODE)) == cells
 
 
-def test_the_axis_of_entropy_goes_to_ln_n() -> None:
-    span = axis_span([column.histograms["entropy"] for column in COLUMNS], "entropy", UNICODE)
-    assert (span.low, span.high) == pytest.approx((0, math.log(32)))
-
-
 # Shares outside the axis
 
 
-def test_the_share_off_the_axis_is_shown() -> None:
+def test_the_share_off_the_axis_is_shown_over_the_pair() -> None:
     span = AxisSpan(0, 1, ("0", "", "1"))
     low, high = counted(0, 1, [90, 0], underflow=10), counted(0, 1, [50, 0], overflow=50)
     assert text_of(outside([low, low], span, 40, UNICODE)) == "10 % / 10 % below the axis"
@@ -159,9 +150,6 @@ def test_the_share_off_the_axis_is_shown() -> None:
     assert dict(outside([low, high], span, 40, UNICODE)).items() >= {("10 %", "unscaled"), ("50 %", "scaled")}
     for all_inside in (counted(0, 1, [5, 5]), counted(0, 1, [0, 0])):
         assert outside([all_inside] * 2, span, 40, UNICODE) == ()
-
-
-def test_the_share_off_the_axis_is_shown_over_the_pair() -> None:
     weights = counted(-12, 0, [1, 0], underflow=3)
     column = replace(COLUMNS[0], histograms={**COLUMNS[0].histograms, "weights": weights})
     title = text_of(pair_lines([column, COLUMNS[1]], "weights", 60, 1, UNICODE)[0])
@@ -283,16 +271,13 @@ def test_the_exact_law_is_one_line_at_the_tops_of_bars(counts: list[float], heig
             assert min(abs(a - b) for a in before for b in after) <= 1, "a gap in the line"
 
 
-def test_the_exact_law_leaves_no_hole_in_a_bar() -> None:
+def test_the_exact_law_leaves_no_hole_in_a_bar_and_stays_within_its_lines() -> None:
     lines = pair_lines(COLUMNS, "logits", 120, 6, UNICODE, CURVES)
     bare = pair_lines(COLUMNS, "logits", 120, 6, UNICODE)
     for line, without in zip(lines[1:-1], bare[1:-1], strict=True):
         roles = [role for text, role in line for _ in text]
         for sign, role in zip(text_of(without), roles, strict=True):
             assert sign != "█" or role in ("unscaled", "scaled", "over_unscaled", "over_scaled")
-
-
-def test_the_exact_law_stays_within_the_lines_of_the_bars() -> None:
     assert {*curve_rows([1e9, 1e9, 0.0, 0.0], [1.0, 1.0], 3, UNICODE)} == {0}
     assert curve_rows([1.0, 1.0], [0.0], 3, UNICODE) == {}
 
@@ -331,14 +316,10 @@ def test_never_only_one_of_both_marks_is_shown(cells: int) -> None:
     assert ("−3σ" in line) == ("+3σ" in line)
 
 
-def column_of(rule: str, multiplier: float) -> Column:
-    return replace(COLUMNS[1], rule=rule, multiplier=multiplier)
-
-
 @pytest.mark.parametrize("rule", ["none", "file", "sqrt_d_k"])
 def test_the_word_before_the_bars_names_the_column(rule: str) -> None:
     word = {"none": "unscaled", "file": "file"}.get(rule, "scaled")
-    lines = pair_lines([COLUMNS[0], column_of(rule, 0.125)], "entropy", 60, 1, UNICODE)
+    lines = pair_lines([COLUMNS[0], replace(COLUMNS[1], rule=rule)], "entropy", 60, 1, UNICODE)
     assert text_of(lines[2]).startswith(word.ljust(NAME))
 
 

@@ -29,12 +29,6 @@ def test_fitting_keeps_the_beginning_and_its_roles(line: Line, width: int) -> No
     assert fitted_roles[: len(kept)] == roles_of[: len(kept)]
 
 
-def test_a_wide_character_is_never_split() -> None:
-    assert fitted((("词語", "text"),), 3) == (("词 ", "text"),)
-    assert fitted((("词語", "text"),), 1) == ((" ", "text"),)
-    assert fitted((("a", "dim"), ("词", "text")), 2) == (("a", "dim"), (" ", "text"))
-
-
 @given(line=lines, columns=st.frozensets(st.integers(0, 40)))
 def test_columns_split_no_wide_character_of_a_moved_line(line: Line, columns: frozenset[int]) -> None:
     moved = text_of(unsplit(line, columns))
@@ -51,9 +45,12 @@ def test_a_wide_character_moves_away_from_a_column_at_the_punctuation_before_it(
     assert unsplit(line, {2, 4}) == line
 
 
-def test_a_line_that_fits_is_unchanged() -> None:
+def test_a_line_that_fits_is_unchanged_and_no_wide_character_split() -> None:
     assert fitted((("ab", "dim"),), 2) == (("ab", "dim"),)
     assert fitted((), 3) == (("   ", "text"),)
+    assert fitted((("词語", "text"),), 3) == (("词 ", "text"),)
+    assert fitted((("词語", "text"),), 1) == ((" ", "text"),)
+    assert fitted((("a", "dim"), ("词", "text")), 2) == (("a", "dim"), (" ", "text"))
 
 
 @given(left=lines, right=lines, width=st.integers(0, 80))
@@ -78,13 +75,10 @@ def test_a_paragraph_keeps_its_words_in_lines_that_fit(text: str, width: int) ->
     assert all(line == line.strip() and line for line in paragraph)
 
 
-def test_a_paragraph_breaks_between_words() -> None:
+def test_a_paragraph_breaks_between_words_or_a_word_that_is_too_long() -> None:
     assert texts_of(wrapped("one two  three", 7)) == ["one two", "three"]
     assert wrapped("  ", 7) == []
     assert wrapped("a", 7, "alert") == [(("a", "alert"),)]
-
-
-def test_a_word_longer_than_the_line_is_broken() -> None:
     path = "/a/very/long/path/to/a/capture.safetensors"
     paragraph = texts_of(wrapped(f"{path}: empty", 20))
     assert all(len(line) <= 20 for line in paragraph)
@@ -125,15 +119,12 @@ def test_wrapping_ends_at_any_width(width: int) -> None:
             assert len(shortened(lines, width, height, "…")) <= max(height, 0)
 
 
-def test_a_name_that_is_too_long_loses_its_middle() -> None:
+def test_a_name_that_is_too_long_loses_its_middle_but_no_half_of_a_character() -> None:
     assert middle_cut("all-MiniLM-L6-v2", 16, "…") == "all-MiniLM-L6-v2"
     assert middle_cut("all-MiniLM-L6-v2", 11, "…") == "all-M…L6-v2"
     assert middle_cut("scaled scores are normal", 20, "…") == "scaled…normal"
     for width in range(30):
         for sign in ("…", "..."):
             assert line_width(((middle_cut("scaled scores are normal", width, sign), "text"),)) <= width
-
-
-def test_a_cut_name_keeps_wide_characters_whole() -> None:
     for width in range(12):
         assert line_width(((middle_cut("模型的名字很长", width, "…"), "text"),)) <= width

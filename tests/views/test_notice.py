@@ -28,10 +28,19 @@ def test_a_shell_reads_the_lines_of_a_command_as_the_command(words: list[str], w
     assert result.stdout.decode().split("\0")[:-1] == words
 
 
-def test_a_quoted_word_longer_than_a_line_is_shown_whole() -> None:
+def test_a_command_stands_beside_the_message_or_below_it_whole() -> None:
     word = "a b" * 30
     lines = continued(in_shell(["attn-tui", "inspect", word]), 40)
     assert word in "".join(lines)
+    (line,) = copied_lines("attn-tui report --d-k 512", 80, UNICODE)
+    assert line[-1] == ("attn-tui report --d-k 512", "key")
+    assert "Copied" in line[0][0]
+    said, *command = copied_lines("attn-tui report --d-k 512", 40, ASCII)
+    assert "Copied" in said[0][0]
+    assert command == [(("attn-tui report --d-k 512", "key"),)]
+    said, *_ = copied_lines("attn-tui report --d-k 512", 40, UNICODE)
+    assert said[0][0].strip().endswith("it):")
+    assert line_width(said) <= 40
 
 
 @for_each("width", [*range(-1, 12), 40, 200])
@@ -45,18 +54,3 @@ def test_any_command_is_split_at_any_width(word: str, width: int) -> None:
     assert len(lines) <= len(command)
     whole, split = (re.sub(r"[\s\\]", "", text) for text in (command, "".join(lines)))
     assert split == whole
-
-
-def test_a_short_command_is_on_one_line_with_the_message() -> None:
-    (line,) = copied_lines("attn-tui report --d-k 512", 80, UNICODE)
-    assert line[-1] == ("attn-tui report --d-k 512", "key")
-    assert "Copied" in line[0][0]
-    said, *command = copied_lines("attn-tui report --d-k 512", 40, ASCII)
-    assert "Copied" in said[0][0]
-    assert command == [(("attn-tui report --d-k 512", "key"),)]
-
-
-def test_the_notice_of_a_copy_is_whole_on_the_narrowest_screen() -> None:
-    said, *_ = copied_lines("attn-tui report --d-k 512", 40, UNICODE)
-    assert said[0][0].strip().endswith("it):")
-    assert line_width(said) <= 40

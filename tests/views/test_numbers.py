@@ -31,12 +31,8 @@ def read(text: str) -> float:
 
 
 @given(value=finite, glyphs=both)
-def test_a_value_always_has_the_same_width(value: float, glyphs: Glyphs) -> None:
+def test_a_value_has_always_the_same_width_three_digits_and_five_places(value: float, glyphs: Glyphs) -> None:
     assert len(aligned(value, glyphs)) == VALUE
-
-
-@given(value=finite, glyphs=both)
-def test_a_value_has_three_digits_and_five_places(value: float, glyphs: Glyphs) -> None:
     shown = read(aligned(value, glyphs))
     assert shown == pytest.approx(value, rel=1e-3, abs=6e-6)
     assert (shown == 0) == (value == 0)
@@ -124,19 +120,16 @@ def test_an_extreme_standard_error_is_not_wider(stderr: float) -> None:
     assert len(error(stderr, UNICODE)) == STDERR
 
 
-def test_a_standard_error_is_rounded_rather_than_cut() -> None:
+def test_a_standard_error_is_rounded_as_wide_as_any_and_a_plain_zero() -> None:
     assert error(0.000_99, UNICODE) == "0.0010"
+    assert error(0.0, UNICODE) == "0     "
+    assert error(0.005, UNICODE) == "0.0050"
+    assert error(12.0, UNICODE) == "12    "
 
 
 def test_a_value_that_rounds_up_out_of_the_range_keeps_the_point() -> None:
     text = aligned(-9_999.7, UNICODE)
     assert "e" in text or not text[POINT:].strip()
-
-
-def test_a_standard_error_of_zero_is_a_plain_zero() -> None:
-    assert error(0.0, UNICODE) == "0     "
-    assert error(0.005, UNICODE) == "0.0050"
-    assert error(12.0, UNICODE) == "12    "
 
 
 def test_percentages_are_0_or_100_only_if_exact() -> None:

@@ -8,7 +8,6 @@ from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
 from attn_tui.tui.views.fields.panel import NAME, Editing, applicable, field_rows, panel_lines, value_text
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
-from attn_tui.tui.views.lines import line_width
 from line_texts import text_of, texts_of
 
 DEFAULT = Parameters()
@@ -30,19 +29,6 @@ def rows_of(parameters: Parameters, height: int, focus: str | None = None) -> li
 
 def shown(parameters: Parameters, width: int = 25, height: int = 36, **more: Any) -> list[str]:
     return texts_of(panel_lines(parameters, width, height, UNICODE, **more))
-
-
-@pytest.mark.parametrize("parameters", [DEFAULT, LONGEST])
-@pytest.mark.parametrize("width", [21, 40])
-@pytest.mark.parametrize("height", [1, 10, 13, 18, 22, 36, 58])
-def test_a_panel_has_exactly_its_height_and_width(parameters: Parameters, width: int, height: int) -> None:
-    for glyphs in (UNICODE, ASCII):
-        for focus in (None, *(field.name for field in applicable(parameters))):
-            for editing in (None, Editing("d_k", "1" * 40), Editing("d_k", "x", "d_k: must be; " * 4)):
-                lines = panel_lines(parameters, width, height, glyphs, focus, editing)
-                assert len(lines) == height
-                assert {line_width(line) for line in lines} == {width}
-                assert all(text_of(line).isascii() for line in lines) or not glyphs.ascii
 
 
 def test_only_fields_that_have_an_effect_are_shown() -> None:
@@ -82,30 +68,10 @@ def test_each_field_is_on_the_line_that_a_click_selects() -> None:
                     assert line.rstrip().endswith(value[-10:])
 
 
-def test_all_fields_fit_on_a_small_screen() -> None:
+def test_all_fields_fit_on_a_small_screen_and_their_groups_on_a_large_one() -> None:
     rows = rows_of(DEFAULT, 22)  # 24 lines less the bars
     assert tuple(field for field in rows if field is not None) == applicable(DEFAULT)
     assert len(rows) <= 22
-
-
-@pytest.mark.parametrize("height", [5, 10, 18])
-def test_if_not_all_fields_fit_those_around_the_cursor_are_shown(height: int) -> None:
-    for field in applicable(LONGEST):
-        rows = rows_of(LONGEST, height, field.name)
-        assert field in rows
-        assert len(rows) == height - height // 4  # the others are for its help
-
-
-def test_the_field_with_the_cursor_is_explained_on_every_small_screen() -> None:
-    for field in applicable(DEFAULT):
-        lines = shown(DEFAULT, width=22, height=21, focus=field.name)  # that of 80 × 24
-        told = " ".join(line.strip() for line in lines[-5:])
-        assert told.startswith(field.help[:40]) or field.help.startswith(told.strip())
-        rows = field_rows(DEFAULT, 22, 21, UNICODE, field.name, None)
-        assert f"{lines[rows.index(field)]}"[1:].startswith(field.label[1:9])
-
-
-def test_groups_are_separated_if_that_leaves_space_for_help() -> None:
     assert None not in rows_of(DEFAULT, 20)
     rows = rows_of(DEFAULT, 36)
     gaps = [at for at, field in enumerate(rows) if field is None]
@@ -116,14 +82,21 @@ def test_groups_are_separated_if_that_leaves_space_for_help() -> None:
         assert before.group != after.group
 
 
-def test_values_are_shown_as_they_are_typed() -> None:
-    assert value_text(FIELD["scale"], DEFAULT) == "1/√d_k"
-    assert value_text(FIELD["components"], LONGEST) == "Student t"
-    assert value_text(FIELD["mean_q"], DEFAULT) == "0"
-    assert value_text(FIELD["d_k"], LONGEST) == "16384"
+@pytest.mark.parametrize("height", [5, 10, 18])
+def test_if_not_all_fields_fit_those_around_the_cursor_are_shown(height: int) -> None:
+    for field in applicable(LONGEST):
+        rows = rows_of(LONGEST, height, field.name)
+        assert field in rows
+        assert len(rows) == height - height // 4  # the others are for its help
 
 
-def test_the_field_with_the_cursor_has_arrows_and_help_below() -> None:
+def test_the_field_with_the_cursor_has_arrows_and_is_explained_below() -> None:
+    for field in applicable(DEFAULT):
+        lines = shown(DEFAULT, width=22, height=21, focus=field.name)  # that of 80 × 24
+        told = " ".join(line.strip() for line in lines[-5:])
+        assert told.startswith(field.help[:40]) or field.help.startswith(told.strip())
+        rows = field_rows(DEFAULT, 22, 21, UNICODE, field.name, None)
+        assert f"{lines[rows.index(field)]}"[1:].startswith(field.label[1:9])
     lines = shown(DEFAULT, focus="n_keys")
     marked = [line for line in lines if "◂" in line]
     assert len(marked) == 1
@@ -133,7 +106,12 @@ def test_the_field_with_the_cursor_has_arrows_and_help_below() -> None:
     assert not any("◂" in line or "softmax runs" in line for line in shown(DEFAULT))
 
 
-def test_typed_text_with_a_cursor_replaces_the_value() -> None:
+def test_values_are_shown_as_they_are_typed_at_a_cursor() -> None:
+    assert value_text(FIELD["scale"], DEFAULT) == "1/√d_k"
+    assert value_text(FIELD["components"], LONGEST) == "Student t"
+    assert value_text(FIELD["mean_q"], DEFAULT) == "0"
+    assert value_text(FIELD["d_k"], LONGEST) == "16384"
+
     def line(text: str) -> str:
         return next(line for line in shown(DEFAULT, editing=Editing("d_k", text)) if line.startswith("d_k"))
 
@@ -172,10 +150,6 @@ def test_no_word_is_cut(width: int) -> None:
     for field, choice in WORDS:
         parameters = with_choice(field, choice)
         assert any(names(line, field, value_text(field, parameters)) for line in shown(parameters, width=width))
-
-
-@pytest.mark.parametrize("width", [21, 25])
-def test_no_word_is_cut_in_ascii(width: int) -> None:
     for field, choice in WORDS:
         parameters = with_choice(field, choice)
         lines = texts_of(panel_lines(parameters, width, 36, ASCII))

@@ -9,7 +9,7 @@ from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, Role, line_width
 from attn_tui.tui.views.plots.axes import Axis, axis_over, tick_labels
 from attn_tui.tui.views.plots.plot import Drawing, Mark, Plot, Point, Series, draw, with_cursor
-from cases import for_each
+from cases import for_each, present
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -96,8 +96,7 @@ def test_an_axis_starts_at_0_if_that_is_near(low: float, high: float) -> None:
 @given(value=positive, base=st.sampled_from([0, 2, 10]))
 def test_the_value_at_a_position_is_the_inverse_of_the_position(value: float, base: int) -> None:
     axis = Axis(1e-3, 1e4, base)
-    place = axis.place(value)
-    assert place is not None
+    place = present(axis.place(value))
     assert axis.value(place) == pytest.approx(value)
 
 
@@ -234,8 +233,7 @@ def test_an_error_bar_extends_one_standard_error_up_and_down(stderr: float, widt
     drawing = draw(Plot(X, Axis(-5, 5), [one([Point(64, 0.0, stderr)], mark="P")]), width, height, UNICODE)
     rows = inside(drawing)
     [(middle, column)] = where(rows, "P")
-    upper = drawing.at.down(stderr)
-    assert upper is not None
+    upper = present(drawing.at.down(stderr))
     ends = {"│": (0, 1), "╵": (0, 0.5), "╷": (0.5, 1)}
     bar = [
         (row + ends[text[column]][0], row + ends[text[column]][1])
@@ -264,8 +262,7 @@ def test_a_curve_passes_through_its_values(power: float, height: int) -> None:
     rows, at = inside(drawing), drawing.at
     for column in range(1, at.columns - 1):
         found = [row for row in range(at.rows) if 0x2800 < ord(rows[row][column]) < 0x2900]
-        level = at.down(at.x_of(at.margin + column) ** power)
-        assert level is not None
+        level = present(at.down(at.x_of(at.margin + column) ** power))
         assert any(row - 0.51 <= level <= row + 1.51 for row in found)
 
 
@@ -297,14 +294,10 @@ def test_curves_that_share_a_cell_share_its_dots() -> None:
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_points_of_two_series_in_one_cell_have_a_sign_for_both(glyphs: Glyphs) -> None:
+def test_points_of_two_series_share_a_sign_and_one_far_from_its_curve_is_marked(glyphs: Glyphs) -> None:
     series = [one([Point(1, 0.5), Point(64, 0.5)], mark=glyphs.marks[0]), one([Point(64, 0.5)], mark=glyphs.marks[1])]
     text = "".join(inside(draw(Plot(X, Axis(0, 1), series), 60, 9, glyphs)))
     assert [text.count(sign) for sign in glyphs.marks] == [1, 0, 1]
-
-
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_a_point_far_from_its_curve_is_marked(glyphs: Glyphs) -> None:
     drawing = draw(Plot(X, Axis(0, 1), [one([Point(64, 0.5, 0.01, far=True)])]), 60, 9, glyphs)
     assert len(where(inside(drawing), "!")) == 1
     assert ("!", "alert") in [span for line in drawing.lines for span in line]

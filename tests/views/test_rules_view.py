@@ -139,7 +139,7 @@ def test_the_meter_is_half_full_where_softmax_saturates(glyphs: Glyphs) -> None:
     assert lengths == sorted(lengths)
 
 
-def test_pending_missing_and_stale_rows_are_marked() -> None:
+def test_pending_missing_and_stale_rows_the_cursor_and_the_lab_s_rule_are_marked() -> None:
     fault = RuleRow("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
     some = shown(rows={"none": ROWS["none"], "log_d_k": fault}, stale={"none"})
     lines = table_lines(some, 100, 0, PLAIN, UNICODE)[HEAD:]
@@ -147,9 +147,6 @@ def test_pending_missing_and_stale_rows_are_marked() -> None:
     assert text_of(lines[1])[NAME:].strip() == "…"
     assert text_of(lines[3])[NAME:].strip() == "has no value at d_k = 1"
     assert "alert" in [role for _, role in lines[3]]
-
-
-def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
     lines = [text_of(line) for line in table_lines(shown(), 100, 0, PLAIN, UNICODE)[HEAD:]]
     assert [line[:2] for line in lines if line[:2] != "  "] == ["▌ ", " ◆"]
     assert lines[RULES.index("two_sqrt_d_k")].startswith(" ◆1/(2√d_k)")
@@ -176,14 +173,11 @@ def test_families_have_titles_and_the_cursor_s_is_shown_with_its_first_rule(heig
         assert shown_rules + counted == len(names)
 
 
-def test_other_orders_and_low_tables_have_no_titles() -> None:
+def test_other_orders_and_low_tables_have_no_titles_and_a_reverse_order_reverses_families() -> None:
     names = by_family(RULES)
     for order, height in ((Order("dead_rows"), 60), (Order(), HEAD + 11)):
         lines = table_lines(shown(names=names, order=order), 100, 0, height, UNICODE)
         assert not {text_of(line).strip() for line in lines} & {*FAMILIES}
-
-
-def test_a_reversed_order_reverses_families_too() -> None:
     assert by_family(RULES, reverse=True) == by_family(RULES)[::-1]
     with_formula = by_family([*RULES, "1/sqrt(d)"])
     depends_on_d_k = [name for name in with_formula if family_of(scale_rule(name)) == FAMILIES[0]]

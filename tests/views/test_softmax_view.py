@@ -1,7 +1,7 @@
-"""The lines of the Softmax pane."""
+"""The lines and the charts of the Softmax pane."""
 
 import pytest
-from attn_tui.core.attention.worked_example import Example, multiplier_of, work_out
+from attn_tui.core.attention.worked_example import Example, multiplier_curves, multiplier_of, work_out
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.softmax.jacobian import heading_line, jacobian_lines
 from attn_tui.tui.panes.softmax.view import (
@@ -13,6 +13,7 @@ from attn_tui.tui.panes.softmax.view import (
     unit_cells,
     word_lines,
 )
+from attn_tui.tui.panes.softmax.widget import curve_lines
 from attn_tui.tui.views.fields.entry import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
@@ -74,14 +75,12 @@ def test_the_two_sides_are_stacked_on_narrow_screens() -> None:
     assert "e^(x−m) unscaled" not in shown(worked(), 60)  # they have a separate column there
 
 
-def test_five_scores_fit_on_80_by_24() -> None:
-    assert len([line for line in lines_of(worked(), 80, UNICODE) if line]) <= 22
-
-
-def test_the_title_has_the_formula_of_a_logit() -> None:
+def test_the_title_the_remark_and_the_row_of_the_cursor_are_those_of_the_example() -> None:
     text = shown(worked(Example(temperature=2, shift=-30)), 120)
     assert "unscaled × 1 / 2 − 30" in text
     assert "scaled × 0.125 (1/√d_k, d_k 64) / 2 − 30" in text
+    assert "It is not that rule. Unscaled," in words(worked(remark="It is not that rule."))
+    assert len([line for line in lines_of(worked(), 80, UNICODE) if line]) <= 22
 
 
 def test_the_sentence_says_whether_gradients_flow() -> None:
@@ -109,10 +108,6 @@ def test_the_sentence_says_what_temperature_and_shift_do() -> None:
     assert "Adding −700 to every logit changes weights by at most" in words(rounded)
 
 
-def test_a_remark_comes_first() -> None:
-    assert "It is not that rule. Unscaled," in words(worked(remark="It is not that rule."))
-
-
 @for_each(
     ("example", "number_format", "said"),
     [
@@ -133,7 +128,7 @@ def test_the_logit_where_exponentials_overflow_is_named() -> None:
     assert "float16 overflows above x = 11.09." in words(worked(Example(), Parameters(precision="float16")))
 
 
-def test_the_jacobian_is_readable_without_colour() -> None:
+def test_the_jacobian_is_readable_without_colour_and_has_its_values_where_it_is_tall() -> None:
     jacobian = [[0.2, -0.1, 0.0], [-0.02, 0.005, -1e-9], [0.0, 0.0, 0.0]]
     rows = texts_of(jacobian_lines(jacobian, 15, "scaled", UNICODE))
     assert [row.split() for row in rows] == [["+███", "−▓▓▓", "0"], ["−▒▒▒", "+░░░", "−"], ["0", "0", "0"]]
@@ -141,9 +136,6 @@ def test_the_jacobian_is_readable_without_colour() -> None:
     assert [row.split() for row in rows[:2]] == [["██+.200", "▓▓−.100", "0"], ["▒▒−.020", "░░+.005", "−1e−9"]]
     rows = texts_of(jacobian_lines(jacobian, 27, "scaled", ASCII))
     assert rows[0].split() == ["@@+.200", "##-.100", "0"]
-
-
-def test_a_tall_jacobian_has_its_values_over_its_shades() -> None:
     jacobian = [[0.2, -0.1], [-0.02, -1e-21]]
     rows = [row.split() for row in texts_of(jacobian_lines(jacobian, 16, "scaled", UNICODE, tall=True))]
     assert rows == [["+.200", "−.100"], ["███████", "▓▓▓▓▓▓▓"], ["−.020", "−1e−21"], ["▒▒▒▒▒▒▒"]]
@@ -164,15 +156,12 @@ def test_an_error_message_dims_all_but_itself_and_the_typed_text() -> None:
         assert at == row or {role for text, role in line if text.strip()} <= {"dim"}
 
 
-def test_the_row_of_the_cursor_is_reported_correctly() -> None:
+def test_the_row_of_the_cursor_is_reported_and_of_a_long_score_the_part_around_it_shown() -> None:
     for width in (40, 80, 120):
         for at in range(5):
             editing = Editing(at)
             lines = texts_of(lines_of(worked(), width, UNICODE, editing))
             assert "▸" in lines[row_of(worked(), width, UNICODE, editing)]
-
-
-def test_of_a_long_score_the_part_around_the_cursor_is_shown() -> None:
     draft = Draft("-123.4567890", 12)
     assert "567890" in shown(worked(), 80, UNICODE, Editing(0, draft))
     assert "-123.4" in shown(worked(), 80, UNICODE, Editing(0, draft.moved(0)))
@@ -231,3 +220,52 @@ def test_a_jacobian_has_its_scores_over_the_columns_if_it_has_numbers_and_else_a
     assert abs(head.index("10") - row.index("−.250")) <= 2
     narrow = text_of(heading_line(jacobian, ["−24", "10"], 14, UNICODE, tall))
     assert (".001" in narrow) != tall
+
+
+def charted(a: float = 1.0, b: float = 0.125, scores: tuple[float, ...] = (-24.0, 0.0, 24.0)) -> Worked:
+    example = Example(scores)
+    sides = work_out(example, a, "float32"), work_out(example, b, "float32")
+    return Worked(example, Parameters(), sides, curves=multiplier_curves(example, (a, b)))
+
+
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("width", [60, 118, 196])
+@for_each("height", [9, 14, 30, 60])
+def test_charts_fit_and_are_higher_where_there_is_room(glyphs: Glyphs, width: int, height: int) -> None:
+    lines = curve_lines(charted(), width, height, glyphs)
+    each = min((height - 4) // 5, 4)
+    assert len(lines) == 4 + 5 * each
+    assert max(map(line_width, lines)) <= width
+    assert "".join(texts_of(lines)).isascii() or not glyphs.ascii
+    labels = [line[:8].strip() for line in texts_of(lines)[2:-2] if line[:8].strip()]
+    assert labels == [glyphs.say(name) for name in ("−24", "0", "24", "entropy", "‖J‖_F")]
+
+
+def test_charts_that_do_not_fit_are_left_out_and_equal_multipliers_share_a_mark() -> None:
+    assert curve_lines(charted(), 118, 8, UNICODE) == []
+    assert curve_lines(charted(), 40, 30, UNICODE) == []
+    axis = texts_of(curve_lines(charted(0.5, 0.5), 118, 30, UNICODE))[-2]
+    assert axis.count("A") + axis.count("B") == 1
+
+
+def test_both_settings_are_marked_at_their_multipliers() -> None:
+    lines = curve_lines(charted(), 118, 30, UNICODE)
+    axis, labels = texts_of(lines[-2:])
+    assert labels[axis.index("A")] == "1"
+    assert labels[axis.index("B") - 2 : axis.index("B") + 3] == "0.125"
+    for line in lines[2:-2]:
+        roles = {at: role for at, role in _roles(line).items() if role in ("unscaled", "scaled")}
+        assert roles == {axis.index("A"): "unscaled", axis.index("B"): "scaled"}
+
+
+def test_the_weight_of_the_largest_score_grows_and_the_entropy_falls() -> None:
+    lines = curve_lines(charted(), 118, 9, UNICODE)
+    of = {text_of(line)[:8].strip(): text_of(line)[9:].replace("┊", " ") for line in lines[2:-2]}
+    heights = {name: ["▁▂▃▄▅▆▇".find(sign) for sign in row.rstrip()] for name, row in of.items()}
+    assert heights["24"] == sorted(heights["24"])
+    assert heights["entropy"] == sorted(heights["entropy"], reverse=True)
+    assert heights["24"][-1] == heights["entropy"][0] == 6
+
+
+def _roles(line: tuple[tuple[str, object], ...]) -> dict[int, object]:
+    return dict(enumerate(role for text, role in line for _ in text))

@@ -12,7 +12,7 @@ from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.panes.sweep.map_requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, PredictMap
 from attn_tui.tui.panes.sweep.map_view import Mapped, layout, map_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from cases import for_each
+from cases import for_each, present
 from line_texts import text_of
 
 ENTROPY = STATISTIC["entropy_fraction"]
@@ -37,37 +37,18 @@ def texts(mapped: Mapped, width: int = 140, height: int = 18, glyphs: Glyphs = U
     return [text_of(line) for line in map_lines(mapped, ENTROPY, False, (64, 128), width, height, glyphs)]
 
 
-def test_every_cell_has_the_exact_value_of_its_place(plain: Mapped) -> None:
+def test_each_cell_has_its_exact_value_its_shade_and_its_side_of_the_line(plain: Mapped) -> None:
     for d_k, n in ((1, 2), (64, 128), (4096, 8192)):
         columns = predict(replace(P, d_k=d_k, n_keys=n)).columns
         for index, column in enumerate(columns):
             assert plain.value((d_k, n), index, ENTROPY) == column.values["entropy_fraction"]
     assert not plain.needs_measuring(ENTROPY)
     assert plain.needs_measuring(STATISTIC["dead_rows"])
-
-
-@pytest.mark.parametrize("rule", ["sqrt_d_k", "8/d", "log_d_k", "ssmax", "log(n)/sqrt(d)", "custom"])
-def test_the_line_is_where_theory_says_that_softmax_saturates(rule: str) -> None:
-    mapped = predicted(replace(P, scale=rule, multiplier=0.5))
-    for n in (4, 128, 8192):
-        for index, name in enumerate(("none", rule)):
-            known = saturation(replace(mapped.parameters, n_keys=n), name)
-            assert known is not None
-            for d_k in (2, 4, 16, 64, 700, 4096):
-                before = [saturated for edge, saturated in mapped.edges(n, index) if edge < d_k]
-                inside = any(first <= d_k <= last for first, last in known.saturated_at)
-                assert (before[-1] if before else False) == inside, (n, name, d_k)
-
-
-def test_unscaled_the_line_lies_at_two_ln_n(plain: Mapped) -> None:
     for n in N_KEYS:
         ((edge, saturates),) = plain.edges(n, 0)
         assert saturates
         assert edge == pytest.approx(2 * math.log(n), abs=0.51)
     assert all(plain.edges(n, 1) == () for n in N_KEYS)
-
-
-def test_the_line_is_drawn_in_the_row_of_its_keys_with_f_on_the_saturated_side(plain: Mapped) -> None:
     lines = texts(plain)
     row = next(line for line in lines if line.startswith("  128 "))
     left = row[: len(row) // 2]
@@ -75,9 +56,6 @@ def test_the_line_is_drawn_in_the_row_of_its_keys_with_f_on_the_saturated_side(p
     assert (at - 0.5) / cell - 0.5 <= math.log2(9.5) <= (at + 1.5) / cell - 0.5
     assert "│" not in row[len(row) // 2 :]
     assert "softmax is saturated on the side of S" in lines[-1]
-
-
-def test_shades_rise_with_the_value_and_the_legend_says_where_each_starts(plain: Mapped) -> None:
     lines = texts(plain)
     row = next(line for line in lines if line.startswith("  128 "))[6:58]
     levels = [UNICODE.shades.index(sign) for sign in row if sign in UNICODE.shades]
@@ -86,12 +64,30 @@ def test_shades_rise_with_the_value_and_the_legend_says_where_each_starts(plain:
     assert "exact" in lines[0]
 
 
-def test_a_map_says_what_is_measured_and_marks_missing_cells() -> None:
+@pytest.mark.parametrize("rule", ["sqrt_d_k", "8/d", "log_d_k", "ssmax", "log(n)/sqrt(d)", "custom"])
+def test_the_line_is_where_theory_says_that_softmax_saturates(rule: str) -> None:
+    mapped = predicted(replace(P, scale=rule, multiplier=0.5))
+    for n in (4, 128, 8192):
+        for index, name in enumerate(("none", rule)):
+            known = present(saturation(replace(mapped.parameters, n_keys=n), name))
+            for d_k in (2, 4, 16, 64, 700, 4096):
+                before = [saturated for edge, saturated in mapped.edges(n, index) if edge < d_k]
+                inside = any(first <= d_k <= last for first, last in known.saturated_at)
+                assert (before[-1] if before else False) == inside, (n, name, d_k)
+
+
+def test_missing_cells_gaps_and_a_saturated_start_are_marked() -> None:
     mapped = predicted(replace(P, softcap=30.0))
     assert mapped.needs_measuring(ENTROPY)
     assert "measured: 0 of 169 so far" in texts(mapped)[0]
     assert "··" in texts(mapped)[3]
     assert "· not measured yet" in texts(mapped)[-2]
+    lines = texts(predicted(replace(P, scale="8/d")))
+    row = next(line for line in lines if line.startswith("  128 "))
+    assert row[76:].lstrip().startswith("S")
+    gaps = texts(predicted(replace(P, scale="log_d_k")))
+    assert all("··" in line for line in gaps[1:14])
+    assert "· undefined" in gaps[-2]
 
 
 @pytest.mark.slow
@@ -110,15 +106,6 @@ def test_measured_cells_give_the_line_where_theory_has_none(monkeypatch: pytest.
     assert saturates
     assert 8 <= edge <= 16  # 2 ln 256 is 11.1
     assert mapped.edges(256, 1) == ()
-
-
-def test_a_rule_without_a_multiplier_leaves_a_gap_and_the_saturated_start_is_marked() -> None:
-    lines = texts(predicted(replace(P, scale="8/d")))
-    row = next(line for line in lines if line.startswith("  128 "))
-    assert row[76:].lstrip().startswith("S")
-    gaps = texts(predicted(replace(P, scale="log_d_k")))
-    assert all("··" in line for line in gaps[1:14])
-    assert "· undefined" in gaps[-2]
 
 
 @for_each("glyphs", [UNICODE, ASCII])

@@ -18,7 +18,7 @@ from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from attn_tui.tui.panes.sweep.width_table import axis_words, landmark_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.results.table import Contents
-from cases import for_each
+from cases import for_each, present
 from line_texts import text_of
 
 SMALL = Parameters(n_keys=4, n_queries=8, batch=4)
@@ -28,8 +28,7 @@ ENTROPY = STATISTIC["entropy"]
 def marks(p: Parameters, d_ks: tuple[int, ...]) -> list[tuple[float, str]]:
     """The marks of the plot over these d_k."""
     swept = Swept(p, d_ks, {d_k: predict(replace(p, d_k=d_k)).columns for d_k in d_ks})
-    plot = sweep_plot(swept, STATISTIC["entropy"], False, UNICODE)
-    assert plot is not None
+    plot = present(sweep_plot(swept, STATISTIC["entropy"], False, UNICODE))
     return [(mark.x, mark.words) for mark in plot.marks]
 
 
@@ -51,8 +50,7 @@ def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_kno
         at = replace(p, d_k=d_k)
         points[d_k] = SweptPoint(Point(run(at, full=False), reached=True), predict(at), [{}, {}])
     swept = Swept(p, d_ks, {d_k: point.prediction.columns for d_k, point in points.items()}, points)
-    plot = sweep_plot(swept, STATISTIC["entropy"], False, UNICODE)
-    assert plot is not None
+    plot = present(sweep_plot(swept, STATISTIC["entropy"], False, UNICODE))
     assert [(mark.x, mark.words) for mark in plot.marks] == [
         (8, "unscaled softmax saturates"),
         (8, "scaled softmax recovers"),
@@ -64,8 +62,7 @@ def test_a_plot_has_room_for_error_bars_in_per_cent() -> None:
     columns = [replace(c, measured={**c.measured, share.name: Estimate(0.5, 0.7)}) for c in measured.columns]
     at = Point(replace(measured, columns=tuple(columns)), reached=True)
     swept = Swept(SMALL, (2, 64), points={SMALL.d_k: SweptPoint(at, predict(SMALL), [{}, {}])})
-    plot = sweep_plot(swept, share, False, UNICODE)
-    assert plot is not None
+    plot = present(sweep_plot(swept, share, False, UNICODE))
     assert [(point.y, point.stderr) for series in plot.series for point in series.points] == [(50, 70)] * 2
     assert plot.y.low <= -20 < 120 <= plot.y.high
 
@@ -180,10 +177,14 @@ def test_measured_deviations_tell_where_softmax_is_saturated_if_no_exact_ones_ar
     ]
 
 
-def test_the_words_can_be_spelled_in_ascii() -> None:
-    exact = predict(replace(SMALL, d_k=4, scale="8/d")).columns[1].saturation
-    assert exact is not None
+def test_words_can_be_spelled_in_ascii_and_histograms_say_what_they_are() -> None:
+    exact = present(predict(replace(SMALL, d_k=4, scale="8/d")).columns[1].saturation)
     assert [ASCII.say(words) for words in exact.words()][:2] == ["saturated at d_k 1-23", "saturated at d_k 1-23"]
+    swept = swept_over((16, 64))
+    assert text_of(landmark_lines(swept, ENTROPY, 16, 120, 6, UNICODE)[0]).count("row entropy") == 2
+    words = UNICODE.say(axis_words(swept, ENTROPY, 120, UNICODE))
+    assert words == f"row entropy from 0 to {math.log(SMALL.n_keys):.3g}"
+    assert axis_words(swept, ENTROPY, 40, UNICODE) == ""
 
 
 @pytest.mark.parametrize("width", [36, 60, 160])
@@ -191,8 +192,7 @@ def test_the_reading_at_the_cursor_has_its_value_on_every_screen(width: int) -> 
     p = replace(SMALL, d_k=64)
     measured = run(p).columns
     for line, column in zip(readings(p, width), measured, strict=True):
-        value = column.measured["entropy"].value
-        assert value is not None
+        value = present(column.measured["entropy"].value)
         assert f"{value:.3f}"[:4] in line
 
 
@@ -211,14 +211,6 @@ def test_the_table_counts_the_rows_that_it_hides(height: int) -> None:
     shown = [line for line in lines[1:] if line.replace("▌", " ").split()[0].isdigit() and "more rows" not in line]
     hidden = [int(line.split()[0]) for line in lines if "more rows" in line]
     assert len(shown) + sum(hidden) == len(d_ks)
-
-
-def test_both_columns_of_histograms_say_what_they_are_and_the_axis_stands_apart() -> None:
-    swept = swept_over((16, 64))
-    assert text_of(landmark_lines(swept, ENTROPY, 16, 120, 6, UNICODE)[0]).count("row entropy") == 2
-    words = UNICODE.say(axis_words(swept, ENTROPY, 120, UNICODE))
-    assert words == f"row entropy from 0 to {math.log(SMALL.n_keys):.3g}"
-    assert axis_words(swept, ENTROPY, 40, UNICODE) == ""
 
 
 @pytest.mark.parametrize(("glyphs", "key"), [(UNICODE, "⠒ exact"), (ASCII, "_ exact")], ids=["unicode", "ascii"])

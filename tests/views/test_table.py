@@ -1,4 +1,4 @@
-"""The table of statistics at every width, on screen and in print."""
+"""The table of statistics at every width, on screen and in print, and what statistics mean."""
 
 import io
 import math
@@ -27,6 +27,7 @@ from attn_tui.tui.views.results.table import (
     column_title,
     head_line,
     layout,
+    meaning,
     measured_text,
     rich_table,
     row_line,
@@ -34,7 +35,7 @@ from attn_tui.tui.views.results.table import (
     table_lines,
     table_rows,
 )
-from cases import for_each
+from cases import for_each, present
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -65,23 +66,6 @@ def with_values(columns: Sequence[Column], **values: Estimate) -> list[Column]:
     return [replace(column, measured={**column.measured, **values}) for column in columns]
 
 
-@for_each("width", [*range(40, 125), 140, 160, 179, 200])
-def test_every_line_has_exactly_the_width(width: int) -> None:
-    for contents in (BARE, FULL):
-        for instead in range(3):
-            for glyphs in (UNICODE, ASCII):
-                assert {line_width(line) for line in drawn(contents, width, instead, glyphs)} == {width}
-        essential = table_lines(table_rows(contents, ESSENTIAL), contents, layout(contents, width), ASCII)
-        assert {line_width(line) for line in essential} == {width}
-
-
-@for_each("width", [40, 58, 80, 96, 140, 200])
-def test_an_ascii_table_is_ascii(width: int) -> None:
-    for contents in (BARE, FULL):
-        for instead in range(3):
-            assert all(text_of(line).isascii() for line in drawn(contents, width, instead, ASCII))
-
-
 @given(width=st.integers(40, 200), value=st.floats(-1e300, 1e300), stderr=st.floats(1e-9, 9e9))
 def test_numbers_keep_their_width(width: int, value: float, stderr: float) -> None:
     other = with_values(MEASURED.columns, entropy=Estimate(value, stderr), max_weight=Estimate(value / 1e3, stderr))
@@ -100,16 +84,17 @@ def test_a_narrow_table_shows_values_their_errors_and_exact_values_in_turn(width
         "±": [f"±{error(column.measured['entropy'].stderr, UNICODE).strip()}" for column in FULL.columns],
         "exact": [aligned(theory.values["entropy"], UNICODE).strip() for theory in FULL.theory],
     }
+    at = [row.statistic for row in table_rows(FULL)].index(statistic)
     for turn, (title, texts) in enumerate(wanted.items()):
         for again in (turn, turn + 3):
             head = text_of(drawn(FULL, width, again)[0])
             assert head.split()[0] == title
             assert head[LABEL:].split()[0] == "unscaled"
-            assert text_of(drawn(FULL, width, again)[1 + index_of(statistic)]).split()[1:] == texts
+            assert text_of(drawn(FULL, width, again)[1 + at]).split()[1:] == texts
     assert [text_of(drawn(BARE, width, turn)[0]).split()[0] for turn in range(3)] == ["value", "±", "value"]
 
 
-def test_the_gauge_is_in_words_at_every_width() -> None:
+def test_the_gauge_says_in_words_where_softmax_saturates_at_every_width() -> None:
     for contents in (
         FULL,
         Contents(MEASURED.columns, predict(replace(ASKED, scale="none")).columns, FULL.deviations),
@@ -118,11 +103,14 @@ def test_the_gauge_is_in_words_at_every_width() -> None:
             (row,) = (row for row in table_rows(contents) if row.saturation)
             words = text_of(row_line(row, contents, layout(contents, width), UNICODE))
             assert len(re.findall(r"from d_k \d+|never|below saturation", words)) == 2, (width, words)
-
-
-def index_of(statistic: Statistic) -> int:
-    """Return the index of a statistic's line below the head line."""
-    return next(at for at, row in enumerate(table_rows(FULL)) if row.statistic is statistic)
+    row = next(row for row in table_rows(FULL) if row.saturation)
+    for width in (58, 80, 118, 200):
+        line = text_of(row_line(row, FULL, layout(FULL, width), UNICODE))
+        assert "from d_k 6" in line
+        assert "never saturated" in line
+        ratios = [aligned(column.saturation.ratio, UNICODE).strip() for column in FULL.theory if column.saturation]
+        assert all(ratio in line for ratio in ratios) == layout(FULL, width).beside
+    assert not any(row.saturation for row in table_rows(BARE))
 
 
 def start_of(line: Line, role: str) -> int | None:
@@ -135,7 +123,7 @@ def start_of(line: Line, role: str) -> int | None:
     return None
 
 
-def test_columns_begin_under_their_titles() -> None:
+def test_rows_are_in_catalogue_order_under_their_titles() -> None:
     for contents, width, instead in ((BARE, 58, False), (BARE, 94, False), (FULL, 80, True), (FULL, BESIDE, False)):
         head, *rows = drawn(contents, width, instead)
         for role in ("unscaled", "scaled", "theory"):
@@ -144,9 +132,6 @@ def test_columns_begin_under_their_titles() -> None:
                 starts = {at - 1 for at in starts if at is not None}
             expected = start_of(head, role)
             assert starts == (set() if expected is None else {expected}), (width, instead, role)
-
-
-def test_all_statistics_are_listed_by_group_in_catalogue_order() -> None:
     labels = [text_of(line)[:LABEL].strip() for line in drawn(BARE, 80, False)]
     expected = ["logits"]
     shown = [statistic for statistic in STATISTICS if not statistic.conditional]
@@ -158,11 +143,8 @@ def test_all_statistics_are_listed_by_group_in_catalogue_order() -> None:
     assert labels == expected
 
 
-def test_every_label_fits() -> None:
+def test_every_label_fits_and_the_short_table_has_the_main_rows() -> None:
     assert all(len(glyphs.say(s.short_label)) < LABEL for s in STATISTICS for glyphs in (UNICODE, ASCII))
-
-
-def test_the_short_table_has_the_main_rows_and_no_headings() -> None:
     rows = table_rows(BARE, ESSENTIAL)
     assert [row.statistic.name for row in rows if row.statistic] == list(ESSENTIAL)
     assert len(rows) == len(ESSENTIAL) + 1  # and the status
@@ -210,20 +192,14 @@ def test_rows_fill_the_room_there_is() -> None:
         assert len(found) == (room if room in (*range(plain), len(everything)) else plain)
 
 
-def test_theory_replaces_standard_errors_on_request() -> None:
+def test_theory_replaces_standard_errors_on_request_complete_and_with_its_sign() -> None:
     assert text_of(drawn(FULL, 80, True)[0]).count("theory") == 2
     line = line_of("logit_variance", FULL, 80, instead=True)
     assert "64.00" in line
     assert "±" not in line
-
-
-def test_theory_instead_of_standard_errors_is_complete_on_the_smallest_screen() -> None:
     line = line_of("logit_excess_kurtosis", FULL, 58, instead=True)
     assert line.split()[-1] == "0.09375"
     assert line.count("0.09375") == 2
-
-
-def test_theory_instead_of_standard_errors_keeps_its_sign() -> None:
     asked = replace(ASKED, mean_q=10.0, mean_k=-10.0)
     measured, predicted = run(asked), predict(asked)
     contents = Contents(measured.columns, predicted.columns, deviations(measured, predicted))
@@ -246,9 +222,11 @@ def test_a_missing_value_is_a_dash_and_never_nan(width: int, instead: bool) -> N
     assert "—" in line_of("entropy_fraction", Contents(alone.columns), 80)
 
 
-def test_a_value_without_a_standard_error_has_no_plus_minus() -> None:
+def test_a_value_without_a_standard_error_has_no_plus_minus_and_a_missing_share_no_percent_sign() -> None:
     contents = Contents(with_values(MEASURED.columns, entropy=Estimate(1.25, None)))
     assert line_of("entropy", contents, 80).split() == ["entropy", "1.250", "1.250"]
+    column = with_values(MEASURED.columns, dead_rows=Estimate(None, None))[0]
+    assert "%" not in "".join(measured_text(column, STATISTIC["dead_rows"], UNICODE))
 
 
 @for_each("statistic", STATISTICS)
@@ -257,11 +235,6 @@ def test_shares_and_nothing_else_are_percentages(statistic: Statistic) -> None:
     value, rest = measured_text(column, statistic, UNICODE)
     assert len(value + rest) == CELL
     assert (value.strip(), rest.split()) == (("25.00 %", ["±1.0"]) if statistic in SHARES else ("0.2500", ["±0.010"]))
-
-
-def test_a_missing_share_has_no_percent_sign() -> None:
-    column = with_values(MEASURED.columns, dead_rows=Estimate(None, None))[0]
-    assert "%" not in "".join(measured_text(column, STATISTIC["dead_rows"], UNICODE))
 
 
 @pytest.mark.parametrize(("width", "instead"), [(BESIDE, False), (200, False), (80, True)])
@@ -277,12 +250,9 @@ def test_a_value_far_from_theory_is_marked_and_named(width: int, instead: bool) 
     assert "Unscaled, one key" in said
 
 
-def test_a_value_that_agrees_with_theory_is_not_marked() -> None:
+def test_a_value_that_agrees_is_not_marked_and_a_deviation_without_error_is_described() -> None:
     assert not any("!" in text_of(line) for line in drawn(FULL, 200, False))
     assert "theory" not in sentence(FULL, UNICODE)
-
-
-def test_a_deviation_without_a_standard_error_is_described_in_words() -> None:
     wrong = Contents(FULL.columns, FULL.theory, [{"entropy": math.inf}, {}])
     assert "!" in line_of("entropy", wrong, BESIDE)
     assert "nan" not in sentence(wrong, UNICODE)
@@ -322,17 +292,6 @@ def test_titles_fit_beside_theory_instead_of_standard_errors(width: int) -> None
     )
 
 
-def test_the_gauge_says_in_words_where_softmax_saturates() -> None:
-    row = next(row for row in table_rows(FULL) if row.saturation)
-    for width in (58, 80, 118, 200):
-        line = text_of(row_line(row, FULL, layout(FULL, width), UNICODE))
-        assert "from d_k 6" in line
-        assert "never saturated" in line
-        ratios = [aligned(column.saturation.ratio, UNICODE).strip() for column in FULL.theory if column.saturation]
-        assert all(ratio in line for ratio in ratios) == layout(FULL, width).beside
-    assert not any(row.saturation for row in table_rows(BARE))
-
-
 @pytest.mark.parametrize("width", [40, 58, 80, 118, 200])
 def test_the_status_of_each_column_is_beside_its_numbers(width: int) -> None:
     for contents in (BARE, FULL):
@@ -346,8 +305,7 @@ def test_the_status_is_that_of_the_law_where_theory_knows_it() -> None:
     """At d_k 10 the law of 128 keys is saturated, although rows measure a little less than their law's deviation."""
     edge = Parameters(d_k=10, n_keys=128, n_queries=32, batch=16)
     measured, exact = run(edge), predict(edge)
-    ratio = measured.columns[0].measured["saturation"].value
-    assert ratio is not None
+    ratio = present(measured.columns[0].measured["saturation"].value)
     assert ratio < 1
     for theory, word in (((), "saturating"), (exact.columns, "saturated")):
         (row,) = (row for row in table_rows(Contents(measured.columns, theory)) if row.words)
@@ -398,3 +356,34 @@ def test_the_leading_rows_are_as_many_whatever_the_numbers_are() -> None:
 def test_the_percent_sign_is_beside_the_number_and_zero_is_none(share: float | None, text: str) -> None:
     assert aligned_share(share, UNICODE).strip() == text
     assert len(aligned_share(share, UNICODE)) == len(aligned(0.5, UNICODE))
+
+
+SMALL = Parameters(d_k=4, n_keys=8, n_queries=4, batch=2)
+
+
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each("room", [38, 55, 90])
+def test_every_statistic_is_explained_in_the_room_there_is(room: int, glyphs: Glyphs) -> None:
+    for statistic in STATISTICS:
+        text = meaning(statistic, room, glyphs)
+        assert len(text) <= room
+        assert text or room < 50
+        whole = (glyphs.say(statistic.definition), glyphs.say(statistic.formula))
+        assert whole[0].startswith(text) or whole[1] == text
+
+
+def test_a_definition_is_cut_where_a_clause_ends_never_inside_a_list() -> None:
+    entropy, dead = STATISTIC["entropy"], STATISTIC["dead_rows"]
+    assert meaning(entropy, 90, UNICODE) == "Entropy of a row of attention weights: 0 for one-hot, ln n for uniform"
+    assert meaning(entropy, 69, UNICODE) == "Entropy of a row of attention weights"
+    assert meaning(entropy, 20, UNICODE) == "H = −Σ p ln p"
+    assert meaning(dead, 50, UNICODE) == "Share of rows whose Jacobian norm is below 0.01"
+
+
+@pytest.mark.parametrize("width", [80, 100, 140, 165, 220])
+def test_a_wide_table_explains_its_rows_and_a_narrow_one_keeps_its_width(width: int) -> None:
+    contents = Contents(run(SMALL).columns)
+    lines = table_lines(table_rows(contents), contents, layout(contents, width), UNICODE)
+    assert {line_width(line) for line in lines} == {width}
+    explained = ["The largest attention weight of a row" in text_of(line) for line in lines]
+    assert sum(explained) == (width >= 140)

@@ -1,13 +1,16 @@
-"""A run as lines: what the map shades, what a trend shows, and what is said of changes."""
+"""A run as lines: what the map shades, what a trend and a chart show, and what is said of changes."""
 
 import json
 import math
+from collections.abc import Sequence
 
 import pytest
 from attn_tui.core.tables.runs import change_words
 from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import parse_line
-from attn_tui.tui.views.glyphs import UNICODE
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.results.watch_chart import LEAST, chart_lines
 from attn_tui.tui.views.results.watching import (
     chart,
     head_at,
@@ -17,16 +20,15 @@ from attn_tui.tui.views.results.watching import (
     step_line,
     summary,
 )
-from cases import for_each
-from line_texts import text_of
+from cases import for_each, present
+from line_texts import text_of, texts_of
 
 Rows = list[list[float]]
 
 
 def shown(*steps: Rows, baseline: int | None = None, **more: object) -> Snapshot:
     history = [parse_line(json.dumps({"step": 10 * n, "max_logit": rows, **more})) for n, rows in enumerate(steps)]
-    found = snapshot(history, 100, baseline=None if baseline is None else history[baseline // 10])
-    assert found is not None
+    found = present(snapshot(history, 100, baseline=None if baseline is None else history[baseline // 10]))
     return found
 
 
@@ -36,16 +38,24 @@ def cells(of: Snapshot, statistic: str = "max_logit", chosen: tuple[int, int] = 
     return [line[at : at + 3] for at in range(5, 5 + 3 * of.heads[0], 3)]
 
 
-def test_logits_are_shaded_by_their_logarithm_and_other_statistics_linearly() -> None:
+def test_logits_are_shaded_by_their_logarithm_shares_and_changes_linearly() -> None:
     rows = [[1.0, 10.0, 80.0, 100.0]]
     both = shown(rows, entropy=rows)
     assert cells(both) == ["░░ ", "▓▓ ", "██ ", "██ "]
     assert cells(both, "entropy") == ["░░ ", "░░ ", "██ ", "██ "]
+    found = shown([[1.0, 2.0]], one_hot_rows=[[0.0213, 0]])
+    assert "2.1 %" in text_of(head_lines(found, (0, 0), (40, 0), UNICODE)[2])
+    assert "none" in text_of(head_lines(found, (0, 1), (40, 0), UNICODE)[2])
+    assert "░ none to █ 2.1 %" in text_of(map_lines(found, "one_hot_rows", (0, 0), (30, 8), UNICODE)[-1])
+    found = shown([[50.0, 10.0, 10.0]], [[40.0, 10.0, 20.0]], baseline=0)
+    assert cells(found) == ["░░ ", "▓▓ ", "██ "]
+    assert "░ −10 to █ +10" in text_of(map_lines(found, "max_logit", (0, 0), (30, 8), UNICODE)[-1])
 
 
-def test_a_head_over_the_limit_is_marked_and_the_chosen_one_has_a_digit() -> None:
+def test_a_head_over_the_limit_is_marked_and_one_without_a_number_blank() -> None:
     found = shown([[1.0, 120.0, math.inf, 100.0]])
     assert cells(found, chosen=(0, 1)) == ["░░ ", "9 !", "██!", "██ "]
+    assert cells(shown([[1.0, math.nan, 2.0]], entropy=[[None, 1, 2]]), "entropy")[0] == "   "
 
 
 @pytest.mark.parametrize("values", [(5.0, 5.0), (5.0, 4.99999)])
@@ -53,23 +63,6 @@ def test_heads_that_are_equal_but_for_noise_have_one_shade_and_one_number(values
     found = shown([[*values]])
     assert cells(found) == ["░░ ", "░░ "]
     assert "all 5" in text_of(map_lines(found, "max_logit", (0, 0), (30, 8), UNICODE)[-1])
-
-
-def test_shares_are_in_per_cent_as_elsewhere() -> None:
-    found = shown([[1.0, 2.0]], one_hot_rows=[[0.0213, 0]])
-    assert "2.1 %" in text_of(head_lines(found, (0, 0), (40, 0), UNICODE)[2])
-    assert "none" in text_of(head_lines(found, (0, 1), (40, 0), UNICODE)[2])
-    assert "░ none to █ 2.1 %" in text_of(map_lines(found, "one_hot_rows", (0, 0), (30, 8), UNICODE)[-1])
-
-
-def test_a_head_without_a_number_is_blank() -> None:
-    assert cells(shown([[1.0, math.nan, 2.0]], entropy=[[None, 1, 2]]), "entropy")[0] == "   "
-
-
-def test_beside_a_baseline_the_map_shows_changes_linearly_with_their_signs() -> None:
-    found = shown([[50.0, 10.0, 10.0]], [[40.0, 10.0, 20.0]], baseline=0)
-    assert cells(found) == ["░░ ", "▓▓ ", "██ "]
-    assert "░ −10 to █ +10" in text_of(map_lines(found, "max_logit", (0, 0), (30, 8), UNICODE)[-1])
 
 
 def test_a_map_that_does_not_fit_says_what_it_is_a_part_of() -> None:
@@ -81,16 +74,13 @@ def test_a_map_that_does_not_fit_says_what_it_is_a_part_of() -> None:
     assert "part of" not in text_of(map_lines(found, "max_logit", (11, 39), (60, 20), UNICODE)[-1])
 
 
-def test_a_constant_growth_is_a_straight_chart() -> None:
+def test_a_constant_growth_is_a_straight_chart_in_steps_as_fine_as_its_height() -> None:
     [row] = chart([2.0**n for n in range(8)], (8, 1), 1, 128, UNICODE)
     bars = [UNICODE.bars.index(bar) for bar in row]
     assert bars == sorted(bars)
     assert len({*bars}) == 7, "a bar of one row leaves a gap to the row above"
     assert chart([1.0, math.nan, math.inf], (8, 1), 1, 100, UNICODE) == ["▁ !"]
     assert chart([1e-9, 1e9], (8, 1), 1, 100, UNICODE) == ["▁▇"]
-
-
-def test_a_higher_chart_has_finer_steps() -> None:
     rows = chart([1.0, 9.9, 10.1, 100.0, math.inf, math.nan], (8, 2), 1, 100, UNICODE)
     assert rows == ["  ▁█! ", "▁████ "]
 
@@ -143,13 +133,10 @@ def test_the_list_has_the_change_whatever_the_width(width: int) -> None:
     assert first.split()[:3] == ["0/0", "4.0", "+3.0"]
 
 
-def test_the_baseline_is_named_where_the_place_of_the_step_does_not_fit() -> None:
+def test_a_baseline_is_named_and_growths_have_their_points_in_one_line() -> None:
     found = shown([[1.0]], [[2.0]], baseline=0)
     assert text_of(step_line(found, 40, UNICODE)) == "step 10, 2 of 2 since 0"
     assert text_of(step_line(found, 20, UNICODE)) == "step 10 since 0"
-
-
-def test_growths_have_their_decimal_points_in_one_line() -> None:
     found = shown(*([[1.05**n, 1.3**n, 12.0**n]] for n in range(9)))
     lines = [text_of(line) for line in ranked_lines(found, 70, UNICODE)]
     growths = [line[line.index("×") :].split()[1] for line in lines[1:]]
@@ -163,3 +150,59 @@ def test_a_head_has_no_trend_without_lines_for_it() -> None:
     found = shown([[1.0]], [[1.0]], [[2.0]])
     assert any("▁▁▇" in text_of(line) for line in head_lines(found, (0, 0), (30, 5), UNICODE))
     assert not any("▁▇" in text_of(line) for line in head_lines(found, (0, 0), (30, 0), UNICODE))
+
+
+def run_of(values: Sequence[float | None], at: int | None = None) -> Snapshot:
+    lines = (
+        {"schema": "attn-tui/watch-1", "step": 10 * number, "max_logit": [[value, 1.0]]}
+        for number, value in enumerate(values)
+    )
+    shown = present(snapshot([parse_line(json.dumps(line)) for line in lines], 100, at=at))
+    return shown
+
+
+def heights(lines: Sequence[Line], role: str) -> list[int]:
+    """Return the upper line that shows something in a role, for each column from the left."""
+    found: dict[int, int] = {}
+    for y, line in enumerate(lines):
+        for at, each in enumerate(_roles(line)):
+            if each == role:
+                found.setdefault(at, y)
+    return [found[at] for at in sorted(found)]
+
+
+def _roles(line: Line) -> list[object]:
+    return [role if sign.strip() else "" for text, role in line for sign in text]
+
+
+@for_each("glyphs", [UNICODE, ASCII])
+@for_each(("width", "height"), [(80, LEAST), (86, 12), (150, 19)])
+def test_a_chart_has_its_size(glyphs: Glyphs, width: int, height: int) -> None:
+    lines = chart_lines(run_of([5, 20, 60, 150]), (0, 0), width, height, glyphs)
+    assert len(lines) == height
+    assert {line_width(line) for line in lines} == {width}
+    assert "layer 0 head 0" in texts_of(lines)[1]
+    assert "".join(texts_of(lines)).isascii() or not glyphs.ascii
+
+
+def test_the_curve_rises_to_the_limit_with_the_logits_and_ends_at_the_step_shown() -> None:
+    lines = chart_lines(run_of([0, 25, 50, 100]), (0, 0), 80, 14, UNICODE)
+    curve, limit = heights(lines, "scaled"), heights(lines, "alert")
+    assert curve == sorted(curve, reverse=True)
+    assert len({*limit}) == 1
+    assert curve[-1] - limit[0] in (0, 1)
+    assert texts_of(lines)[-1].split()[0] == "0"
+    assert texts_of(lines)[-1].split()[-1] == "30"
+    earlier = chart_lines(run_of([0, 25, 50, 100], at=20), (0, 0), 80, 14, UNICODE)
+    assert texts_of(earlier)[-1].split()[-1] == "20"
+    assert "largest 50" in texts_of(earlier)[1]
+
+
+def test_a_chart_needs_numbers_and_room_for_its_title() -> None:
+    assert chart_lines(run_of([1, None, 3, 4]), (0, 0), 80, 14, UNICODE)
+    assert chart_lines(run_of([1, None, 2]), (0, 0), 80, 14, UNICODE) == []
+    assert chart_lines(run_of([1, 2, 3]), (0, 0), 80, LEAST - 1, UNICODE) == []
+    assert chart_lines(run_of([1, 2, 3]), (0, 7), 80, 14, UNICODE) == []
+    wide, narrow = (chart_lines(run_of([0, 25, 50, 100]), (0, 0), width, 14, UNICODE) for width in (90, 44))
+    assert "over the steps" in texts_of(wide)[1]
+    assert texts_of(narrow)[1].strip() == "limit 100 · largest 100"
