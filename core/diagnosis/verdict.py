@@ -347,6 +347,9 @@ class _Scale:
         error = float(best.fit.errors[0])
         relative = error / abs(best.multiplier) if best.multiplier else math.inf
         self.tolerance = max(min(5 * relative, 0.5), least_tolerance(subject, observed.evidence))
+        sides = [each.sides for each in arithmetics(subject, observed.evidence)[best.level : best.level + 1]]
+        if sides and sides[0] is not None:  # the error of a query is common to its whole row
+            self.tolerance = max(self.tolerance, 3 * unit(sides[0]) / math.sqrt(max(int(subject.used.sum()), 1)))
         away = best.multiplier / self.expected
         far = away > 0 and abs(math.log(away)) > max(5 * relative, 1.0)
         self.sure = relative <= _UNSURE or far
