@@ -156,5 +156,7 @@ def test_a_figure_has_a_point_for_each_value_its_axes_and_the_command(tmp_path: 
     assert len(circles) == 2 * 3 + 2  # with those of the legend
     assert {"d_k", "4", "16", "64", "entropy (nats)", "unscaled", "scaled"} <= {*texts}
     assert any(str(text).startswith("attn-tui sweep --d-k 4,16,64") for text in texts)
-    assert_refused([*words, "--vary", "mask=none,causal", "-o", str(path)], "a figure has one axis", capsys)
+    assert main([*words, "--vary", "scale=sqrt_d_k,d_k", "-o", str(path)]) == 0
+    assert len(ElementTree.parse(path).findall(".//{*}circle")) == 3 * 3 + 3  # unscaled is one curve
+    assert_refused([*words, "--n-keys", "16,32", "-o", str(path)], "a figure has one axis", capsys)
     assert "sweep -o FILE.svg" in refusal([*words, "-o", str(path.with_suffix(".pdf"))], capsys)

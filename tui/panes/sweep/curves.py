@@ -207,12 +207,11 @@ class CurvePart:
 
     # Export and copying
 
-    def figure(self, statistic: Statistic) -> str | None:
-        """Return the figure of a statistic; None if there are several curves."""
+    def figure(self, statistic: Statistic) -> str:
+        """Return the figure of a statistic."""
         from ...views.results.figure import sweep_figure
 
-        found = replace(self.answered(), statistics=(statistic.name,))
-        return sweep_figure(found, self.pane.glyphs) if found.vary is None else None
+        return sweep_figure(replace(self.answered(), statistics=(statistic.name,)), self.pane.glyphs)
 
     def answered(self) -> SweepResult:
         """Return all points of all curves; raises InputError if some are missing."""

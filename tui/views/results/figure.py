@@ -1,9 +1,10 @@
-"""The figure of a sweep as SVG: axes with units, the exact curve, points with error bars, and the command below."""
+"""The figure of a sweep as SVG: axes with units, exact curves, points with error bars, and the command below."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from ....core.errors import InputError
@@ -12,27 +13,33 @@ from ....core.statistics.measurement import column_names
 from ....core.tables.lab import SweepResult
 from ..glyphs import Glyphs
 
-_WIDTH, _HEIGHT = 720, 440
+_WIDTH, _HEIGHT = 860, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 700, 40, 350
-_COLOURS = ("#b35900", "#00708f")  # of A and B, dark enough for white paper
+# Of the curves: A, B and those of a second axis; dark enough for white paper.
+_COLOURS = ("#b35900", "#00708f", "#a83279", "#3d6b21", "#5b4bb0", "#8a6d00", "#333333", "#c0392b")
+
+
+@dataclass(frozen=True)
+class _Curve:
+    name: str
+    measured: Sequence[tuple[int, float, float]]  # x, value, standard error
+    exact: Sequence[tuple[int, float]]  # x, value
 
 
 def sweep_figure(found: SweepResult, glyphs: Glyphs) -> str:
-    """Return the figure of the first statistic that is asked for; raise InputError if two parameters are swept."""
+    """Return the figure of the first statistic that is asked for: a curve for each column and value of a second axis.
+
+    Raise InputError if two grids are swept, there are more than eight curves, or no values.
+    """
     keys = len(found.n_keys) > 1
-    if found.vary is not None or (keys and len(found.d_ks) > 1):
+    if keys and len(found.d_ks) > 1:
         raise InputError("a figure has one axis: sweep either d_k or the number of keys")
     statistic = STATISTIC[found.shown[0]]
-    points = [(p.parameters.n_keys if keys else p.parameters.d_k, p.measurement.columns, t) for p, t in found.points]
-    curves: list[list[tuple[int, float, float]]] = []  # of each column: x, value, standard error
-    exact: list[list[tuple[int, float]]] = []
-    for side in (0, 1):
-        measured = [(x, columns[side].measured[statistic.name]) for x, columns, _ in points]
-        curves.append([(x, each.value, each.stderr or 0.0) for x, each in measured if each.value is not None])
-        known = [(x, theory.columns[side].values.get(statistic.name)) for x, _, theory in points]
-        exact.append([(x, value) for x, value in known if value is not None])
-    ys = [y for curve in curves for _, value, error in curve for y in (value - error, value + error)]
-    ys += [y for curve in exact for _, y in curve]
+    curves = _curves(found, keys, statistic.name, glyphs)
+    if len(curves) > len(_COLOURS):
+        raise InputError("a figure has at most {most} curves, not {count}", most=len(_COLOURS), count=len(curves))
+    ys = [y for each in curves for _, value, error in each.measured for y in (value - error, value + error)]
+    ys += [y for each in curves for _, y in each.exact]
     if not ys:
         raise InputError("a figure needs values, and {statistic} has none here", statistic=statistic.label)
     low, high = min(ys), max(ys)
@@ -40,7 +47,7 @@ def sweep_figure(found: SweepResult, glyphs: Glyphs) -> str:
     step = 10.0 ** math.floor(math.log10(high - low))
     step = next(step * each for each in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * each) <= 8)
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
-    xs = [x for x, _, _ in points]
+    xs = found.n_keys if keys else found.d_ks
     first, last = math.log2(min(xs)), math.log2(max(xs))
 
     def across(x: float) -> float:
@@ -66,16 +73,38 @@ def sweep_figure(found: SweepResult, glyphs: Glyphs) -> str:
         y = low + number * step
         parts.append(f'<path d="M{_LEFT} {up(y):.1f}h-5" stroke="#222"/>')
         parts.append(_text(_LEFT - 9, up(y) + 4, f"{y:.6g}".replace("-", "−"), "end"))
-    names = column_names(points[0][1])
-    for side, colour in enumerate(_COLOURS):
-        line = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in exact[side])
+    for number, (each, colour) in enumerate(zip(curves, _COLOURS, strict=False)):
+        line = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in each.exact)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-opacity=".6"/>')
-        parts += _dots(((across(x), up(y), up(y - e) - up(y)) for x, y, e in curves[side]), colour)
-        parts += _dots([(470 + 120 * side, _TOP - 18, 0.0)], colour)
-        parts.append(_text(480 + 120 * side, _TOP - 14, glyphs.say(names[side]), "start", colour))
+        parts += _dots(((across(x), up(y), up(y - e) - up(y)) for x, y, e in each.measured), colour)
+        at = _TOP + 18 * number
+        parts += _dots([(_RIGHT + 20, at, 0.0)], colour)
+        parts.append(_text(_RIGHT + 30, at + 4, each.name, "start", colour))
     parts.append(_text(_LEFT, _HEIGHT - 32, glyphs.say("line: exact; points: measured, ±1 standard error"), "start"))
     parts.append(_text(_LEFT, _HEIGHT - 12, found.command, "start"))
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _curves(found: SweepResult, keys: bool, statistic: str, glyphs: Glyphs) -> list[_Curve]:
+    """Return the curves of a statistic, each once: A and B for each value of the second axis."""
+    curves: dict[tuple[object, ...], _Curve] = {}
+    for value in found.vary[1] if found.vary else [None]:
+        points = [
+            (p.parameters.n_keys if keys else p.parameters.d_k, p.measurement.columns, theory.columns)
+            for p, theory in found.points
+            if found.vary is None or getattr(p.parameters, found.vary[0]) == value
+        ]
+        for side in range(2) if points else ():
+            measured = [(x, columns[side].measured[statistic]) for x, columns, _ in points]
+            known = [(x, theory[side].values.get(statistic)) for x, _, theory in points]
+            name = glyphs.say(column_names(points[0][1])[side])
+            curve = _Curve(
+                name if value is None or (side == 0 and len(curves) == 0) else f"{name}, {value}",
+                [(x, each.value, each.stderr or 0.0) for x, each in measured if each.value is not None],
+                [(x, exact) for x, exact in known if exact is not None],
+            )
+            curves.setdefault((*curve.measured, *curve.exact), curve)
+    return [*curves.values()]
 
 
 def _text(x: float, y: float, text: str, anchor: str, colour: str = "#222") -> str:
