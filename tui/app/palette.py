@@ -111,14 +111,14 @@ class Themes(ThemeProvider):
 
     async def search(self, query: str) -> Hits:
         found = [hit async for hit in super().search(query)]
-        for hit in found or _nothing(cast(Any, self.app).glyphs):  # pyright: ignore[reportUnknownMemberType]
+        for hit in found or [_nothing(cast(Any, self.app).glyphs)]:  # pyright: ignore[reportUnknownMemberType]
             yield hit
 
 
-def _nothing(glyphs: Glyphs) -> list[Hit]:
-    """Return what says that nothing is found; in English, Textual says so."""
+def _nothing(glyphs: Glyphs) -> Hit:
+    """Return what says that nothing is found; Textual says so half a second later, in English, and twice at times."""
     said = glyphs.say("No matches found")
-    return [] if glyphs.language == "en" else [Hit(0, said, lambda: None, text=said)]
+    return Hit(0, said, lambda: None, text=said)
 
 
 class Actions(Provider):
@@ -147,8 +147,7 @@ class Actions(Provider):
         glyphs = self._attn.glyphs
         rows = matching([offer.row for offer in found], query)
         if not rows:
-            for hit in _nothing(glyphs):
-                yield hit
+            yield _nothing(glyphs)
         for rank, offer in enumerate(in_order(found, rows)):
             name, help = glyphs.say(offer.row.name), glyphs.say(offer.row.help)
             yield Hit(1 / (1 + rank), matcher.highlight(name), offer.do, text=name, help=help)
