@@ -474,9 +474,9 @@ class CapturePane(Pane):
     # What is shown of the heads
 
     def action_statistic(self) -> None:
-        self._show_statistic(next_of(self.heads.choices, self.heads.statistic).name)
+        self.show_statistic(next_of(self.heads.choices, self.heads.statistic).name)
 
-    def _show_statistic(self, name: str) -> None:
+    def show_statistic(self, name: str) -> None:
         self.heads.statistic = next(each for each in self.heads.choices if each.name == name)
         self._rank()
 
@@ -512,7 +512,7 @@ class CapturePane(Pane):
 
     def _take_option(self, what: str, value: str) -> None:
         if what == "statistic":
-            self._show_statistic(value)
+            self.show_statistic(value)
         else:
             self._take_sides(lambda: self.sides.with_choice(what, value))
 
