@@ -27,8 +27,8 @@ from ...views.results.table import COLUMN_ROLES, is_far
 if TYPE_CHECKING:
     from ....core.lab.results import Point
 
-_GAP = 3  # cells between blocks
-_LEAST, _WIDEST = 7, 30  # cells of a sparkline
+_GAP = 2  # cells between blocks
+_LEAST, _WIDEST = 8, 30  # cells of a sparkline
 _EXACT = "exact"  # the title of values of theory
 _UNITS = {"number": "", "nats": "nats", "keys": "", "share": "%"}
 
