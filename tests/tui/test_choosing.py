@@ -212,7 +212,14 @@ async def test_a_faulty_formula_is_pointed_at_and_cannot_be_chosen(stage: Stage)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "rule"),
-    [("1/d_k", "d_k"), ("1/d", "1/d"), ("ssm", "ssmax"), ("0.1", "0.1"), ("2*sqrt(d)", "2*sqrt(d)")],
+    [
+        ("1/d_k", "d_k"),
+        ("1/√d_k", "sqrt_d_k"),
+        ("1/d", "1/d"),
+        ("ssm", "ssmax"),
+        ("0.1", "0.1"),
+        ("2*sqrt(d)", "2*sqrt(d)"),
+    ],
 )
 @played(settled=True)
 async def test_names_of_rules_come_before_formulas_that_cannot_be_meant(stage: Stage, words: str, rule: str) -> None:

@@ -352,7 +352,7 @@ def _rule(rule: ScaleRule, family: str) -> Choice:
     )
 
 
-_SIGNS = frozenset("()+*/^×÷−·")  # that only formulas contain
+_SIGNS = frozenset("()+*/^×÷−·√")  # that only formulas contain
 USE = message("use this formula")
 
 
@@ -362,12 +362,12 @@ def is_like_formula(text: str) -> bool:
 
 
 def formula_rows(text: str, parameters: Parameters | None = None) -> list[Choice]:
-    """Return the row of a formula, with its multiplier under parameters; none if the text is a word.
+    """Return the row of a formula, with its multiplier under parameters; none of a word or of what a rule is called.
 
     Raise ParameterError if the formula is faulty.
     """
     formula, here = text.strip(), ""
-    if not formula or not is_formula(formula):
+    if formula in {"", *(rule.formula for rule in SCALE_RULES.values())} or not is_formula(formula):
         return []
     if parameters is not None:
         try:
