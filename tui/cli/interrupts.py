@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
@@ -17,10 +18,16 @@ def exit_at_once() -> None:
         signal.signal(signal.SIGINT, exit_now)
 
 
-def raise_exception() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, if it would end the process."""
+def raise_exception(writes_file: bool) -> None:
+    """Let Ctrl-C raise KeyboardInterrupt and, while a file is written, SIGTERM and SIGHUP SystemExit.
+
+    Signals that would not end the process are left as they are.
+    """
     if signal.getsignal(signal.SIGINT) is exit_now:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP) if writes_file else ():
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda caught, _: sys.exit(128 + caught))
 
 
 def exit_now(*_: object) -> None:

@@ -121,12 +121,13 @@ class Output:
                 if self.path is not None and self.is_parquet:
                     from ...core.tables.table import parquet_pieces
 
+                    interrupts.raise_exception(writes_file=True)
                     write_bytes(parquet_pieces(table()), self.path)
                     return
                 texts = pieces(table(), kind)
             case other:
                 texts = [(others or {})[other]()]
-        interrupts.raise_exception()  # so that no temporary file is left behind
+        interrupts.raise_exception(writes_file=self.path is not None)  # so that no temporary file is left behind
         self.write(texts)
 
     def answer(self, question: Question[T], answer: T, text: Callable[[], str]) -> int:
