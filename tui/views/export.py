@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["svg", "json", "csv", "markdown"]
 
 # Each kind of file: its label, ending and contents.
 KINDS: dict[Kind, tuple[str, str, str]] = {
-    "svg": ("SVG", ".svg", "a figure with axes of a curve in Sweep, else a picture of the screen"),
+    "svg": ("SVG", ".svg", "a picture of the screen; of curves in Scales, a figure"),
     "json": ("JSON", ".json", "the numbers with their parameters"),
     "csv": ("CSV", ".csv", "one line per number"),
     "markdown": ("Markdown", ".md", "the numbers as a table"),
