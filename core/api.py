@@ -45,8 +45,6 @@ from .diagnosis.replay import Replay, Replayed, replay
 from .diagnosis.verdict import Verdict, at_birth, diagnose_head
 from .errors import InputError, did_you_mean
 from .lab.experiment import run
-from .lab.weighting.comparison import stream as weigh
-from .lab.weighting.results import WeightingRow
 from .learning.card import Card, question_card, step_card
 from .learning.questions import QUESTIONS
 from .learning.tour import STEPS
@@ -61,7 +59,6 @@ from .tables.diagnosis import Checked, Diagnosed, check_table, compare_table, di
 from .tables.heads import inspect_table, replay_table
 from .tables.lab import Axis, SweepResult, prediction_table, report_table, sweep_table
 from .tables.learning import cards_table, claims_table
-from .tables.rules import Compared, weightings_table
 from .tables.runs import watch_table
 from .tables.table import Table, markdown, pieces
 from .theory.predict import predict as predict_parameters
@@ -283,13 +280,6 @@ class Answer(Result, Generic[_T]):
 
     def table(self) -> Table[Any]:
         return self.declared
-
-
-def weightings(**parameters: Value) -> Answer[Sequence[WeightingRow]]:
-    """Compare softmax with other weightings, as `attn-tui rules --weightings` does, for parameters of `measure`."""
-    *_, last = weigh(p := _parameters(parameters))
-    assert last.found is not None
-    return Answer(last.found, weightings_table(Compared(p, last.found, call_of("weightings", **parameters))))
 
 
 # What needs no file

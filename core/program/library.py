@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.causes.stages import STAGES
 from ..diagnosis.comparing.results import FIGURES
-from ..lab.weighting.results import MEASURES, NOT_OF_WEIGHTINGS
 from ..tables.cost import figures
 from .text import NoCodeError, Piece, assembled, expected, literal, shown
 
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
     from ..claims.claim import Outcome
     from ..diagnosis.check import Figures
     from ..diagnosis.comparing.results import HeadComparison
-    from ..lab.weighting.results import WeightingRow
     from ..learning.card import Card
-    from ..parameters import Parameters
     from ..statistics.measurement import Estimate
     from ..watching.snapshot import Snapshot
 
@@ -69,19 +66,6 @@ def cost_code(cost: Cost, command: str) -> str:
         f"""    print(row["quantity"].ljust({_wide(rows)}), f"{{row['value']:20}}")""",
     ]
     return _program(command, lines, rows)
-
-
-def weightings_code(parameters: Parameters, rows: Sequence[WeightingRow], command: str) -> str:
-    """Return the program that prints what is measured of each weighting."""
-    values = {row.name: [shown(row.estimate(name).value) for name in MEASURES] for row in rows if not row.fault}
-    lines = [
-        f"for row in {call_of('weightings', **_changed(parameters, NOT_OF_WEIGHTINGS))}.value:",
-        "    if not row.fault:",
-        f"        values = [row.estimate(name).value for name in {tuple(MEASURES)}]",
-        '        values = [float("nan") if value is None else value for value in values]',
-        f'        print(row.name.ljust({_wide(values)}), *(f"{{value:15.4g}}" for value in values))',
-    ]
-    return _program(command, lines, values, [*MEASURES])
 
 
 def checked_code(opened: str, figures: Figures, command: str) -> str:
@@ -164,12 +148,10 @@ def _printing(rows: Mapping[str, object], value: str) -> list[str]:
     return [f"for name in {tuple(rows)}:", f'    print(name.ljust({_wide(rows)}), f"{{{value}:12.4g}}")']
 
 
-def _changed(value: Any, left_out: Sequence[str] = ()) -> dict[str, object]:
+def _changed(value: Any) -> dict[str, object]:
     """Return the fields of a dataclass that are not the usual ones."""
-    given = [
-        (each.name, getattr(value, each.name)) for each in fields(value) if each.init and each.name not in left_out
-    ]
     usual = type(value)()
+    given = [(each.name, getattr(value, each.name)) for each in fields(value) if each.init]
     return {name: own for name, own in given if own != getattr(usual, name)}
 
 

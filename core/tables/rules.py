@@ -1,14 +1,12 @@
-"""Export the comparisons of scale rules, of mechanisms and of weightings."""
+"""Export the comparisons of scale rules and of mechanisms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow, listed_rules
-from ..lab.weighting.results import MEASURES as MEASURES_OF_WEIGHTS
-from ..lab.weighting.results import NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 from ..message import joined, message
 from ..parameters import FIELD, Parameters, choice_word
 from ..scales import scale_rule
@@ -16,24 +14,13 @@ from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate
 from ..statistics.status import Status
 from ..theory.prediction import status_given
-from .formats import NONE, digits
+from .formats import NONE
 from .statistics import OF_ALL_COLUMNS, cell, estimate_cell, notable_words, saturation_entry, scale_entry
 from .table import Cell, Table, grid, page_of, table_of, text_cell
 
 if TYPE_CHECKING:
     from ..lab.results import MechanismRow, RuleCurves
     from ..theory.prediction import Saturation
-
-T = TypeVar("T")
-# Of the columns of weightings: headings, and a statistic of the same unit.
-_HEADINGS = {
-    "weight_sum": ("Σp", "logit_std"),
-    "entropy": ("entropy", "entropy"),
-    "max_weight": ("max weight", "max_weight"),
-    "zero_weights": ("zero weights", "max_weight"),
-    "one_hot_rows": ("one-hot rows", "one_hot_rows"),
-    "jacobian_norm": ("‖J‖_F", "jacobian_norm"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +51,11 @@ class RulesResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared(Generic[T]):
-    """A comparison of mechanisms or of weightings: the request and the result."""
+class ComparedMechanisms:
+    """A comparison of mechanisms: the request and the result."""
 
     parameters: Parameters
-    rows: Sequence[T]
+    rows: Sequence[MechanismRow]
     command: str  # reproduces the result
 
 
@@ -136,7 +123,7 @@ def _measured(row: MechanismRow, name: str) -> Estimate:
     return row.measured[name]
 
 
-def mechanisms_table(found: Compared[MechanismRow]) -> Table[MechanismRow]:
+def mechanisms_table(found: ComparedMechanisms) -> Table[MechanismRow]:
     """Return each mechanism at each d_k."""
     unit = STATISTIC["logit_std"]
     asked = {name: getattr(found.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
@@ -172,84 +159,3 @@ def mechanisms_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> lis
     """Return `keys 128`, …: the parameters that all mechanisms share, if in `always` or not at their default."""
     p = p.with_value("mechanism", "additive")  # the one for which all parameters of mechanisms have an effect
     return notable_words(p, [name for name in FIELD if name not in NOT_OF_MECHANISMS], always)
-
-
-def weightings_table(found: Compared[WeightingRow]) -> Table[WeightingRow]:
-    """Return each weighting."""
-    p, sample = found.parameters, found.rows[0]
-    asked = {name: getattr(p, name) for name in FIELD if name not in NOT_OF_WEIGHTINGS}
-    cells: list[Cell[WeightingRow]] = [
-        Cell("weighting", str, "name", "weighting", lambda row: WEIGHTINGS[row.name].label),
-        Cell("formula", object, lambda row: WEIGHTINGS[row.name].formula, "formula"),
-        Cell("source", object, lambda row: WEIGHTINGS[row.name].source),
-        Cell(
-            "constant",
-            object,
-            lambda row: {"symbol": WEIGHTINGS[row.name].setting or None, "value": row.setting},
-        ),
-        Cell("constant", float, "setting", in_json=False),
-        Cell("fault", object, lambda row: row.fault or None),
-        *(estimate_cell(name, WeightingRow.estimate, *_HEADINGS[name]) for name in MEASURES_OF_WEIGHTS),
-    ]
-    return table_of(
-        "weightings-1",
-        {"command": found.command, "parameters": asked},
-        "weightings",
-        found.rows,
-        cells,
-        lambda: page_of(
-            weightings_words(p), grid(cells, found.rows), weightings_remarks(p, found.rows), found.command
-        ),
-        asked,
-        {"draws": sample.draws, "rows_of_a_draw": sample.rows},
-    )
-
-
-def weightings_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
-    """Return `d_k 64`, …: the parameters that weightings depend on, if in `always` or not at their default."""
-    return notable_words(p, [name for name in FIELD if name not in NOT_OF_WEIGHTINGS], always)
-
-
-def weightings_remarks(p: Parameters, rows: Sequence[WeightingRow]) -> list[str]:
-    """Return sentences on what is measured, on the constants and on why some weightings have no values."""
-    sample = rows[0]
-    by_name = {row.name: row for row in rows}
-
-    def constant(name: str) -> str:
-        return digits(by_name[name].setting).replace("-", "−")
-
-    words: list[str] = [
-        message(
-            "The entropy is that of p/Σp. J = ∂p/∂z is with respect to the scaled logits. Sigmoid weights are not "
-            "shares of one sum, and those of differential attention may be negative, so some columns do not apply to "
-            "them."
-        )
-    ]
-    constants = [message("b is {bias}", bias=constant("sigmoid"))]
-    if not by_name["differential"].fault:
-        constants.append(
-            message(
-                "λ is {value}, its initial value in layer {layer}, with z₁ and z₂ from the halves of d_k, each "
-                "scaled for its own width",
-                value=constant("differential"),
-                layer=p.layer,
-            )
-        )
-    if not by_name["forgetting"].fault:
-        constants.append(
-            message(
-                "f is {value} = σ(2) at every position; models compute it from the token",
-                value=constant("forgetting"),
-            )
-        )
-    gamma = constant("qk_clip")
-    constants.append(
-        message("γ is {gamma}, no logit is above 100", gamma=gamma)
-        if by_name["qk_clip"].setting == 1
-        else message("γ is {gamma}, the mean over draws, each taken as one head", gamma=gamma)
-    )
-    words.append(message("{constants}.", constants=joined(constants, "; ")))
-    words += [message("{fault}.", fault=row.fault) for row in rows if row.fault]
-    if sample.draws < p.batch or sample.rows < p.n_queries:
-        words.append(message("Measured on {rows} rows of {draws} draws each.", rows=sample.rows, draws=sample.draws))
-    return words

@@ -144,11 +144,11 @@ def cell(estimate: Estimate, statistic: Statistic) -> str:
     return f"{digits(factor * value)}{deviation}{unit}"
 
 
-def estimate_cell(name: str, of: Callable[[T, str], Estimate], label: str = "", unit: str = "") -> Cell[T]:
-    """Return the cell of what `of` finds under a name, written as that statistic, or the one named `unit`, is."""
-    statistic = STATISTIC[unit or name]
+def estimate_cell(name: str, of: Callable[[T, str], Estimate]) -> Cell[T]:
+    """Return the cell of what `of` finds of a statistic."""
+    statistic = STATISTIC[name]
     return Cell(
-        name, Estimate, lambda each: of(each, name), label or statistic.label,
+        name, Estimate, lambda each: of(each, name), statistic.label,
         lambda each: cell(of(each, name), statistic),
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Comparisons of scale rules, mechanisms and weightings, cut into parts."""
+"""Comparisons of scale rules and of mechanisms, cut into parts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from dataclasses import replace
 from ..lab import mechanisms, rule_curves, rules
 from ..lab.results import MechanismRow, RuleCurves, RuleRow
 from ..lab.sampling import Draws
-from ..lab.weighting import comparison
-from ..lab.weighting.results import WeightingRow
 from ..parameters import Parameters, ScaleName
 from .cost import column_seconds, separate_seconds
 from .part import Part, Steps
@@ -65,17 +63,6 @@ def measure_mechanism(p: Parameters, d_k: int, number: int) -> Steps[MechanismRo
     """Measure the mechanism of this number at a d_k."""
     for step in mechanisms.measure(p, d_k, mechanisms.COMPARED[number], _draws()):
         yield step.fraction, () if step.found is None else (step.found,)
-
-
-def weighting_parts(p: Parameters) -> Iterator[Part[WeightingRow]]:
-    """Yield the part that measures every weighting."""
-    yield Part(measure_weightings, (p,), 1.0)
-
-
-def measure_weightings(p: Parameters) -> Steps[WeightingRow]:
-    """Measure every weighting."""
-    for step in comparison.stream(p):
-        yield step.fraction, tuple(step.found or ())
 
 
 def _seconds(p: Parameters, columns: int, full: bool) -> float:

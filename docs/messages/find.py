@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 TEXTS = {
     "Field": "label help", "Statistic": "label short group definition formula? source?",
     "ScaleRule": "formula? short? used_by note source?", "Model": "note source?", "Quantity": "label help",
-    "Weighting": "label setting source", "Claim": "title statement source? why limit untestable",
+    "Claim": "title statement source? why limit untestable",
     "Figure": "label measure", "Bounds": "words", "Step": "title source introduction explanation given",
     "Guess": "question", "Shown": "what", "Question": "question short long usual verdict given",
     "Bug": "title story lesson", "Symptom": "label", "PaneRow": "title", "Binding": "description",
@@ -41,12 +41,12 @@ TEXTS = {
 TABLES = {
     "core/claims/claim.py": "VERDICT_WORDS", "core/diagnosis/comparing/results.py": "FIGURES",
     "core/diagnosis/causes/stages.py": "STAGES",
-    "core/diagnosis/verdict.py": "Word", "core/lab/weighting/results.py": "MEASURES",
+    "core/diagnosis/verdict.py": "Word",
     "core/learning/bugs.py": "CAUSES", "core/models.py": "MODEL_WIDTHS?",
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",
     "tui/app/keys.py": "EVERYWHERE", "tui/cli/parser.py": "_TITLES",
     "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",
-    "tui/panes/rules/mechanisms.py": "_WORDS _COLUMNS",
+    "tui/panes/rules/mechanisms.py": "_WORDS",
     "tui/panes/rules/view.py": "CURVE METER STATUS SATURATED _WORDS",
     "tui/panes/sweep/print_table.py": "_UNITS", "tui/panes/train/view.py": "_COLUMNS",
     "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help.py": "WORDS",

@@ -63,7 +63,6 @@ MEASURING = (
     "core.lab.rules",
     "core.lab.rule_curves",
     "core.lab.mechanisms",
-    "core.lab.weighting.comparison",
     "core.captures.heads",
 )
 

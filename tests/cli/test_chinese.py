@@ -21,7 +21,6 @@ TABLES: list[tuple[str, ...]] = [
     ("softmax",),
     ("rules", *SMALL),
     ("rules", "--mechanisms", *SMALL),
-    ("rules", "--weightings", *SMALL),
     ("inspect", SAMPLE, "--layer", "0"),
     ("inspect", SAMPLE, "--layer", "0", "--head", "2"),
     ("inspect", SAMPLE, "--layer", "0", "--worst", "3"),

@@ -24,7 +24,6 @@ SMALL = ("--n-keys", "16", "--n-queries", "4", "--batch", "4")
         ("sweep", "--d-k", "4,8", *SMALL),
         ("rules", "--d-k", "8", *SMALL),
         ("rules", "--mechanisms", *SMALL),
-        ("rules", "--weightings", "--d-k", "8", *SMALL),
         ("softmax", "--scores", "1,2"),
         ("learn", "1"),
         ("train", "--d-k", "4,8", "--steps", "12", "--seeds", "2"),

@@ -32,7 +32,6 @@ COMMANDS = (
     ("threads:3", "compare", SAMPLE, SAMPLE, "--layer", "0"),
     ("threads:3", "rules", *SMALL, "--format", "json"),
     ("processes:2", "rules", *SMALL, "--mechanisms", "--format", "json"),
-    ("threads:3", "rules", *SMALL, "--weightings", "--format", "json"),
 )
 
 

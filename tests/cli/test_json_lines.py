@@ -21,7 +21,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "sweep": (*SWEEP[1:], "--vary", "mask=none,causal"),
     "rules": SMALL,
     "rules --mechanisms": SMALL[2:],
-    "rules --weightings": SMALL,
     "inspect": (SAMPLE, WRONG),
     "inspect --rules all": (SAMPLE, WRONG, "--layer", "0", "--head", "1"),
     "diagnose": (SAMPLE, WRONG),

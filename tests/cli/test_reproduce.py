@@ -69,7 +69,6 @@ def test_only_what_differs_from_the_defaults_is_written() -> None:
         "rules --sort dead-rows --reverse --position 0",
         "rules --sort rule",
         "rules --mechanisms --gain 3",
-        "rules --weightings --mask causal",
         "rules --scale 0.25",
         "rules --model gpt-oss-120b --sink none",
         "rules --mechanisms --model gemma-2-27b",

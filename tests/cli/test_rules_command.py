@@ -10,7 +10,6 @@ import pytest
 from attn_tui.core.lab import mechanisms, rules
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE
-from attn_tui.core.lab.weighting import comparison as weightings
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.cli.main import main
@@ -60,7 +59,7 @@ def test_csv_of_mechanisms_has_a_line_for_each_at_each_d_k(capsys: Captured) -> 
 
 
 @for_each("width", [40, 80, 100, 120, 200])
-@pytest.mark.parametrize("words", [["--sort", "dead_rows"], ["--mechanisms"], ["--weightings"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["--sort", "dead_rows"], ["--mechanisms"]], ids=" ".join)
 def test_the_table_fits_the_screen(
     words: list[str], width: int, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,8 +78,10 @@ def test_the_table_fits_the_screen(
     [
         ("--layer 3 --multiplier 2 --position 5 --context-factor 2", []),
         ("--gain 2", ["--gain"]),
-        ("--mechanisms --gain 2 --d-k 8 --softcap 5 --sort max_weight", ["--d-k", "--softcap", "--sort"]),
-        ("--weightings --gain 2 --layer 3 --position 5 --reverse", ["--gain", "--position", "--reverse"]),
+        (
+            "--mechanisms --gain 2 --d-k 8 --softcap 5 --sort max_weight --reverse",
+            ["--d-k", "--softcap", "--sort", "--reverse"],
+        ),
     ],
 )
 def test_options_without_effect_are_noted(words: str, idle: list[str], capsys: Captured) -> None:
@@ -93,9 +94,8 @@ def test_options_without_effect_are_noted(words: str, idle: list[str], capsys: C
     [
         ([], (rules, "measure")),
         (["--mechanisms"], (mechanisms, "measure")),
-        (["--weightings"], (weightings, "stream")),
     ],
-    ids=["rules", "mechanisms", "weightings"],
+    ids=["rules", "mechanisms"],
 )
 def test_ctrl_c_ends_it_without_a_file(
     words: list[str], measured: tuple[object, str], tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch

@@ -26,14 +26,12 @@ def test_importing_loads_neither_numpy_nor_torch() -> None:
 def results() -> dict[str, Any]:
     """Return every kind of result of the library, by the command that prints it."""
     small, wrong, sample = " ".join(WORDS), attn_tui.open(WRONG), sample_path()
-    rules = attn_tui.weightings(n_keys=8, n_queries=2, batch=2)
     return {
         f"report --d-k 8 {small}": attn_tui.measure(d_k=8, **SMALL),
         f"sweep --d-k 4,16 {small}": attn_tui.sweep([16, 4], **SMALL),
         f"sweep --d-k 4,16 --vary scale=d_k,sqrt_d_k {small}": attn_tui.sweep(
             [16, 4], vary=("scale", ["d_k", "sqrt_d_k"]), **SMALL
         ),
-        "rules --weightings --n-keys 8 --n-queries 2 --batch 2": rules,
         "cost --preset llama-3-8b --batch 2": attn_tui.cost("llama-3-8b", batch=2),
         "learn q1": attn_tui.learn("q1"),
         f"watch {RUN} --once --step 3 --max-logit 10": attn_tui.watch(RUN, step=3, max_logit=10),

@@ -1,11 +1,8 @@
 """The programs that use the library: they print the numbers that their comments say, as the screen does."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from attn_tui.core.attention.cost import Layer, cost
@@ -17,12 +14,10 @@ from attn_tui.core.claims.examine import examine
 from attn_tui.core.diagnosis.check import measure
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.errors import InputError
-from attn_tui.core.lab.weighting import comparison
 from attn_tui.core.learning.card import question_card, step_card
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.core.learning.trials import readings
-from attn_tui.core.parameters import Parameters
 from attn_tui.core.program.library import (
     card_code,
     checked_code,
@@ -31,7 +26,6 @@ from attn_tui.core.program.library import (
     opened,
     pair_code,
     watched_code,
-    weightings_code,
 )
 from attn_tui.core.program.text import NoCodeError
 from attn_tui.core.watching.history import added
@@ -74,15 +68,6 @@ def test_the_code_of_a_step_and_of_a_question_prints_its_figures() -> None:
 )
 def test_the_code_of_a_cost_counts_the_same(layer: Layer) -> None:
     assert compared(cost_code(cost(layer), "attn-tui cost"), least=0) == ""
-
-
-@pytest.mark.parametrize("asked", [{"mask": "causal", "d_k": 15}, {"scale": "log(n)/sqrt(d)"}], ids=str)
-def test_the_code_of_weightings_prints_what_is_measured_of_each(asked: Mapping[str, Any]) -> None:
-    p = replace(Parameters(n_keys=12, n_queries=5, batch=3), **asked)
-    rows = next(step.found for step in comparison.stream(p) if step.found is not None)
-    text = weightings_code(p, rows, "attn-tui rules --weightings")
-    assert [*expected_in(text)] == [row.name for row in rows if not row.fault]
-    assert compared(text) == ""
 
 
 def test_the_code_of_a_checked_head_prints_what_limits_apply_to() -> None:

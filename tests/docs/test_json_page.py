@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.core.claims.claim import Verdict
-from attn_tui.core.lab.weighting.results import MEASURES
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.tui.cli.main import main
@@ -50,7 +49,6 @@ RUNS = {
     + [f"sweep --d-k 4 {SMALL} --n-keys 3,5", f"sweep --d-k 4 {BY_ROW}"],
     "rules-2": [f"rules {SMALL}", f"rules {ONE_KEY}", f"rules {SMALL} {ROUGH}"],
     "mechanisms-1": [f"rules --mechanisms {ONE_KEY}", f"rules --mechanisms {SMALL} {ROUGH}"],
-    "weightings-1": [f"rules --weightings {ONE_KEY}", f"rules --weightings --mask causal {SMALL}"],
     "softmax-1": ["softmax --precision float16", "softmax --scale 0.5", "softmax --against d_k"],
     "inspect-2": [
         f"inspect {SAMPLE}",
@@ -98,7 +96,7 @@ RUNS = {
     "cost-1": ["cost", "cost --preset llama-3-8b", "cost --preset gemma-2-27b"],
 }
 CLAIMS = ("variance-equals-dk", "softmax-unscaled-example", "like-cosine", "train-equals-inference", "dot-faster")
-NAMES = {"<statistic>": STATISTIC, "<parameter>": FIELD, "<measure>": MEASURES}
+NAMES = {"<statistic>": STATISTIC, "<parameter>": FIELD}
 PLACEHOLDERS = {"<d_k>": r"\d+", **{placeholder: "|".join(names) for placeholder, names in NAMES.items()}}
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
@@ -243,7 +241,7 @@ def test_the_tables_say_when_a_field_is_null(schema: str) -> None:
         assert ("null" in types) == ("null" in when), path
 
 
-@pytest.mark.parametrize("schema", ["rules-2", "mechanisms-1", "weightings-1"])
+@pytest.mark.parametrize("schema", ["rules-2", "mechanisms-1"])
 def test_the_sections_name_the_statistics_that_are_measured(schema: str, capsys: Captured) -> None:
     measured = re.findall(r'"(\w+)": \{\s*"value"', printed(f"{RUNS[schema][0]} --format json", capsys))
     told = SECTIONS[schema].partition("| field |")[0]

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.attention.worked_example import EXAMPLE_FIELDS
-from attn_tui.core.lab.weighting.results import WEIGHTINGS
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
@@ -188,7 +187,6 @@ def test_chinese_has_full_width_punctuation_and_spaces_beside_latin_letters(cata
     [
         (15, [statistic.short_label for statistic in STATISTICS]),
         (15, [rule.label for rule in SCALE_RULES.values()]),
-        (18, [weighting.label for weighting in WEIGHTINGS.values()]),
         (14, [field.label for field in (*FIELDS, *SHAPE_FIELDS, *EXAMPLE_FIELDS, *RACE_FIELDS)]),
         (8, [*MEANINGS]),
         (8, [*PANES]),

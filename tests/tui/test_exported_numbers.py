@@ -66,7 +66,6 @@ CAPPED = replace(SMALL, scale="two_sqrt_d_k", softcap=3.0)
         ("Lab", ["right", "s"], replace(SMALL, multiplier=0.05)),
         ("Rules", ["right", "o", "o", "I", "f"], replace(CUSTOM, layer=2)),
         pytest.param("Rules", ["m"], CAPPED, marks=pytest.mark.slow),
-        pytest.param("Rules", ["M"], CAPPED, marks=pytest.mark.slow),
         ("Softmax", ["-", *"1.25", "enter", "t", "}", "["], Parameters(d_k=96, precision="float16", seed=7)),
         pytest.param("Softmax", ["T"], replace(CUSTOM, n_keys=7), marks=pytest.mark.slow),
         ("Heads", [*at("bias"), "right"], SMALL),

@@ -26,10 +26,9 @@ def never(*_: object) -> Iterator[None]:
     [
         ("Sweep", [], [MeasureOver]),
         ("Rules", [], [MeasureRules, MeasureRuleCurves]),
-        ("Rules", ["M"], [Compare]),
-        ("Rules", ["M", "M"], [Compare]),
+        ("Rules", ["m"], [Compare]),
     ],
-    ids=["sweep", "rules", "mechanisms", "weightings"],
+    ids=["sweep", "rules", "mechanisms"],
 )
 @played()
 async def test_requests_are_withdrawn_when_the_pane_is_left(

@@ -137,7 +137,7 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
     monkeypatch.setattr(requests, "PROGRESS_INTERVAL", -1.0)  # send each row separately
     pane, engine = await stage.complete(RulesPane), stage.engine
     engine.hold = True
-    await stage.press("M")
+    await stage.press("m")
     assert "Measuring mechanisms" in stage.text
     engine.let_go()
     await stage.known(pane)
@@ -159,7 +159,7 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "keys", "stays"),
-    [(rules, "]", "multiplier"), (mechanisms, "M]", "bound of |score|"), (mechanisms, "]M", "")],
+    [(rules, "]", "multiplier"), (mechanisms, "m]", "bound of |score|"), (mechanisms, "]m", "")],
     ids=["rules", "other mechanisms", "mechanisms"],
 )
 @played()

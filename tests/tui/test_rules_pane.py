@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 from attn_tui.core.lab.results import RULES, SORTABLE, Order, listed_rules
-from attn_tui.core.lab.weighting.results import WEIGHTINGS
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.work.part import results_of
@@ -99,39 +98,16 @@ async def test_a_rule_without_a_value_does_not_go_to_the_lab(stage: Stage) -> No
 @played()
 async def test_m_shows_mechanisms_and_their_bounds(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
-    await stage.press("M")
+    await stage.press("m")
     await stage.until(lambda: "±‖v‖₁" in stage.text)
     assert pane.file_name == "mechanisms"
     assert not pane.table.display
     assert "bound of |score|" in stage.text
     await stage.press("down", "enter")
     assert stage.app.active == "Rules"
-    await stage.press("M", "M")
+    await stage.press("m")
     assert pane.table.display
     assert pane.file_name == "rules-d64"
-
-
-@played(replace(SMALL, mask="causal", batch=4), size=(120, 40))
-async def test_m_shows_weightings_after_mechanisms_with_their_sources(stage: Stage) -> None:
-    pane = await stage.complete(RulesPane)
-    await stage.press("M", "M")
-    await stage.known(pane)
-    assert pane.file_name == "weightings-d64"
-    shown = stage.part(pane.weightings)
-    for weighting in WEIGHTINGS.values():
-        lines = [line for line in shown if line[1:19].strip() == weighting.label]
-        assert len(lines) == 2, weighting  # its values, and its formula
-        assert weighting.formula in lines[1]
-        assert weighting.source in stage.words(pane.weightings)
-    found = {row["weighting"]: row for row in json.loads(pane.numbers("json"))["weightings"]}
-    softmax = found["softmax"]["measured"]["entropy"]["value"]
-    (line,) = (line for line in shown if line.strip().startswith("softmax  ") and "1.000" in line)
-    assert f"{softmax:.3f}" in line
-    await stage.press("S")
-    await stage.known(pane)
-    assert f"{softmax:.3f}" not in stage.words(pane.weightings)
-    await stage.press("M")
-    assert pane.table.display
 
 
 @played(size=(80, 20))

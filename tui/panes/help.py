@@ -49,10 +49,8 @@ _RULES = (
     "√(2 ln n), at which softmax saturates, and scores that overflow the number format. A row shows what the Lab "
     "measures in its scaled column under that rule. The small curve is entropy over d_k, from 0 to ln n, on a sample "
     "of rows.",
-    "The selected rule is explained below the table; Enter opens the Lab with it. m chooses another table: "
-    "mechanisms over d_k, each with its usual rule: their statistics on the same draws, and the bounds of their "
-    "scores; or weightings of the same logits, under the chosen rule: softmax, with a sink, sigmoid, entmax, "
-    "sparsemax, differential and forgetting attention, QK-Clip.",
+    "The selected rule is explained below the table; Enter opens the Lab with it. m shows mechanisms "
+    "over d_k instead, each with its usual rule: their statistics on the same draws, and the bounds of their scores.",
 )
 _HEADS = (
     "What an attention layer costs: the parameters of each matrix, the KV cache and the floating-point operations; "

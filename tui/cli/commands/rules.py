@@ -1,23 +1,22 @@
-"""attn-tui rules: all scale rules on the same queries and keys, mechanisms over d_k, or weightings."""
+"""attn-tui rules: all scale rules on the same queries and keys, or mechanisms over d_k."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, RuleRow
-from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
 from ....core.message import joined, message
 from ....core.parameters import FIELD, FIELDS, parameters_from
 from ...panes.rules.requests import Compare
-from ...settings.parse import UsageError, no_effect, parameter_values
+from ...settings.parse import no_effect, parameter_values
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, Given, arguments, part
 from ..working import USUAL, Work, complete, results_of
 
 if TYPE_CHECKING:
-    from ....core.tables.rules import Compared, RulesResult
+    from ....core.tables.rules import ComparedMechanisms, RulesResult
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
 _ALL = 1000  # lines, more than there are rules and titles
@@ -35,15 +34,12 @@ def _check(given: Given) -> RulesArguments:
     values = parameter_values(given)
     parameters = parameters_from(values)
     question = arguments(Compare, given, parameters=parameters)
-    if question.mechanisms and question.weightings:
-        raise UsageError("--weightings: not with --mechanisms; ask for one of them")
-    unused = NOT_OF_WEIGHTINGS if question.weightings else NOT_OF_MECHANISMS if question.mechanisms else ("against",)
+    unused = NOT_OF_MECHANISMS if question.mechanisms else ("against",)
     idle = [name for name in values if name in unused]
     if not question.mechanisms:
-        always = ("layer",) if question.weightings else SETTINGS
-        idle += [n for n in values if n not in (*unused, *always) and not FIELD[n].applies(parameters)]
+        idle += [n for n in values if n not in (*unused, *SETTINGS) and not FIELD[n].applies(parameters)]
     options = [FIELD[name].option for name in idle]
-    if question.mechanisms or question.weightings:
+    if question.mechanisms:
         options += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
         question = replace(question, sort="rule", reverse=False)
     return arguments(RulesArguments, given, question=question, remarks=tuple(map(no_effect, options)))
@@ -53,17 +49,17 @@ def run(request: RulesArguments, output: Output) -> int:
     """Measure and print; return the exit code."""
     output.check()
     question, what = request.question, message("measuring scale rules")
-    if question.mechanisms or question.weightings:
-        what = message("comparing mechanisms") if question.mechanisms else message("comparing weightings")
+    if question.mechanisms:
+        what = message("comparing mechanisms")
     found = complete(results_of(question.parts(), request.work, what, output))
     answer = question.result(found, question.line(output.ascii_only, output.format))
     return output.answer(question, answer, lambda: _table(question, answer, output))
 
 
-def _table(question: Compare, found: RulesResult | Compared[Any], output: Output) -> str:
+def _table(question: Compare, found: RulesResult | ComparedMechanisms, output: Output) -> str:
     from ....core.tables import rules as tables
     from ....core.tables.table import Command
-    from ...panes.rules.mechanisms import mechanism_lines, weighting_lines
+    from ...panes.rules.mechanisms import mechanism_lines
     from ...panes.rules.view import HEAD, Shown, left_out, rows_of, table_lines, words_of
     from ...views.grid import IN_CSV
     from ..printing import page
@@ -77,18 +73,14 @@ def _table(question: Compare, found: RulesResult | Compared[Any], output: Output
             said.append(message(IN_CSV, columns=joined(map(words_of, missing), ", ")))
         lines = table_lines(shown, output.width, 0, HEAD + len(rows_of([*rows], found.order, _ALL)), glyphs)
         return page(output, tables.rules_words(p, _ALWAYS), "", lines, "", *said, command)
-    if question.mechanisms:
-        lines = mechanism_lines(found.rows, width, glyphs)
-        return page(output, tables.mechanisms_words(p, _ALWAYS), "", lines, command)
-    lines, said = weighting_lines(found.rows, width, glyphs), tables.weightings_remarks(p, found.rows)
-    return page(output, tables.weightings_words(p, ("scale", *_ALWAYS)), "", lines, "", *said, command)
+    lines = mechanism_lines(found.rows, width, glyphs)
+    return page(output, tables.mechanisms_words(p, _ALWAYS), "", lines, command)
 
 
 COMMAND = Command(
     usage="""attn-tui rules [--sort COLUMN] [--reverse] [parameters]
                       [--format FORMAT] [-o FILE]
-       attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]
-       attn-tui rules --weightings [parameters] [--format FORMAT] [-o FILE]""",
+       attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]""",
     description="""\
 Apply every scale rule to the same queries and keys and print one line per rule:
 its multiplier, its status in a word, the standard deviation of its logits,
@@ -102,11 +94,6 @@ With --mechanisms, compare mechanisms at d_k 16 to 1024 instead, each under its
 usual rule and without a soft-cap: their statistics, the largest score drawn,
 and the bound of their scores, if they have one.
 
-With --weightings, compare what makes weights of the same scaled logits: the sum
-of the weights, their entropy, the largest weight, exact zeros, one-hot rows and
-the norm of the Jacobian. Differential attention's λ is that of --layer, and
-forgetting attention needs --mask causal.
-
 The last line is the command that prints the same output again.""",
     examples="""\
 examples:
@@ -116,7 +103,6 @@ examples:
   attn-tui rules --position 131071 --context-factor 32 --format markdown
   attn-tui rules --format json | jq '.rules[] | [.rule, .multiplier]'
   attn-tui rules --mechanisms --format csv -o mechanisms.csv
-  attn-tui rules --weightings --mask causal
 """,
     arguments=RulesArguments,
     run=run,

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from attn_tui.core.api import predict as predict
     from attn_tui.core.api import sweep as sweep
     from attn_tui.core.api import watch as watch
-    from attn_tui.core.api import weightings as weightings
     from attn_tui.core.captures.files.save import call as call
     from attn_tui.core.captures.files.save import record_jax as record_jax
     from attn_tui.core.captures.files.save import save as save
@@ -37,7 +36,7 @@ _MODULES = {
     **dict.fromkeys(
         (
             *("RULES", "STATISTICS", "check", "claims", "compare", "cost", "diagnose", "learn", "measure", "open"),
-            *("predict", "sweep", "watch", "weightings"),
+            *("predict", "sweep", "watch"),
         ),
         _API,
     ),

@@ -1,10 +1,10 @@
-"""The Rules pane: every scale rule on the same queries and keys, side by side; mechanisms over d_k; weightings."""
+"""The Rules pane: every scale rule on the same queries and keys, side by side; mechanisms over d_k."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,7 +15,7 @@ from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurve
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
-from ....core.tables.rules import Compared, RulesResult
+from ....core.tables.rules import ComparedMechanisms, RulesResult
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ..lists import choose_of, choose_value
@@ -23,24 +23,21 @@ from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
 from .requests import (
     Compare,
-    ComparedRows,
     MeasureRuleCurves,
     MeasureRules,
+    MechanismRows,
     RuleRows,
     compared,
     of_curves,
     of_rules,
 )
 from .view import Shown, by_family, of_note, words_height
-from .widget import MechanismText, RuleTable, RuleText, WeightingText
+from .widget import MechanismText, RuleTable, RuleText
 
 if TYPE_CHECKING:
-    from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Saturation
 
-View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
-_TABLES: tuple[View, ...] = ("rules", "mechanisms", "weightings")  # what `m` turns to
-_TITLES = message("scale rules"), message("mechanisms"), message("weightings")
+View: TypeAlias = Literal["rules", "words", "mechanisms"]
 
 
 def _kind(request: Request) -> object:
@@ -49,7 +46,7 @@ def _kind(request: Request) -> object:
 
 
 class RulesPane(TypingPane):
-    """The table with the description of the selected rule; or mechanisms, or weightings.
+    """The table with the description of the selected rule; or mechanisms.
 
     While rows for new parameters arrive, rows keep their places; they are sorted when all have arrived. While the
     pane is hidden, nothing is computed.
@@ -58,7 +55,7 @@ class RulesPane(TypingPane):
     NAME = "Rules"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "rule"), ("←→", "d_k ±1"), ("o I", "order"), ("/", "find"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next tab"), ("m", "tables"), ("n N", "not healthy"), ("v", "full text"),
+        ("q", "quit"), (">", "next tab"), ("m", "mechanisms"), ("n N", "not healthy"), ("v", "full text"),
         ("i", "columns"), ("0-9", "type d_k"), ("H L", "÷2 ×2"), ("[ ]", "keys"), ("f", "format"), ("c", "law"),
         ("x", "mask"), ("r", "redraw"),
     )  # fmt: skip
@@ -81,8 +78,7 @@ class RulesPane(TypingPane):
         Binding("I", "reverse", "reverse the order", id="rules.reverse"),
         Binding("i", "columns", "show hidden columns", id="rules.columns"),
         Binding("v", "words", "full text, then the next view", id="rules.words"),
-        Binding("m", "choose_table", "choose scale rules, mechanisms or weightings", id="rules.table"),
-        Binding("M", "table", "next table", id="rules.next_table"),
+        Binding("m", "table", "show mechanisms, or scale rules", id="rules.table"),
         *stepping_keys("rules", without=("against", "next_against", "next_width", "previous_width")),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with the rule", id="rules.to_lab"),
@@ -93,7 +89,6 @@ class RulesPane(TypingPane):
         self.table = RuleTable()
         self.words = RuleText()
         self.mechanisms = MechanismText()
-        self.weightings = WeightingText()
         self.order = Order()
         self.cursor: str = host.parameters.scale
         self.view: View = "rules"
@@ -101,7 +96,6 @@ class RulesPane(TypingPane):
         self.saturation: dict[str, Saturation | None] = {}  # of the same parameters as the row of each rule
         self.curves: RuleCurves | None = None
         self.compared: dict[object, MechanismRow] = {}  # by place, possibly for earlier parameters
-        self.weighted: tuple[Parameters, Sequence[WeightingRow]] = (host.parameters, ())  # possibly earlier ones
         self._names: Sequence[str] = by_family(listed_rules(host.parameters))  # in the order shown
         self._first_column = 0
         self._fresh: set[str] = set()  # rules whose rows are for `_fresh_for`
@@ -114,14 +108,13 @@ class RulesPane(TypingPane):
         yield self.table
         yield self.words
         yield self.mechanisms
-        yield self.weightings
 
     # Requests and answers
 
     def _wanted(self) -> Sequence[Request]:
         """Return the requests for the current view."""
         p = self.parameters
-        if self.view in ("mechanisms", "weightings"):
+        if self.view == "mechanisms":
             return [self.question]
         return [MeasureRules(of_rules(p), self.cursor), MeasureRuleCurves(of_curves(p))]
 
@@ -180,13 +173,10 @@ class RulesPane(TypingPane):
             case RuleCurves() if wanted:
                 self.curves = answer
                 self._answered[_kind(request)] = request
-            case ComparedRows(rows, fraction) if wanted and self.view == "mechanisms":
+            case MechanismRows(rows, fraction) if wanted:
                 self.compared |= {(row.d_k, row.mechanism, row.rule, row.with_sink): row for row in rows}
                 self.show_progress(fraction)
                 self._stale = True
-                self._finish(request, wanted, fraction)
-            case ComparedRows(rows, fraction) if wanted:
-                self.weighted = (self.question.parameters, rows) if rows else self.weighted
                 self._finish(request, wanted, fraction)
             case Progress(fraction) if wanted:
                 self.show_progress(fraction)
@@ -234,8 +224,6 @@ class RulesPane(TypingPane):
         )
         self.mechanisms.show([*self.compared.values()], self._objection)
         self.mechanisms.dim(self._stale and self.view == "mechanisms")
-        self.weightings.show(*self.weighted, self._objection)
-        self.weightings.dim(self._stale and self.view == "weightings")
 
     def _arrange(self) -> None:
         """Give the table the lines it needs, but leave a few for the description."""
@@ -245,12 +233,11 @@ class RulesPane(TypingPane):
         self.words.display = self.view == "words" or (self.view == "rules" and words > 0)
         self.words.styles.height = "1fr" if self.view == "words" else words
         self.mechanisms.display = self.view == "mechanisms"
-        self.weightings.display = self.view == "weightings"
 
     @property
     def topic(self) -> Field | Statistic:
-        if named := {"mechanisms": "mechanism", "weightings": "scale"}.get(self.view):
-            return FIELD[named]
+        if self.view == "mechanisms":
+            return FIELD["mechanism"]
         return STATISTIC.get(self.order.column) or FIELD["scale"]
 
     def refuse(self, reason: str) -> None:
@@ -275,8 +262,8 @@ class RulesPane(TypingPane):
 
     def action_move(self, step: int) -> None:
         self.leave_field()
-        if self.view in ("mechanisms", "weightings"):
-            (self.mechanisms if self.view == "mechanisms" else self.weightings).scroll_by(step)
+        if self.view == "mechanisms":
+            self.mechanisms.scroll_by(step)
             return
         at = min(max(self._names.index(self.cursor) + step, 0), len(self._names) - 1)
         self.cursor = self._names[at]
@@ -341,18 +328,9 @@ class RulesPane(TypingPane):
             self._switch_to("rules")
             self.host.next_view()
 
-    @property
-    def _table(self) -> View:
-        return "rules" if self.view == "words" else self.view
-
     def action_table(self) -> None:
-        """Show the next table: scale rules, mechanisms, weightings."""
-        self._switch_to(next_of(_TABLES, self._table))
-
-    def action_choose_table(self) -> None:
-        """Choose the table from a list."""
-        tables = [*zip(_TABLES, _TITLES, strict=True)]
-        choose_of(self.host, message("table"), tables, self._table, self._switch_to)
+        """Show mechanisms, or scale rules if they are shown."""
+        self._switch_to("rules" if self.view == "mechanisms" else "mechanisms")
 
     def _switch_to(self, view: View) -> None:
         self.view, self._stale = view, False
@@ -364,7 +342,7 @@ class RulesPane(TypingPane):
             self.action_typed("accept")
             return
         row = self.rows.get(self.cursor)
-        if self.view in ("mechanisms", "weightings"):
+        if self.view == "mechanisms":
             return
         if row is not None and row.fault:
             self._show(message("The Lab cannot show this rule: {reason}.", reason=row.fault))
@@ -377,18 +355,15 @@ class RulesPane(TypingPane):
     def question(self) -> Compare:
         return compared(self.view, self.parameters, self.order)
 
-    def answered(self) -> RulesResult | Compared[Any]:
+    def answered(self) -> RulesResult | ComparedMechanisms:
         """Return what is on screen; raises InputError if it is not complete."""
         p, line = self.parameters, self.command()
-        if self.view in ("mechanisms", "weightings"):
+        if self.view == "mechanisms":
             if self.is_current:
-                rows = [*self.compared.values()] if self.view == "mechanisms" else self.weighted[1]
-                return Compared(self.question.parameters, rows, line)
+                return ComparedMechanisms(self.question.parameters, [*self.compared.values()], line)
             if self._objection:
                 raise InputError(self._objection)
-            if self.view == "mechanisms":
-                raise InputError("Mechanisms are still being measured.")
-            raise InputError("Weightings are still being measured.")
+            raise InputError("Mechanisms are still being measured.")
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
             count = len(rules_for(p.scale))

@@ -1,4 +1,4 @@
-"""The requests of the Rules pane: every scale rule, entropy over d_k, mechanisms over d_k, and weightings."""
+"""The requests of the Rules pane: every scale rule, entropy over d_k, and mechanisms over d_k."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SORTABLE, Order, RuleRow
-from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
 from ....core.message import message
 from ....core.parameters import UNSCALED, Parameters
 from ....core.scales import is_formula
@@ -18,8 +17,9 @@ from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progres
 from ...settings.parse import UsageError
 
 if TYPE_CHECKING:
+    from ....core.lab.results import MechanismRow
     from ....core.program.text import Dialect
-    from ....core.tables.rules import Compared, RulesResult
+    from ....core.tables.rules import ComparedMechanisms, RulesResult
     from ....core.tables.table import Table
     from ....core.theory.prediction import Saturation
     from ....core.work.part import Part
@@ -87,10 +87,10 @@ _TITLE = "what to compare"
 
 
 @dataclass(frozen=True)
-class Compare(Printed["RulesResult | Compared[Any]"]):
-    """Scale rules side by side, mechanisms over d_k, or weightings of the same logits.
+class Compare(Printed["RulesResult | ComparedMechanisms"]):
+    """Scale rules side by side, or mechanisms over d_k.
 
-    The last two are measured by this request, which ComparedRows and Progress answer; rules by those above.
+    Mechanisms are measured by this request, which MechanismRows and Progress answer; rules by those above.
     """
 
     parameters: Parameters
@@ -113,12 +113,6 @@ class Compare(Printed["RulesResult | Compared[Any]"]):
         "compare mechanisms over d_k instead: the dot product unscaled, scaled and with a sink, bilinear, "
         "additive, cosine, and the bounds of their scores",
     )
-    weightings: bool = flag(
-        _TITLE,
-        "--weightings",
-        "compare what makes weights of the same logits instead: softmax, with a sink, sigmoid, entmax, "
-        "sparsemax, differential and forgetting attention, QK-Clip",
-    )
 
     @property
     def order(self) -> Order:
@@ -129,52 +123,46 @@ class Compare(Printed["RulesResult | Compared[Any]"]):
     def words(self) -> list[str]:
         shared = parameter_options(replace(self.parameters, against=UNSCALED))
         order = option_words(self, ("sort", "reverse"))
-        return ["rules", *option_words(self, ("mechanisms", "weightings")), *shared, *order]
+        return ["rules", *option_words(self, ("mechanisms",)), *shared, *order]
 
     @property
     def file_name(self) -> str:
-        if self.mechanisms:
-            return "mechanisms"
-        return f"{'weightings' if self.weightings else 'rules'}-d{self.parameters.d_k}"
+        return "mechanisms" if self.mechanisms else f"rules-d{self.parameters.d_k}"
 
     def parts(self) -> Iterator[Part[Any]]:
         """Yield the parts of the measurement."""
-        from ....core.work.rules import mechanism_parts, rule_parts, weighting_parts
+        from ....core.work.rules import mechanism_parts, rule_parts
 
-        parts = mechanism_parts if self.mechanisms else weighting_parts if self.weightings else rule_parts
-        return parts(self.parameters)
+        return (mechanism_parts if self.mechanisms else rule_parts)(self.parameters)
 
-    def result(self, found: Sequence[Any], command: str) -> RulesResult | Compared[Any]:
+    def result(self, found: Sequence[Any], command: str) -> RulesResult | ComparedMechanisms:
         """Return the results of the parts as an answer."""
         from ....core.lab.rules import faults
-        from ....core.tables.rules import Compared, RulesResult
+        from ....core.tables.rules import ComparedMechanisms, RulesResult
         from ....core.theory.saturation import saturation_of
 
         p = self.parameters
-        if self.mechanisms or self.weightings:
-            return Compared(p, found, command)
+        if self.mechanisms:
+            return ComparedMechanisms(p, found, command)
         rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
         [curves] = [each for each in found if not isinstance(each, RuleRow)]
         return RulesResult(p, self.order, rows, curves, saturation_of(p, [row.rule for row in rows]), command)
 
-    def table(self, answer: RulesResult | Compared[Any]) -> Table[Any]:
+    def table(self, answer: RulesResult | ComparedMechanisms) -> Table[Any]:
         from ....core.tables import rules
 
         if isinstance(answer, rules.RulesResult):
             return rules.rules_table(answer)
-        return rules.mechanisms_table(answer) if self.mechanisms else rules.weightings_table(answer)
+        return rules.mechanisms_table(answer)
 
-    def code(self, answer: RulesResult | Compared[Any], dialect: Dialect) -> str:
-        from ....core.program.library import weightings_code
+    def code(self, answer: RulesResult | ComparedMechanisms, dialect: Dialect) -> str:
         from ....core.program.sweep import mechanisms_code, rules_code
         from ....core.tables.rules import RulesResult
 
         p, command = answer.parameters, answer.command
         if isinstance(answer, RulesResult):
             return rules_code(p, answer.sorted, dialect, command)
-        if self.mechanisms:
-            return mechanisms_code(p, answer.rows, dialect, command)
-        return weightings_code(p, answer.rows, command)
+        return mechanisms_code(p, answer.rows, dialect, command)
 
     def work(self, cache: Cache) -> Work:
         last_sent = time.monotonic()
@@ -186,19 +174,18 @@ class Compare(Printed["RulesResult | Compared[Any]"]):
                 last_sent = time.monotonic()
                 fraction = min(done.seconds / running.total, 0.999)
                 yield Progress(fraction, running.pace)
-                yield ComparedRows(found, fraction)
+                yield MechanismRows(found, fraction)
                 found = []
             else:
                 yield None
-        yield ComparedRows(found, 1.0)
+        yield MechanismRows(found, 1.0)
 
 
 def compared(view: str, p: Parameters, order: Order) -> Compare:
     """Return the question that a view of the pane answers."""
     if view == "mechanisms":
-        return Compare(_without(p, NOT_OF_MECHANISMS), mechanisms=True)
-    if view == "weightings":
-        return Compare(_without(p, NOT_OF_WEIGHTINGS), weightings=True)
+        usual: dict[str, Any] = {name: getattr(Parameters, name) for name in NOT_OF_MECHANISMS}
+        return Compare(replace(p, **usual), mechanisms=True)
     return Compare(p, order.column, order.reverse)
 
 
@@ -212,12 +199,6 @@ def of_curves(p: Parameters) -> Parameters:
     return replace(of_rules(p), d_k=Parameters.d_k)
 
 
-def _without(p: Parameters, names: Sequence[str]) -> Parameters:
-    """Return the parameters with the defaults of those named."""
-    usual: dict[str, Any] = {name: getattr(Parameters, name) for name in names}
-    return replace(p, **usual)
-
-
 @dataclass(frozen=True, eq=False)
 class RuleRows:
     """Rows of more rules, where softmax saturates under them, and the part of the work that is done, 0 to 1."""
@@ -228,8 +209,8 @@ class RuleRows:
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedRows:
-    """More rows of mechanisms or weightings, and the part of the work that is done, 0 to 1."""
+class MechanismRows:
+    """More rows of mechanisms, and the part of the work that is done, 0 to 1."""
 
-    rows: Sequence[Any]
+    rows: Sequence[MechanismRow]
     fraction: float

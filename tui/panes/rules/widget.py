@@ -1,4 +1,4 @@
-"""The widgets of the Rules pane: the table of rules, the selected rule, mechanisms over d_k, weightings."""
+"""The widgets of the Rules pane: the table of rules, the selected rule, mechanisms over d_k."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from textual import events
 from textual.message import Message
 
 from ....core.lab.results import RULES, Order, RuleRow
-from ....core.parameters import Parameters, choice_word
-from ....core.scales import scale_rule
+from ....core.parameters import Parameters
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.lines import LinesWidget, ScrolledLines
-from .mechanisms import mechanism_lines, weighting_text
+from .mechanisms import mechanism_lines
 from .rule_text import rule_text, rule_title
 from .view import HEAD, Shown, column_at, first_line, next_columns, rule_at, table_lines, title_line
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
-    from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Saturation
 
 
@@ -124,39 +122,3 @@ class MechanismText(ScrolledLines):
         if self.rows or not self.objection:
             lines += mechanism_lines(self.rows, width - 2, self.glyphs)
         return [((" ", "text"), *line) for line in lines]
-
-
-class WeightingText(ScrolledLines):
-    """Shows weightings on the same logits."""
-
-    HEADED, LEADS = True, True
-    DEFAULT_CLASSES = "region"
-
-    parameters = Parameters()  # of the rows
-    rows: Sequence[WeightingRow] = ()
-    objection = ""  # why rows are missing, or not current
-
-    def show(self, parameters: Parameters, rows: Sequence[WeightingRow], objection: str = "") -> None:
-        """Show the rows measured with these parameters."""
-        self.parameters, self.rows, self.objection = parameters, rows, objection
-        self.redraw()
-
-    def heading(self, width: int) -> Line:
-        return (self.glyphs.say("weightings of the same logits"), "heading"), (self._logits(), "dim")
-
-    def write(self, width: int, height: int) -> Sequence[Line]:
-        lines = wrapped(self.glyphs.say(self.objection), width - 2, "alert")
-        if self.rows or not self.objection:
-            lines += weighting_text(self.parameters, self.rows, width - 2, self.glyphs)
-        return [((" ", "text"), *line) for line in lines]
-
-    def _logits(self) -> str:
-        p = self.parameters
-        label = scale_rule(p.scale).label
-        return self.glyphs.say(
-            " · scale {rule} · mask {mask} · d_k {d_k} · keys {n_keys}",
-            rule=label,
-            mask=choice_word(p.mask),
-            d_k=p.d_k,
-            n_keys=p.n_keys,
-        )

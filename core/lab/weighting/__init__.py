@@ -1,1 +1,0 @@
-"""The comparison of weightings: what makes attention weights of logits."""
