@@ -69,8 +69,8 @@ from attn_tui.tui.panes.pane import Pane
 
 async def script():
     asked, answered = set(), set()
-    ask, show = Pane.ask, Pane.on_answered
-    Pane.ask = lambda pane, request: (asked.add(pane.NAME), ask(pane, request))
+    ask, show = ProcessEngine.ask, Pane.on_answered
+    ProcessEngine.ask = lambda *given, receive: (asked.add(receive.__self__.NAME), ask(*given, receive=receive))
     Pane.on_answered = lambda pane, message: (answered.add(pane.NAME), show(pane, message))
     engine = ProcessEngine()
     engine.start()
