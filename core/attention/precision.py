@@ -28,6 +28,7 @@ nothing is rounded.
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from typing import NamedTuple
 
@@ -39,8 +40,8 @@ from .formats import NumberFormat, number_format
 from .scores import Weights
 from .softmax import Softmax, exponentials, sink_power, softmax, softmax_of
 
-# What float32 sums of pairs of up to 2²⁰ numbers err by at most: 2⁻²⁴ for each of log₂ n sums, rounded up.
-_OF_SUMS = 2.0**-19
+# What float32 sums of pairs of up to 8192 numbers err by at most: 2⁻²⁴ for each of log₂ n sums, rounded up.
+_OF_SUMS = 2.0**-20
 _AT_ONCE = 1 << 20  # numbers rounded at once, which bounds temporary memory
 
 
@@ -200,7 +201,8 @@ def weight_lost(rows: Softmax) -> FloatArray:
     It is 0 within the rounding of the sum that weights were divided by.
     """
     lost = 1.0 - rows.weights.sum(axis=-1, dtype=np.float64) - rows.sink
-    return np.where(np.abs(lost) <= _OF_SUMS, 0.0, lost)
+    sums = max(1.0, math.log2(rows.weights.shape[-1]) / 13)
+    return np.where(np.abs(lost) <= _OF_SUMS * sums, 0.0, lost)
 
 
 def _fused(

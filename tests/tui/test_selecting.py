@@ -83,7 +83,7 @@ async def test_text_of_the_help_can_be_copied(stage: Stage, monkeypatch: pytest.
     await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
     await stage.still()
     text = stage.app.screen.query_one(HelpText)
-    y, line = next((y, line) for y, line in enumerate(stage.part(text)) if line.strip())
+    y, line = next((y, line) for y, line in enumerate(stage.part(text)) if len((line.split() or [""])[0]) > 3)
     words = line.split()[0]
     start = Offset(text.content_region.x + line.index(words), text.content_region.y + y)
     await drag(stage, start, Offset(start.x + len(words) - 1, start.y))
