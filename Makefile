@@ -34,7 +34,7 @@ test-transformers: .venv-transformers-$(VERSION)/installed  ## record all archit
 
 soak: .venv/installed-for-tests  ## run random events, floods, whole races, memory; ten minutes of events or ARGS="--minutes 60"
 	@$(BIN)/python $(PYTEST) -m soak
-	@cd tests/tui && ../../$(BIN)/python monkey.py $(ARGS)
+	@cd tests/tui && PYTHONPATH=../core ../../$(BIN)/python monkey.py $(ARGS)
 
 lint: .venv/installed-for-tests .venv/typing/attn_tui  ## check the code with Ruff, and with Pyright in strict mode
 	@$(BIN)/ruff check
