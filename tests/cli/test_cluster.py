@@ -61,6 +61,14 @@ def _end_on_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def writes(descriptor: Path) -> bool:
+    """Return whether a process writes a file that has no name yet, as -o does."""
+    try:
+        return descriptor.readlink().name.startswith("#")
+    except OSError:  # closed meanwhile
+        return False
+
+
 def begun(words: tuple[str, ...], file: Path) -> "subprocess.Popen[str]":
     """Start a command in another process; return when it works."""
     process = subprocess.Popen(
@@ -72,7 +80,7 @@ def begun(words: tuple[str, ...], file: Path) -> "subprocess.Popen[str]":
         preexec_fn=_end_on_ctrl_c,
     )
     limit = time.monotonic() + PATIENCE
-    while not [*file.parent.glob(".attn-tui-*.tmp")]:  # the first point is written
+    while not any(map(writes, Path(f"/proc/{process.pid}/fd").iterdir())):  # the first point is written
         assert process.poll() is None
         assert time.monotonic() < limit
         time.sleep(0.02)

@@ -354,8 +354,8 @@ async def test_fields_and_keys_of_the_form_can_be_clicked(
     assert [path.name for path in tmp_path.iterdir()] == ["attn-tui-xlab-d64.csv"]
     await stage.press("e", "tab", "tab", "end", "ctrl+u", *"attn-tui-xlab-d64.csv")
     screen = stage.screen(ExportScreen)
-    await stage.click("Enter write")
-    assert screen.form.question
+    await stage.press("enter")
+    await stage.until(lambda: screen.form.question != "", "the question")
     await stage.click("n keep")
     assert not screen.form.question
     assert isinstance(stage.app.screen, ExportScreen)

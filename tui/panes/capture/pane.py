@@ -235,6 +235,7 @@ class CapturePane(Pane):
         self._open(OpenCapture(item.path), item.place, item.baseline)
         self.follow()
         self.host.show_status()
+        self.host.show_keys()
 
     def _open(self, file: OpenCapture, place: Place, baseline: Path | None) -> None:
         """Show another file; `follow` requests it."""
