@@ -113,7 +113,7 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
     `rows` may have an axis of rules before these.
     """
     seen, several = visible > 0, visible > 1
-    may_die = several & (visible - 1 >= (DEAD * visible) ** 2)  # equal weights on so many keys are not dead
+    may_die = several & (visible - 1 >= (DEAD * visible) ** 2)  # where equal weights are not dead
     return {
         "rows": _over_rows(seen),
         "entropy": _over_rows(rows.entropy),

@@ -193,7 +193,7 @@ def measure(
     return stream_head(capture, layer, place[1], [rule_of(setting, layer, told) for setting in settings])
 
 
-class Surveyed(NamedTuple):
+class HeadSurvey(NamedTuple):
     """What a survey found of a head."""
 
     place: Place
@@ -204,7 +204,7 @@ class Surveyed(NamedTuple):
 
 def survey(
     capture: CaptureFile, place: Place, own: Configuration | None, exact: bool, explain: bool
-) -> Iterator[tuple[float, Surveyed | None]]:
+) -> Iterator[tuple[float, HeadSurvey | None]]:
     """Measure a head at the file's scale, all rows or a few, and with `explain` find what its reasons come from.
 
     `own` is the configuration in the file.
@@ -221,7 +221,7 @@ def survey(
             yield 0.5, None
     except InputError:
         found = None
-    yield 1.0, Surveyed(place, found, exact, known(capture, layer, head, own) if explain else None)
+    yield 1.0, HeadSurvey(place, found, exact, known(capture, layer, head, own) if explain else None)
 
 
 def explain(capture: CaptureFile, place: Place) -> Iterator[tuple[float, tuple[Layer, int, Known]]]:

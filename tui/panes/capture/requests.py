@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ....core.statistics.measurement import Estimate, Measurement
     from ....core.tables.formats import Say
     from ....core.tables.table import Format, Table
-    from ....core.work.heads import Source, Surveyed
+    from ....core.work.heads import Source, HeadSurvey
     from .sides import Sides
 
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
@@ -170,7 +170,7 @@ class MeasureHeads(Request):
         known: dict[int, dict[int, Known]] = {}  # by layer and head
         latest: dict[Place, Mapping[str, Estimate]] = {}
         running = cache.workers.begin(plan)
-        each: Surveyed
+        each: HeadSurvey
         for done in running.steps():
             for each in results_of(done):
                 layer, head = each.place
