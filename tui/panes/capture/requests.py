@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ....core.statistics.measurement import Estimate, Measurement
     from ....core.tables.formats import Say
     from ....core.tables.table import Format, Table
-    from ....core.work.heads import Source, HeadSurvey
+    from ....core.work.heads import HeadSurvey, Source
     from .sides import Sides
 
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
