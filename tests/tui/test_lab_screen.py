@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable
 
 import pytest
 from attn_tui.core.parameters import Parameters
@@ -9,11 +10,14 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Progress
 from attn_tui.tui.panes import stepping
+from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.views.fields.panel import leading
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
 from attn_tui.tui.views.plots.histograms import TITLES, pair_names
 from stage import SMALL, Stage, played
+from textual.geometry import Region, Size
+from textual.widget import Widget
 
 SHOWN = [statistic for statistic in STATISTICS if not statistic.conditional]
 
@@ -180,3 +184,22 @@ async def test_an_arrow_steps_by_one_and_soon_by_a_tenth_while_it_is_held(
     monkeypatch.setattr(stepping, "HELD", 0)
     await stage.press(*["right"] * 20)
     assert stage.asked.d_k == before + 19
+
+
+@played(settled=True)
+async def test_the_lab_shown_again_never_arranges_itself_as_on_a_narrow_screen(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow: list[bool] = []
+    regions = LabPane.regions
+
+    def noted(pane: LabPane, size: Size) -> Iterable[tuple[Widget, Region]]:
+        narrow.append(pane.one_at_a_time)
+        return regions(pane, size)
+
+    await stage.press(">")
+    monkeypatch.setattr(LabPane, "regions", noted)
+    await stage.press("<")
+    await stage.at_rest()
+    assert narrow
+    assert not any(narrow)

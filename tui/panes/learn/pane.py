@@ -38,7 +38,6 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
 _TO_FIELD: Key = ("Tab", "type a guess")
 # What undo restores: the item, what the user did with each, and those that were answered.
 UndoState: TypeAlias = tuple[int, Mapping[str, Attempt], frozenset[str]]
-_BESIDE = 100  # screens from this width show the list beside the text
 _ROOMY = 170  # screens from this width show every question in full
 
 
@@ -46,6 +45,7 @@ class LearnPane(TwoParts):
     """The items at the left, the selected one at the right; on narrow screens one of them."""
 
     NAME = "Learn"
+    SIDE_BY_SIDE = 100  # from this width, the list stands beside the text
     LEFT = (44, 72)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("Enter", "answer, next"), ("Backspace", "back"), ("E", "show"), ("?", "help"), ("q", "quit"),
@@ -99,13 +99,9 @@ class LearnPane(TwoParts):
     def saved_settings(self) -> Mapping[str, Any]:
         return to_remember(self.at, self.done)
 
-    @property
-    def one_at_a_time(self) -> bool:
-        return self.size.width < _BESIDE
-
     def columns(self, size: Size) -> tuple[int, int]:
-        if size.width < _BESIDE:
-            return (size.width, 0) if self.in_front is self.left else (0, size.width)
+        if size.width < self.SIDE_BY_SIDE:
+            return super().columns(size)
         left = self.LEFT[size.width >= _ROOMY]
         return left, size.width - left
 
