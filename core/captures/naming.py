@@ -43,6 +43,7 @@ class Words:
 # tensors that may be captured before them.
 WORDS = (
     Words("hook_rot_q", "hook_rot_k", TOKENS_FIRST, "TransformerLens"),
+    *(Words(f"{q}_{at}", f"{k}_{at}") for q, k in ("qk", ("query", "key")) for at in ("after_rope", "post_rope")),
     Words("q", "k"),
     Words("Q", "K"),
     Words("q_nope", "k_nope", rotary=("q_pe", "k_pe")),
@@ -79,7 +80,6 @@ _ELSE = {
     *("size", "std", "mean", "cu", "max", "min", "num", "rel", "amax", "zero", "point", "points", "stride"),
     *("before", "pre"),
 }  # fmt: skip
-_WHOLE = {"after", "post"}  # before a word such as rope: all of q and k, not a part
 # Words of the outputs of linear layers, whose heads are side by side.
 _LINEAR = {"proj", "w", "wq", "to", "query", "queries", "linear", "lin", "dense", "fc", "matmul"}
 _NUMBERS_OF = {"layer", "layers", "block", "blocks", "h", "l", "encoderblock"}  # what a layer is called
@@ -225,7 +225,7 @@ def _similar(names: Collection[str]) -> list[Pair]:
                 continue
             start = max(name.rfind(mark, 0, part.start()) for mark in "./:") + 1  # of the module's tensors
             around = {each[0].lower() for each in _PART.finditer(name, start)}
-            if _ELSE.isdisjoint(around - ({"rope", "rot"} if around & _WHOLE else set())):
+            if _ELSE.isdisjoint(around):
                 index = _number_in(name) or 0
                 linear = not _LINEAR.isdisjoint(around) and name[start:].lower() != "query_states"
                 given = {"q": name, "k": k, **({"v": v} if v in there else {})}

@@ -107,6 +107,7 @@ _OUTSIDE = re.compile(
     r"|(?:logits_scaling|final_logit_softcapping)$|(?:^|[._])padding_(?:side|token|id|idx)|pad_token",
     re.IGNORECASE,
 )
+_EARLIER = re.compile(r"(?:q|k|query|key)_(?:before|pre)_(?:rope|rotary)$")  # not those multiplied
 _PARTS = {word for words in WORDS for word in words.rotary or ()}  # of queries and keys: never to be left out
 # The words of results of attention, and of queries and keys that are not used: names of these words alone.
 _RESULTS = {
@@ -132,7 +133,7 @@ def tensor_changes_attention(name: str) -> bool:
     """Return whether a tensor of this name may change attention."""
     word = _SUFFIX.sub("", name).rpartition(".")[2]
     hides = not _OF_TENSORS.isdisjoint(_words(name)) or bool(_PACKED.search(name) or _MORE_KEYS.search(name))
-    hides = hides or any(pattern.search(word) for pattern in (_KINDS, _WHICH, _OF_TENSORS_ONLY))
+    hides = hides or any(pattern.search(_EARLIER.sub("", word)) for pattern in (_KINDS, _WHICH, _OF_TENSORS_ONLY))
     return changes_attention(name) or bool(_RELATIVE.search(name)) or (hides and not _OUTSIDE.search(name))
 
 
@@ -225,6 +226,7 @@ def unknown_change(what: str, name: str, hint: str = "") -> str:
         )
     if remedy:
         return message("{what} may change attention: {remedy}", what=what, remedy=remedy)
+    hint = hint or message("; if it does not, save the file without it")
     return message("{what} may change attention, and attn-tui does not know it{hint}", what=what, hint=hint)
 
 

@@ -49,6 +49,14 @@ def test_two_pairs_of_a_layer_are_refused(tmp_path: Path) -> None:
     assert "layer 3 has several pairs" in refusal(save(tmp_path / "x.safetensors", tensors))
 
 
+@for_each("ending", ["", "_before_rope", "_pre_rope"])
+def test_the_pair_after_rotary_embedding_is_read_and_the_other_is_noted(tmp_path: Path, ending: str) -> None:
+    tensors = {"q_after_rope": Q, "k_after_rope": K, f"q{ending}": K, f"k{ending}": Q}
+    capture = opened(tmp_path, tensors, scale=0.5, causal=True)
+    assert_holds(capture, Q, K)
+    assert any(f"'q{ending}'" in note for note in capture.notes)
+
+
 def test_the_number_of_a_layer_is_in_any_name(tmp_path: Path) -> None:
     tensors = {f"layer{number}_{side}": array for number in (2, 11) for side, array in (("Q", Q), ("K", K))}
     assert [layer.index for layer in opened(tmp_path, tensors).layers] == [2, 11]

@@ -13,6 +13,7 @@ from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.export import KINDS, Kind
+from attn_tui.tui.views.fields.entry import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from stage import SMALL, Stage, capture_file, play, played, some_heads
@@ -103,6 +104,14 @@ async def test_up_and_down_choose_the_kind_and_other_keys_edit_the_path(stage: S
     await stage.press("enter")
     await closed(stage)
     assert [file.name for file in folder.iterdir()] == ["x1attn-tui-lab-d64.json"]
+
+
+@played()
+async def test_an_ending_that_is_typed_replaces_the_one_after_the_cursor(stage: Stage) -> None:
+    screen = await opened(stage, "ctrl+u", *"x.svg")
+    assert screen.form.path == Draft.of("x.svg")
+    await stage.press("home", *"a.json")
+    assert screen.form.path == Draft("a.jsonx.svg", 6)
 
 
 @played()

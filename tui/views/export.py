@@ -42,6 +42,12 @@ class Form:
         kind = _KIND_OF.get(PurePath(path.text).suffix.lower(), self.kind)
         return replace(self, path=path, kind=kind, objection="")
 
+    def typed(self, text: str) -> Form:
+        """Return the form after a text was typed; an ending in it replaces the one after the cursor."""
+        path = self.path.typed(text)
+        before, after = path.text[: path.at], path.text[path.at :]
+        return self.with_path(Draft.of(before) if {PurePath(before).suffix, after} <= {*_KIND_OF} else path)
+
     def turned(self, direction: int) -> Form:
         """Return the form with the next kind; the path's ending changes too, unless the user typed another one."""
         kind: Kind = next_of(tuple(KINDS), self.kind, direction)

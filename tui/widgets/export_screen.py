@@ -131,11 +131,10 @@ class ExportScreen(Modal, ModalScreen[str]):
 
     def _type(self, text: str) -> None:
         """Insert a text into the path, if there is room for it."""
-        path = self.form.path.typed(text)
-        if len(path.text) > LONGEST_PATH:
-            self._show(replace(self.form, objection=message("must be at most {most} characters", most=LONGEST_PATH)))
-        else:
-            self._show(self.form.with_path(path))
+        form = self.form.typed(text)
+        if len(form.path.text) > LONGEST_PATH:
+            form = replace(self.form, objection=message("must be at most {most} characters", most=LONGEST_PATH))
+        self._show(form)
 
     def _answer(self, key: str) -> None:
         """Answer the question whether to replace a file."""
