@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.tui.cli.main import main
-from cli_runner import SAMPLE, WRONG, Captured, printed, refusal
+from cli_runner import SAMPLE, SMALL, WRONG, Captured, printed, refusal
 
 
 def verdicts(words: list[str], capsys: Captured) -> dict[tuple[str, int], tuple[str, str | None]]:
@@ -51,6 +51,12 @@ def test_queries_and_keys_alone_are_no_evidence(capsys: Captured) -> None:
     table = printed(["diagnose", SAMPLE, "--layer", "0"], capsys)
     assert "inspect FILE --rules all" in table.replace("\n", " ")
     assert "--rules all" not in printed(["diagnose", WRONG, "--layer", "1"], capsys)
+
+
+def test_the_app_judges_a_file_against_what_is_expected_where_it_cannot_open(capsys: Captured) -> None:
+    assert printed([WRONG, "--expect", "1/d"], capsys) == printed(["diagnose", WRONG, "--expect", "1/d"], capsys)
+    assert main(["--expect", "1/d", *SMALL]) == 0
+    assert "--expect has no effect" in capsys.readouterr().err
 
 
 def test_a_configuration_says_what_is_expected(tmp_path: Path, capsys: Captured) -> None:

@@ -17,7 +17,7 @@ USAGE = """attn-tui [FILE] [parameters]
 DESCRIPTION = """\
 See, predict and debug the scale in scaled dot-product attention. Without a
 command, the app opens: random queries and keys, or those of a model in FILE.
-If stdout is not a terminal, the report, or the inspection of FILE, is printed."""
+Without a terminal, the report is printed, or FILE inspected (--expect: judged)."""
 EPILOG = """\
 examples:
   attn-tui                                   the Lab, as you left it

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .parser import Parser
 
 FIRST_D_K = 4  # of the first run, where unscaled attention has not saturated yet: a held arrow crosses that point
+_OF_FILES = ("axes", "mask_true", "tensor", "expect")  # options that need a file
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
     """Return the request in `words`; raise InputError, or Finished after --help and --version."""
     if not words:
         return OpenApp()  # loads no parser
-    from ..settings.parse import UsageError, parameter_values, parameters_of
+    from ..settings.parse import UsageError, no_effect, parameter_values, parameters_of
     from .captured import expected_rule
 
     given = app_parser(glyphs).read(words)
@@ -72,6 +73,9 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
     if file in COMMANDS and not Path(file).exists():
         raise UsageError("{file} must come before its options: attn-tui {file} …", file=file)
     _, remarks = parameters_of(given)
+    if file is None:
+        idle = [name for name in _OF_FILES if given.get(name) is not None]
+        remarks += tuple(no_effect(f"--{name.replace('_', '-')}") for name in idle)
     return OpenApp(
         parameter_values(given),
         None if file is None else Path(file),
@@ -111,7 +115,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     if with_file:
         parser.listed = ("file", *LISTED)
         parser.add("file", "file", metavar="FILE", nargs="*", help=CAPTURES)
-    parser.add_options(Expected, ("axes", "mask_true", "tensor", "expect"))
+    parser.add_options(Expected, _OF_FILES)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add("screen", "--theme", metavar="NAME", help="attn-dark (default), attn-light or a theme of Textual")
     parser.add("screen", "--executor", metavar="NAME", help=EXECUTOR_HELP)
@@ -133,7 +137,7 @@ class _ShowVersion(argparse.Action):
 
 
 def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
-    """Open the app, or print the report or the inspection of a file; return the exit code."""
+    """Open the app, or print the report, or of a file its inspection, or what is said of an expected scale."""
     file = request.file
     if file is not None and not os.path.lexists(file) and file.name == str(file) and not file.suffix:
         near = did_you_mean(str(file), COMMANDS)
@@ -152,9 +156,13 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
         from .commands.report import ReportArguments, run
 
         return run(ReportArguments(request.parameters), printed)
+    opened = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor")}
+    if request.expect is not None:
+        from .commands.diagnose import DiagnoseArguments, run
+
+        return run(DiagnoseArguments(files=(file,), expect=request.expect, **opened), printed)
     from .commands.inspect import InspectArguments, run
 
-    opened = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor")}
     return run(InspectArguments(files=(file,), **opened), printed)
 
 
@@ -175,7 +183,7 @@ def open_app(request: OpenApp, ascii_only: bool) -> int:
 
 def _given(request: OpenApp) -> dict[str, Any]:
     """Return the arguments of panes, by the names in `PaneRow.takes`."""
-    given: dict[str, Any] = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor", "expect")}
+    given: dict[str, Any] = {name: getattr(request, name) for name in _OF_FILES}
     given["path"] = request.file
     if request.run is not None:
         given |= {"run": request.run, "max_logit": request.max_logit}
