@@ -10,6 +10,7 @@ from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
 from attn_tui.core.diagnosis.heads.results import AttentionRow, Matrix
 from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.tui.panes.capture.heads import find
 from attn_tui.tui.panes.capture.matrix import LEVELS, level, matrix_lines, pair_at, panned, view, zoomed
 from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
@@ -41,6 +42,8 @@ def heads() -> list[RankedHead]:
     found: list[RankedHead] = []
     for head in range(4):
         measured = measure_head(CAPTURE, LAYER, head, [file_rule(LAYER)]).columns[0].measured
+        if head == 3:
+            measured = {**measured, "saturation": Estimate(1.7e-4, None)}
         found.append(RankedHead(0, head, measured, (f"reason {head}", "another"), rough=head == 1))
     return [*found, RankedHead(0, 4, None, ())]
 
@@ -58,6 +61,7 @@ def test_the_list_has_numbers_a_bar_a_word_and_reasons() -> None:
     assert "≈healthy" in lines[1], "of some rows"
     assert "≈" not in lines[0]
     assert "unreadable" in lines[4]
+    assert len({line.index("reason") for line in lines[:4]}) == 1
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])

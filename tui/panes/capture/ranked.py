@@ -17,10 +17,10 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.numbers import minus_signs, short
 
-_PLACE, _VALUE, _STATUS = 7, 7, 9  # cells
+_PLACE, _VALUE, _STATUS = 7, 8, 9  # cells
 _SHARES = {"max_weight": 6, "first_key_weight": 8}
 _BAR = 8
-_ROOM = 20  # cells that reasons need before bars and shares are shown
+_ROOM = 19  # cells that reasons need before bars and shares are shown
 _FULL = 3.0  # the saturation ratio of a full bar, if one is larger
 
 
