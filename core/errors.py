@@ -33,6 +33,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return message(" (did you mean {near}?)", near=near) if near else ""
 
 
+def not_one_of(text: str, known: Iterable[str]) -> str:
+    """Return that a text must be one of these words, and the `nearest` of them."""
+    words = list(known)
+    near = did_you_mean(text, words)
+    return message("must be one of {words}, not {text!r}{near}", words=", ".join(words), text=text, near=near)
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the first known word that begins with `word`, else the closest one; empty if none is close.
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import InputError
+from ..errors import InputError, not_one_of
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,5 @@ FORMATS: dict[str, NumberFormat] = {each.name: each for each in _FORMATS}
 def number_format(name: str) -> NumberFormat:
     """Return a format by name; raise InputError if it is unknown."""
     if name not in FORMATS:
-        raise InputError(
-            "number format: must be one of {formats}, not {name!r}", formats=", ".join(FORMATS), name=name
-        )
+        raise InputError("number format: {reason}", reason=not_one_of(name, FORMATS))
     return FORMATS[name]

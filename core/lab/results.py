@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ..errors import InputError, ParameterError
+from ..errors import InputError, ParameterError, did_you_mean, not_one_of
 from ..message import message
 from ..parameters import FIELD, MechanismName, Parameters, ScaleName
 from ..scales import SCALE_RULES, multiplier
@@ -62,9 +62,10 @@ class Target:
         accepted = [name for name in STATISTIC if name not in ("logit_min", "logit_max")]
         if self.statistic not in accepted:
             reason = message(
-                "must be one with a standard error: {accepted}; not {statistic!r}",
+                "must be one with a standard error: {accepted}; not {statistic!r}{near}",
                 accepted=", ".join(accepted),
                 statistic=self.statistic,
+                near=did_you_mean(self.statistic, accepted),
             )
             raise InputError("statistic: {reason}", reason=reason)
         if not 0 < self.stderr < math.inf:
@@ -107,9 +108,7 @@ class Order:
 
     def __post_init__(self) -> None:
         if self.column not in SORTABLE:
-            raise InputError(
-                "column: must be one of {sortable}, not {column!r}", sortable=", ".join(SORTABLE), column=self.column
-            )
+            raise InputError("column: {reason}", reason=not_one_of(self.column, SORTABLE))
 
     def of(self, rows: Iterable[RuleRow]) -> list[RuleRow]:
         """Return the rows in this order; ties keep catalogue order, and rows without a value come last."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from ..against import settings, share_scores
-from ..errors import InputError
+from ..errors import InputError, not_one_of
 from ..parameters import FIELD, Parameters, ScaleName, Value, setting_a
 from ..scales import multiplier
 from ..statistics import reading, tally
@@ -66,9 +66,7 @@ def _questions(
     name, values = vary
     accepted = [other for other in FIELD if other != "d_k"]
     if name not in accepted:
-        raise InputError(
-            "second axis: must be one of {accepted}, not {name!r}", accepted=", ".join(accepted), name=name
-        )
+        raise InputError("second axis: {reason}", reason=not_one_of(name, accepted))
     if not values:
         raise InputError(
             "second axis: no values of {label}; a value must be {accepted}",

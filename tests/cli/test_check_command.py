@@ -13,7 +13,7 @@ from attn_tui.tui.cli.main import main
 from attn_tui.tui.cli.open_app import parse as parse_app
 from attn_tui.tui.views.glyphs import UNICODE
 from capture_files import save
-from cli_runner import SAMPLE, WRONG, Captured, kept, refusal
+from cli_runner import SAMPLE, WRONG, Captured, assert_refused, kept, refusal
 from evidence_files import attended
 
 
@@ -154,7 +154,7 @@ def test_limits_come_from_the_project_and_options_override_them(empty_folder: Pa
     assert rules([file], capsys) == [("3", 0, "max-logit")]
     assert rules([file, "--max-logit", "100"], capsys) == []
     project.write_text("[tool.attn-tui.check]\nmax-logits = 1\n")
-    assert "tool.attn-tui.check.max-logits: unknown" in refusal(["check", file], capsys)
+    assert_refused(["check", file], "tool.attn-tui.check.max-logits: … did you mean max_logit?", capsys)
     project.write_text("[tool.attn-tui.check]\nmax-logit = true\n")
     assert "must be a number" in refusal(["check", file], capsys)
     project.write_text("[tool]\nattn-tui = 3\n")

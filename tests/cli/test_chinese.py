@@ -32,7 +32,7 @@ TABLES: list[tuple[str, ...]] = [
     TRAIN,
     ("learn",),
     ("learn", "1", "--guess", "64"),
-    ("cost", "--preset", "gpt2"),
+    ("cost", "--model", "gpt2"),
 ]
 
 

@@ -32,7 +32,7 @@ def as_json(words: Sequence[str], capsys: Captured) -> Any:
             Layer(context=100, batch=2, cache_format="float8_e5m2", mask="none"),
         ),
         ("--preset gpt2", PRESETS["gpt2"].layer),
-        ("--preset gemma-7b --d-k 192", Layer(3072, 16, 16, 192, layers=28, context=8192)),
+        ("--model gemma-7b --d-k 192", Layer(3072, 16, 16, 192, layers=28, context=8192)),
     ],
 )
 def test_options_make_a_layer(words: str, layer: Layer) -> None:
@@ -40,7 +40,7 @@ def test_options_make_a_layer(words: str, layer: Layer) -> None:
 
 
 def test_the_json_has_every_figure(capsys: Captured) -> None:
-    found = as_json(["--preset", "llama-3-8b"], capsys)
+    found = as_json(["--model", "llama-3-8b"], capsys)
     assert (found["schema"], found["version"]) == ("attn-tui/cost-1", version())
     assert found["preset"] == {
         "name": "llama-3-8b",
@@ -69,10 +69,10 @@ def test_the_json_has_every_figure(capsys: Captured) -> None:
 
 def test_the_json_says_whether_a_preset_was_changed(capsys: Captured) -> None:
     assert as_json([], capsys)["preset"] is None
-    assert as_json(["--preset", "gpt2", "--heads", "6"], capsys)["preset"]["changed"]
+    assert as_json(["--model", "gpt2", "--heads", "6"], capsys)["preset"]["changed"]
 
 
-@pytest.mark.parametrize("words", [[], ["--preset", "qwen2.5-7b", "--batch", "3"]])
+@pytest.mark.parametrize("words", [[], ["--model", "qwen2.5-7b", "--batch", "3"]])
 def test_every_format_has_the_same_figures(words: list[str], capsys: Captured) -> None:
     found = as_json(words, capsys)
     expected = {f"parameters_{each['name'].lower()}": each["parameters"] for each in found["parameters"]["matrices"]}
@@ -92,11 +92,11 @@ def test_every_format_has_the_same_figures(words: list[str], capsys: Captured) -
 
 
 def test_the_table_says_how_figures_come_about(capsys: Captured) -> None:
-    table = printed(["cost", "--preset", "gpt-oss-120b"], capsys)
+    table = printed(["cost", "--model", "gpt-oss-120b"], capsys)
     assert table.startswith("gpt-oss 120B\nSource: openai/gpt-oss-120b, config.json; openai/gpt-oss,\n")
     assert "s = 32 multiplies scores by 0.2267, not 1/√d_k, which is 0.125." in " ".join(table.split())
     assert re.search(r"per token +2 × 8 × 64 × 2 bytes × 36 layers +72 KiB", table)
     assert all(len(line) <= 80 for line in table.splitlines())
-    ascii_only = printed(["cost", "--preset", "gpt-oss-120b", "--ascii"], capsys)
+    ascii_only = printed(["cost", "--model", "gpt-oss-120b", "--ascii"], capsys)
     assert ascii_only.isascii()
     assert "2 x 8 x 64 x 2 bytes x 36 layers" in ascii_only

@@ -32,7 +32,7 @@ def results() -> dict[str, Any]:
         f"sweep --d-k 4,16 --vary scale=d_k,sqrt_d_k {small}": attn_tui.sweep(
             [16, 4], vary=("scale", ["d_k", "sqrt_d_k"]), **SMALL
         ),
-        "cost --preset llama-3-8b --batch 2": attn_tui.cost("llama-3-8b", batch=2),
+        "cost --model llama-3-8b --batch 2": attn_tui.cost("llama-3-8b", batch=2),
         "learn q1": attn_tui.learn("q1"),
         f"watch {RUN} --once --step 3 --max-logit 10": attn_tui.watch(RUN, step=3, max_logit=10),
         f"inspect {sample} --layer 0 --head 2": attn_tui.open(sample)[0, 2].measure(),

@@ -93,7 +93,7 @@ RUNS = {
     ],
     "learn-1": ["learn 8", "learn 12", "learn q1", "learn b1"],
     "claims-1": ["claims"],
-    "cost-1": ["cost", "cost --preset llama-3-8b", "cost --preset gemma-2-27b"],
+    "cost-1": ["cost", "cost --model llama-3-8b", "cost --preset gemma-2-27b"],
 }
 CLAIMS = ("variance-equals-dk", "softmax-unscaled-example", "like-cosine", "train-equals-inference", "dot-faster")
 NAMES = {"<statistic>": STATISTIC, "<parameter>": FIELD}

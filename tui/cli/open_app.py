@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
-from ...core.errors import InputError, did_you_mean
+from ...core.errors import InputError, did_you_mean, not_one_of
 from ...core.message import message
 from ...core.parameters import FIELDS, Parameters, Value, parameters_from
 from ..language.chosen import Language, chosen
@@ -232,9 +232,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     from ..terminal.themes import app_themes, names
 
     if request.theme not in (None, *names()):
-        raise InputError(
-            "--theme: must be one of {names}, not {theme!r}", names=", ".join(names()), theme=request.theme
-        )
+        raise InputError("{option}: {reason}", option="--theme", reason=not_one_of(request.theme, names()))
     language = chosen(request.lang or settings.lang, os.environ)
     glyphs = output.screen_glyphs(ascii_only or settings.ascii, language)
     settings = with_accepted_keys(settings, os.environ) if settings.keys else settings

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from itertools import takewhile
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
-from ...core.errors import did_you_mean
+from ...core.errors import did_you_mean, not_one_of
 from ...core.field import Field
 from ...core.message import Message, message, name
 from ...core.models import MODELS
@@ -101,7 +101,7 @@ class Parser(argparse.ArgumentParser):
         """
         if choices:
             settings["type"] = _one_of(tuple(choices))
-        if "help" in settings:
+        if settings.get("help", argparse.SUPPRESS) != argparse.SUPPRESS:
             settings["help"] = self.glyphs.say(settings["help"])
         if title not in self._groups:
             self._groups[title] = self.add_argument_group(self.glyphs.say(title))
@@ -221,9 +221,7 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
 
     def check(text: str) -> str:
         if text not in choices:
-            raise argparse.ArgumentTypeError(
-                message("must be one of {choices}, not {text!r}", choices=", ".join(choices), text=text)
-            )
+            raise argparse.ArgumentTypeError(not_one_of(text, choices))
         return text
 
     return check

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, TypeAlias, get_args
 
-from ...core.errors import InputError
+from ...core.errors import InputError, not_one_of
 
 Language: TypeAlias = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -41,9 +41,7 @@ def chosen(text: str, environment: Mapping[str, str], name: str = OPTION) -> Lan
             return language
     if text == AUTO:
         return of_locale(environment)
-    raise LanguageError(
-        "{name}: must be one of {choices}, not {text!r}", name=name, choices=", ".join(CHOICES), text=text
-    )
+    raise LanguageError("{option}: {reason}", option=name, reason=not_one_of(text, CHOICES))
 
 
 def of_locale(environment: Mapping[str, str]) -> Language:

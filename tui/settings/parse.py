@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ...core.against import idle_changes, settings
@@ -17,6 +18,15 @@ from ...core.setting_text import usual_word
 
 class UsageError(InputError):
     """An invalid command line; the message is one line with what is accepted, or refers to the help."""
+
+
+@contextmanager
+def called(option: str, label: str) -> Generator[None, None, None]:
+    """Raise an InputError about `label` as a UsageError about `option`."""
+    try:
+        yield
+    except InputError as error:
+        raise UsageError("{option}: {reason}", option=option, reason=reason_of(str(error), label)) from None
 
 
 def parameter_values(

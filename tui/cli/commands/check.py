@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ....core.errors import not_one_of
 from ....core.message import counted, joined, message
 from ...compute.question import flag, in_shell, option, option_words, options_of
 from ...settings.parse import UsageError
@@ -130,9 +131,7 @@ def _project_limits() -> dict[str, Any]:
                 raise UsageError("{where}: must be {kind}, not {value!r}", where=where, kind=kind, value=value)
             found[name] = value
         elif name != "expect":
-            raise UsageError(
-                "{where}: unknown; must be one of {limits}", where=where, limits=", ".join((*_LIMITS, *_OTHERS))
-            )
+            raise UsageError("{where}: {reason}", where=where, reason=not_one_of(name, (*_LIMITS, *_OTHERS)))
     return found
 
 

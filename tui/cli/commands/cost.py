@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
 from dataclasses import dataclass, replace
 
 from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
@@ -14,7 +15,7 @@ from ..parser import Arguments, Command, Given, Parser
 
 @dataclass(frozen=True)
 class CostArguments(Arguments):
-    """The layer, and the preset it is based on."""
+    """The layer, and the model it is based on."""
 
     layer: Layer
     preset: Preset | None = None
@@ -24,19 +25,20 @@ def _add_layer(parser: Parser) -> None:
     title = "the layer and its use"
     parser.add(
         title,
-        "--preset",
+        "--model",
         metavar="NAME",
         choices=PRESETS,
         help="start from the layer of a well-known model, at its longest context; other options override its values",
     )
+    parser.add(title, "--preset", dest="model", choices=PRESETS, help=SUPPRESS)  # its former name
     parser.add_fields(SHAPE_FIELDS, Layer(), title, alone={"bias": "all"})
     wide = max(map(len, PRESETS)) + 2
     models = "\n".join(f"{preset.name.ljust(wide)}{preset.model}" for preset in PRESETS.values())
-    parser.add_text(message("presets"), models)
+    parser.add_text(message("models"), models)
 
 
 def _check(given: Given) -> CostArguments:
-    preset = PRESETS.get(given.get("preset", ""))
+    preset = PRESETS.get(given.get("model", ""))
     values = {field.name: value_of(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
     return CostArguments(replace(preset.layer if preset else Layer(), **values), preset)
 
@@ -57,7 +59,7 @@ def run(request: CostArguments, output: Output) -> int:
 
 
 COMMAND = Command(
-    usage="""attn-tui cost [--preset NAME] [--d-model N] [--heads N] [...]
+    usage="""attn-tui cost [--model NAME] [--d-model N] [--heads N] [...]
                      [--format FORMAT] [-o FILE]""",
     description="""\
 Count what a layer of attention costs: its parameters matrix by matrix, the
@@ -68,10 +70,10 @@ and for the whole context, and the d_k that follows from its shape. With
 examples:
   attn-tui cost --d-model 512 --heads 8              the Transformer paper
   attn-tui cost --d-model 4096 --heads 32 --kv-heads 8 --layers 32
-  attn-tui cost --preset llama-3-8b                  a real model
-  attn-tui cost --preset deepseek-v3                 one with latent attention
-  attn-tui cost --preset llama-3-8b --context 131072 --cache-format float16
-  attn-tui cost --preset gpt2 --format json | jq .kv_cache.bytes_per_token
+  attn-tui cost --model llama-3-8b                   a real model
+  attn-tui cost --model deepseek-v3                  one with latent attention
+  attn-tui cost --model llama-3-8b --context 131072 --cache-format float16
+  attn-tui cost --model gpt2 --format json | jq .kv_cache.bytes_per_token
 """,
     arguments=CostArguments,
     run=run,

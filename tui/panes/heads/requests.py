@@ -27,7 +27,7 @@ class CountCost(Question[Cost]):
         words, usual = ["cost"], Layer()
         if self.preset is not None:
             usual = self.preset.layer
-            words += ["--preset", self.preset.name]
+            words += ["--model", self.preset.name]
         filled = {"kv_heads": self.layer.key_heads, "d_k": self.layer.width, "d_v": self.layer.value_width}
         for field in SHAPE_FIELDS:
             value = getattr(self.layer, field.name)

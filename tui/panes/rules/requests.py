@@ -14,7 +14,7 @@ from ....core.scales import is_formula
 from ....core.work.part import results_of
 from ...compute.question import Printed, flag, option, option_words, parameter_options
 from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
-from ...settings.parse import UsageError
+from ...settings.parse import called
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow
@@ -77,10 +77,8 @@ class MeasureRuleCurves(Request):
 
 
 def _column(text: str) -> str:
-    column = text.strip().replace("-", "_")
-    if column not in SORTABLE:
-        raise UsageError("--sort: must be one of {columns}, not {text!r}", columns=", ".join(SORTABLE), text=text)
-    return column
+    with called("--sort", "column"):
+        return Order(text.strip().replace("-", "_")).column
 
 
 _TITLE = "what to compare"

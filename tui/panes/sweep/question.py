@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ....core.errors import InputError
+from ....core.errors import did_you_mean
 from ....core.grid import parse_grid, parse_values
 from ....core.lab.results import Target
-from ....core.message import message, reason_of
+from ....core.message import message
 from ....core.parameters import FIELD, FIELDS, Parameters, Value
 from ....core.statistics.catalogue import STATISTIC
 from ...compute.question import Printed, option, option_words, parameter_options
-from ...settings.parse import UsageError, is_number, value_of
+from ...settings.parse import UsageError, called, is_number, value_of
 
 if TYPE_CHECKING:
     from ....core.lab.results import Point
@@ -28,15 +27,6 @@ GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is
 _TITLE = "grid and precision"
 
 
-@contextmanager
-def called(option: str, label: str) -> Generator[None, None, None]:
-    """Raise an InputError about `label` as a UsageError about `option`."""
-    try:
-        yield
-    except InputError as error:
-        raise UsageError("{option}: {reason}", option=option, reason=reason_of(str(error), label)) from None
-
-
 def _second_axis(texts: Sequence[str]) -> tuple[str, str]:
     """Return `n-keys=64,128` as a parameter's name and the text of its values, which are checked."""
     if len(texts) > 1:
@@ -46,9 +36,10 @@ def _second_axis(texts: Sequence[str]) -> tuple[str, str]:
     names = [field.option[2:] for field in FIELDS if field.name != "d_k"]
     if name not in FIELD or name == "d_k" or not equals:
         raise UsageError(
-            "--vary: must be NAME=VALUES, with NAME one of {names}, not {text!r}",
+            "--vary: must be NAME=VALUES, with NAME one of {names}, not {text!r}{near}",
             names=", ".join(names),
             text=texts[0],
+            near="" if name in FIELD else did_you_mean(option.strip(), names),
         )
     field = FIELD[name]
     if name == "scale" and any(map(is_number, values.split(","))):
@@ -66,7 +57,10 @@ def _statistics(text: str) -> tuple[str, ...]:
     for name in names:
         if name not in STATISTIC:
             raise UsageError(
-                "--statistics: must be all, or any of {names}, not {text!r}", names=", ".join(STATISTIC), text=name
+                "--statistics: must be all, or any of {names}, not {text!r}{near}",
+                names=", ".join(STATISTIC),
+                text=name,
+                near=did_you_mean(name, STATISTIC),
             )
     return tuple(dict.fromkeys(names))
 
