@@ -21,6 +21,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.train.pane import TrainPane
 from stage import SMALL, LocalEngine, Stage, driver_of, untested_claims
 from textual import events
 from textual._xterm_parser import XTermParser
@@ -37,7 +38,7 @@ OF_TEXTUAL = [  # actions that every app, or every screen, of Textual has
     "app.focus_next", "app.focus_previous", "hide_help_panel", "notify('x')", "bell",
 ]  # fmt: skip
 MOST_MEMORY = 5 << 10  # MB; weights of additive attention at the largest d_k, rounded, need four fifths
-LARGE = 1 << 20  # scores and components of a measurement that still takes milliseconds
+LARGE = 1 << 20  # scores and components of a measurement, or of a race, that still takes milliseconds a step
 
 
 class Endless(AttnApp):
@@ -120,6 +121,11 @@ class Monkey:
         p = self.app.parameters
         if p.batch * p.n_queries * (p.n_keys + p.d_k) > LARGE or p.batch * p.n_keys * p.d_k > LARGE:
             self.app.change(SMALL)
+        train = self.app.panes.get("Train")
+        if isinstance(train, TrainPane):
+            race = train.race
+            if race.d_k * race.steps * race.seeds * len(race.rules) > LARGE:
+                train.action_reset()
         engine.hold |= chance.random() < 0.3
         burst = [self.event() for _ in range(chance.choice([1, 1, 2, 3, 8]))]
         self.events += len(burst)

@@ -1,15 +1,15 @@
-"""The measurement with its theory that the Lab shows, and the Sweep at its cursor."""
+"""The measurement with its theory that the Lab shows, and the Sweep at its cursor; and the Lab's exact curve."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...core.parameters import Parameters
 from .question import Question, parameter_options
-from .request import PROGRESS_INTERVAL, Cache, Priority, Progress
+from .request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
@@ -93,3 +93,32 @@ class Answer:
     theory: Theory
     row: tuple[RowWeights, ...] = ()  # of one query, under A and B; empty if the components are not kept
     full: bool = True
+
+
+@dataclass(frozen=True)
+class PredictEntropy(Request):
+    """Predict the entropy of a row over d_k. Answered by Entropies."""
+
+    parameters: Parameters  # their d_k is ignored
+    d_k: tuple[int, ...]
+
+    def work(self, cache: Cache) -> Work:
+        from ...core.against import fault_of_settings
+        from ...core.theory.predict import predict
+
+        found: list[list[tuple[float, float]]] = [[], []]
+        placed = [replace(self.parameters, d_k=d_k) for d_k in self.d_k]
+        for p in placed:
+            columns = () if fault_of_settings(p) else predict(p).columns  # such as 1/ln d_k at 1
+            for curve, column in zip(found, columns, strict=bool(columns)):
+                if (value := column.values["entropy"]) is not None:
+                    curve.append((p.d_k, value))
+            yield None
+        yield Entropies(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Entropies:
+    """Points (d_k, nats) of each column's curve; none if no exact value is known."""
+
+    curves: Sequence[Sequence[tuple[float, float]]]

@@ -1,13 +1,17 @@
-"""Pictures of a measurement: its saturation, and the weights of one query."""
+"""Pictures of a measurement: its saturation, the weights of one query, entropy over d_k, histograms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textual.message import Message
+
 from ...core.message import joined, message
 from ...core.statistics.measurement import Column, HistogramName, RowWeights
 from ..views.lines import Line, fitted
+from ..views.plots.entropy_curve import TITLE as ENTROPY
+from ..views.plots.entropy_curve import Curve, entropy_lines
 from ..views.plots.gauge import TITLE, gauge_lines, threshold_note
 from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
 from ..views.plots.weights import TITLE as WEIGHTS
@@ -16,6 +20,7 @@ from ..views.results.table import Contents
 from .lines import LinesWidget
 
 if TYPE_CHECKING:
+    from ...core.parameters import Parameters
     from ...core.theory.prediction import ScoreCurve
 
 
@@ -60,6 +65,36 @@ class QueryWeights(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return weight_lines(self.row, self.columns, width, self.glyphs)[:height] if self.row else ()
+
+
+class EntropyCurve(LinesWidget):
+    """Shows the exact entropy over d_k, with a cursor at the d_k of the measurement."""
+
+    TITLE = ENTROPY
+    DEFAULT_CLASSES = "region"
+
+    columns: Sequence[Column] = ()
+    parameters: Parameters | None = None
+    curves: Sequence[Curve] = ()
+
+    class Placed(Message):
+        """It has a place, or another one."""
+
+    def on_resize(self) -> None:
+        self.post_message(self.Placed())
+
+    def show(self, parameters: Parameters, columns: Sequence[Column], curves: Sequence[Curve]) -> None:
+        """Show these curves, and the measurement of these parameters."""
+        self.parameters, self.columns, self.curves = parameters, columns, curves
+        self.redraw()
+
+    def note(self) -> Line:
+        return ((self.glyphs.say(message("0 to ln n")), "dim"),)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if self.parameters is None or not self.curves:
+            return ()
+        return entropy_lines(self.curves, self.columns, self.parameters, width, height, self.glyphs)
 
 
 class Histograms(LinesWidget):

@@ -21,7 +21,7 @@ from ..views.results.leading import SPACED
 from ..views.results.sentence import row_words, sentence
 from ..views.results.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
-from .pictures import Histograms, QueryWeights, SaturationGauge
+from .pictures import EntropyCurve, Histograms, QueryWeights, SaturationGauge
 from .placed import Stack
 from .statistics_table import StatisticsTable
 
@@ -37,6 +37,8 @@ _USUAL_LEADING = 6 + 1
 _SPACED = SPACED + 1  # lines of all leading rows with blank ones between groups, and the head line
 _SPACIOUS = 54  # lines from which all leading rows are shown
 _PAIRS = 86  # cells from which the histogram of weights stands beside that of logits
+_CURVED = 118  # cells from which entropy over d_k stands beside the weights and the gauge
+_CURVE = 0.36  # its share of them
 _TALL = 8  # lines of a pair of histograms: bars of three lines for each column
 _AXIS = 26  # lines below which the gauge has no axis
 _LOW = 16  # lines below which there is no advice
@@ -61,6 +63,7 @@ class Results(Stack):
         self.leading = leading
         self.gauge = SaturationGauge()
         self.weights = QueryWeights()
+        self.entropy = EntropyCurve()
         self.table = StatisticsTable(self._say)
         self.words = Paragraph()
         self.advice = Paragraph()
@@ -81,6 +84,7 @@ class Results(Stack):
         if self.leading:
             yield self.weights
             yield self.gauge
+            yield self.entropy
         yield self.table
         yield self.words
         if self.leading:
@@ -91,9 +95,18 @@ class Results(Stack):
         """The view shows everything now, or no longer."""
 
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
+        right = round(_CURVE * size.width) if self.shows_entropy(size) else 0
         for part, region in super().regions(size):
             left = self.beside[0] if part is self.table else 0
-            yield part, Region(left, region.y, region.width - left, region.height)
+            narrower = right if part is self.weights or part is self.gauge else 0
+            if part is self.weights and right:
+                height = region.height + self._gauge(size.height)
+                yield self.entropy, Region(size.width - right, region.y, right, height)
+            yield part, Region(left, region.y, region.width - left - narrower, region.height)
+
+    def shows_entropy(self, size: Size) -> bool:
+        """Whether entropy over d_k has room in this size, beside the weights."""
+        return size.width >= _CURVED and size.height >= _AXIS and self._weights > 0 and self._shown(size) == "both"
 
     @property
     def why_stale(self) -> str:
@@ -193,7 +206,7 @@ class Results(Stack):
             return
         self._stale = stale
         self._arrange()
-        for widget in (self.weights, self.gauge, self.table, self.advice, self.histograms):
+        for widget in (self.weights, self.gauge, self.entropy, self.table, self.advice, self.histograms):
             widget.dim(stale)
 
     def _say(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import Event, wait_for
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
@@ -17,14 +18,16 @@ from ....core.field import Field
 from ....core.message import joined, message
 from ....core.parameters import Parameters, context_note, model_title
 from ....core.statistics.catalogue import STATISTIC, Statistic
-from ...compute.measure import Answer, Measure
+from ...compute.measure import Answer, Entropies, Measure, PredictEntropy
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.help import key_word
 from ...views.lines import Line
+from ...views.plots.entropy_curve import WIDTHS, Curve
 from ...views.results.advice import advice
 from ...views.results.table import with_theory
 from ...widgets.parameter_panel import ParameterPanel
+from ...widgets.pictures import EntropyCurve
 from ...widgets.results import Results, View
 from ...widgets.typing import typing
 from ..pane import Host
@@ -89,6 +92,7 @@ class LabPane(TwoParts, SteppingPane):
         self.answer: Answer | None = None  # the one on screen
         self._is_full = Event()  # set by a full answer
         self._to_explain = ""  # the statistic to explain once there is a result
+        self._curves: tuple[PredictEntropy | None, Sequence[Curve]] = None, ()  # what was asked last, and known last
         self._objection = ""  # why the parameters, or the text being typed, are not accepted
 
     def _field_keys(self) -> Mapping[str, str]:
@@ -150,6 +154,12 @@ class LabPane(TwoParts, SteppingPane):
             self.ask(lacking)
 
     def show_answer(self, request: Request, answer: object) -> None:
+        if isinstance(answer, Entropies):
+            if request == self._curves[0] and self.answer is not None:
+                self._curves = self._curves[0], answer.curves
+                self.results.entropy.dim(self.is_stale)
+                self._show_entropy(self.answer)
+            return
         full = isinstance(answer, Answer) and answer.full and answer.measurement.complete
         if self.is_current and not (full and request == Measure(self.parameters)):  # of earlier parameters
             return
@@ -180,12 +190,28 @@ class LabPane(TwoParts, SteppingPane):
         )
         contents = with_theory(measured, theory, answer.full)
         self.results.show(contents, early, theory.curves, self._advice(answer), answer.row)
+        if self.results.shows_entropy(self.results.size):
+            self._show_entropy(answer)
         if self._objection:
             self._show_stale(self._objection)
         if self._to_explain:
             self.call_after_refresh(self.show_statistic, self._to_explain)
         if measured.complete:
             self.show_progress(None)
+
+    def on_entropy_curve_placed(self, event: EntropyCurve.Placed) -> None:
+        event.stop()
+        if self.answer is not None:
+            self._show_entropy(self.answer)
+
+    def _show_entropy(self, answer: Answer) -> None:
+        """Show entropy over d_k, dim until it is known; the curves are the same at every d_k."""
+        asked = PredictEntropy(replace(answer.parameters, d_k=Parameters.d_k), WIDTHS)
+        if asked != self._curves[0]:
+            self._curves = asked, self._curves[1]
+            self.results.entropy.dim(True)
+            self.ask(asked)
+        self.results.entropy.show(answer.parameters, answer.measurement.columns, self._curves[1])
 
     def _advice(self, answer: Answer) -> str:
         """Return the advice on B, the column that keys change."""
