@@ -203,3 +203,21 @@ async def test_the_lab_shown_again_never_arranges_itself_as_on_a_narrow_screen(
     await stage.at_rest()
     assert narrow
     assert not any(narrow)
+
+
+@played(settled=True)
+async def test_the_histogram_shows_what_was_there_before_a_held_key(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def earlier(*keys: str) -> float | None:
+        await stage.press(*keys)
+        await stage.at_rest()
+        columns = stage.lab.results.histograms.earlier
+        return columns[0].measured["logit_std"].value if columns else None
+
+    assert not stage.lab.results.histograms.earlier
+    at_first = stage.lab.results.histograms.columns[0].measured["logit_std"].value
+    assert await earlier("up", "up", "up") == at_first
+    monkeypatch.setattr("attn_tui.tui.panes.lab.pane.REST", -1.0)  # the key was released
+    last = stage.lab.results.histograms.columns[0].measured["logit_std"].value
+    assert await earlier("up") == last

@@ -26,6 +26,7 @@ from attn_tui.tui.views.plots.histograms import (
     grid_lines,
     outside,
     pair_lines,
+    trace_rows,
 )
 from cases import for_each
 from hypothesis import given
@@ -328,3 +329,9 @@ def test_a_row_of_fewer_pairs_fills_the_width_too() -> None:
     axes = [line for line in lines if "───" in line]
     assert len(axes) == 2
     assert {len(line) for line in axes} <= {159, 160}
+
+
+def test_dots_outline_the_bars_before_and_only_those_that_changed() -> None:
+    before, now = [0, 2, 8, 2, 0.0], [2, 4, 8, 4, 2.0]
+    assert trace_rows(before, now, 4) == {0: [2], 1: [2], 2: [2], 3: [1, 3]}
+    assert trace_rows(now, [2.0, 4.1, 8.2, 4.1, 2.0], 4) == {}

@@ -110,12 +110,17 @@ class Histograms(LinesWidget):
     least = LOWEST  # lines of a pair
     most: int | None = None  # pairs shown; None: all, in pages
     reach: float | None = None  # which fixes the axis of logits
+    earlier: Sequence[Column] = ()  # those on screen before the last keys
 
     def show(
-        self, columns: Sequence[Column], curves: Sequence[ScoreCurve | None] = (), reach: float | None = None
+        self,
+        columns: Sequence[Column],
+        curves: Sequence[ScoreCurve | None] = (),
+        reach: float | None = None,
+        earlier: Sequence[Column] = (),
     ) -> None:
         """Show these columns, with the exact laws of their scores over logits, whose axis `reach` fixes."""
-        self.columns, self.curves, self.reach = columns, curves, reach
+        self.columns, self.curves, self.reach, self.earlier = columns, curves, reach, earlier
         self.redraw()
 
     def next_page(self) -> bool:
@@ -135,8 +140,9 @@ class Histograms(LinesWidget):
         if not self.columns or not pair_names(self.columns):
             return ()
         lines = grid_lines(
-            self.columns, width, height, self.glyphs, self.curves, self.first, self.least, self.reach, self.most
-        )
+            self.columns, width, height, self.glyphs, self.curves, self.first, self.least, self.reach, self.most,
+            self.earlier,
+        )  # fmt: skip
         later = self._later(width, height)
         if later and self.paged and len(lines) < height:
             names = joined([TITLES[name] for name in later], ", ")

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ...core.statistics.catalogue import STATISTICS, Statistic
-from ...core.statistics.measurement import RowWeights
+from ...core.statistics.measurement import Column, RowWeights
 from ..views.glyphs import Glyphs
 from ..views.lines import wrapped
 from ..views.plots.histograms import LOWEST
@@ -120,8 +120,12 @@ class Results(Stack):
         curves: Sequence[ScoreCurve | None] = (),
         advice: str = "",
         row: Sequence[RowWeights] = (),
+        earlier: Sequence[Column] = (),
     ) -> None:
-        """Show a current measurement; the remark goes before the sentence that sums it up, the advice after it."""
+        """Show a current measurement; the remark goes before the sentence that sums it up, the advice after it.
+
+        Dots over the histogram of logits show those of `earlier` columns.
+        """
         self._contents, self._remark = contents, remark
         self._mark(stale=False)
         self.gauge.show(contents)
@@ -130,7 +134,7 @@ class Results(Stack):
         self.advice.show(advice, "accent")
         known = [column.saturation.reach for column in contents.theory if column.saturation]
         reach = max(known) if self.leading and len(known) == len(contents.columns) else None
-        self.histograms.show(contents.columns, curves, reach)
+        self.histograms.show(contents.columns, curves, reach, earlier)
         self._say()
 
     def show_stale(self, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from asyncio import Event, wait_for
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from ....core.field import Field
 from ....core.message import joined, message
 from ....core.parameters import Parameters, context_note, model_title
 from ....core.statistics.catalogue import STATISTIC, Statistic
+from ....core.statistics.measurement import Column
 from ...compute.measure import Answer, Entropies, Measure, PredictEntropy
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
@@ -45,6 +47,7 @@ _KEY_OF_FIELD = {
 _TABLE_KEYS: tuple[Key, ...] = (("↑↓", "row"), ("PgUp PgDn", "page"), ("Esc", "back"), ("←→", "d_k ±1"))
 
 
+REST = 0.7  # seconds without a change that end a held key
 PATIENCE = 1.0  # seconds that an export waits for what is not on screen
 
 
@@ -90,6 +93,8 @@ class LabPane(TwoParts, SteppingPane):
         self.panel.whole = whole
         self.panel.cursor = self.panel.fields[0].name
         self.answer: Answer | None = None  # the one on screen
+        self._before: Answer | None = None  # the one that was on screen before the last keys
+        self._shown_at = 0.0  # when the parameters on screen changed last, in seconds
         self._is_full = Event()  # set by a full answer
         self._to_explain = ""  # the statistic to explain once there is a result
         self._curves: tuple[PredictEntropy | None, Sequence[Curve]] = None, ()  # what was asked last, and known last
@@ -180,6 +185,7 @@ class LabPane(TwoParts, SteppingPane):
 
     def _take(self, answer: Answer) -> None:
         """Show an answer, which may cover only the first draws."""
+        self._remember(answer)
         self.answer = answer
         (self._is_full.set if answer.full else self._is_full.clear)()
         measured, theory = answer.measurement, answer.theory
@@ -189,7 +195,7 @@ class LabPane(TwoParts, SteppingPane):
             else message("After {draws} of {asked} draws: ", draws=measured.draws, asked=measured.asked)
         )
         contents = with_theory(measured, theory, answer.full)
-        self.results.show(contents, early, theory.curves, self._advice(answer), answer.row)
+        self.results.show(contents, early, theory.curves, self._advice(answer), answer.row, self._earlier(answer))
         if self.results.shows_entropy(self.results.size):
             self._show_entropy(answer)
         if self._objection:
@@ -198,6 +204,19 @@ class LabPane(TwoParts, SteppingPane):
             self.call_after_refresh(self.show_statistic, self._to_explain)
         if measured.complete:
             self.show_progress(None)
+
+    def _remember(self, answer: Answer) -> None:
+        """Remember what was on screen before keys changed it; those of a held key count as one."""
+        if self.answer is not None and self.answer.parameters != answer.parameters:
+            now = time.monotonic()
+            if now - self._shown_at > REST:
+                self._before = self.answer
+            self._shown_at = now
+
+    def _earlier(self, answer: Answer) -> Sequence[Column]:
+        """Return the columns before the last keys, unless those of this answer are the same again."""
+        before = self._before
+        return () if before is None or before.parameters == answer.parameters else before.measurement.columns
 
     def on_entropy_curve_placed(self, event: EntropyCurve.Placed) -> None:
         event.stop()

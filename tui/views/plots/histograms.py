@@ -75,10 +75,12 @@ def grid_lines(
     least: int = LOWEST,
     reach: float | None = None,
     most: int | None = None,
+    earlier: Sequence[Column] = (),
 ) -> list[Line]:
     """Return the pairs side by side, from `first` on, as many as fit in `height` lines, and `most` at most.
 
-    One to five stand in a row, with bars as high as the lines allow. `reach` fixes the axis of logits.
+    One to five stand in a row, with bars as high as the lines allow. `reach` fixes the axis of logits. Dots show
+    where the bars of `earlier` columns ended.
     """
     names = pair_names(columns)[:most]
     across, gap = _across(len(names), width), 2
@@ -93,7 +95,7 @@ def grid_lines(
     for group in groups:
         if len(groups) > 1:  # a group of fewer pairs has wider ones
             each = (width - gap * (len(group) - 1)) // len(group)
-        pairs = [pair_lines(columns, name, each, tall, glyphs, curves, reach) for name in group]
+        pairs = [pair_lines(columns, name, each, tall, glyphs, curves, reach, earlier) for name in group]
         rest: Span = (" " * (width - len(group) * (each + gap) + gap), "text")
         for first_part, *parts in zip(*pairs, strict=True):
             line = [*first_part]
@@ -118,10 +120,12 @@ def pair_lines(
     glyphs: Glyphs,
     curves: Sequence[ScoreCurve | None] = (),
     reach: float | None = None,
+    earlier: Sequence[Column] = (),
 ) -> list[Line]:
     """Return a title, bars of `height` lines for each column, and their shared axis: 2·height + 2 lines.
 
-    The exact law of a score is drawn as a line over the bars of logits, if the bars are high enough to compare.
+    The exact law of a score is drawn as a line over the bars of logits, if the bars are high enough to compare; and
+    dots where the bars of `earlier` columns ended.
     """
     histograms = [column.histograms[name] for column in columns]
     span = axis_span(histograms, name, glyphs, reach)
@@ -129,12 +133,8 @@ def pair_lines(
     edges = [span.low + (span.high - span.low) * cell / cells for cell in range(cells + 1)]
     drawn = [*curves] if name == "logits" and height > 1 else []
     drawn += [None] * (len(columns) - len(drawn))
-    words = short_names(columns, NAME - 1, glyphs)
-    title: list[Span] = [(glyphs.say(TITLES[name]), "heading")]
-    if any(drawn):
-        title.append((glyphs.say("  {line} exact", line=glyphs.line[:1] or "⠤"), "theory"))
-    beyond = outside(histograms, span, width - line_width(tuple(title)) - 1, glyphs)
-    lines: list[Line] = [ends(tuple(title), beyond, width)]
+    words, lines = short_names(columns, NAME - 1, glyphs), list[Line]()
+    dot, traced = "." if glyphs.ascii else "·", False
     for index, (column, histogram, role) in enumerate(zip(columns, histograms, COLUMN_ROLES, strict=True)):
         counts = histogram.onto(edges)
         curve = drawn[index]
@@ -142,12 +142,38 @@ def pair_lines(
         rows = bars(counts, height, glyphs)
         expected = [2 * share * histogram.total for share in exact or ()]
         law = curve_rows(expected, counts, height, glyphs)
+        trace = trace_rows(earlier[index].histograms[name].onto(edges), counts, height) if curve and earlier else {}
+        traced |= bool(trace)
         names = [*[""] * (height - 1), words[index]]
         for number, (label, row) in enumerate(zip(names, rows, strict=True)):
-            lines.append(_crossed(to_left(label, NAME), row, law.get(number, {}), role, glyphs))
+            signs = dict.fromkeys(trace.get(number, ()), dot) | law.get(number, {})
+            lines.append(_crossed(to_left(label, NAME), row, signs, role, glyphs))
+    title: list[Span] = [(glyphs.say(TITLES[name]), "heading")]
+    if any(drawn):
+        title.append((glyphs.say("  {line} exact", line=glyphs.line[:1] or "⠤"), "theory"))
+    if traced:
+        title.append((glyphs.say("  {dot} before", dot=dot), "theory"))
+    beyond = outside(histograms, span, width - line_width(tuple(title)) - 1, glyphs)
+    lines.insert(0, ends(tuple(title), beyond, width))
     marks = axis_marks(columns, name, glyphs)
     lines.append(((" " * NAME + axis_line(span, cells, glyphs, marks), "dim"),))
     return lines if width == NAME + cells else [fitted(line, width) for line in lines]
+
+
+def trace_rows(before: Sequence[float], counts: Sequence[float], height: int) -> dict[int, list[int]]:
+    """Return the cells in which earlier bars ended, for each line; none unless some bar changed by a line.
+
+    The highest bar of both fills all lines.
+    """
+    levels, now = ([height * each / (max(row) or 1) for each in row] for row in (before, counts))
+    if max(abs(one - other) for one, other in zip(levels, now, strict=True)) < 1:
+        return {}
+    ends = [math.ceil(level) - 1 if level >= 0.1 else -1 for level in levels]
+    rows: dict[int, list[int]] = {}
+    for cell, (left, end, right) in enumerate(zip([-1, *ends[:-1]], ends, [*ends[1:], -1], strict=True)):
+        for each in range(max(min(min(left, right) + 1, end), 0), end + 1):  # down to its lower neighbour
+            rows.setdefault(height - 1 - each, []).append(cell)
+    return rows
 
 
 def short_names(columns: Sequence[Column], room: int, glyphs: Glyphs) -> list[str]:
