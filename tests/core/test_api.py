@@ -10,11 +10,13 @@ import attn_tui
 import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.claims import catalogue
 from attn_tui.tui.cli.main import main
 
 SMALL: dict[str, Any] = {"n_keys": 16, "n_queries": 8, "batch": 4}
 WORDS = ["--n-keys", "16", "--n-queries", "8", "--batch", "4"]
 WRONG = Path(__file__).parents[1] / "data" / "wrong-scale.safetensors"
+CLAIMS = ("three-matrices", "heads-are-free")
 RUN = WRONG.with_name("run.jsonl")
 
 
@@ -33,6 +35,7 @@ def results() -> dict[str, Any]:
             [16, 4], vary=("scale", ["d_k", "sqrt_d_k"]), **SMALL
         ),
         "cost --model llama-3-8b --batch 2": attn_tui.cost("llama-3-8b", batch=2),
+        "claims": attn_tui.claims(*CLAIMS),
         "learn q1": attn_tui.learn("q1"),
         f"watch {RUN} --once --step 3 --max-logit 10": attn_tui.watch(RUN, step=3, max_logit=10),
         f"inspect {sample} --layer 0 --head 2": attn_tui.open(sample)[0, 2].measure(),
@@ -44,7 +47,10 @@ def results() -> dict[str, Any]:
     }
 
 
-def test_results_are_what_the_commands_print(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_what_the_commands_print(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "CLAIMS", [each for each in catalogue.CLAIMS if each.id in CLAIMS])
     for words, result in results().items():
         main([*words.split(), "--format", "json"])
         printed = json.loads(capsys.readouterr().out)
