@@ -457,7 +457,7 @@ class Capture:
         return sum(layer.heads for layer in self.layers)
 
     def __repr__(self) -> str:
-        return f"<capture {self.file.path.name}: {len(self.layers)} layers, {len(self)} heads>"
+        return repr(self.file)
 
 
 def open(

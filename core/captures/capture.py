@@ -70,7 +70,7 @@ class Tensor:
     as_stored: bool = True  # whether this is the tensor's own shape: a projection has heads and d_k in one axis
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Layer:
     """One layer's queries and keys, and their metadata."""
 
@@ -111,6 +111,10 @@ class Layer:
     path: Path = field(default=Path(), compare=False)  # of its file, as given
     q: tuple[Tensor, ...] = field(default=(), compare=False)  # whose components follow each other
     k: tuple[Tensor, ...] = field(default=(), compare=False)
+
+    def __repr__(self) -> str:
+        scale = "unknown" if self.scale is None else f"{self.scale:.4g}"
+        return f"<{self.place}: {self.heads} heads of {self.queries} × {self.keys}, d_k {self.d_k}, scale {scale}>"
 
     @property
     def place(self) -> str:
@@ -169,7 +173,7 @@ class HeadSubject:
     by_row: Mapping[str, tuple[Setting, int]] = field(default_factory=dict[str, "tuple[Setting, int]"], compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Capture:
     """The contents of a file, from its headers alone."""
 
@@ -192,6 +196,10 @@ class Capture:
     expect: Plain | None = None  # the multiplier that is intended: a rule, a number or a formula
     disagreements: tuple[str, ...] = ()  # what layers disagree on, without a known reason
     query_tokens: Texts | None = None  # of each batch element, one per query of cross-attention
+
+    def __repr__(self) -> str:
+        heads = sum(layer.heads for layer in self.layers)
+        return f"<capture {self.path.name}: {len(self.layers)} layers, {heads} heads>"
 
     def tokens_of(self, layer: Layer, text: int) -> Tokens:
         """Return the tokens of a layer's queries and of its keys; None where the file does not have them."""

@@ -24,13 +24,13 @@ from .masks import Masking, mask_shape, query_mask, read_mask
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CaptureFile(Capture):
     """A capture and the location of its numbers in its files; `read_head` reads them."""
 
     stored: tuple[StoredLayer, ...]  # in the order of `layers`
     identities: tuple[tuple[Path, Identity], ...]  # of the files when they were opened
-    at_hand: AtHand = field(default_factory=AtHand, compare=False, repr=False)  # decompressed with the last heads
+    at_hand: AtHand = field(default_factory=AtHand, compare=False)  # decompressed with the last heads
 
     def described(self) -> Capture:
         """Return the contents without locations, which can be sent to a process without NumPy."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Replay:
 
     layer: Layer
     head: int
-    replayed: tuple[Replayed, ...]
+    replayed: tuple[Replayed, ...] = field(repr=False)
     left_out: tuple[str, ...]  # rules that need what the file does not say, or have no multiplier here
 
     @property

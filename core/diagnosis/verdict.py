@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -58,13 +58,13 @@ class Verdict:
     verdict: Word
     says: str
     expected: Expected
-    findings: tuple[Finding, ...] = ()  # in the order of computing
+    findings: tuple[Finding, ...] = field(default=(), repr=False)  # in the order of computing
     maybe: tuple[str, ...] = ()  # causes that would explain an undecided head
     evidence: str | None = None
     multiplier: float | None = None
     multiplier_error: float | None = None
     misfit: float | None = None  # in units of rounding
-    consequence: Consequence | None = None
+    consequence: Consequence | None = field(default=None, repr=False)
 
     @property
     def cause(self) -> str | None:

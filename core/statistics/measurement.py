@@ -51,8 +51,8 @@ class Column:
 
     rule: str  # a name of SCALE_RULES, or "file" for the scale in a capture's metadata
     multiplier: float
-    measured: Mapping[str, Estimate]  # by name, in the order of STATISTICS
-    histograms: Mapping[HistogramName, Histogram]  # "gradient" if gradients are measured
+    measured: Mapping[str, Estimate] = field(repr=False)  # by name, in the order of STATISTICS
+    histograms: Mapping[HistogramName, Histogram] = field(repr=False)  # "gradient" if gradients are measured
     # The values of the parameters in which columns differ, other than those of the scale rule; and `normalise`, if
     # an unscaled column leaves q and k as they are drawn beside one whose rule normalises them.
     apart: Mapping[str, Value] = field(default_factory=dict[str, Value])

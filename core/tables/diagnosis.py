@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
@@ -209,7 +209,7 @@ class Checked:
     """The result of a check of one file."""
 
     capture: Capture
-    heads: Sequence[Figures]
+    heads: Sequence[Figures] = field(repr=False)
     findings: Sequence[Finding]
     allowed: Sequence[Finding]
     name: str = ""  # of the file, if there are several

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import settings
@@ -102,7 +102,7 @@ class SweepResult:
 
     parameters: Parameters  # their values of what is swept are ignored
     d_ks: Sequence[int]
-    points: Sequence[tuple[Point, Prediction]]
+    points: Sequence[tuple[Point, Prediction]] = field(repr=False)
     command: str  # reproduces the points
     vary: Axis | None = None  # the second axis
     target: Target | None = None

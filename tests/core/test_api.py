@@ -65,6 +65,8 @@ def test_results_are_what_the_commands_print(
             assert len(result.rows()) == len(capsys.readouterr().out.splitlines()) - 1
         assert len(repr(result).splitlines()) <= 10
         assert len(repr(result)) < 2000
+        for part in ("measurement", "result", "capture", "file", "replay", "comparison"):
+            assert len(repr(getattr(result, part, ""))) < 2000
 
 
 def test_an_exact_value_is_that_of_the_report() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ...captures.capture import Layer
@@ -56,7 +56,7 @@ class HeadComparison:
     head: int
     test_layer: Layer
     test_head: int
-    stages: tuple[Stage, ...]  # one of each of STAGES, in this order
+    stages: tuple[Stage, ...] = field(repr=False)  # one of each of STAGES, in this order
     reference: Figures | None
     test: Figures | None
     divergence: float | None  # KL(reference ‖ test) of the weights in nats; None for different texts
@@ -101,7 +101,7 @@ class Plan:
 class Comparison:
     """All heads of two captures."""
 
-    heads: tuple[HeadComparison, ...]
+    heads: tuple[HeadComparison, ...] = field(repr=False)
     missing: tuple[str, ...]
     notes: tuple[str, ...]
 
