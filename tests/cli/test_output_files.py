@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ def test_an_existing_file_keeps_its_mode_and_its_links(tmp_path: Path, capsys: C
     assert link.is_symlink()
     assert json.loads(file.read_text())["schema"] == "attn-tui/report-2"
     assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_is_written_and_replaced_without_what_windows_lacks(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((signal, "SIGHUP"), (os, "fchmod"), (os, "O_TMPFILE")):
+        monkeypatch.delattr(module, name)
+    for _ in range(2):
+        printed(["report", *SMALL, "-o", str(tmp_path / "report")], capsys)
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
 def test_the_old_file_stays_if_writing_fails(

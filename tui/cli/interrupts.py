@@ -25,7 +25,8 @@ def raise_exception(writes_file: bool) -> None:
     """
     if signal.getsignal(signal.SIGINT) is exit_now:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGTERM, signal.SIGHUP) if writes_file else ():
+    ending = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}  # Windows has no SIGHUP
+    for number in ending if writes_file else ():
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, lambda caught, _: sys.exit(128 + caught))
 

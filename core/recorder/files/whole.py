@@ -29,12 +29,13 @@ def whole_file(path: Path, replace: bool = True, private: bool = False) -> Gener
             os.stat("/proc/self/fd")  # by which it will be named
             descriptor = os.open(target.parent, os.O_WRONLY | os.O_TMPFILE, access)
         except (AttributeError, OSError):  # the system, or the file system, has none
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, access)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows needs
+            descriptor = os.open(temporary, flags, access)
             undo.callback(temporary.unlink, missing_ok=True)
         with open(descriptor, "wb") as file:
             yield file
             file.flush()
-            if mode is not None:
+            if mode is not None and hasattr(os, "fchmod"):  # not on Windows
                 os.fchmod(descriptor, mode)
             os.fsync(descriptor)
             if not os.fstat(descriptor).st_nlink:
