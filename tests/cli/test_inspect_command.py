@@ -12,7 +12,9 @@ import pytest
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli.main import main
 from cases import for_each
-from cli_runner import SAMPLE, WRONG, Captured, printed, refusal
+from cli_runner import SAMPLE, WRONG, Captured, assert_refused, printed
+
+HEAD = ["inspect", SAMPLE, "--layer", "0", "--head", "1"]
 
 
 def capture_file(folder: Path, q: npt.NDArray[np.float32]) -> str:
@@ -84,10 +86,9 @@ def test_axes_says_which_axis_is_which(command: list[str], tmp_path: Path, capsy
 
 def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Path, capsys: Captured) -> None:
     file = one_head(tmp_path)
-    assert main(["inspect", file, "--scale", "yarn"]) == 2
-    assert "scale yarn: the file does not say how far its context was extended; give --context-factor" in (
-        capsys.readouterr().err
-    )
+    for rule, option in (("yarn", "--context-factor"), ("cosine_learned", "--temperature")):
+        assert main(["inspect", file, "--scale", rule]) == 2
+        assert option in capsys.readouterr().err
     for told, multiplier in (
         (["--scale", "yarn", "--context-factor", "4"], (1 + 0.1 * np.log(4)) ** 2 / 2),
         (["--scale", "inverse_layer", "--layer-index", "4"], 0.1),
@@ -97,12 +98,10 @@ def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Pat
         [own, told_one] = json.loads(capsys.readouterr().out)["heads"]
         assert own["scale"]["rule"] == "sqrt_d_k", "the file has no scale"
         assert told_one["scale"]["multiplier"] == pytest.approx(multiplier)
-    assert main(["inspect", file, "--scale", "cosine_learned"]) == 2
-    assert "does not say the temperature that the head learned; give --temperature" in capsys.readouterr().err
     assert main(["inspect", file, "--scale", "llama4_position", "--position", "-1"]) == 2
-    assert "--position: must be a whole number from 0" in capsys.readouterr().err
+    assert "--position: " in capsys.readouterr().err
     assert main(["inspect", file, "--position", "7"]) == 0
-    assert "--position has no effect" in capsys.readouterr().err
+    assert "--position" in capsys.readouterr().err
 
 
 @for_each(
@@ -119,21 +118,16 @@ def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Pat
 def test_against_is_the_scale_of_a_and_scale_that_of_b(
     options: list[str], rules: list[str], capsys: Captured
 ) -> None:
-    assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", *options, "--format", "json"]) == 0
-    assert [each["scale"]["rule"] for each in json.loads(capsys.readouterr().out)["heads"]] == rules
+    heads = json.loads(printed([*HEAD, *options, "--format", "json"], capsys))["heads"]
+    assert [each["scale"]["rule"] for each in heads] == rules
 
 
 def test_against_is_of_a_single_head(capsys: Captured) -> None:
     for options in ([], ["--layer", "0", "--head", "1", "--rules", "all"], ["--worst", "2"]):
-        assert main(["inspect", SAMPLE, "--against", "d_k", *options]) == 2
-        assert "--against: only with a single head" in capsys.readouterr().err
-    assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", "--against", "sqrt(n"]) == 2
+        assert_refused(["inspect", SAMPLE, "--against", "d_k", *options], "--against: ", capsys)
+    assert main([*HEAD, "--against", "sqrt(n"]) == 2
     assert "^" in capsys.readouterr().err
-    assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", "--against", "mask=causal"]) == 2
-    assert "'mask'; A may set scale, multiplier, precision, arithmetic, softcap" in capsys.readouterr().err
-
-
-HEAD = ["inspect", SAMPLE, "--layer", "0", "--head", "1"]
+    assert_refused([*HEAD, "--against", "mask=causal"], "'mask' … scale, multiplier, precision", capsys)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +175,7 @@ def test_a_list_of_heads_takes_a_number_format(capsys: Captured) -> None:
 
 def test_an_option_without_effect_is_said(capsys: Captured) -> None:
     assert main([*HEAD, "--arithmetic", "eager", "--against", "multiplier=2"]) == 0
-    err = capsys.readouterr().err
-    assert "--arithmetic has no effect" in err
-    assert "--against multiplier has no effect" in err
+    assert re.findall(r"--\S+(?: multiplier)?", capsys.readouterr().err) == ["--arithmetic", "--against multiplier"]
 
 
 def test_mask_true_says_what_a_mask_means(tmp_path: Path, capsys: Captured) -> None:
@@ -192,7 +184,7 @@ def test_mask_true_says_what_a_mask_means(tmp_path: Path, capsys: Captured) -> N
     mask = np.array([[1, 0, 1, 1, 0, 1]], np.bool_)
     np.savez(file, q=rng.normal(size=(1, 1, 6, 4)), k=rng.normal(size=(1, 1, 6, 4)), attn_mask=mask)
     assert main(["inspect", str(file)]) == 2
-    assert "say which: --mask-true visible or hidden" in capsys.readouterr().err
+    assert "--mask-true" in capsys.readouterr().err
     found: list[float] = []
     for meaning in ("visible", "hidden"):
         assert main(["inspect", str(file), "--mask-true", meaning, "--format", "json"]) == 0
@@ -209,7 +201,7 @@ def test_what_is_not_used_is_printed(tmp_path: Path, capsys: Captured) -> None:
     assert main(["inspect", str(file), "--format", "json"]) == 0
     streams = capsys.readouterr()
     assert json.loads(streams.out)["file"]["unused"] == ["layers.0.mlp.act"]
-    assert "note: not used: 'layers.0.mlp.act'" in streams.err
+    assert "'layers.0.mlp.act'" in streams.err
 
 
 def test_every_rule_is_replayed(capsys: Captured) -> None:
@@ -218,17 +210,13 @@ def test_every_rule_is_replayed(capsys: Captured) -> None:
     assert "file = sqrt_d_k" in table
     assert "e−18" in table
     assert not re.search(r"[ e]-\d", table)
-    assert "layer 0 head 2 is saturated; layer_norm_sqrt_d_k" in table
-    assert "left out, because they need what the file does not say: yarn, deepseek_v2, longrope" in table.replace(
-        "\n", " "
-    )
+    assert all(rule in table for rule in ("layer_norm_sqrt_d_k", "yarn", "deepseek_v2", "longrope"))
     [head] = json.loads(printed([*words, "--format", "json"], capsys))["heads"]
     lines = list(csv.DictReader(io.StringIO(printed([*words, "--format", "csv"], capsys))))
     assert [row["rule"] for row in lines] == [rule for each in head["replayed"] for rule in each["rules"]]
     whole = printed(["inspect", SAMPLE, "--layer", "0", "--rules", "all"], capsys)
-    assert whole.startswith("rule")
-    assert "mean KL" in whole
-    assert "leave out --scale" in refusal([*words, "--scale", "none"], capsys)
+    assert whole.split("\n", 1)[0].split()[0] == "rule"
+    assert_refused([*words, "--scale", "none"], "--scale", capsys)
 
 
 def test_worst_ranks_heads_and_tells_why(capsys: Captured) -> None:
@@ -238,7 +226,7 @@ def test_worst_ranks_heads_and_tells_why(capsys: Captured) -> None:
     assert len(heads) == 5
     assert ratios == sorted(ratios, reverse=True)
     assert (heads[0]["layer"], heads[0]["head"], heads[0]["status"]) == (0, 2, "one-hot")
-    assert heads[0]["because"][0] == "|q| is 3.5 × the layer's median"
+    assert re.match(r"\|q\|.* 3\.5 ×", heads[0]["because"][0])
     table, markdown = printed(words, capsys), printed([*words, "--format", "markdown"], capsys)
     for head in heads:
         reasons = "; ".join(head["because"])
@@ -252,7 +240,7 @@ def test_worst_ranks_heads_and_tells_why(capsys: Captured) -> None:
         (str(head["layer"]), str(head["head"])) for head in heads
     ]
     one = printed(["inspect", SAMPLE, "--layer", "0", "--head", "2", "--worst", "1"], capsys)
-    assert "|q| is 3.5 × the layer's median" in one, "compared with the other heads of the layer"
+    assert heads[0]["because"][0] in one, "compared with the other heads of the layer"
 
 
 def test_worst_calls_a_head_wrong_whose_scale_the_evidence_contradicts(capsys: Captured) -> None:

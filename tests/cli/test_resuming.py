@@ -92,7 +92,7 @@ def test_a_full_disk_ends_the_work_with_one_line_and_keeps_what_is_done(tmp_path
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert code == 2
-    assert err.startswith(f"attn-tui: {file}: cannot be written: ")
+    assert err.startswith(f"attn-tui: {file}: ")
     assert err.count("\n") == 1
     assert 0 < len(json.loads(out)["points"]) < 18
     assert main([*SWEEP, "--resume", str(file)]) == 0
@@ -105,17 +105,17 @@ def test_other_files_are_refused(tmp_path: Path, capsys: Captured) -> None:
     capsys.readouterr()
     words = [*SWEEP, "--resume", str(file)]
     file.write_bytes(file.read_bytes().replace(b'"NumPy": "', b'"NumPy": "0.', 1))
-    assert_refused(words, "was begun with other versions: it has NumPy 0.", capsys)
+    assert_refused(words, f"{file}: … NumPy 0.", capsys)
     for data in (b"{}\n", b"text", b"\xff\xff\n", b"[1]\n"):
         file.write_bytes(data)
-        assert_refused(words, f"{file}: is not a file of finished parts", capsys)
+        assert_refused(words, f"{file}: … --resume", capsys)
         assert file.read_bytes() == data
     assert_refused([*SWEEP, "--resume", str(tmp_path)], f"{tmp_path}: ", capsys)
 
 
 def test_a_file_is_written_by_one_process_at_a_time(tmp_path: Path) -> None:
-    file, refusal = tmp_path / "parts", "another attn-tui writes to it"
-    with open_spool(file), pytest.raises(SpoolError, match=refusal), open_spool(file):
+    file = tmp_path / "parts"
+    with open_spool(file), pytest.raises(SpoolError, match=str(file)), open_spool(file):
         pass
 
 
@@ -171,22 +171,16 @@ def forged(file: Path, part: Part[Any], data: bytes) -> None:
 def test_results_that_attn_tui_did_not_write_run_nothing_and_are_refused(data: bytes, tmp_path: Path) -> None:
     file, part = tmp_path / "parts", Part[Any](sweeps.measure_nested, ())
     forged(file, part, data)
-    with open_spool(file) as spool, pytest.raises(SpoolError, match="that attn-tui did not write") as refused:
+    with open_spool(file) as spool, pytest.raises(SpoolError) as refused:
         spool.get(part)
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("results", "says"),
-    [
-        (b"[", "has a part that attn-tui did not write"),
-        (b"[]", "its parts cannot be used"),
-        (b"[1,2]", "its parts cannot be used"),
-        (b'[{"statistics.measurement:Estimate":{"value":"text","stderr":[]}}]', "its parts cannot be used"),
-    ],
+    "results", [b"[", b"[]", b"[1,2]", b'[{"statistics.measurement:Estimate":{"value":"text","stderr":[]}}]']
 )
 def test_a_forged_file_never_ends_a_command_without_a_result(
-    results: bytes, says: str, tmp_path: Path, capsys: Captured
+    results: bytes, tmp_path: Path, capsys: Captured
 ) -> None:
     """As a pickle that named `numpy.f2py.__main__` did, which exits with 0."""
     file, words = tmp_path / "parts", ["check", SAMPLE, "--resume", str(tmp_path / "parts")]
@@ -201,7 +195,7 @@ def test_a_forged_file_never_ends_a_command_without_a_result(
     assert main(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[-1].startswith(f"attn-tui: {file}: {says}")
+    assert err.splitlines()[-1].startswith(f"attn-tui: {file}: ")
 
 
 @pytest.mark.parametrize("length", [1 << 20, 1 << 40, (1 << 63) - 1, (1 << 64) - 1])
@@ -220,7 +214,7 @@ def test_only_a_regular_file_holds_finished_parts(tmp_path: Path, capsys: Captur
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, Path(os.devnull)):
-        assert_refused([*SWEEP, "--resume", str(path)], f"{path}: is not a regular file", capsys)
+        assert_refused([*SWEEP, "--resume", str(path)], f"{path}: ", capsys)
 
 
 def test_the_output_is_never_the_file_of_finished_parts(tmp_path: Path, capsys: Captured) -> None:
@@ -230,7 +224,7 @@ def test_the_output_is_never_the_file_of_finished_parts(tmp_path: Path, capsys: 
     capsys.readouterr()
     link.symlink_to(file)
     for path in (file, link):
-        assert_refused([*SWEEP, "--resume", str(file), "-o", str(path)], "is the file of finished parts", capsys)
+        assert_refused([*SWEEP, "--resume", str(file), "-o", str(path)], f"{path} … --resume", capsys)
     assert file.read_bytes() == before
 
 
@@ -318,4 +312,4 @@ def test_ctrl_c_leaves_a_whole_table_of_the_points_that_are_done(
 
 def test_parquet_is_no_other_format(tmp_path: Path, capsys: Captured) -> None:
     words = ["sweep", *SMALL, "-o", str(tmp_path / "x.parquet"), "--format", "json"]
-    assert_refused(words, "x.parquet: a .parquet file has the rows of CSV; leave out --format json", capsys)
+    assert_refused(words, "x.parquet: … --format json", capsys)

@@ -204,7 +204,7 @@ def test_a_head_at_the_limit_is_not_over_it() -> None:
     assert (head.over, head.passes_in) == (False, 0)
 
 
-@pytest.mark.parametrize(("apart", "per", "count"), [(100, 1000, 11), (10, 100, 11), (1, 10, 11), (1, 10, 101)])
+@pytest.mark.parametrize(("apart", "per", "count"), [(100, 1000, 11), (10, 100, 11), (1, 10, 11), (2, 10, 101)])
 def test_growth_is_shown_over_no_more_steps_than_it_was_fitted_to(apart: int, per: int, count: int) -> None:
     shown = shown_of(steps_of([20 * 1.01 ** (apart * n) for n in range(count)], apart), 1e300)
     assert shown.per == per
