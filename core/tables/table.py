@@ -269,18 +269,13 @@ class _Sink(io.RawIOBase):
     def __init__(self) -> None:
         super().__init__()
         self._kept = bytearray()
-        self._written = 0
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any, /) -> int:
         self._kept += data
-        self._written += len(data)
         return len(data)
-
-    def tell(self) -> int:
-        return self._written
 
     def taken(self) -> bytes:
         """Return what was written since the last time."""

@@ -247,7 +247,7 @@ def test_a_snapshot_of_an_earlier_step_knows_nothing_of_later_ones() -> None:
     assert earlier.ranked == tuple(offenders(history[:4], 100))
     assert [*earlier.trends[0, 0]] == [10, 20, 30, 40]
     assert earlier.steps == newest.steps
-    assert snapshot((), 100) is None
+    assert (shown_of(history, 100, at=0).per, earlier.per, snapshot((), 100)) == (1, 100, None)
 
 
 def test_every_head_of_a_large_model_has_a_trend_of_its_first_and_last_step() -> None:
