@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,7 +13,9 @@ from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.pairing import common_tokens, plan
 from attn_tui.core.diagnosis.comparing.results import Comparison, Plan
 from pairs import D_K, HEADS, TOKENS, Array, Layer, Recipe, causal, changed, recipe, rotated, written
+from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
+special = import_module("scipy.special")  # without type stubs
 EVIDENCE = [("lse",), ("weights",), ("o",), ("lse", "weights", "o")]
 
 
@@ -195,11 +198,38 @@ def test_one_head_that_changed_is_named_and_comes_first_in_the_list(tmp_path: Pa
     assert most.change > 0.05 > second.change
 
 
-def test_keys_that_moved_by_a_vector_make_no_difference_to_softmax(tmp_path: Path) -> None:
-    one = replace(recipe(), evidence=("weights", "o"))
-    found = compared(one, edited(one, k=lambda k: k + np.arange(D_K) / 4), tmp_path)
-    assert not found.differs
-    assert "which softmax ignores" in found.heads[-1].stages[0].says
+def test_keys_that_moved_by_a_vector_make_a_difference_to_a_softcap_or_sink_alone(tmp_path: Path) -> None:
+    for name, where in (("softcap", ("qk", "1", ALL)), ("sink", ("qk", "1", ALL)), ("scale", None)):
+        one = replace(with_parts(**{name: 1.5, f"said_{name}": 1.5}), evidence=("weights",))
+        assert first(compared(one, edited(one, k=lambda k: k + np.arange(D_K) / 4), tmp_path)) == where
+
+
+def test_noise_of_earlier_layers_is_allowed_for_from_the_second_layer_on(tmp_path: Path) -> None:
+    one, noise = replace(recipe(), evidence=()), np.random.default_rng(4).normal(0, 3e-5, (1, HEADS, TOKENS, D_K))
+    found = compared(one, edited(edited(one, 0, q=lambda q: q + noise), q=lambda q: q + noise), tmp_path)
+    assert first(found) == ("qk", "0", ALL)
+    assert not any(each.first for each in found.heads[HEADS:])
+
+
+def test_figures_are_those_of_the_stored_weights(tmp_path: Path) -> None:
+    one = with_parts(seen=causal(), causal="top-left", sink=1.0, said_sink=1.0)
+    twins = np.repeat(one.layers[1].k[:, :, ::2], 2, axis=2)  # so that the largest weight is nearly on two keys
+    one = edited(one, k=twins * np.resize([1.0, 1.001], (TOKENS, 1)))
+    other = edited(one, k=twins * np.resize([1.0, 0.999], (TOKENS, 1)), sink=3.0, said_sink=3.0)
+    found = compared(one, other, tmp_path).heads[HEADS]
+    p, r = (load_file(tmp_path / f"{name}.safetensors")["layers.1.attn.weights"][0, 0] for name in ("one", "other"))
+    kept = np.take_along_axis(p, r.argmax(-1)[:, np.newaxis], -1)[:, 0]
+    assert found.divergence == pytest.approx(special.kl_div(p, r).sum(-1).mean())
+    assert found.changed_rows == np.mean(kept < 0.99 * p.max(-1)) != np.mean(kept < p.max(-1))
+    for figures, weights in ((found.reference, p), (found.test, r)):
+        assert figures is not None
+        entropy, several = special.entr(weights).sum(-1), np.arange(2, TOKENS + 1)
+        assert figures.entropy == pytest.approx(entropy.mean())
+        assert figures.entropy_fraction == pytest.approx((entropy[1:] / np.log(several)).mean())
+        assert (figures.max_weight, figures.first_key_weight) == pytest.approx(
+            (weights.max(-1).mean(), weights[:, 0].mean())
+        )
+        assert figures.one_hot_rows == np.mean(weights[1:].max(-1) > 0.95)
 
 
 def test_values_and_outputs_are_compared_too(tmp_path: Path) -> None:
@@ -350,3 +380,4 @@ def test_what_follows_from_other_scores_is_not_called_the_same(tmp_path: Path) -
     found = compared(recipe(), recipe(seed=1), tmp_path)
     stages = [stage for each in found.heads for stage in each.stages if stage.name in ("lse", "weights", "o")]
     assert {stage.state for stage in stages} == {"follows"}
+    assert all("text" in each.stages[0].says for each in found.heads)

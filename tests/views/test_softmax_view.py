@@ -195,7 +195,7 @@ def test_numbers_up_to_one_take_seven_cells(value: float, said: str) -> None:
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 def test_a_bar_is_as_long_as_its_share(glyphs: Glyphs) -> None:
     assert glyphs.bar(0, 4) == "    "
-    assert glyphs.bar(1, 4) == glyphs.lengths[-1] * 4
+    assert glyphs.bar(0.99, 4) == glyphs.bar(1, 4) == glyphs.lengths[-1] * 4
     assert glyphs.bar(0.5, 4) == glyphs.lengths[-1] * 2 + "  "
     lengths = [len(glyphs.bar(share / 50, 4).rstrip()) for share in range(51)]
     assert lengths == sorted(lengths)
