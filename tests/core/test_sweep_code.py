@@ -37,7 +37,7 @@ def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> Sw
     "asked",
     [
         {},
-        {"n_keys": (4, 9, 30)},
+        {"n_keys": (4, 9, 14)},
         {"vary": ("scale", ["none", "ssmax", "d_k"])},
         {"vary": ("precision", ["float32", "bfloat16"])},
         {"vary": ("seed", [0, 3])},

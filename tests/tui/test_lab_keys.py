@@ -67,6 +67,16 @@ async def test_keys_stop_at_bounds(stage: Stage, parameters: Parameters, key: st
     assert stage.asked == replace(parameters, d_k=parameters.d_k + (1 if back == "right" else -1))
 
 
+@played()
+async def test_an_arrow_held_for_twelve_repeats_steps_by_a_tenth(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attn_tui.tui.panes.stepping.HELD", 60.0)  # seconds, however slow the machine is
+    for keys, d_k in (["right"] * 12, 76), (["right"], 83), (["left"], 82):
+        await stage.press(*keys)
+        assert stage.asked.d_k == d_k
+
+
 @played(settled=True)
 async def test_every_change_shows_the_measurement_that_a_fresh_run_gives(stage: Stage) -> None:
     for key in ("right", "up", "]", "s", "c", "x", "r", "9"):

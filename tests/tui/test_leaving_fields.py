@@ -1,5 +1,7 @@
 """In every pane with numbers, a refused text leaves what stood before, and whatever leaves the field says why."""
 
+from dataclasses import replace
+
 import pytest
 from attn_tui.tui.app.undo import state_of
 from attn_tui.tui.panes.rules.pane import RulesPane
@@ -44,15 +46,34 @@ def assert_said(stage: Stage, reason: str) -> None:
 @pytest.mark.parametrize("pane", REFUSED)
 @played(idle=True)
 async def test_a_refused_number_leaves_what_stood_before(stage: Stage, pane: str) -> None:
+    await stage.show(pane)
+    await stage.still()
+    before = stage.text
     for key in ("escape", "enter", "tab"):
         reason = await refused(stage, pane)
         await stage.press(key)
         assert not stage.app.pane.is_typing
         await stage.still()
         assert stage.app.notice.display == (key != "escape")
+        assert stage.text == before or key != "escape"
         if key != "escape":
             assert_said(stage, reason)
         assert stage.app.parameters == SMALL
+
+
+@played(replace(SMALL, d_k=1638), idle=True)
+async def test_without_the_digit_that_is_refused_the_screen_is_as_before_it(stage: Stage) -> None:
+    for pane in ("Sweep", "Rules"):
+        await stage.show(pane)
+        stage.send(*"1638")
+        await stage.answered()
+        await stage.still()
+        before = stage.text
+        await stage.press("5")
+        assert stage.app.pane.refusal
+        await stage.press("backspace")
+        await stage.still()
+        assert stage.text == before
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What the Sweep pane measures, and what it shows in the meantime."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -79,6 +80,7 @@ async def test_another_grid_is_swept_once(stage: Stage, sweeps: Sweeps) -> None:
     stage.engine.let_go()
     await stage.known(pane)
     assert pane.curves.swept.values[-1] == 512
+    assert max(pane.curves.swept.exact) == 512
     await stage.press("u")
     assert succeeds(lambda: pane.numbers("csv"))
     assert pane.curves.swept.values[-1] == 64
@@ -164,9 +166,11 @@ async def test_back_at_a_former_cursor_its_reading_is_shown(stage: Stage) -> Non
     assert pane.plot.reading[0] == SMALL
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("kind", [Measure, MeasureOver, PredictOver])
+@pytest.mark.parametrize(
+    ("kind", "late"),
+    [(MeasureOver, False), *(pytest.param(*each, marks=pytest.mark.slow) for each in (
+        (MeasureOver, True), *itertools.product((Measure, PredictOver), (False, True))))],
+)  # fmt: skip
 @played()
 async def test_a_failure_is_explained_unless_the_parameters_have_changed_since(
     stage: Stage, kind: type[Request], late: bool, monkeypatch: pytest.MonkeyPatch

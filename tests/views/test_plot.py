@@ -1,6 +1,7 @@
 """Points, error bars, exact curves and a cursor on a pair of axes."""
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -275,12 +276,14 @@ def test_a_curve_has_no_gaps_and_reaches_its_ends(plot: Plot, width: int, height
     assert crossed == set(range(len(rows)))
 
 
-@pytest.mark.parametrize("high", [1, 5, 30])
+@pytest.mark.parametrize("high", [1, 5, 30, 1000])
 def test_every_whole_number_on_a_short_x_axis_has_one_label(high: int) -> None:
     drawing = draw(Plot(Axis(0, high), Axis(0, 1), [one([Point(0, 0.5)])]), 130, 6, UNICODE)
-    labels = [int(word) for word in text_of(drawing.lines[-1]).split()]
+    axis, words = texts_of(drawing.lines[-2:])
+    labels = [int(word) for word in words.split()]
     assert labels == sorted(set(labels))
     assert {labels[0], labels[-1]} == {0, high}
+    assert all(axis[(word.start() + word.end() - 1) // 2] == "┬" for word in [*re.finditer(r"\d+", words)][:-1])
 
 
 def test_curves_that_share_a_cell_share_its_dots() -> None:
@@ -348,7 +351,7 @@ def test_the_words_of_a_mark_are_whole(x: int, cursor: int, width: int) -> None:
     drawing = draw(Plot(X, Axis(0, 1), [one(points)], "", [Mark(x, "softmax saturates", "dim")]), width, 12, UNICODE)
     text = "\n".join(inside(drawing, with_cursor(drawing, cursor, (), UNICODE)))
     assert text.count("●") == len(points)
-    assert "softmax saturates" in text
+    assert re.search(r"(?m)(^|[ ┊│])softmax saturates([ ┊│]|$)", text)
 
 
 def test_a_point_at_the_cursor_leaves_no_half_of_a_wide_character() -> None:

@@ -110,6 +110,7 @@ def test_the_gauge_says_in_words_where_softmax_saturates_at_every_width() -> Non
         assert "never saturated" in line
         ratios = [aligned(column.saturation.ratio, UNICODE).strip() for column in FULL.theory if column.saturation]
         assert all(ratio in line for ratio in ratios) == layout(FULL, width).beside
+    assert line.count("█") == sum(min(round(5 * float(ratio)), 10) for ratio in ratios)  # of 10 cells, up to 2
     assert not any(row.saturation for row in table_rows(BARE))
 
 
@@ -175,7 +176,7 @@ def test_beside_rounded_numbers_theory_is_titled_exact(width: int, instead: bool
 
 def test_nan_rows_and_much_lost_weight_are_shown_on_any_screen() -> None:
     def names(**values: Estimate) -> list[str]:
-        contents = Contents(with_values(MEASURED.columns, **values))
+        contents = Contents((MEASURED.columns[0], *with_values(MEASURED.columns[1:], **values)))
         return [row.statistic.name for row in rows_for(contents, 5) if row.statistic]
 
     some = {name: Estimate(0.2, 0.01) for name in ("nan_rows", "weight_lost")}

@@ -41,7 +41,7 @@ class Draft:
 
     def without(self, first: int, last: int) -> Draft:
         """Delete the characters between two positions, which may lie outside the text."""
-        first, last = max(first, 0), min(last, len(self.text))
+        first = max(first, 0)
         return Draft(self.text[:first] + self.text[last:], first)
 
     @property
