@@ -15,6 +15,7 @@ from attn_tui.tui.views.glyphs import UNICODE
 from capture_files import save
 from cli_runner import SAMPLE, WRONG, Captured, assert_refused, kept, refusal
 from evidence_files import attended
+from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +114,10 @@ def test_a_soft_cap_hides_neither_large_logits_nor_that_most_are_beyond_it(tmp_p
     file = str(attended(tmp_path, "lse", said, said))
     assert rules([file], capsys) == [("0", head, "capped") for head in range(4)]
     assert ("0", 0, "max-logit") in rules([file, "--max-logit", "100", "--max-capped", "1"], capsys)
+    q, k = (load_file(file)[f"layers.0.attn.{side}"] for side in "qk")
+    found = json.loads(checked([file, "--format", "json"], capsys)[1])["findings"]
+    shares = [each["value"] for each in found if each["rule"] == "capped"]
+    assert shares == pytest.approx([*(abs(20 * q @ k.mT) > 10).mean((0, 2, 3))], abs=0.01)
 
 
 def test_layers_that_disagree_are_a_finding(tmp_path: Path, capsys: Captured) -> None:

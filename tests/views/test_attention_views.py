@@ -7,13 +7,15 @@ from attn_tui.core.captures.capture import Layer, sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import named_rule
+from attn_tui.core.diagnosis.comparing.results import HeadComparison
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
 from attn_tui.core.diagnosis.heads.results import AttentionRow, Matrix
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
-from attn_tui.tui.panes.capture.heads import find
+from attn_tui.tui.panes.capture.heads import CHANGE, ORDERS, Heads, find
 from attn_tui.tui.panes.capture.matrix import LEVELS, level, matrix_lines, pair_at, panned, view, zoomed
 from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
+from attn_tui.tui.panes.capture.requests import ComparedHeads, HeadStatistics
 from attn_tui.tui.panes.capture.row import key_at, label, row_lines, threshold_words, token
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Blend, line_width
@@ -42,8 +44,8 @@ def heads() -> list[RankedHead]:
     found: list[RankedHead] = []
     for head in range(4):
         measured = measure_head(CAPTURE, LAYER, head, [file_rule(LAYER)]).columns[0].measured
-        if head == 3:
-            measured = {**measured, "saturation": Estimate(1.7e-4, None)}
+        if head in (0, 3):
+            measured = {**measured, "saturation": Estimate(23456.7 if head == 0 else 1.7e-4, None)}
         found.append(RankedHead(0, head, measured, (f"reason {head}", "another"), rough=head == 1))
     return [*found, RankedHead(0, 4, None, ())]
 
@@ -82,6 +84,19 @@ def test_the_name_of_the_ratio_is_shortened_instead_of_cut(glyphs: Glyphs, names
     for width in (82, 140) if glyphs is ASCII else (45, 82, 140):
         words = text_of(ranked_lines(heads(), SATURATING, width, glyphs)[0]).replace("L/H", "").split("  ")
         assert any(name in (word.strip() for word in words) for name in names), words
+
+
+def test_later_answers_about_heads_replace_no_better_ones_and_turn_nothing_back() -> None:
+    found, place, exact = Heads(), (0, 0), {"saturation": Estimate(1.0, None)}
+    found.learn(HeadStatistics({place: exact}))
+    found.learn(HeadStatistics({place: {}}, rough=True))
+    assert (found.measured, found.rough) == ({place: exact}, set())
+    first, second = (HeadComparison(LAYER, head, LAYER, head, (), None, None, 0.1, 0.0) for head in range(2))
+    found.learn_changes(ComparedHeads(sample_path(), (first,), ()))
+    assert (found.statistic, found.order) == (CHANGE, ORDERS.index("largest"))
+    found.statistic, found.order = SATURATING, 0
+    found.learn_changes(ComparedHeads(sample_path(), (second,), ()))
+    assert (found.statistic, found.order, len(found.compared)) == (SATURATING, 0, 2)
 
 
 # The matrix

@@ -122,7 +122,7 @@ def test_a_step_within_a_page_of_figures_moves_nothing_but_the_mark() -> None:
     outcomes = [outcome_of(RIGHT, WRONG, OTHER) for _ in range(10)]
     outcomes = [replace(each, claim=replace(each.claim, id=f"claim-{at}")) for at, each in enumerate(outcomes)]
     claims, found = [each.claim for each in outcomes], {each.claim.id: each for each in outcomes}
-    pages = [texts_of(overview_lines(claims, found, cursor, 120, 2 + 9, UNICODE)) for cursor in range(10)]
+    pages = [texts_of(overview_lines(claims, found, cursor, 120, 2 + 10, UNICODE)) for cursor in range(10)]
     shown = [[row[1:] for row in page[2:]] for page in pages]
     assert [shown.index(page) for page in shown] == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9]
     for page in pages:
