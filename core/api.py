@@ -496,20 +496,15 @@ class Diagnosis(Result):
     def __str__(self) -> str:
         """Return a line for each head that is not healthy."""
         return "\n".join(
-            f"{each.layer.place} head {each.head}: {verdict_words(each.verdict)}"
+            f"{each.layer.place} head {each.head}: {found.cause or found.verdict}{found.says and f': {found.says}'}"
             for each in self.heads
-            if each.verdict.verdict != "healthy"
+            if (found := each.verdict).verdict != "healthy"
         )
 
     def __repr__(self) -> str:
         counts = Counter(each.verdict.verdict for each in self.heads)
         said = ", ".join(f"{count} {word}" for word, count in counts.items())
         return _short(f"<{len(self.heads)} heads: {said}>", str(self).splitlines())
-
-
-def verdict_words(verdict: Verdict) -> str:
-    """Return a verdict in a line: `scale-twice: × 0.03125, expected × 0.1768 …`."""
-    return ": ".join(each for each in (verdict.cause or verdict.verdict, verdict.says) if each)
 
 
 def diagnose(
