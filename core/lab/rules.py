@@ -1,7 +1,7 @@
 """Measure every scale rule on the same queries and keys.
 
-All rules share their draws, so rows differ only because of the rules. Rules whose logits are multiples of one dot
-product also share a single pass over the scores.
+All rules share their draws, so rows differ only because of the rules. Rules of one normalisation also share their
+scores, and those whose logits are multiples of one dot product a single pass over them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..parameters import Parameters, ScaleName
+from ..scales import scale_rule
 from . import experiment
 from .results import RuleRow, Step, fault_of, rules_for
 from .sampling import Draws
@@ -21,12 +22,17 @@ def faults(p: Parameters) -> list[RuleRow]:
 
 
 def passes(p: Parameters, first: str = "") -> list[tuple[ScaleName, ...]]:
-    """Return the other rules: `first` alone, then those together that share a pass over the scores, then the rest."""
-    valid = [name for name in rules_for(p.scale) if not fault_of(p, name)]
-    leading = tuple(name for name in valid if name == first)
-    together = tuple(name for name in valid if name != first and is_one_pass(p, [name]))
-    alone = [(name,) for name in valid if name != first and name not in together]
-    return [each for each in (leading, together, *alone) if each]
+    """Return the other rules: `first` alone, then those that share a pass, then those that share normalised vectors.
+
+    What shares neither is alone.
+    """
+    groups: dict[object, tuple[ScaleName, ...]] = {first: (), (True, "none"): ()}  # in this order
+    for name in rules_for(p.scale):
+        single, norm = is_one_pass(p, [name]), scale_rule(name).normalise
+        group = name if name == first or (not single and norm == "none") else (single, norm)
+        if not fault_of(p, name):
+            groups[group] = (*groups.get(group, ()), name)
+    return [group for group in groups.values() if group]
 
 
 def measure(

@@ -78,8 +78,9 @@ def stream(
     done = 0
     for group in _groups(p, draws, columns, gradients=False):
         for rows in _rows(group, p):
+            scores: dict[Preparation, FloatArray] = {}
             for number, column in enumerate(columns):
-                logits, terms = _logits(column.computation, group, rows)
+                logits, terms = _logits(column.computation, group, rows, scores)
                 column.survey.add(_counted(p, logits, terms.hidden))
                 if keep:
                     kept[number, group.draws.start, rows.start] = logits
@@ -93,9 +94,11 @@ def stream(
     done = 0
     for group in _groups(p, draws, columns, gradients):
         for rows in _rows(group, p):
+            scores = {}
             for number, column in enumerate(columns):
                 c = column.computation
-                logits, terms = _logits(c, group, rows, kept.pop((number, group.draws.start, rows.start), None))
+                known = kept.pop((number, group.draws.start, rows.start), None)
+                logits, terms = _logits(c, group, rows, scores, known)
                 backward = _backward(c, terms, group, rows, logits) if gradients else None
                 rounded = c.weights(logits, terms.hidden) if p.precision in ROUNDED else None
                 logits = logits - logits.dtype.type(column.survey.centre)
@@ -149,14 +152,21 @@ def _counted(p: Parameters, logits: FloatArray, hidden: BoolArray | None) -> Flo
     return logits[counted]
 
 
-def _logits(c: Computation, group: Group, rows: slice, known: FloatArray | None = None) -> tuple[FloatArray, Terms]:
-    """Return the logits (draws, rows, keys) of some queries, unless known, and their terms."""
-    q, k = group.vectors[preparation(c)]
+def _logits(
+    c: Computation, group: Group, rows: slice, scores: dict[Preparation, FloatArray], known: FloatArray | None = None
+) -> tuple[FloatArray, Terms]:
+    """Return the logits (draws, rows, keys) of some queries, unless known, and their terms.
+
+    `scores` keeps those of the same vectors from one column to the next.
+    """
+    made = preparation(c)
+    q, k = group.vectors[made]
     terms = c.terms((len(q), rows.stop - rows.start, k.shape[1]), rows=rows)
     if known is not None:
         return known, terms
-    scores = c.scores(q[:, rows], k)
-    return c.logits(scores, terms, out=scores), terms
+    if made not in scores:
+        scores[made] = c.scores(q[:, rows], k)
+    return c.logits(scores[made], terms), terms
 
 
 def _backward(c: Computation, terms: Terms, group: Group, rows: slice, logits: FloatArray) -> tally.Backward:

@@ -10,6 +10,7 @@ from attn_tui.core.errors import NO_MEMORY
 from attn_tui.core.lab import mechanisms, rules
 from attn_tui.core.lab.results import RULES, RuleRow
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.core.work.run import run as run_parts
@@ -75,7 +76,7 @@ async def test_keys_change_the_parameters_and_the_rows_follow(stage: Stage) -> N
 
 @pytest.mark.usefixtures("slow")
 @played(replace(SMALL, d_k=64, batch=4))
-async def test_rows_keep_their_places_dimmed_until_all_are_new(stage: Stage) -> None:
+async def test_exact_rows_come_first_and_rows_keep_their_places_dimmed_until_measured(stage: Stage) -> None:
     pane, engine = await stage.complete(RulesPane), stage.engine
     await stage.press("O", "O")
     before = list(pane.table.shown.names)
@@ -83,9 +84,13 @@ async def test_rows_keep_their_places_dimmed_until_all_are_new(stage: Stage) -> 
     await stage.press("L", "L", "L")
     await stage.until(lambda: engine.at_rest)
     assert f"0 of {len(RULES)}" in refusal(lambda: pane.numbers("json"))
-    first = next(reply for reply in engine.held_for(MeasureRules) if isinstance(reply.content, RuleRows))
+    exact, first, *_ = (reply for reply in engine.held_for(MeasureRules) if isinstance(reply.content, RuleRows))
+    engine.hand_on(engine.held[: engine.held.index(exact) + 1])
+    theory = predict(stage.asked).columns[1].values["max_weight"]
+    await stage.until(lambda: pane.rows["sqrt_d_k"].value("max_weight") == theory, "what theory knows")
+    assert {*pane.table.shown.stale} == {*before}
     engine.hand_on(engine.held[: engine.held.index(first) + 1])
-    await stage.until(lambda: 0 < len(pane.table.shown.stale) < len(RULES), "a first part")
+    await stage.until(lambda: 0 < len(pane.table.shown.stale) < len(before), "a first part")
     assert pane.table.shown.names == before
     engine.let_go()
     await stage.known(pane)

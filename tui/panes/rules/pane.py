@@ -162,13 +162,16 @@ class RulesPane(TypingPane):
         wanted = request in self._wanted()
         complete = self._is_answered(MeasureRules(of_rules(self.parameters)))
         match answer:
-            case RuleRows(rows, saturation, fraction) if wanted or not complete:
+            case RuleRows(rows, saturation, fraction, exact) if wanted or not complete:
                 # Under a held key, also for earlier parameters; not of another formula.
                 self.rows |= {row.rule: row for row in rows if row.rule in (*self._names, *RULES)}
                 self.saturation |= saturation
                 if request != self._fresh_for:
                     self._fresh, self._fresh_for = set(), request
-                self._fresh |= {row.rule for row in rows}
+                if exact:
+                    self._stale = True
+                else:
+                    self._fresh |= {row.rule for row in rows}
                 self._finish(request, wanted, fraction)
             case RuleCurves() if wanted:
                 self.curves = answer

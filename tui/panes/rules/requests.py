@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ....core.lab.results import NOT_OF_MECHANISMS, SORTABLE, Order, RuleRow
+from ....core.lab.results import MEASURED, NOT_OF_MECHANISMS, SORTABLE, Order, RuleRow, fault_of, rules_for
 from ....core.message import message
 from ....core.parameters import UNSCALED, Parameters
-from ....core.scales import is_formula
+from ....core.scales import is_formula, multiplier
+from ....core.statistics.measurement import Estimate
 from ....core.work.part import results_of
 from ...compute.question import Printed, flag, option, option_words, parameter_options
 from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
@@ -29,7 +30,10 @@ _SLOW = 0.5  # seconds after which progress is reported
 
 @dataclass(frozen=True)
 class MeasureRules(Request):
-    """Measure every scale rule on the same queries and keys. Answered by RuleRows and Progress."""
+    """Measure every scale rule on the same queries and keys. Answered by RuleRows and Progress.
+
+    If this takes long, the exact values that theory knows come first.
+    """
 
     parameters: Parameters
     first: str = field(default="", compare=False)  # the rule to measure first
@@ -43,6 +47,9 @@ class MeasureRules(Request):
         found: list[RuleRow] = faults(self.parameters)
         saturation: dict[str, Saturation | None] = {**saturation_of(self.parameters, [row.rule for row in found])}
         running = cache.workers.begin(row_parts(self.parameters, self.first))
+        if running.total > _SLOW:
+            exact = [*_exact_rows(self.parameters)]
+            yield RuleRows(exact, saturation_of(self.parameters, [row.rule for row in exact]), 0.0, exact=True)
         for done in running.steps():
             for row in results_of(done):
                 found.append(row)
@@ -61,6 +68,16 @@ class MeasureRules(Request):
             else:
                 yield None
         yield RuleRows(found, saturation, 1.0)
+
+
+def _exact_rows(p: Parameters) -> Iterator[RuleRow]:
+    """Yield the row of each rule that has a multiplier, with the values that theory knows."""
+    from ....core.theory.predict import predict
+
+    for name in rules_for(p.scale):
+        if not fault_of(p, name):
+            known = predict(replace(p, scale=name, against=UNSCALED)).columns[1].values
+            yield RuleRow(name, multiplier(name, p.setting), {each: Estimate(known[each], None) for each in MEASURED})
 
 
 @dataclass(frozen=True)
@@ -204,6 +221,7 @@ class RuleRows:
     rows: Sequence[RuleRow]
     saturation: Mapping[str, Saturation | None]  # by rule, of those that have a multiplier
     fraction: float
+    exact: bool = False  # whether theory foretells these rows, before they are measured
 
 
 @dataclass(frozen=True, eq=False)
