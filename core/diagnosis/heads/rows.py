@@ -111,7 +111,9 @@ def logits(rows: Rows, rule: Rule) -> FloatArray:
 
 def variance(z: FloatArray, rows: Rows) -> FloatArray:
     """Return the variance of each row's visible numbers, [texts, rows]; 0 for a row that sees no key."""
-    seen, count = rows.visible, np.maximum(rows.counts, 1)
+    if rows.seen is None:
+        return np.var(z, axis=-1)
+    seen, count = rows.seen, np.maximum(rows.counts, 1)
     shown = np.where(seen, z, 0)
     mean = np.sum(shown, axis=-1) / count
     away = np.where(seen, z - mean[..., np.newaxis], 0)
