@@ -20,8 +20,9 @@ from attn_tui.core.arrays import FloatArray
 from attn_tui.core.captures.capture import Layer
 from attn_tui.core.diagnosis.check import Figures, Limits, findings
 from attn_tui.core.diagnosis.heads.traits import variety
+from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject, places
-from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from attn_tui.core.diagnosis.verdict import diagnose
 
 Array: TypeAlias = npt.NDArray[Any]
 KINDS: tuple[Kind, ...] = ("lse", "weights", "o")

@@ -42,7 +42,8 @@ from .diagnosis.configuration import Configuration, configuration_of, expecting
 from .diagnosis.disagreement import disagreements
 from .diagnosis.reading import file_configuration
 from .diagnosis.replay import Replay, Replayed, replay
-from .diagnosis.verdict import Verdict, at_birth, diagnose_head
+from .diagnosis.results import Verdict
+from .diagnosis.verdict import at_birth, diagnose_head
 from .errors import InputError, did_you_mean
 from .lab.experiment import run
 from .learning.card import Card, question_card, step_card

@@ -22,7 +22,8 @@ from .causes.stages import STAGES
 from .comparing.results import Comparison, in_words_of_baseline
 from .configuration import Configuration
 from .heads.traits import variety
-from .verdict import Verdict, at_birth, diagnose_head
+from .results import Verdict
+from .verdict import at_birth, diagnose_head
 
 _SPREAD = 4.0  # times the spread of logits in a baseline of another text
 

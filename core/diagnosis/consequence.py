@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import FloatArray
 from .causes.hypothesis import as_stored
 from .fitting.model import dot, logits, softmax
+from .results import Consequence
 from .subject import Subject
 from .trial import Trial
 
 _LEAST = 1e-45  # of a weight: the smallest number of float32
-
-
-@dataclass(frozen=True)
-class Consequence:
-    """Means over rows: as attention was, and as the file says with the expected multiplier."""
-
-    entropy: float  # nats
-    expected_entropy: float
-    max_weight: float
-    expected_max_weight: float
-    # KL(as it was ‖ as expected) in nats, a sink included; if only one of the two has a sink, that of the weights on
-    # keys over their sum. Expected weights below 1e-45 count as that.
-    divergence: float
-    changed_rows: float  # share of rows whose largest weight is on another key
 
 
 def consequence(trial: Trial, expected: float) -> Consequence | None:

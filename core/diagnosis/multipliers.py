@@ -10,6 +10,7 @@ from typing import TypeAlias
 from ..message import joined, message
 from .causes.catalogue import CAUSES
 from .configuration import Configuration, configured_scale
+from .results import Expected
 from .subject import Facts
 
 # What implementations pad the width of a head to.
@@ -20,15 +21,6 @@ _LATENT = (576, 320, 288)  # widths of q and k in absorbed latent attention: the
 _COARSE = 1e-4  # relative: above it, an unknown number may be near one of many rules by chance
 
 Rule: TypeAlias = tuple[float, str, str]  # a multiplier, the cause that explains it, and words for it
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The multiplier that a head should have had, and the words for where it comes from."""
-
-    multiplier: float
-    words: str
-    assumed: bool = False
 
 
 @dataclass(frozen=True)

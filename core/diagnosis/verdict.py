@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -17,19 +16,18 @@ from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile
 from ..message import counted, joined, message
 from .causes.hypothesis import Hypothesis, as_stored
-from .causes.stages import ORDER, StageName
+from .causes.stages import ORDER
 from .configuration import Configuration
-from .consequence import Consequence, consequence
+from .consequence import consequence
 from .fitting.evidence import Observed, observe, residual
 from .fitting.misfit import logit_noise, misfits, rounding_divergence
 from .fitting.model import logits, softmax
 from .fitting.rounding import arithmetics, is_short, spacing, unit
-from .multipliers import Expected, Name, expected_multiplier, names, near
+from .multipliers import Name, expected_multiplier, names, near
 from .reading import read_subject
+from .results import Expected, Finding, Verdict
 from .subject import Evidence, Facts, Subject
 from .trial import Candidate, Trial, attempt, fitted
-
-Word: TypeAlias = Literal["healthy", "cause", "undecided", "unexplained", "no-evidence"]
 
 _TOLERATED = 4.0  # misfit up to which what the file says explains the evidence, if nothing else does
 _UNSURE = 0.1  # relative standard error of a multiplier above which it is not known
@@ -39,42 +37,6 @@ _NEAREST = 2  # hypotheses that are named if none explains the evidence
 _CERTAIN = 10.0  # the logarithm of a ratio of likelihoods
 _LISTED = 8  # layers that are named
 _ABSORBED = 1e-6  # the mean weight of a sink below which it has no consequence
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was done to a head."""
-
-    cause: str
-    says: str
-    also: tuple[str, ...] = ()  # causes that explain the evidence as well
-    stage: StageName = "multiplier"  # at which it acts
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What was done to a head, as far as the evidence tells."""
-
-    verdict: Word
-    says: str
-    expected: Expected
-    findings: tuple[Finding, ...] = field(default=(), repr=False)  # in the order of computing
-    maybe: tuple[str, ...] = ()  # causes that would explain an undecided head
-    evidence: str | None = None
-    multiplier: float | None = None
-    multiplier_error: float | None = None
-    misfit: float | None = None  # in units of rounding
-    consequence: Consequence | None = field(default=None, repr=False)
-
-    @property
-    def cause(self) -> str | None:
-        """The first cause."""
-        return self.findings[0].cause if self.findings else None
-
-    @property
-    def also(self) -> tuple[str, ...]:
-        """Causes that explain the evidence as well as the first one."""
-        return self.findings[0].also if self.findings else self.maybe
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..diagnosis.causes.stages import StageName
     from ..diagnosis.check import Figures, Finding
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
-    from ..diagnosis.verdict import Verdict
+    from ..diagnosis.results import Verdict
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.configuration import parse_configuration
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
-from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from attn_tui.core.diagnosis.results import Verdict
+from attn_tui.core.diagnosis.verdict import diagnose
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 Array: TypeAlias = npt.NDArray[Any]

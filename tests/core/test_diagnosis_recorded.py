@@ -13,7 +13,8 @@ from attn_tui.core.diagnosis.check import Limits, findings, measure
 from attn_tui.core.diagnosis.configuration import parse_configuration
 from attn_tui.core.diagnosis.disagreement import disagreements
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
-from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from attn_tui.core.diagnosis.results import Verdict
+from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.core.plain import plain
 from evidence_files import WIDTH, attended
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.diagnosis.configuration import parse_configuration
+from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
-from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from attn_tui.core.diagnosis.verdict import diagnose
 from cases import for_each
 from faults import injected
 from injection import FORMATS, KINDS, Array, Case, case_of, normed, random_head, real_head, rounded, subject_of

@@ -6,17 +6,17 @@ from dataclasses import replace
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.heads.reasons import HeadVerdict
 from attn_tui.core.diagnosis.heads.summary import file_summary
+from attn_tui.core.diagnosis.results import Expected, Finding, Verdict
 from attn_tui.core.statistics.measurement import Estimate
 
 CAPTURE = open_capture(sample_path())
 LAYERS = CAPTURE.layers[:2]
 SCALE = LAYERS[0].scale or 0.0
-HEALTHY = HeadVerdict("healthy", None, (), SCALE, SCALE, "the file", False, "lse", 0.8, "as expected")
-WRONG = HeadVerdict(
-    "cause", "scale-twice", ("scale-1-over-d",), SCALE**2, SCALE, "the file", False, "lse", 0.5, "the scale was twice"
-)
+EXPECTED = Expected(SCALE, "the file")
+HEALTHY = Verdict("healthy", "as expected", EXPECTED, evidence="lse", multiplier=SCALE, misfit=0.8)
+TWICE = Finding("scale-twice", "the scale was twice", ("scale-1-over-d",))
+WRONG = Verdict("cause", TWICE.says, EXPECTED, (TWICE,), (), "lse", SCALE**2, misfit=0.5)
 
 
 def measured(layers: int = 2) -> dict[tuple[int, int], Mapping[str, Estimate] | None]:
@@ -40,15 +40,15 @@ def test_without_evidence_it_says_that_q_and_k_cannot_tell() -> None:
 
 
 def test_evidence_that_agrees_names_the_scale_its_source_and_the_misfit() -> None:
-    verdicts = {(0, 0): HEALTHY, (1, 3): HEALTHY._replace(misfit=0.4)}
+    verdicts = {(0, 0): HEALTHY, (1, 3): replace(HEALTHY, misfit=0.4)}
     layers = [replace(layer, evidence=("lse",)) for layer in LAYERS]
     told = file_summary(layers, {}, verdicts)[0]
     assert told == "all 2 layers: scale × 0.1768 = 1/√d_k, as the file says (lse, misfit 0.8)"
-    configured = {(0, 0): HEALTHY._replace(expected_words="the configuration, 1/√32")}
+    configured = {(0, 0): replace(HEALTHY, expected=replace(EXPECTED, words="the configuration, 1/√32"))}
     assert "as configured" in file_summary(layers, {}, configured)[0]
-    assumed = {(0, 0): HEALTHY._replace(assumed=True)}
+    assumed = {(0, 0): replace(HEALTHY, expected=replace(EXPECTED, assumed=True))}
     assert "as assumed" in file_summary(layers, {}, assumed)[0]
-    undecided = {(0, 0): HEALTHY._replace(verdict="undecided")}
+    undecided = {(0, 0): replace(HEALTHY, verdict="undecided")}
     assert "does not determine the scale" in file_summary(layers, {}, undecided)[0]
     assert file_summary(layers, {}, {})[0] == "judging the evidence"
 
@@ -57,14 +57,14 @@ def test_a_contradiction_comes_first_with_its_cause() -> None:
     verdicts = {(0, head): WRONG if head < 3 else HEALTHY for head in range(12)}
     told = file_summary(LAYERS, {}, verdicts)[0]
     assert told == "3 of 12 heads: scale-twice, scale × 0.03125 = 1/d_k, not × 0.1768 (or scale-1-over-d)"
-    several = {**verdicts, (0, 0): WRONG._replace(multiplier=SCALE / 2)}
+    several = {**verdicts, (0, 0): replace(WRONG, multiplier=SCALE / 2)}
     told = file_summary(LAYERS, {}, several)[0]
     assert told == "3 of 12 heads: scale-twice, multiplier 0.177 to 0.5 × expected (or scale-1-over-d)"
     every = {(0, head): WRONG for head in range(12)}
     assert file_summary(LAYERS, {}, every)[0].startswith("all 12 heads: scale-twice")
-    other = {**verdicts, (1, 5): WRONG._replace(cause="sink-missing", multiplier=SCALE)}
+    other = {**verdicts, (1, 5): replace(WRONG, findings=(replace(TWICE, cause="sink-missing"),), multiplier=SCALE)}
     assert "; 1 with other causes" in file_summary(LAYERS, {}, other)[0]
-    masked = {(0, 0): HEALTHY, (1, 5): WRONG._replace(cause="future-key", multiplier=SCALE, also=())}
+    masked = {(0, 0): HEALTHY, (1, 5): replace(WRONG, findings=(Finding("future-key", ""),), multiplier=SCALE)}
     assert file_summary(LAYERS, {}, masked)[0] == "1 of 2 heads: future-key, first in layer 1 head 5"
 
 

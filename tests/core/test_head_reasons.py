@@ -12,9 +12,10 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.heads.reasons import HeadVerdict, Traits, judged, reasons, severity
+from attn_tui.core.diagnosis.heads.reasons import Traits, reasons, severity
 from attn_tui.core.diagnosis.heads.traits import traits
 from attn_tui.core.diagnosis.reading import read_subject
+from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.statistics.status import status
@@ -47,7 +48,7 @@ def measured(capture: CaptureFile, head: int = 0) -> dict[str, Estimate]:
     return dict(measure_head(capture, layer, head, [file_rule(layer)]).columns[0].measured)
 
 
-def why(capture: CaptureFile, head: int = 0, verdict: HeadVerdict | None = None) -> tuple[str, ...]:
+def why(capture: CaptureFile, head: int = 0, verdict: Verdict | None = None) -> tuple[str, ...]:
     layer = [found(capture, each) for each in range(capture.layers[0].heads)]
     return reasons(measured(capture, head), layer[head], layer, verdict)
 
@@ -174,7 +175,7 @@ def test_a_multiplier_that_evidence_contradicts_comes_first(tmp_path: Path) -> N
     tensors = {"layers.0.attn.q": q, "layers.0.attn.k": k, "layers.0.attn.weights": p / p.sum(-1, keepdims=True)}
     layers = [{"name": "0", "index": 0, "heads": 1, "kv_heads": 1, "d_k": 64, "scale": 0.125}]
     capture = opened(tmp_path, tensors, **QK2, layers=layers)
-    verdict = judged(diagnose(read_subject(capture, capture.layers[0], 0, None, None)))
+    verdict = diagnose(read_subject(capture, capture.layers[0], 0, None, None))
     assert verdict.ratio == pytest.approx(2.83, rel=1e-6)
     [told] = why(capture, verdict=verdict)
     assert told == f"{verdict.cause}: scale × 0.3538, 2.83 × expected"

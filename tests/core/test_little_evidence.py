@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.reading import read_subject
-from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from attn_tui.core.diagnosis.results import Verdict
+from attn_tui.core.diagnosis.verdict import diagnose
 from capture_files import Array, save
 from cases import for_each
 from injection import KINDS, Case, case_of, random_head, subject_of

@@ -12,9 +12,10 @@ from ...message import joined, message
 from ..causes.stages import StageName
 from ..fitting.rounding import unit
 from ..multipliers import expected_multiplier
+from ..results import Verdict
 from ..subject import Subject
 from ..trial import may_fit
-from ..verdict import Examined, Verdict, examine, least_tolerance
+from ..verdict import Examined, examine, least_tolerance
 from .score_change import half_unit
 
 _EXACT = 1e-5  # relative: multipliers that two files say are the same if they are as close as this

@@ -11,8 +11,9 @@ from ...captures.files import CaptureError
 from ...captures.head import CaptureFile
 from ...statistics.measurement import Estimate, Measurement
 from ..configuration import Configuration
+from ..results import Verdict
 from ..verdict import diagnose_head
-from .reasons import HeadReasons, HeadVerdict, Traits, has_evidence, judged, reasons, severity
+from .reasons import HeadReasons, Traits, has_evidence, reasons, severity
 from .traits import traits
 
 
@@ -20,7 +21,7 @@ class Known(NamedTuple):
     """What is known of a head besides its statistics."""
 
     traits: Traits | None  # None if it cannot be read
-    verdict: HeadVerdict | None  # None without evidence
+    verdict: Verdict | None  # None without evidence
 
 
 def known(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> Known:
@@ -32,7 +33,7 @@ def known(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
     return Known(found, judge(capture, layer, head, own))
 
 
-def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> HeadVerdict | None:
+def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> Verdict | None:
     """Return what the evidence says of a head; None if there is none, or the head cannot be read."""
     if not has_evidence(layer):
         return None
@@ -40,7 +41,7 @@ def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
         verdict = diagnose_head(capture, layer, head, own, None)
     except CaptureError:
         return None
-    return None if verdict.verdict == "no-evidence" else judged(verdict)
+    return None if verdict.verdict == "no-evidence" else verdict
 
 
 def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, Known]) -> HeadReasons:

@@ -9,16 +9,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...message import Message, counted, message
 from ...statistics.catalogue import SINK
 from ...statistics.measurement import Estimate
 from ...statistics.status import SATURATING, Status, status
+from ..results import Verdict
 
 if TYPE_CHECKING:
     from ...captures.capture import Layer
-    from ..verdict import Verdict
 
 _NOTABLE = 1.5  # a factor from which it is a reason
 _LONGER = 3.0  # a key this many times longer than the median one is named
@@ -55,42 +55,12 @@ class Traits:
         return self.scale * self.query_size * self.key_spread * math.sqrt(self.alignment)
 
 
-class HeadVerdict(NamedTuple):
-    """What a verdict says of a head, without what needs NumPy."""
-
-    verdict: str
-    cause: str | None
-    also: tuple[str, ...]
-    multiplier: float | None
-    expected: float
-    expected_words: str
-    assumed: bool  # whether the expected multiplier is an assumption
-    evidence: str | None
-    misfit: float | None
-    says: str
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether the evidence contradicts what the file says."""
-        return self.verdict in ("cause", "unexplained")
-
-    @property
-    def is_unusual(self) -> bool:
-        """Whether a recorded multiplier is not 1/√d_k, and nothing says what is intended."""
-        return self.verdict == "undecided" and bool(self.also)
-
-    @property
-    def ratio(self) -> float | None:
-        """The multiplier over the expected one; None if the evidence does not tell it."""
-        return None if self.multiplier is None else self.multiplier / self.expected
-
-
 @dataclass(frozen=True)
 class HeadReasons:
     """Why a head is as it is."""
 
     because: tuple[str, ...]  # the strongest reason first; empty for a healthy head
-    verdict: HeadVerdict | None  # None without evidence
+    verdict: Verdict | None  # None without evidence
 
 
 def has_evidence(layer: Layer) -> bool:
@@ -99,24 +69,7 @@ def has_evidence(layer: Layer) -> bool:
     return bool(there & {"lse", "weights"}) or {"o", "v"} <= there
 
 
-def judged(verdict: Verdict) -> HeadVerdict:
-    """Return what a verdict says."""
-    expected = verdict.expected
-    return HeadVerdict(
-        verdict.verdict,
-        verdict.cause,
-        verdict.also,
-        verdict.multiplier,
-        expected.multiplier,
-        expected.words,
-        expected.assumed,
-        verdict.evidence,
-        verdict.misfit,
-        verdict.says,
-    )
-
-
-def severity(measured: Mapping[str, Estimate] | None, verdict: HeadVerdict | None = None) -> tuple[int, float]:
+def severity(measured: Mapping[str, Estimate] | None, verdict: Verdict | None = None) -> tuple[int, float]:
     """Return a key that sorts heads worst first: unreadable, wrong by the evidence, not healthy, healthy.
 
     Among alike ones, those with the larger spread of logits over the saturation point come first.
@@ -131,7 +84,7 @@ def severity(measured: Mapping[str, Estimate] | None, verdict: HeadVerdict | Non
     return (3 if word in ("healthy", None) else 2), by_ratio
 
 
-def head_word(measured: Mapping[str, Estimate] | None, verdict: HeadVerdict | None = None) -> str | None:
+def head_word(measured: Mapping[str, Estimate] | None, verdict: Verdict | None = None) -> str | None:
     """Return the status of a head in a word; what the evidence says of its scale comes before its numbers."""
     if verdict is not None and verdict.is_wrong:
         return message("wrong")
@@ -143,7 +96,7 @@ def reasons(
     measured: Mapping[str, Estimate],
     traits: Traits | None,
     layer: Sequence[Traits],
-    verdict: HeadVerdict | None = None,
+    verdict: Verdict | None = None,
 ) -> tuple[str, ...]:
     """Return why a head has its status, the strongest reason first; nothing for a healthy one.
 
@@ -164,7 +117,7 @@ def reasons(
     return tuple(found[: _MOST + (verdict is not None and verdict.is_wrong)])
 
 
-def _of_verdict(verdict: HeadVerdict) -> str:
+def _of_verdict(verdict: Verdict) -> str:
     ratio = verdict.ratio
     if verdict.is_unusual:
         return verdict.says

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from ...captures.capture import Layer
 from ...message import counted, joined, message
 from ...statistics.measurement import Estimate
-from .reasons import HeadVerdict, has_evidence, head_word
+from ..results import Expected, Verdict
+from .reasons import has_evidence, head_word
 
 _NAMED = ("NaN", "saturated", "one-hot", "saturating", "sink", "uniform")
 
@@ -24,7 +25,7 @@ def count_words(word: str, count: int) -> str:
 def file_summary(
     layers: Sequence[Layer],
     measured: Mapping[tuple[int, int], Mapping[str, Estimate] | None],
-    verdicts: Mapping[tuple[int, int], HeadVerdict],
+    verdicts: Mapping[tuple[int, int], Verdict],
     disagreements: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Return the verdict on a file and how many of its heads have each status, in a long and in a short form.
@@ -51,7 +52,7 @@ def file_summary(
     return joined([scale, *parts], " · "), joined([short, *parts], " · ")
 
 
-def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], HeadVerdict]) -> str:
+def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict]) -> str:
     if not verdicts:
         return _unknown(layers)
     wrong = {place: each for place, each in verdicts.items() if each.is_wrong}
@@ -72,20 +73,20 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], HeadVerdi
     )
     if undecided == len(verdicts):
         return message("{count}: the evidence does not determine the scale {what}", count=count, what=what)
-    multipliers = {f"{each.expected:.4g}" for each in verdicts.values()}
+    multipliers = {f"{each.expected.multiplier:.4g}" for each in verdicts.values()}
     source = next(iter(verdicts.values()))
     if len(multipliers) > 1:
         return message("{count}: scales as expected {what}", count=count, what=what)
     return message(
         "{count}: scale × {scale_words}, {source} {what}",
         count=count,
-        scale_words=_scale_words(source.expected, layers),
-        source=_expected(source),
+        scale_words=_scale_words(source.expected.multiplier, layers),
+        source=_as_expected(source.expected),
         what=what,
     )
 
 
-def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], HeadVerdict], count: int) -> str:
+def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], Verdict], count: int) -> str:
     """Return `layer 1: × 0.0625 as recorded, 1/√d_k is × 0.25: scale-twice?`."""
     first = next(iter(unusual.values()))
     where = sorted({layers[position].index for position, _ in unusual})
@@ -100,7 +101,7 @@ def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], HeadVerd
         "{place}: × {multiplier:.4g} as recorded, 1/√d_k is × {expected:.4g}: {cause}?",
         place=place,
         multiplier=first.multiplier,
-        expected=first.expected,
+        expected=first.expected.multiplier,
         cause=first.also[0],
     )
 
@@ -116,13 +117,13 @@ def _scale_words(multiplier: float, layers: Sequence[Layer]) -> str:
     return joined([number, *names], " = ")
 
 
-def _expected(each: HeadVerdict) -> str:
-    return (
-        "as assumed" if each.assumed else "as the file says" if each.expected_words == "the file" else "as configured"
-    )
+def _as_expected(expected: Expected) -> str:
+    if expected.assumed:
+        return "as assumed"
+    return "as the file says" if expected.words == "the file" else "as configured"
 
 
-def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], HeadVerdict], count: int) -> str:
+def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Verdict], count: int) -> str:
     causes = Counter(each.cause or "unexplained" for each in wrong.values())
     cause, most = causes.most_common(1)[0]
     place, first = next((place, each) for place, each in wrong.items() if (each.cause or "unexplained") == cause)
@@ -137,7 +138,7 @@ def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], HeadVerdict]
     if known and abs(known[0] - 1) > 0.01:
         low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
         used = {_scale_words(each.multiplier, layers) for each in alike if each.multiplier is not None}
-        expected = {f"{each.expected:.4g}" for each in alike}
+        expected = {f"{each.expected.multiplier:.4g}" for each in alike}
         if len(used) == len(expected) == 1:
             text = message(
                 "{text}, scale × {used}, not × {expected}", text=text, used=used.pop(), expected=expected.pop()

@@ -21,7 +21,8 @@ from .row import token
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer
     from ....core.diagnosis.comparing.results import HeadComparison
-    from ....core.diagnosis.heads.reasons import HeadReasons, HeadVerdict
+    from ....core.diagnosis.heads.reasons import HeadReasons
+    from ....core.diagnosis.results import Verdict
     from .requests import ComparedHeads, HeadStatistics, Place
 
 Order: TypeAlias = Literal["worst", "largest", "smallest", "layer"]
@@ -115,7 +116,7 @@ class Heads:
         return (*ALWAYS, *ratio, *((CHANGE,) if self.compared else ()))
 
     @property
-    def verdicts(self) -> Mapping[Place, HeadVerdict]:
+    def verdicts(self) -> Mapping[Place, Verdict]:
         """What the evidence says of heads that have some."""
         return {place: each.verdict for place, each in self.explained.items() if each.verdict is not None}
 

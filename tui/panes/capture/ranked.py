@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from rich.cells import set_cell_size
 
-from ....core.diagnosis.heads.reasons import HeadVerdict, head_word
+from ....core.diagnosis.heads.reasons import head_word
+from ....core.diagnosis.results import Verdict
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
@@ -34,7 +35,7 @@ class RankedHead:
     because: tuple[str, ...]
     rough: bool = False  # whether it was measured on some rows only
     file: str = ""  # the name of its file, if there are several
-    verdict: HeadVerdict | None = None  # what its evidence says
+    verdict: Verdict | None = None  # what its evidence says
 
     @property
     def place(self) -> str:

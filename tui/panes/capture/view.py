@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.diagnosis.heads.reasons import HeadVerdict, head_word
+from ....core.diagnosis.heads.reasons import head_word
 from ....core.diagnosis.heads.summary import count_words
+from ....core.diagnosis.results import Verdict
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTICS
 from ....core.statistics.measurement import Estimate
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer
 
 
-NO_VERDICTS: Mapping[tuple[int, int], HeadVerdict] = {}
+NO_VERDICTS: Mapping[tuple[int, int], Verdict] = {}
 _ALIGNED = {"top_left": message("top left"), "bottom_right": message("bottom right")}
 Heads: TypeAlias = Mapping[tuple[int, int], "Mapping[str, Estimate] | None"]  # by (position of the layer, head)
 
@@ -35,7 +36,7 @@ def capture_lines(
     width: int,
     glyphs: Glyphs,
     because: Sequence[str] = (),
-    verdicts: Mapping[tuple[int, int], HeadVerdict] = NO_VERDICTS,
+    verdicts: Mapping[tuple[int, int], Verdict] = NO_VERDICTS,
 ) -> list[Line]:
     """Return the selected head and its reasons, a count of all heads, the file, and the assumptions made."""
     word = head_word(heads.get(cursor), verdicts.get(cursor)) or ""
@@ -81,7 +82,7 @@ def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, g
     return lines
 
 
-def head_counts(heads: Heads, verdicts: Mapping[tuple[int, int], HeadVerdict] = NO_VERDICTS) -> str:
+def head_counts(heads: Heads, verdicts: Mapping[tuple[int, int], Verdict] = NO_VERDICTS) -> str:
     """Return `72 heads: 38 healthy, 22 sinks, 8 saturating, 1 one-hot.`"""
     words = Counter(
         head_word(measured, verdicts.get(place)) for place, measured in heads.items() if measured is not None
