@@ -8,22 +8,23 @@ stored q and k are divided out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import FloatArray
+from ..attention.softmax import Softmax, softmax_of
 from ..captures.capture import NOTHING, HeadContext, Layer
 from ..captures.files import CaptureError
 from ..captures.head import CaptureFile, read_head
-from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
+from ..captures.rules import Rule, computation, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
 from ..plain import plain
 from ..scales import SCALE_RULES, Normalise, ScaleName
-from .heads.row_replay import RowReplay, under_rules
-from .heads.rows import Rows, factors, strips_of
-from .subject import Indices
+from .fitting.model import dot
+from .heads.rows import Rows, factors, scores, strips_of, terms, variance
 
 ROWS = 64  # of a head that are replayed
 _ONE_HOT = 0.95
@@ -77,7 +78,7 @@ def replay(
     data = read_head(capture, layer, head)
     rules, left_out = _rules(layer, told, formulas)
     strips = strips_of(data, layer, rows)
-    every = [under_rules(strip, rules[0]) for strip in strips]
+    under = [_under_rules(strip, rules[0]) for strip in strips]
     counts = np.concatenate([strip.counts[strip.used] for strip in strips])
     if not counts.size:
         raise CaptureError(
@@ -86,22 +87,22 @@ def replay(
             place=layer.place,
             head=head,
         )
-    several = counts > 1
-    known: dict[bytes, tuple[RowReplay, ...]] = {}
+    wide = counts > 1
+    saturated = np.sqrt(2 * np.log(counts[wide]))
+    known: dict[tuple[str, ...], _OfRows] = {}
     found: dict[tuple[float, ...], Replayed] = {}
     for rule in rules:
-        how, by = _with_unit_vectors(rule, layer.d_k, strips)
-        same = b"".join([how.encode(), *(_rounded(each) for each in by)])
-        if same not in known:
-            by = by * len(strips) if len(by) == 1 else by
-            known[same] = tuple(under(how, each) for under, each in zip(every, by, strict=True))
-        parts = known[same]
-        divergence = _mean(each.divergence for each in parts)
-        key = (round(divergence, 12), *(float(f"{number:.10g}") for number in parts[0].lse[:3]))
-        if key in found and rule.name != "file":
-            found[key] = replace(found[key], rules=(*found[key].rules, rule.name))
+        by = [factors(strip, rule) for strip in strips]
+        alike = (rule.normalise, *(f"{number:.9g}" for each in by for number in each.flat))
+        if alike not in known:
+            parts = [replayed(rule.normalise, each) for replayed, each in zip(under, by, strict=True)]
+            known[alike] = _OfRows(*map(np.concatenate, zip(*parts, strict=True)))
+        now = known[alike]
+        divergence, entropy = float(now.divergence.mean()), float(now.entropy.mean())
+        key = (round(divergence, 12), *(float(f"{number:.10g}") for number in now.lse[:3]))
+        if key in found:
+            found[key] = replace(found[key], rules=tuple(dict.fromkeys([*found[key].rules, rule.name])))
             continue
-        entropy = _mean(each.entropy for each in parts)
         first = next(iter(found.values()), None)
         found[key] = Replayed(
             rules=(rule.name,),
@@ -109,31 +110,51 @@ def replay(
             divergence=max(divergence, 0.0),
             entropy=entropy,
             entropy_change=0.0 if first is None else entropy - first.entropy,
-            one_hot_rows=_mean([np.concatenate([each.largest for each in parts])[several] > _ONE_HOT]),
-            saturation=_saturation(np.concatenate([each.deviation for each in parts]), counts),
+            one_hot_rows=float(np.mean(now.largest[wide] > _ONE_HOT)) if wide.any() else 0.0,
+            saturation=float(np.mean(now.deviation[wide] / saturated)) if wide.any() else None,
         )
     return Replay(layer, head, tuple(found.values()), left_out)
 
 
-def _with_unit_vectors(rule: Rule, d_k: int, strips: Sequence[Rows]) -> tuple[Normalise, list[FloatArray]]:
-    """Return how a rule normalises, and its multipliers of each strip, or one number for all.
+class _OfRows(NamedTuple):
+    """What a rule makes of each row that sees a key."""
 
-    Vectors of root mean square 1 have length √d_k: they are taken for vectors of length 1 with other multipliers.
-    """
-    first = factors(strips[0], rule)
-    by = [first, *(factors(each, rule) for each in strips[1:])] if first.size > 1 else [first]
-    return ("l2", [each * d_k for each in by]) if rule.normalise == "rms" else (rule.normalise, by)
-
-
-def _rounded(multipliers: FloatArray) -> bytes:
-    """Return multipliers, rounded so that rules that give the same are alike."""
-    mantissas, exponents = np.frexp(multipliers)
-    return np.ldexp(np.round(mantissas, 11), exponents).tobytes()
+    lse: FloatArray
+    entropy: FloatArray  # of the weights, nats
+    largest: FloatArray  # weight
+    deviation: FloatArray  # of the logits
+    divergence: FloatArray  # of the original weights from these, nats
 
 
-def _mean(parts: Iterable[FloatArray | BoolArray]) -> float:
-    values = np.concatenate([*parts])
-    return float(np.mean(values)) if values.size else 0.0
+def _under_rules(part: Rows, original: Rule) -> Callable[[Normalise, FloatArray], _OfRows]:
+    """Return a function of how q and k are normalised, and of multipliers that broadcast to [texts, rows, 1]."""
+    used, first = part.used, factors(part, original)
+    c, of_rows = computation(original, part.layer, part.data), terms(part, first)
+    known: dict[Normalise, FloatArray] = {}
+
+    def replayed(how: Normalise, by: FloatArray) -> tuple[FloatArray, Softmax]:
+        if how not in known:
+            known[how] = scores(part, how)
+        z = c.logits(known[how], of_rows._replace(multiplier=by))
+        found = softmax_of(z, of_rows.hidden, part.data.sink)
+        shown = z if part.seen is None else np.where(part.seen, z, 0)
+        return shown, found._replace(lse=np.where(used, found.lse, 0))
+
+    before, base = replayed(original.normalise, first)
+    heat = dot(base.weights, before)
+
+    def under(how: Normalise, by: FloatArray) -> _OfRows:
+        z, now = replayed(how, by)
+        p = now.weights
+        return _OfRows(
+            lse=now.lse[used],
+            entropy=(now.lse * p.sum(axis=-1) - dot(p, z))[used],
+            largest=p.max(axis=-1)[used],
+            deviation=np.sqrt(variance(z, part)[used]),
+            divergence=(now.lse - base.lse - dot(base.weights, z) + heat)[used],
+        )
+
+    return under
 
 
 def _rules(layer: Layer, told: HeadContext, formulas: Sequence[ScaleName]) -> tuple[list[Rule], tuple[str, ...]]:
@@ -147,12 +168,6 @@ def _rules(layer: Layer, told: HeadContext, formulas: Sequence[ScaleName]) -> tu
         except InputError:
             left_out.append(name)
     return found, tuple(left_out)
-
-
-def _saturation(deviation: FloatArray, counts: Indices) -> float | None:
-    """Return the mean of σ/√(2 ln n) over rows that see at least two keys."""
-    wide = counts > 1
-    return float(np.mean(deviation[wide] / np.sqrt(2 * np.log(counts[wide])))) if wide.any() else None
 
 
 def average(replays: Sequence[Replay]) -> list[tuple[str, float, float, float]]:
