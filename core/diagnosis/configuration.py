@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..message import message
 from ..scales import ScaleName, Setting, multiplier, scale_rule
 from .model_types import is_scaled
+from .results import Expected
 
 # Models whose scores are not scaled: T5 and GPT-Neo fold the scale into their initialisation, Gemma 3n and 4 into the
 # gains of their QK-norm.
@@ -102,14 +103,6 @@ class Configuration:
         return self.window if self.model_type in ("mistral", "phi3") else None
 
 
-@dataclass(frozen=True)
-class ConfiguredScale:
-    """The multiplier that a configuration asks for, and the words for where it comes from."""
-
-    multiplier: float
-    words: str
-
-
 def parse_configuration(text: str, where: str) -> Configuration:
     """Return the keys that matter of the text of a config.json; raise InputError if it is not one."""
     try:
@@ -131,34 +124,34 @@ def configuration_of(values: Mapping[str, object], where: str) -> Configuration:
     return replace(_configuration({**values, **inner["text"]}, where), parts=parts)
 
 
-def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredScale:
+def configured_scale(config: Configuration, layer: int, d_k: int) -> Expected:
     """Return the multiplier of q·k that the configuration asks for, factors inside q and k included.
 
     `d_k` is used where the configuration does not give the width of a head.
     """
     if config.intended is not None:
         value = multiplier(config.intended, Setting(d_k=config.width or d_k, layer=layer))
-        return ConfiguredScale(value, scale_rule(config.intended).formula)
+        return Expected(value, scale_rule(config.intended).formula)
     kind = config.model_type.removesuffix("_text")
     if config.attention_multiplier is not None:
-        found = ConfiguredScale(config.attention_multiplier, "attention_multiplier")
+        found = Expected(config.attention_multiplier, "attention_multiplier")
     elif kind in _UNSCALED:
-        found = ConfiguredScale(1.0, message("{model_type} does not scale", model_type=config.model_type))
+        found = Expected(1.0, message("{model_type} does not scale", model_type=config.model_type))
     elif config.query_pre_attn_scalar is not None:
         scalar = config.query_pre_attn_scalar
-        found = ConfiguredScale(scalar**-0.5, message("1/√{width:g}, query_pre_attn_scalar", width=scalar))
+        found = Expected(scalar**-0.5, message("1/√{width:g}, query_pre_attn_scalar", width=scalar))
     elif not config.scale_attn_weights:
-        found = ConfiguredScale(1.0, "scale_attn_weights is false")
+        found = Expected(1.0, "scale_attn_weights is false")
     else:
         width = (config.width or d_k) * config.terms
-        found = ConfiguredScale(width**-0.5, f"1/√{width}")
+        found = Expected(width**-0.5, f"1/√{width}")
     if config.latent_rank is not None and config.mscale_all_dim and config.rope_factor is not None:
         factor = _mscale(config.rope_factor, config.mscale_all_dim) ** 2
-        found = ConfiguredScale(
+        found = Expected(
             found.multiplier * factor, message("{words} × mscale² {factor:.4g}", words=found.words, factor=factor)
         )
     if config.inverse_layer:
-        found = ConfiguredScale(found.multiplier / (layer + 1), message("{words} / (layer + 1)", words=found.words))
+        found = Expected(found.multiplier / (layer + 1), message("{words} / (layer + 1)", words=found.words))
     return found
 
 

@@ -77,12 +77,13 @@ def _masks(layers: Sequence[Layer], config: Configuration | None) -> str:
         return (layer.causal is not None, *(() if explained else (layer.window, layer.chunk)))
 
     windows = not explained and any(layer.window is not None for layer in layers)
-    return _differing(layers, kind, lambda layer: _mask_words(layer, windows))
+    return _differing(layers, kind, lambda layer: mask_words(layer, windows))
 
 
-def _mask_words(layer: Layer, windows: bool) -> str:
+def mask_words(layer: Layer, windows: bool) -> str:
     """Return `causal, no window`; windows are told if some layers have one."""
-    words = [message("causal") if layer.causal is not None else message("not causal")]
+    aligned = {None: "not causal", "top_left": "causal, top-left", "bottom_right": "causal, bottom-right"}
+    words = ["causal" if layer.causal is not None and layer.queries == layer.keys else aligned[layer.causal]]
     if layer.window is not None and layer.causal is not None and layer.window[0] is not None:
         words.append(message("window of {before} keys", before=layer.window[0] + 1))
     elif layer.window is not None:
@@ -91,7 +92,7 @@ def _mask_words(layer: Layer, windows: bool) -> str:
     elif windows:
         words.append(message("no window"))
     if layer.chunk is not None:
-        words.append(message("chunks of {chunk}", chunk=layer.chunk))
+        words.append(message("chunks of {chunk} keys", chunk=layer.chunk))
     return joined(words, ", ")
 
 

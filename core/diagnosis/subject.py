@@ -88,24 +88,34 @@ def places(count: int) -> Indices:
     return np.arange(count, dtype=np.intp)
 
 
-def some_rows(subject: Subject, rows: Indices) -> Subject:
-    """Return the subject with these rows only."""
-    if len(rows) == subject.q.shape[1]:
+def some_rows(subject: Subject, rows: Indices, texts: int | None = None, keys: int | None = None) -> Subject:
+    """Return the subject with these rows only, and its first texts and keys."""
+    every, other = len(rows) == subject.q.shape[1], keys not in (None, subject.k.shape[1])
+    if every and not other and texts in (None, subject.q.shape[0]):
         return subject
-
-    def chosen(array: FloatArray) -> FloatArray:
-        return array[:, rows]
-
-    evidence = tuple(replace(each, values=chosen(each.values)) for each in subject.evidence)
+    of, to = slice(texts), slice(keys)
+    evidence = tuple(
+        replace(
+            each,
+            values=each.values[of, rows, to] if each.kind == "weights" else each.values[of, rows],
+            v=None if each.v is None else each.v[of, to],
+        )
+        for each in subject.evidence
+    )
+    k, v = subject.tiled or (subject.k, None)
     return replace(
         subject,
-        q=chosen(subject.q),
+        q=subject.q[of, rows],
+        k=subject.k[of, to],
         evidence=evidence,
         positions=subject.positions[rows],
-        seen=None if subject.seen is None else subject.seen[:, rows],
-        bias=None if subject.bias is None else chosen(subject.bias),
-        row_scales=None if subject.row_scales is None else chosen(subject.row_scales),
-        whole=False,
+        seen=None if subject.seen is None else subject.seen[of, rows, to],
+        present=None if subject.present is None else subject.present[of, to],
+        bias=None if subject.bias is None else subject.bias[of, rows, to],
+        row_scales=None if subject.row_scales is None else subject.row_scales[of, rows],
+        shift=0 if other else subject.shift,
+        whole=subject.whole and every and not other,
+        tiled=None if subject.tiled is None else (k[of, to], None if v is None else v[of, to]),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -112,20 +113,17 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
             says = message("{says}: other queries and keys, or another text", says=says)
         return Stage("qk", "differs", says, scores.change)
     if known is not None:
-        return Stage("qk", "differs", known.says, scores.change)
+        return replace(known, change=scores.change)
     if scores.by_rows:
         bent = any(each.facts.softcap is not None or each.facts.sink is not None for each in (one, other))
         says = message("differ by a constant in each row{factor}", factor=factor)
         if bent:
-            return Stage(
-                "qk", "differs", message("{says}, which a soft-cap or sink does not ignore", says=says), scores.change
-            )
+            says = message("{says}, which a soft-cap or sink does not ignore", says=says)
+            return Stage("qk", "differs", says, scores.change)
         return Stage("qk", "same", message("{says}, which softmax ignores", says=says), scores.change)
-    exact = (
-        "the same numbers"
-        if scores.change == 0
-        else message("the same to within {change:.2g} × rounding", change=scores.change)
-    )
+    exact = "the same numbers"
+    if scores.change:
+        exact = message("the same to within {change:.2g} × rounding", change=scores.change)
     note = process.notes.get("qk")
     says = message("{exact}{factor}", exact=exact, factor=factor)
     return Stage("qk", "same", joined((says, note), "; ") if note else says, scores.change)
@@ -134,7 +132,7 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
 def _processing_stage(name: StageName, process: Processing, one: Subject, other: Subject) -> Stage:
     known = process.differences.get(name)
     if known is not None:
-        return Stage(name, "differs", known.says, known.change)
+        return known
     if note := process.notes.get(name):
         return Stage(name, "same", note)
     a, b = process.multipliers
@@ -167,7 +165,7 @@ def _evidence_stage(
         where = "neither file" if a is b else "only the reference" if b is None else "only the other capture"
         known = process.differences.get(kind)
         if known is not None:
-            return Stage(kind, "differs", known.says, known.change)
+            return known
         says = (
             message("{where} has them", where=where) if kind == "weights" else message("{where} has it", where=where)
         )
@@ -177,31 +175,24 @@ def _evidence_stage(
     change = _evidence_change(a, b, one, other, noise)
     known = process.differences.get(kind)
     if known is not None:
-        return Stage(kind, "differs", known.says, change)
+        return replace(known, change=change)
     if change <= 1.5:
-        return Stage(
-            kind,
-            "same",
-            "the same numbers" if change == 0 else message("{change:.2g} × rounding", change=change),
-            change,
-        )
+        return Stage(kind, "same", _rounding(change), change)
     cause: StageName | None = next((each.name for each in before.values() if each.state == "differs"), None)
     if cause is not None:
-        return Stage(
-            kind,
-            "follows",
-            message("{change:.2g} × rounding, as {stages} differ before", change=change, stages=STAGES[cause]),
-            change,
-        )
+        words = "{change:.2g} × rounding, as {stages} differ before"
+        return Stage(kind, "follows", message(words, change=change, stages=STAGES[cause]), change)
     if all(each.verdict.verdict in ("healthy", "cause") for each in (process.reference, process.test)):
-        return Stage(
-            kind, "same", message("{change:.2g} × rounding, as the noise of q·kᵀ explains", change=change), change
-        )
+        says = message("{change:.2g} × rounding, as the noise of q·kᵀ explains", change=change)
+        return Stage(kind, "same", says, change)
     if change <= most:
-        return Stage(kind, "same", message("{change:.2g} × rounding", change=change), change)
-    return Stage(
-        kind, "differs", message("{change:.2g} × rounding, and no stage before explains it", change=change), change
-    )
+        return Stage(kind, "same", _rounding(change), change)
+    says = message("{change:.2g} × rounding, and no stage before explains it", change=change)
+    return Stage(kind, "differs", says, change)
+
+
+def _rounding(change: float) -> str:
+    return "the same numbers" if change == 0 else message("{change:.2g} × rounding", change=change)
 
 
 def _evidence_change(a: Evidence, b: Evidence, one: Subject, other: Subject, noise: float) -> float:
@@ -256,12 +247,7 @@ def _values_stage(one: Subject, other: Subject, most: float) -> Stage:
     worst = max((a, b), key=lambda each: unit(each.v_format))
     change = product_change((a.v, a.v), (b.v, b.v), worst.v_format)
     if change <= most:
-        return Stage(
-            "v",
-            "same",
-            "the same numbers" if change == 0 else message("{change:.2g} × rounding", change=change),
-            change,
-        )
+        return Stage("v", "same", _rounding(change), change)
     return Stage("v", "differs", message("v·vᵀ differ by {change:.3g} × rounding", change=change), change)
 
 
@@ -273,7 +259,8 @@ def _of_other_text(one: Subject, other: Subject, pair: Pair, common: Common) -> 
     found: list[Stage] = []
     for name in ORDER:
         if name in process.differences or name in ("multiplier", "softcap", "sink", "mask"):
-            found.append(_processing_stage(name, process, one, other) if name in _MADE else _differs(name, process))
+            made = name in _MADE
+            found.append(_processing_stage(name, process, one, other) if made else process.differences[name])
         else:
             found.append(Stage(name, "not-compared", why))
     some, others = sampled(one), sampled(other)
@@ -281,11 +268,6 @@ def _of_other_text(one: Subject, other: Subject, pair: Pair, common: Common) -> 
     r, y = weights_of(others, process.test, process.multipliers[1])
     before, after = process.multipliers
     return _result(pair, tuple(found), figures(some, p, z, before), figures(others, r, y, after))
-
-
-def _differs(name: StageName, process: Processing) -> Stage:
-    known = process.differences[name]
-    return Stage(name, "differs", known.says, known.change)
 
 
 def _percent(share: float) -> str:

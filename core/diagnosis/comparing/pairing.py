@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...captures.capture import Capture, Layer
 from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, read_head
 from ...message import message
-from ..subject import Indices, Subject, places, some_rows, spread_rows
+from ..subject import Subject, places, some_rows, spread_rows
 from .results import Pair, Plan, heads_in_words
 
 Sameness: TypeAlias = Literal["same", "prefix", "different"]
@@ -229,35 +229,4 @@ def aligned(
         rows = (rows[0][inside], rows[1][inside])
     if not len(rows[0]) or not texts:
         return None
-    return _part(one, texts, rows[0], common.tokens), _part(other, texts, rows[1], common.tokens)
-
-
-def _part(subject: Subject, texts: int, rows: Indices, keys: int) -> Subject:
-    """Return the first texts, some rows and the first keys of a head."""
-    some = some_rows(subject, rows) if len(rows) < subject.q.shape[1] else subject
-    if texts == some.q.shape[0] and keys == some.k.shape[1]:
-        return some
-    evidence = tuple(
-        replace(
-            each,
-            values=each.values[:texts, :, :keys] if each.kind == "weights" else each.values[:texts],
-            v=None if each.v is None else each.v[:texts, :keys],
-        )
-        for each in some.evidence
-    )
-    tiled = some.tiled
-    if tiled is not None:
-        tiled = (tiled[0][:texts, :keys], None if tiled[1] is None else tiled[1][:texts, :keys])
-    return replace(
-        some,
-        q=some.q[:texts],
-        k=some.k[:texts, :keys],
-        evidence=evidence,
-        seen=None if some.seen is None else some.seen[:texts, :, :keys],
-        present=None if some.present is None else some.present[:texts, :keys],
-        bias=None if some.bias is None else some.bias[:texts, :, :keys],
-        row_scales=None if some.row_scales is None else some.row_scales[:texts],
-        shift=some.shift if keys == some.k.shape[1] else 0,
-        whole=some.whole and keys == some.k.shape[1],
-        tiled=tiled,
-    )
+    return some_rows(one, rows[0], texts, common.tokens), some_rows(other, rows[1], texts, common.tokens)

@@ -10,12 +10,14 @@ from ...arrays import FloatArray
 from ...captures.capture import Layer
 from ...message import joined, message
 from ..causes.stages import StageName
+from ..disagreement import mask_words
 from ..fitting.rounding import unit
 from ..multipliers import expected_multiplier
 from ..results import Verdict
 from ..subject import Subject
 from ..trial import may_fit
 from ..verdict import Examined, examine, least_tolerance
+from .results import Stage
 from .score_change import half_unit
 
 _EXACT = 1e-5  # relative: multipliers that two files say are the same if they are as close as this
@@ -23,19 +25,11 @@ _UNSURE = 0.05  # relative standard error above which a fitted multiplier is not
 _OF_THE_OTHER = message("in the other capture")
 
 
-@dataclass(frozen=True)
-class Difference:
-    """What differs at a stage, and by how much where that is a number: 1 is the least that counts."""
-
-    says: str
-    change: float | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Processing:
     """How the processing of the scores of two heads differs."""
 
-    differences: dict[StageName, Difference]
+    differences: dict[StageName, Stage]
     notes: dict[StageName, str]  # of stages that do not differ
     reference: Examined
     test: Examined
@@ -92,9 +86,7 @@ def _may_fit(subject: Subject, source: Subject, factor: float) -> bool:
     return may_fit(restated, expected_multiplier(restated.facts, None).multiplier)
 
 
-def _fitting(
-    said: dict[StageName, Difference], notes: dict[StageName, str], restated: Examined
-) -> dict[StageName, Difference]:
+def _fitting(said: dict[StageName, Stage], notes: dict[StageName, str], restated: Examined) -> dict[StageName, Stage]:
     """Return what two files say differently, unless the evidence fits what both say, which is then noted."""
     if not _fits(restated):
         return said
@@ -127,9 +119,8 @@ def _add_causes(found: Processing) -> None:
     if first.cause is not None and second.cause in (first.cause, *first.also):
         stage = stage_of(found.reference)
         if stage is not None and first.cause == "not-finite":
-            found.differences[stage] = Difference(
-                message("nothing can be compared, not-finite in both: {says}", says=first.says)
-            )
+            says = message("nothing can be compared, not-finite in both: {says}", says=first.says)
+            found.differences[stage] = Stage(stage, "differs", says)
         elif stage is not None and stage not in found.differences:
             found.notes[stage] = message("{cause} in both: {says}", cause=first.cause, says=first.says)
         return
@@ -142,7 +133,7 @@ def _add_causes(found: Processing) -> None:
         if known is not None:
             found.differences[stage] = replace(known, says=joined((known.says, says), "; "))
         elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in (each.verdict.cause or ""):
-            found.differences[stage] = Difference(says)
+            found.differences[stage] = Stage(stage, "differs", says)
 
 
 def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: float) -> None:
@@ -180,9 +171,8 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
     )
     if factor != 1:
         says = message("{says}, of scores that are × {factor:.4g}", says=says, factor=factor)
-    found.differences["multiplier"] = Difference(
-        message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio), abs(ratio - 1) / tolerance
-    )
+    says = message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio)
+    found.differences["multiplier"] = Stage("multiplier", "differs", says, abs(ratio - 1) / tolerance)
 
 
 def _proportion(one: Subject, other: Subject, factor: float) -> float:
@@ -192,9 +182,13 @@ def _proportion(one: Subject, other: Subject, factor: float) -> float:
 
 def _declared(
     one: Subject, other: Subject, layers: tuple[Layer, Layer], factor: float, comparable: bool
-) -> dict[StageName, Difference]:
+) -> dict[StageName, Stage]:
     """Return what the two files say differently."""
-    found: dict[StageName, Difference] = {}
+    found: dict[StageName, Stage] = {}
+
+    def add(stage: StageName, says: str, change: float | None = None) -> None:
+        found[stage] = Stage(stage, "differs", says, change)
+
     a, b = one.facts, other.facts
     before, after = expected_multiplier(a, None), expected_multiplier(b, None)
     ratio = after.multiplier * factor / before.multiplier
@@ -210,27 +204,24 @@ def _declared(
         if factor != 1:
             says = message("{says}, of scores that are × {factor:.4g}", says=says, factor=factor)
             says = message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio)
-        found["multiplier"] = Difference(says, abs(ratio - 1) / _EXACT)
+        add("multiplier", says, abs(ratio - 1) / _EXACT)
     elif comparable and _arrays_differ(one.row_scales, other.row_scales, 1.0):
-        found["multiplier"] = Difference("rows have other multipliers than in the reference")
-    numbers: tuple[tuple[StageName, float | None, float | None], ...] = (
-        ("softcap", a.softcap, b.softcap),
-        ("sink", a.sink, b.sink),
-    )
-    for stage, x, y in numbers:
+        add("multiplier", "rows have other multipliers than in the reference")
+    numbers: dict[StageName, tuple[float | None, float | None]]
+    numbers = {"softcap": (a.softcap, b.softcap), "sink": (a.sink, b.sink)}
+    for stage, (x, y) in numbers.items():
         if _numbers_differ(x, y, one, other):
-            found[stage] = Difference(message("{y}, {x} in the reference", y=_or_none(y), x=_or_none(x)))
+            add(stage, message("{y}, {x} in the reference", y=_or_none(y), x=_or_none(x)))
     if comparable:
         if _arrays_differ(one.bias, other.bias, 0.0, one, other):
             words = {(True, False): "no bias, one in the reference", (False, True): "a bias, none in the reference"}
-            found["bias"] = Difference(
-                words.get((one.bias is not None, other.bias is not None), "other numbers than in the reference")
-            )
+            which = (one.bias is not None, other.bias is not None)
+            add("bias", words.get(which, "other numbers than in the reference"))
         if (mask := _masks(one, other)) is not None:
             kinds = _kinds(layers)
-            found["mask"] = Difference(joined((mask, kinds), ": ") if kinds else mask)
+            add("mask", joined((mask, kinds), ": ") if kinds else mask)
     elif kinds := _kinds(layers):
-        found["mask"] = Difference(kinds)
+        add("mask", kinds)
     return found
 
 
@@ -291,22 +282,10 @@ def _share(share: float) -> str:
 
 def _kinds(layers: tuple[Layer, Layer]) -> str:
     """Return how the kinds of masks differ that two files name; or empty."""
-    kinds = [_kind(layer) for layer in layers]
+    kinds = [mask_words(layer, windows=False) for layer in layers]
     return (
         "" if kinds[0] == kinds[1] else message("{after}, {before} in the reference", after=kinds[1], before=kinds[0])
     )
-
-
-def _kind(layer: Layer) -> str:
-    square = layer.queries == layer.keys
-    words = {None: "not causal", "top_left": "causal, top-left", "bottom_right": "causal, bottom-right"}[layer.causal]
-    parts = ["causal" if layer.causal is not None and square else words]
-    if layer.window is not None:
-        before = layer.window[0]
-        parts.append("no window" if before is None else message("window of {before} keys", before=before + 1))
-    if layer.chunk is not None:
-        parts.append(message("chunks of {chunk} keys", chunk=layer.chunk))
-    return joined(parts, ", ")
 
 
 def _restated(subject: Subject, source: Subject, factor: float) -> Subject:
