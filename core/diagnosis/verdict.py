@@ -36,6 +36,7 @@ _LEAST_NUMBERS = 4  # of evidence, to name a multiplier
 _NEAREST = 2  # hypotheses that are named if none explains the evidence
 _CERTAIN = 10.0  # the logarithm of a ratio of likelihoods
 _LISTED = 8  # layers that are named
+_LINEAR = 0.25  # nats up to which the divergence that rounding makes grows with the square of its errors
 _ABSORBED = 1e-6  # the mean weight of a sink below which it has no consequence
 
 
@@ -298,7 +299,7 @@ def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> b
         return max(float(np.mean(np.abs(shares[0] - shares[1]))), found.divergence) < _ABSORBED
     allowed = arithmetics(observed.subject, observed.evidence)
     rounding = rounding_divergence(observed, best.model, best.fit.theta, allowed[min(best.level, len(allowed) - 1)])
-    return found.divergence <= 4 * rounding + 1e-12
+    return found.divergence <= 4 * min(rounding, _LINEAR) + 1e-12
 
 
 class _Scale:
