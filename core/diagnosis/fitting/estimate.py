@@ -10,7 +10,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from .evidence import Observed, residual
-from .model import Model
+from .model import Model, dot
 
 _GRID = 10 ** np.linspace(-4, 3, 19)
 
@@ -63,7 +63,8 @@ def fit(observed: Observed, model: Model, start: FloatArray, steps: int = 25, fr
                 break
         if not better:
             break
-    return Fit(theta, _errors(left.jacobian, left.r), cost)
+    width = observed.target.shape[-1] if observed.evidence.kind == "o" else 1
+    return Fit(theta, _errors(left.jacobian, left.r, width), cost)
 
 
 def search(
@@ -94,8 +95,11 @@ def _bounded(step: FloatArray, theta: FloatArray) -> FloatArray:
     return np.array([limit * float(part) for part in step.tolist()])
 
 
-def _errors(jacobian: FloatArray, r: FloatArray) -> FloatArray:
-    """Return the standard errors of coefficients, from the spread of the residual."""
+def _errors(jacobian: FloatArray, r: FloatArray, width: int) -> FloatArray:
+    """Return the standard errors of coefficients, from the spread of the residual.
+
+    `width` numbers in turn may have common errors: those of the logits of a row reach every component of its output.
+    """
     if not r.size:
         return np.inf * np.ones_like(jacobian[0], shape=jacobian.shape[1:])
     normal = jacobian.T @ jacobian
@@ -107,4 +111,8 @@ def _errors(jacobian: FloatArray, r: FloatArray) -> FloatArray:
         inverse = np.linalg.pinv(scaled, rcond=1e-14, hermitian=True)
         spread = math.sqrt(max(float(np.vdot(r, r)) / max(len(r) - known.sum(), 1), 0.05))
         errors[known] = spread * np.sqrt(np.maximum(np.diagonal(inverse), 0)) / size[known]
+        if width > 1:
+            of_rows = (jacobian[:, known] * r[:, np.newaxis]).reshape(-1, width, int(known.sum())).sum(axis=1)
+            own = of_rows / size[known] @ inverse
+            errors[known] = np.maximum(errors[known], np.sqrt(dot(own.T, own.T)) / size[known])
     return errors
