@@ -16,7 +16,7 @@ from attn_tui.tui.terminal.themes import DARK
 WIDTHS = (4, 6, 8, 11, 16, 23, 32, 45, 64)
 LANGUAGES = {
     "": ("logits of one query, on one axis", "weights of one query, the largest first", "effective keys: {}"),
-    ".zh": ("一个查询对各键的对数几率，同一坐标轴", "一个查询的权重，从大到小", "{} 个键分享这一行"),
+    ".zh": ("一个查询对各键的注意力分数，同一坐标轴", "一个查询的权重，从大到小", "{} 个键分享这一行"),
 }
 NAMES = {"": ("unscaled", "× 1/√d_k"), ".zh": ("未缩放", "× 1/√d_k")}
 COLOURS = (DARK.warning, DARK.accent)
