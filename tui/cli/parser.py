@@ -276,6 +276,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str, usage: str) -> None:
         super().__init__(prog, max_help_position=26, width=min(screen_width(), WIDEST) - 2)
+        getattr(self, "_set_color", bool)(False)  # Python 3.14 colours help in a terminal, and lines are measured
         self._before_usage = usage
 
     def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
