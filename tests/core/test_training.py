@@ -12,7 +12,6 @@ from attn_tui.core.training.race import Curves, results, run
 from attn_tui.core.training.settings import (
     OPTIMISERS,
     RATES,
-    Optimiser,
     Race,
     Task,
     changed,
@@ -20,7 +19,7 @@ from attn_tui.core.training.settings import (
     parse_rules,
 )
 from attn_tui.core.training.snapshot import QUANTITIES, snapshot
-from cases import for_each
+from cases import for_each, present
 
 TASK = Task(width=5, pairs=4, labels=3, batch=2)
 
@@ -77,19 +76,30 @@ def test_the_first_entropy_is_that_of_the_lab() -> None:
     assert results(curves)[0].entropy_before < 0.2
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
-def test_an_optimiser_reaches_the_least_of_a_parabola(name: Optimiser) -> None:
-    weights = Weights(*(np.full((1, 2, 2), start) for start in (3.0, -2.0, 1.0)))
-    steps = optimiser(name, weights)
-    for _ in range(2000):
-        steps.step(weights, Weights(*(2 * part for part in weights)), 0.01)
-    assert all(np.abs(part).max() < 1e-3 for part in weights)
+def test_optimisers_take_the_steps_of_their_papers() -> None:
+    found = {name: Weights(*(np.zeros((1, 2, 2)) for _ in range(3))) for name in OPTIMISERS}
+    optimisers = {name: optimiser("adam" if name == "adam" else "sgd", weights) for name, weights in found.items()}
+    gradients = np.random.default_rng(0).normal(size=(5, 2, 2))
+    m, v, expected = 0.0, 0.0, np.zeros((2, 2))
+    for t, g in enumerate(gradients, 1):
+        for name, weights in found.items():
+            optimisers[name].step(weights, Weights(g, g, g), 0.01)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        expected -= 0.01 * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    assert np.allclose(found["adam"], expected)
+    assert np.allclose(found["sgd"], -0.01 * gradients.sum(axis=0))
 
 
-def test_the_first_step_of_adam_has_the_size_of_the_rate() -> None:
-    weights = Weights(*(np.zeros((1, 2, 2)) for _ in range(3)))
-    optimiser("adam", weights).step(weights, Weights(*(np.full((1, 2, 2), size) for size in (1e-3, 1, -50))), 0.01)
-    assert [float(part[0, 0, 0]) for part in weights] == pytest.approx([-0.01, -0.01, 0.01], rel=1e-4)
+def test_a_rule_has_learned_once_the_median_run_recalls_enough() -> None:
+    curves, recalled = raced("none", "sqrt_d_k", d_k=2, steps=60, seeds=3, task=TASK), np.zeros((2, 3, 60))
+    recalled[0, 0, 20:] = recalled[0, 1, 30:] = recalled[1, 2, 20:] = 0.95
+    assert [each.steps_to_learn for each in results(replace(curves, recalled=recalled))] == [40, None]
+
+
+def test_without_learning_what_is_recalled_depends_on_the_rule_used_alone() -> None:
+    used = present(raced("none", "d_k", d_k=64, steps=1, seeds=4, rate=1e-12).used)
+    assert np.array_equal(used[0], used[1])
+    assert not np.array_equal(used[:, 0], used[:, 1])
 
 
 def test_runs_are_those_of_their_seeds_alone() -> None:

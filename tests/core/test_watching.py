@@ -357,17 +357,17 @@ def test_the_newest_capture_of_a_folder_comes_first(tmp_path: Path) -> None:
     held: dict[int, Any] = {}
     for step in (100, 300, 200):
         q, k = (rng.normal(size=(1, 2, 8, 4)).astype(np.float32) * step for _ in "qk")
-        np.savez(tmp_path / f"step-{step:06d}.npz", q=q, k=k)
+        np.savez(tmp_path / f"7b-{step:06d}.npz", q=q, k=k)
         held[step] = np.abs(q[0] @ np.swapaxes(k[0], 1, 2)).max(axis=(1, 2)) / 2
-    damaged(tmp_path / "step-000400.npz")
+    damaged(tmp_path / "7b-000400.npz")
     steps, cursor, notes = everything(tmp_path)
     assert [step.step for step in steps] == [300, 200, 100]
     for step in steps:
         assert step.values["max_logit"][0] == pytest.approx(held[step.step], rel=1e-6)
-        assert step.file == str(tmp_path / f"step-{step.step:06d}.npz")
+        assert step.file == str(tmp_path / f"7b-{step.step:06d}.npz")
     assert len(notes) == 1
-    assert "step-000400" in notes[0]
-    os.unlink(tmp_path / "step-000100.npz")
+    assert "7b-000400" in notes[0]
+    os.unlink(tmp_path / "7b-000100.npz")
     assert everything(tmp_path, cursor)[0] == []
 
 
@@ -410,7 +410,7 @@ def save(path: Path) -> None:
 def test_a_folder_of_a_run_that_is_started_over_keeps_only_earlier_steps(tmp_path: Path) -> None:
     history: tuple[Step, ...] = ()
     cursor = START
-    for steps in ((0, 10, 20, 30), (10, 20)):
+    for steps in ((0, 10, 15, 30), (10, 20)):
         for old in tmp_path.iterdir():
             old.unlink()
         for step in steps:
