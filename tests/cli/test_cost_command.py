@@ -68,7 +68,8 @@ def test_the_json_has_every_figure(capsys: Captured) -> None:
 
 
 def test_the_json_says_whether_a_preset_was_changed(capsys: Captured) -> None:
-    assert as_json([], capsys)["preset"] is None
+    usual = as_json([], capsys)
+    assert (usual["preset"], usual["layer"]["scale"]) == (None, usual["layer"]["d_k"] ** -0.5)
     assert as_json(["--model", "gpt2", "--heads", "6"], capsys)["preset"]["changed"]
 
 

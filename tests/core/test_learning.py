@@ -246,7 +246,7 @@ def test_a_cause_that_is_not_there_or_not_the_only_one_is_refused(text: str, rea
         (8, 8, "ratio", "number", "Your guess, 8, is exact.", True),
         (256, 64, "ratio", "number", "Your guess, 256, is 4 times the answer.", False),
         (2, 8, "ratio", "number", "Your guess, 2, is too low: the answer is 4 times that.", False),
-        (102, 100, "ratio", "number", "Your guess, 102, is within 2 % of the answer.", True),
+        (105, 100, "ratio", "number", "Your guess, 105, is within 5 % of the answer.", True),
         (-1, 8, "ratio", "number", "Your guess, −1, is 9 too low.", False),
         (0, 8, "ratio", "number", "Your guess, 0, is 8 too low.", False),
         (0.5, 0.998, "difference", "share", "Your guess, 50 %, is 49.8 percentage points too low.", False),

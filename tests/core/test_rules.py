@@ -11,7 +11,7 @@ from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab import mechanisms, rule_curves, rules
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.results import MEASURED, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow
+from attn_tui.core.lab.results import MEASURED, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, listed_rules
 from attn_tui.core.lab.scoring import weights_of
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
@@ -101,11 +101,17 @@ def test_the_chosen_rule_does_not_matter() -> None:
 
 
 def test_only_scores_beyond_the_number_format_overflow() -> None:
-    found = measured(replace(SMALL, precision="float16", arithmetic="eager", std_q=100.0, std_k=100.0))
+    p = replace(SMALL, precision="float16", arithmetic="eager", std_q=100.0, std_k=100.0)
+    found, curves = measured(p), curves_of(p)
     plain, normalised = found["none"].value("score_overflow"), found["cosine_10"].value("score_overflow")
     assert plain is not None
     assert 0 < plain < 1
     assert normalised == 0
+    assert curves.values["none"][2] == pytest.approx(0, abs=1e-3), "of the rows without NaN"
+    assert ["custom" in listed_rules(replace(SMALL, multiplier=c)) for c in (Parameters.multiplier, 0.3)] == [
+        False,
+        True,
+    ]
 
 
 def row(rule: str, multiplier: float | None, entropy: float | None = None) -> RuleRow:
