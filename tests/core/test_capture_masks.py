@@ -205,8 +205,9 @@ def test_masks_of_padding_have_their_usual_meaning(tmp_path: Path) -> None:
 
 def test_the_mask_of_a_single_query_may_hide_its_own_key(tmp_path: Path) -> None:
     tensors = named({"q": Q[:, :, -1:], "k": K, "mask": np.arange(6) != 5})
-    capture = opened(tmp_path, tensors, schema="attn-tui/qk-2", causal="bottom-right")
-    np.testing.assert_array_equal(visible(capture)[0], [[True] * 5 + [False]])
+    for schema in ({"schema": "attn-tui/qk-2"}, {}):
+        capture = opened(tmp_path, tensors, **schema, causal="bottom-right")
+        np.testing.assert_array_equal(visible(capture)[0], [[True] * 5 + [False]])
 
 
 CROSS_MODULES = """

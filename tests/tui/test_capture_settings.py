@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import rule_of
-from attn_tui.core.captures.settings import HeadSetting
+from attn_tui.core.captures.settings import AS_IN_FILE, HeadSetting
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.capture.sides import Sides
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
 from cases import present
@@ -125,3 +127,8 @@ def test_a_row_that_is_nan_is_said_in_words_and_the_soft_cap_can_be_taken_away(t
         assert stage.text.count("NaN") > 3
 
     play(script, first_pane="Capture", given={"path": large(tmp_path)})
+
+
+def test_a_command_names_the_scale_of_a_unless_it_is_as_usual() -> None:
+    for against, scale, named in (("none", "file", False), ("none", "d_k", True), ("file", "d_k", False)):
+        assert ("--against" in Sides(against, replace(AS_IN_FILE, scale=scale)).options) is named

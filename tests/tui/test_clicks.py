@@ -169,6 +169,9 @@ async def test_fields_do_not_move_under_the_pointer_in_a_low_panel(stage: Stage)
 
 @played(size=(120, 40))
 async def test_a_click_that_arrives_after_the_screen_became_smaller_closes_the_palette(stage: Stage) -> None:
+    focused = stage.app.focused
+    await stage.click(Offset(500, 500))
+    assert stage.app.focused is focused is not None
     await stage.press("ctrl+p")
     place = Offset(stage.app.size.width - 1, stage.app.size.height - 1)
     await stage.resize(40, 12)
