@@ -147,7 +147,7 @@ def partner(name: str) -> str | None:
     return match and match["before"] + _PARTNERS[match["word"]] + match["after"]
 
 
-def beside(name: str, words: Iterable[str]) -> tuple[str, ...]:
+def companions(name: str, words: Iterable[str]) -> tuple[str, ...]:
     """Return the names of tensors with these words that belong to this tensor of queries or keys."""
     match = _match(name)
     return tuple(match["before"] + word + match["after"] for word in words) if match else ()

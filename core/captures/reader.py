@@ -478,14 +478,14 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
             stored.append(replace(own, layer=named))
     common: dict[str, Any] = {name: _common(getattr(each, name) for each in captures) for name in _OF_TEXTS}
     configs = {json.dumps(capture.config, sort_keys=True) for capture in captures}
-    told = [*notes]
+    own = [*notes]
     if len(configs) > 1:
-        told.append("the files' configurations differ, so none is used; diagnose the files one by one to use them")
+        own.append("the files' configurations differ, so none is used; diagnose the files one by one to use them")
     return CaptureFile(
         path=folder,
         **common,
         layers=tuple(each.layer for each in stored),
-        notes=(*told, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
+        notes=(*own, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
         files=tuple(file for capture in captures for file in capture.files),
         stored=tuple(stored),
         identities=tuple(each for capture in captures for each in capture.identities),

@@ -57,41 +57,41 @@ def file_rule(layer: Layer) -> Rule:
     return named_rule("sqrt_d_k", layer)
 
 
-def named_rule(name: str, layer: Layer, custom: float = 1.0, told: HeadContext = NOTHING) -> Rule:
+def named_rule(name: str, layer: Layer, custom: float = 1.0, context: HeadContext = NOTHING) -> Rule:
     """Return a rule of SCALE_RULES for this layer, or the file's own if `name` is "file".
 
-    Raise InputError if the rule needs what neither the file nor `told` says, and ParameterError if it has no
+    Raise InputError if the rule needs what neither the file nor `context` says, and ParameterError if it has no
     multiplier.
     """
     if name == "file":
         return file_rule(layer)
     rule = scale_rule(name)
     needs = rule.needs
-    factor = told.context_factor or layer.context_factor
+    factor = context.context_factor or layer.context_factor
     if "context_factor" in needs and factor is None:
         raise InputError(
             "scale {name}: the file does not say how far its context was extended; give --context-factor", name=name
         )
-    if "layer" in needs and not layer.numbered and told.layer is None:
+    if "layer" in needs and not layer.numbered and context.layer is None:
         raise InputError("scale {name}: the file does not say the number of the layer; give --layer-index", name=name)
-    if "temperature" in needs and told.temperature is None:
+    if "temperature" in needs and context.temperature is None:
         raise InputError(
             "scale {name}: the file does not say the temperature that the head learned; give --temperature", name=name
         )
     square = layer.queries == layer.keys
-    if "position" in needs and told.position is None and not (square or layer.causal or layer.rows):
+    if "position" in needs and context.position is None and not (square or layer.causal or layer.rows):
         raise InputError("scale {name}: the file does not say where queries stand; give --position", name=name)
     from_start = layer.alignment == "top_left" and layer.rows is None
-    last = (layer.queries if from_start else layer.keys) - 1 if told.position is None else told.position
-    number = layer.index if layer.numbered or told.layer is None else told.layer
-    temperature = told.temperature or Setting.temperature
+    last = (layer.queries if from_start else layer.keys) - 1 if context.position is None else context.position
+    number = layer.index if layer.numbered or context.layer is None else context.layer
+    temperature = context.temperature or Setting.temperature
     setting = Setting(layer.d_k, layer.keys, custom, number, last, factor or 1.0, temperature)
-    return Rule(name, multiplier(name, setting), setting if rule.by_row else None, told.position)
+    return Rule(name, multiplier(name, setting), setting if rule.by_row else None, context.position)
 
 
-def rule_of(setting: HeadSetting, layer: Layer, told: HeadContext = NOTHING) -> Rule:
+def rule_of(setting: HeadSetting, layer: Layer, context: HeadContext = NOTHING) -> Rule:
     """Return the rule of a setting for this layer; raise what `named_rule` raises."""
-    return replace(named_rule(setting.scale, layer, setting.multiplier, told), computed=setting.computed)
+    return replace(named_rule(setting.scale, layer, setting.multiplier, context), computed=setting.computed)
 
 
 def computation(rule: Rule, layer: Layer, data: Head) -> Computation:

@@ -67,7 +67,7 @@ def replay(
     capture: CaptureFile,
     layer: Layer,
     head: int,
-    told: HeadContext = NOTHING,
+    context: HeadContext = NOTHING,
     rows: int = ROWS,
     formulas: Sequence[ScaleName] = (),
 ) -> Replay:
@@ -76,7 +76,7 @@ def replay(
     Raise CaptureError if the head cannot be read, or if no query sees a key.
     """
     data = read_head(capture, layer, head)
-    rules, left_out = _rules(layer, told, formulas)
+    rules, left_out = _rules(layer, context, formulas)
     strips = strips_of(data, layer, rows)
     under = [_under_rules(strip, rules[0]) for strip in strips]
     counts = np.concatenate([strip.counts[strip.used] for strip in strips])
@@ -157,14 +157,14 @@ def _under_rules(part: Rows, original: Rule) -> Callable[[Normalise, FloatArray]
     return under
 
 
-def _rules(layer: Layer, told: HeadContext, formulas: Sequence[ScaleName]) -> tuple[list[Rule], tuple[str, ...]]:
+def _rules(layer: Layer, context: HeadContext, formulas: Sequence[ScaleName]) -> tuple[list[Rule], tuple[str, ...]]:
     """Return the file's rule and every other that this layer has a multiplier for, and the names of the rest."""
     found, left_out = [file_rule(layer)], list[str]()
     for name in (*SCALE_RULES, *formulas):
         if name == "custom":
             continue
         try:
-            found.append(named_rule(name, layer, told=told))
+            found.append(named_rule(name, layer, context=context))
         except InputError:
             left_out.append(name)
     return found, tuple(left_out)

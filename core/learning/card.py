@@ -55,7 +55,7 @@ class Card:
 def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
     """Return the card of a step whose figures have been measured."""
 
-    def told(name: str) -> CardFigure:
+    def figure(name: str) -> CardFigure:
         return card_figure(step.figures[name], step.given, readings[name])
 
     return Card(
@@ -67,8 +67,8 @@ def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
         introduction=tuple(filled(text, step.given) for text in step.introduction),
         question=filled(step.guess.question, step.given),
         answer=tuple(filled(text, step.given, step.figures, readings) for text in step.explanation),
-        figures=tuple(told(name) for name in step.table),
-        asked=told(step.guess.figure),
+        figures=tuple(figure(name) for name in step.table),
+        asked=figure(step.guess.figure),
         shown=step.shown,
     )
 

@@ -120,8 +120,8 @@ def logit_lines(several: Sequence[Computation], cap: str = "") -> list[str]:
         lines.append(f"z = scale * {scores if c.mechanism == 'additive' else f'({scores})'}  # logits")
     if cap or c.softcap:
         cap = cap or number(c.softcap or 0)
-        bent = f"rounded(rounded(np.tanh(rounded(z / {cap}))) * {cap})" if eager else f"{cap} * np.tanh(z / {cap})"
-        lines.append(f"z = {bent}  # soft-cap")
+        capped = f"rounded(rounded(np.tanh(rounded(z / {cap}))) * {cap})" if eager else f"{cap} * np.tanh(z / {cap})"
+        lines.append(f"z = {capped}  # soft-cap")
     if c.biases:
         lines.append(f"z = rounded(z + {_bias(c)})" if eager else f"z = z + {_bias(c)}")
     if c.visibility is not None:

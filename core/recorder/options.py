@@ -33,7 +33,7 @@ class Options:
     version: str = ""  # of attn-tui
     process: int = 0  # that the command became
     since: float = 0.0  # when the command began, in seconds of the clock
-    told: str = ""  # a file that has what processes of this run said
+    messages: str = ""  # a file that has what processes of this run said
 
     def to_json(self) -> str:
         """Return the options as the value of the environment variable."""

@@ -14,7 +14,7 @@ from .options import VARIABLE, Options, files_of
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-_told = ""  # the file that keeps what is said
+_messages = ""  # the file that keeps what is said
 
 
 def wait() -> None:
@@ -22,9 +22,9 @@ def wait() -> None:
     text = os.environ.get(VARIABLE)
     if text is None:
         return
-    global _told
+    global _messages
     options = Options.from_json(text)
-    _told = options.told
+    _messages = options.messages
     if os.getpid() == options.process:
         atexit.register(_say_if_unused, options)
     Waiting("torch", lambda: _start(options)).start()
@@ -60,8 +60,8 @@ def _written(options: Options) -> bool:
 def say(text: str) -> None:
     """Print lines on stderr, and keep them for the end of the run; never raise."""
     with suppress(OSError):
-        if _told:
-            with open(_told, "a", encoding="utf-8", errors="replace") as file:
+        if _messages:
+            with open(_messages, "a", encoding="utf-8", errors="replace") as file:
                 file.write(f"{text}\n")
     try:
         sys.stderr.write("".join(f"attn-tui: {line}\n" for line in text.splitlines()))

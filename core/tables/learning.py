@@ -72,9 +72,9 @@ def _card(card: Card) -> dict[str, Any]:
     }
 
 
-def _figure(told: CardFigure) -> dict[str, Any]:
-    measured, exact = told.reading
-    return {"label": told.label, "unit": told.unit, "measured": measured, "exact": exact}
+def _figure(figure: CardFigure) -> dict[str, Any]:
+    measured, exact = figure.reading
+    return {"label": figure.label, "unit": figure.unit, "measured": measured, "exact": exact}
 
 
 def _flash_card(card: Card) -> Iterator[Block]:
@@ -87,7 +87,11 @@ def _flash_card(card: Card) -> Iterator[Block]:
     yield from card.answer
     if card.figures:
         lines = [
-            (told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit, told.digits))
-            for told in card.figures
+            (
+                figure.label,
+                measured_text(figure.reading, figure.unit),
+                exact_text(figure.reading, figure.unit, figure.digits),
+            )
+            for figure in card.figures
         ]
         yield Grid(("", *card.columns), lines)

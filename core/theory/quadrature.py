@@ -249,7 +249,7 @@ def _lognormal_cf(u: _Even, s: float) -> ComplexArray:
     path's height are products of a few: computing exponentials for every pair takes several times as long.
     """
     step = _PATH_STEP if s >= 0.5 else _PATH_STEP / 2 ** math.ceil(math.log2(4 * _PATH_STEP / s))
-    t, bent, lift, real, end = _path(step)
+    t, curved, lift, real, end = _path(step)
     points = u.first + u.step * np.arange(u.size)
     own, path = max(round(u.step / step), 1), max(round(step / u.step), 1)  # path steps per step of u, and vice versa
     if own < len(t):
@@ -264,10 +264,10 @@ def _lognormal_cf(u: _Even, s: float) -> ComplexArray:
     # are not.
     height = lift / s
     few = u.first + u.step * np.arange(_NEAR // 2, u.size + _NEAR // 2, _NEAR)
-    there = np.exp(-1j * height * ((t[bent] - few[:, np.newaxis]) / s))
+    there = np.exp(-1j * height * ((t[curved] - few[:, np.newaxis]) / s))
     beside = np.exp(1j * height * (u.step / s * (np.arange(_NEAR)[:, np.newaxis] - _NEAR // 2)))
     rotations = (there[:, np.newaxis] * beside).reshape(-1, len(height))[: u.size]
-    turned = (density[:, bent] * rotations) @ (np.exp(0.5 * height * height) * end)
+    turned = (density[:, curved] * rotations) @ (np.exp(0.5 * height * height) * end)
     total = cosine + 1j * sine + turned
     return normal_cdf(-(points + _EULER) / math.hypot(s, 1.5)) + total * (step / (s * _ROOT_2_PI))
 
@@ -280,14 +280,14 @@ def _path(step: float) -> tuple[FloatArray, slice, FloatArray, FloatArray, Compl
     normal distribution function that replaces the tail, shape (len(t), 2); and e^(i e^y) dy/dt where η > 0.
     """
     t = _grid(-44.0, 12.0, step)
-    bent = slice(int(np.searchsorted(t, -11.0)), int(np.searchsorted(t, 4.5)))
-    lift = math.pi / 2 * normal_cdf(t[bent] + 2)
-    slope = math.pi / 2 * normal_pdf(t[bent] + 2)
+    curved = slice(int(np.searchsorted(t, -11.0)), int(np.searchsorted(t, 4.5)))
+    lift = math.pi / 2 * normal_cdf(t[curved] + 2)
+    slope = math.pi / 2 * normal_pdf(t[curved] + 2)
     real = np.zeros((len(t), 2))
-    real[: bent.start, 0] = np.cos(np.exp(t[: bent.start]))
-    real[: bent.start, 1] = np.sin(np.exp(t[: bent.start]))
+    real[: curved.start, 0] = np.cos(np.exp(t[: curved.start]))
+    real[: curved.start, 1] = np.sin(np.exp(t[: curved.start]))
     real[:, 0] -= normal_cdf(-(t + _EULER) / 1.5)
-    return t, bent, lift, real, np.exp(1j * np.exp(t[bent] + 1j * lift)) * (1 + 1j * slope)
+    return t, curved, lift, real, np.exp(1j * np.exp(t[curved] + 1j * lift)) * (1 + 1j * slope)
 
 
 def _grid(low: float, high: float, step: float) -> FloatArray:

@@ -186,11 +186,11 @@ def with_layer(result: T, layer: Layer) -> T:
 
 
 def measure(
-    capture: CaptureFile, place: Place, settings: Sequence[HeadSetting], told: HeadContext
+    capture: CaptureFile, place: Place, settings: Sequence[HeadSetting], context: HeadContext
 ) -> Iterator[tuple[float, Measurement[HeadSubject] | None]]:
     """Measure a head under each setting."""
     layer = capture.layers[place[0]]
-    return stream_head(capture, layer, place[1], [rule_of(setting, layer, told) for setting in settings])
+    return stream_head(capture, layer, place[1], [rule_of(setting, layer, context) for setting in settings])
 
 
 class HeadSurvey(NamedTuple):
@@ -239,10 +239,10 @@ def check_figures(
 
 
 def replay_rules(
-    capture: CaptureFile, place: Place, told: HeadContext, formulas: Sequence[str]
+    capture: CaptureFile, place: Place, context: HeadContext, formulas: Sequence[str]
 ) -> Iterator[tuple[float, replay.Replay]]:
     """Replay every rule and these formulas on a head."""
-    yield 1.0, replay.replay(capture, capture.layers[place[0]], place[1], told, formulas=formulas)
+    yield 1.0, replay.replay(capture, capture.layers[place[0]], place[1], context, formulas=formulas)
 
 
 def diagnose(

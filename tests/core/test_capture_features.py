@@ -534,24 +534,24 @@ def test_rules_of_n_and_position_use_those_of_each_row(
     first = 0 if position is None else position - TOKENS + 1
     own = [multiplier(name, Setting(D_K, i + 1, position=first + i)) if i or needs == "position" else 0 for i in rows]
     logits = np.array(own)[:, np.newaxis] * SCORES[:, 1, rows]
-    rule = named_rule(name, capture.layers[0], told=HeadContext(position=position))
+    rule = named_rule(name, capture.layers[0], context=HeadContext(position=position))
     assert_measured(capture, 1, Expected(shown(CAUSAL[rows], logits)), rule)
 
 
 def test_rules_that_need_what_the_file_does_not_say_are_refused_or_told(tmp_path: Path) -> None:
     layer = captured(tmp_path).layers[0]
     expected, other = (multiplier("yarn", Setting(D_K, context_factor=factor)) for factor in (4, 2))
-    assert named_rule("yarn", layer, told=HeadContext(context_factor=4)).multiplier == expected
+    assert named_rule("yarn", layer, context=HeadContext(context_factor=4)).multiplier == expected
     known = captured(tmp_path, config={"rope_scaling": {"factor": 4.0, "type": "yarn"}}).layers[0]
     assert named_rule("yarn", known).multiplier == expected
-    assert named_rule("yarn", known, told=HeadContext(context_factor=2)).multiplier == other
+    assert named_rule("yarn", known, context=HeadContext(context_factor=2)).multiplier == other
     np.savez(tmp_path / "bare.npz", q=Q, k=K)
     bare, few = open_capture(tmp_path / "bare.npz").layers[0], captured(tmp_path, FIRST).layers[0]
     for rule, of, option in (("yarn", layer, "--context-factor"), ("inverse_layer", bare, "--layer-index"),
                              ("llama4_position", few, "--position")):  # fmt: skip
         with pytest.raises(InputError, match=option):
             named_rule(rule, of)
-    assert named_rule("inverse_layer", bare, told=HeadContext(layer=3)).multiplier == 1 / (4 * D_K**0.5)
+    assert named_rule("inverse_layer", bare, context=HeadContext(layer=3)).multiplier == 1 / (4 * D_K**0.5)
 
 
 POSITIONS = pytest.mark.parametrize(("name", "first"), [("llama4_position", 8_191), ("ministral3_position", 16_384)])
@@ -562,7 +562,7 @@ def test_a_replayed_rule_starts_a_new_block_at_the_right_query(tmp_path: Path, n
     """Queries at positions below `first` have 1/√d_k, and those from there on 1 + 0.1·ln 2 times as much."""
     capture = captured(tmp_path, causal="true")
     for before in (1, 4, TOKENS - 1):
-        rule = named_rule(name, capture.layers[0], told=HeadContext(position=first - before + TOKENS - 1))
+        rule = named_rule(name, capture.layers[0], context=HeadContext(position=first - before + TOKENS - 1))
         own = np.where(np.arange(TOKENS) < before, 1.0, 1.0693147180559945) / D_K**0.5
         assert_measured(capture, 1, Expected(shown(CAUSAL, own[:, np.newaxis] * SCORES)[:, 1]), rule)
     for before in (1, 0):  # and takes positions from the file
@@ -582,7 +582,7 @@ def test_the_multiplier_shown_is_that_of_the_last_query(tmp_path: Path, name: st
         assert named_rule(name, layer).multiplier == pytest.approx(factor, rel=1e-12)
         less = captured(tmp_path, {"q": side[:, :, :5], "k": side}, causal="bottom-right").layers[0]
         assert named_rule(name, less).multiplier == pytest.approx(factor, rel=1e-12)
-        assert named_rule(name, less, told=HeadContext(position=3)).multiplier == 1
+        assert named_rule(name, less, context=HeadContext(position=3)).multiplier == 1
 
 
 @for_each(

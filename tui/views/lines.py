@@ -180,7 +180,7 @@ def ends(left: Line, right: Line, width: int) -> Line:
     return fitted((*left, (" " * gap, "text"), *right) if gap >= 1 else left, width)
 
 
-def beside(left: Sequence[Line], right: Sequence[Line], at: int) -> list[Line]:
+def two_columns(left: Sequence[Line], right: Sequence[Line], at: int) -> list[Line]:
     """Return two columns of lines as one; the right one starts at cell `at`."""
     pairs = zip_longest(left, right, fillvalue=())
     return [(*fitted(one, at), *other) if other else one for one, other in pairs]

@@ -23,7 +23,7 @@ import numpy as np
 from ...message import message
 from ...plain import plain, quoted, short
 from ..features import ALIASES, ARRAYS, KEYS, SHARED, TENSORS
-from ..naming import beside, partner
+from ..naming import companions, partner
 from ..unknown import tensor_changes_attention
 from . import LARGEST_HEADER, PICKLED, CaptureError, Identity, opened
 from .stored import MOST_AXES, AnyArray, Contents, Contiguous, Packed, Stored
@@ -182,7 +182,7 @@ def npy_contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     other = partner(array.name)
     if other is not None:
         words = [word for feature in SHARED for word in TENSORS[feature]]
-        names = [other, *beside(array.name, words)]
+        names = [other, *companions(array.name, words)]
         names += [name for name in _changing(path.parent, array.name, ending) if name not in names]
         for name in names:
             file = path.with_name(name + ending)
@@ -206,7 +206,7 @@ def _changing(folder: Path, name: str, ending: str) -> list[str]:
 
     Those that are not understood are read too, so that the layer is refused and not measured without them.
     """
-    before, after = beside(name, ("*",))[0].split("*")
+    before, after = companions(name, ("*",))[0].split("*")
     found: list[str] = []
     for file in sorted(os.listdir(folder)):
         other = file.removesuffix(ending)

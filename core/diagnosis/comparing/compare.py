@@ -115,9 +115,9 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
     if known is not None:
         return replace(known, change=scores.change)
     if scores.by_rows:
-        bent = any(each.facts.softcap is not None or each.facts.sink is not None for each in (one, other))
+        nonlinear = any(each.facts.softcap is not None or each.facts.sink is not None for each in (one, other))
         says = message("differ by a constant in each row{factor}", factor=factor)
-        if bent:
+        if nonlinear:
             says = message("{says}, which a soft-cap or sink does not ignore", says=says)
             return Stage("qk", "differs", says, scores.change)
         return Stage("qk", "same", message("{says}, which softmax ignores", says=says), scores.change)

@@ -355,7 +355,7 @@ def chosen(notes: Notebook, given: Arguments, out: Any) -> None:
         pass_on(notes, a, out, replace(note, changed=(*note.changed, "where")))
 
 
-def bent(notes: Notebook, given: Arguments, out: Any) -> None:
+def softcap(notes: Notebook, given: Arguments, out: Any) -> None:
     """Bend scores by tanh, as a soft-cap does."""
     note = notes.find(given["self"])
     if isinstance(note, Scores):
@@ -430,7 +430,7 @@ _NAMES: tuple[tuple[Rule, str], ...] = (
     (filled, "masked_fill masked_fill_"),
     (filled_whole, "fill_"),
     (chosen, "where"),
-    (bent, "tanh tanh_"),
+    (softcap, "tanh tanh_"),
     (clamped, "clamp clamp_ clamp_min clamp_min_ clamp_max clamp_max_"),
     (dropped, "native_dropout dropout nan_to_num nan_to_num_"),
 )

@@ -291,7 +291,7 @@ class InspectArguments(CaptureArguments):
     setting: HeadSetting = AS_IN_FILE  # of B
 
     @property
-    def told(self) -> HeadContext:
+    def context(self) -> HeadContext:
         """What the file may not say."""
         given = {field: getattr(self, name) for name, field in _TOLD.items() if getattr(self, name) is not None}
         return HeadContext(**given)
@@ -370,7 +370,7 @@ def _inspect(request: InspectArguments, output: Output) -> int:
             format=output.format,
         )
     if request.rules is not None:
-        arguments = (request.told, () if request.scale is None else (request.scale,))
+        arguments = (request.context, () if request.scale is None else (request.scale,))
         what = message("replaying {number} heads", number=asked)
         replays = on_heads(working.replay_rules, captures, chosen, arguments, what, request, output)
         return print_replay(captures, Results(replays, asked, "heads"), asked, output)
@@ -379,7 +379,7 @@ def _inspect(request: InspectArguments, output: Output) -> int:
     b = request.setting
     against = request.against or (UNSCALED if b.scale == FILE else FILE)
     settings = (_against(b, against), b) if one else (b,)
-    arguments = (settings, request.told)
+    arguments = (settings, request.context)
     what = message("measuring {number} heads", number=asked)
     measured = on_heads(working.measure, captures, chosen, arguments, what, request, output)
     results = Results((_without_reasons(each) for each in measured), asked, "heads")

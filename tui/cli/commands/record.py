@@ -208,9 +208,9 @@ def run(request: RecordArguments, output: Output) -> int:
 
 def _with_witness(options: Options, output: Output) -> Options:
     """Leave a process that waits for the end of the program, which this one becomes, and says what that cannot."""
-    handle, told = tempfile.mkstemp(prefix="attn-tui-record-")
+    handle, messages = tempfile.mkstemp(prefix="attn-tui-record-")
     os.close(handle)
-    options = replace(options, told=told)
+    options = replace(options, messages=messages)
     sys.stdout.flush()
     if child := os.fork():
         os.waitpid(child, 0)
@@ -223,7 +223,7 @@ def _with_witness(options: Options, output: Output) -> Options:
         for stream in (0, 1):
             os.dup2(nothing, stream)
         select.select([os.pidfd_open(options.process)], [], [])
-        said = Path(options.told).read_text("utf-8")
+        said = Path(options.messages).read_text("utf-8")
         files = recorder.files_of(options, options.since)
         unnamed = [str(file) for file in files if str(file) not in said and f"{file.parent}: " not in said]
         if unnamed:
@@ -233,7 +233,7 @@ def _with_witness(options: Options, output: Output) -> Options:
                 message("nothing recorded: no Python process loaded the recorder (with -I or -E, none does)"),
                 output.messages,
             )
-        os.unlink(options.told)
+        os.unlink(options.messages)
     finally:
         os._exit(0)
 

@@ -10,7 +10,7 @@ from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, beside, fitted, line_width, wrapped
+from ...views.lines import Line, Role, Span, fitted, line_width, two_columns, wrapped
 from ...views.numbers import binary, metric, percent
 from .view import KINDS, cost_lines, counted_lines, remark_lines
 
@@ -31,7 +31,7 @@ def screen_lines(cost: Cost, width: int, height: int, glyphs: Glyphs, preset: Pr
         half = (width - _GAP) // 2
         notes = remark_lines(cost, half, glyphs, preset)
         right = [*sharing_lines(cost, glyphs), (), *context_lines(cost, half, glyphs), (), *notes]
-        lines = beside(counted_lines(cost, half, glyphs, preset), right, half + _GAP)
+        lines = two_columns(counted_lines(cost, half, glyphs, preset), right, half + _GAP)
     else:
         lines = cost_lines(cost, width, glyphs, preset)
         for table in (sharing_lines(cost, glyphs), context_lines(cost, width, glyphs)):

@@ -151,8 +151,8 @@ def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> li
         lines.append(((glyphs.rule * width, "dim"),))
         lines += explanation(found.chosen, width, height - len(lines) - 1, glyphs)
     else:  # help may also fill the lines without rows
-        told = [line for line in explanation(found.chosen, width, height - len(lines) - 1, glyphs) if line]
-        lines += [()] * (height - len(lines) - len(told) - 1) + told
+        below = [line for line in explanation(found.chosen, width, height - len(lines) - 1, glyphs) if line]
+        lines += [()] * (height - len(lines) - len(below) - 1) + below
     return [fitted(line, width) for line in (*lines, key_line(_keys(found), width + 2, glyphs)[1:])]
 
 
@@ -199,9 +199,9 @@ def explanation(choice: Choice | None, width: int, height: int, glyphs: Glyphs) 
     """Return the help of a row and its source, in exactly `height` lines."""
     if choice is None or height <= 0:
         return [()] * max(height, 0)
-    told = _paragraph(glyphs.say(choice.help), width, max(height - 1, 1), "text", glyphs)
+    below = _paragraph(glyphs.say(choice.help), width, max(height - 1, 1), "text", glyphs)
     source = glyphs.say(message("Source: {source}", source=choice.source) if choice.source else "")
-    lines = [*told, *_paragraph(source, width, height - len(told), "dim", glyphs)]
+    lines = [*below, *_paragraph(source, width, height - len(below), "dim", glyphs)]
     return [*lines, *[()] * (height - len(lines))]
 
 
@@ -216,8 +216,8 @@ def _paragraph(text: str, width: int, height: int, role: Role, glyphs: Glyphs) -
 
 def _room(height: int) -> int:
     """Return how many lines there are for rows, beside the filter, help, source and keys."""
-    told = next(lines for least, lines in _EXPLAINED if height >= least)
-    return max(height - 2 - told - 1 - (height >= _RULED), 1)
+    below = next(lines for least, lines in _EXPLAINED if height >= least)
+    return max(height - 2 - below - 1 - (height >= _RULED), 1)
 
 
 def _shown(found: ChoiceList, height: int) -> list[Choice | str]:
