@@ -99,11 +99,6 @@ class Trial:
         """The evidence that the best explanation was fitted to."""
         return self.best.observed
 
-    @property
-    def explained(self) -> bool:
-        """Whether nothing but rounding is left."""
-        return self.best.level < len(arithmetics(self.observed.subject, self.observed.evidence))
-
 
 def attempt(whole: Subject, evidence: Evidence, expected: float) -> Trial:
     """Explain one kind of evidence of a head; `expected` is the multiplier that it should have."""

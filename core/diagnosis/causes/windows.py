@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from ...arrays import BoolArray
 from ...message import message
 from ..fitting.evidence import observe, residual
 from ..fitting.model import Model
@@ -28,7 +27,8 @@ def windows(said: bool, case: Case) -> Iterator[Hypothesis]:
     quick = some_rows(subject, spread_rows(subject.q.shape[1], _ROWS))
     observed = observe(quick, next(each for each in quick.evidence if each.kind == case.evidence.kind), case.expected)
     own = int(subject.positions.max()) + 1  # keys that the last query may see
-    if subject.seen is None or bool((subject.seen & _future(subject)).any()) or own < 3:
+    future = places(subject.k.shape[1]) > subject.positions[:, np.newaxis]
+    if subject.seen is None or bool((subject.seen & future).any()) or own < 3:
         return
     lengths = list(range(1, own)) if own <= _EVERY else _usual(own)
     guesses = [np.array([each]) for each in dict.fromkeys((case.expected, 1.0, case.expected**2))]
@@ -52,10 +52,6 @@ def _usual(most: int) -> list[int]:
     powers = [1 << power for power in range(most.bit_length())]
     near = {power + more for power in powers for more in (-1, 0, 1)}
     return sorted(each for each in near if 1 <= each < most)
-
-
-def _future(subject: Subject) -> BoolArray:
-    return places(subject.k.shape[1]) > subject.positions[:, np.newaxis]
 
 
 def _within(length: int, subject: Subject, model: Model) -> Model:

@@ -19,7 +19,7 @@ from ..reading import read_for_comparison
 from ..subject import Evidence, Subject
 from .figures import divergence, figures, sampled, weights_of
 from .pairing import Common, aligned, common_tokens, plan
-from .processing import Processing, compare_processing
+from .processing import Processing, compare_processing, percent
 from .results import Comparison, Figures, HeadComparison, Pair, Stage
 from .score_change import ScoreChange, limit, product_change, score_change
 
@@ -106,7 +106,7 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
     if scores.change > most:
         says = message(
             "differ by {relative} of their spread within rows, correlation {correlation}",
-            relative=_percent(scores.relative),
+            relative=percent(scores.relative),
             correlation=f"{scores.correlation:.3f}".replace("-", "−"),
         )
         if scores.correlation < 0.5:
@@ -268,7 +268,3 @@ def _of_other_text(one: Subject, other: Subject, pair: Pair, common: Common) -> 
     r, y = weights_of(others, process.test, process.multipliers[1])
     before, after = process.multipliers
     return _result(pair, tuple(found), figures(some, p, z, before), figures(others, r, y, after))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %" if math.isfinite(share) else "all"

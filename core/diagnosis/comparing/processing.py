@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -269,15 +270,16 @@ def _masks(one: Subject, other: Subject) -> str | None:
         return None
     size = int(np.count_nonzero(np.broadcast_to(rows, one.scores.shape)))
     parts = [
-        message("{share} of pairs are {word}", share=_share(count / size), word=word)
+        message("{share} of pairs are {word}", share=percent(count / size), word=word)
         for count, word in ((more, "shown"), (less, "hidden"))
         if count
     ]
     return message("{parts} that the reference does not", parts=joined(parts, " and "))
 
 
-def _share(share: float) -> str:
-    return f"{100 * share:.3g} %"
+def percent(share: float) -> str:
+    """Return `12.5 %`; `all` of what nothing is left."""
+    return f"{100 * share:.3g} %" if math.isfinite(share) else "all"
 
 
 def _kinds(layers: tuple[Layer, Layer]) -> str:

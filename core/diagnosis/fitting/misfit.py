@@ -10,15 +10,7 @@ from ...arrays import FloatArray
 from ...attention.softmax import Softmax
 from .evidence import Observed, Residual, residual
 from .model import Logits, Model, dot, logits, softmax
-from .rounding import SINGLE, SPREAD, Arithmetic, approximation, arithmetics, is_short, smallest, spacing, unit
-
-
-def misfit(observed: Observed, model: Model, theta: FloatArray, arithmetic: Arithmetic | None = None) -> float:
-    """Return the root mean square of the residual over what rounding makes at these coefficients.
-
-    Without an `arithmetic`, it is the finest that the file allows.
-    """
-    return misfits(observed, model, theta, (arithmetic or arithmetics(observed.subject, observed.evidence)[0],))[0]
+from .rounding import SINGLE, SPREAD, Arithmetic, approximation, is_short, smallest, spacing, unit
 
 
 def misfits(
