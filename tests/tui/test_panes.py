@@ -4,6 +4,7 @@ import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.settings.declared import Settings
+from attn_tui.tui.terminal.reader import Background
 from stage import Stage, play, played
 from textual import events
 
@@ -107,8 +108,26 @@ async def test_changed_parameters_are_saved_until_reset(stage: Stage) -> None:
     await stage.settled()
 
 
+@played()
+async def test_the_theme_is_that_of_the_background_unless_one_is_chosen(stage: Stage) -> None:
+    app = stage.app
+    assert app.theme == "attn-dark"
+    app.post_message(Background(light=True))
+    await stage.until(lambda: app.theme == "attn-light")
+    await stage.press("right", "u")
+    assert (app.theme, "theme" in app.changed_settings()) == ("attn-light", False)
+    app.theme = "attn-dark"
+    assert app.changed_settings()["theme"] == "attn-dark"
+    app.theme = "nord"
+    app.post_message(Background(light=False))
+    await stage.press("right")
+    assert app.theme == "nord"
+
+
 @played(settings=Settings(theme="attn-light"))
 async def test_a_theme_is_saved_if_it_has_changed(stage: Stage) -> None:
+    stage.app.post_message(Background(light=False))
+    await stage.press("right")
     assert stage.app.theme == "attn-light"
     assert "theme" not in stage.app.changed_settings()
     stage.app.theme = "nord"

@@ -1,7 +1,7 @@
 """Bytes from a terminal become messages: however they are split, whatever they contain."""
 
 import pytest
-from attn_tui.tui.terminal.reader import Reader
+from attn_tui.tui.terminal.reader import Background, Reader
 from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +34,8 @@ DROPPED = [
     "\x1b[>1;10;0c",
     "\x1b[?997;1n",
     "\x1b[8;40;120t",
-    "\x1b]11;rgb:1010/1313/1919\x1b\\",
+    "\x1b]10;rgb:1010/1313/1919\x1b\\",
+    "\x1b]11;rgb:1010/1313\x1b\\",
     "\x1b]52;c;cXF1aXQ=\x07",
     "\x1bP>|xterm(370)\x1b\\",
     "\x1b_Gi=1;OK\x1b\\",
@@ -51,6 +52,17 @@ def names(messages: list[Message]) -> list[str]:
     """Return the names of keys; every message must be a key."""
     assert all(isinstance(message, events.Key) for message in messages), messages
     return [message.key for message in messages if isinstance(message, events.Key)]
+
+
+@for_each(
+    ("colour", "light"),
+    [("rgb:fbfb/fafa/f7f7\x1b\\", True), ("rgb:1010/1313/1919\x07", False), ("rgba:f/f/f/f\x07", True)],
+)
+def test_the_reply_on_the_background_says_whether_it_is_light_and_no_key_is_lost(colour: str, light: bool) -> None:
+    before, reply, after = read(Reader(), f"x\x1b]11;{colour}\x1b[C".encode())
+    assert isinstance(reply, Background)
+    assert reply.light is light
+    assert names([before, after]) == ["x", "right"]
 
 
 @given(st.lists(st.sampled_from([*KEYS, *REPLIES, *DROPPED])), st.lists(st.integers(1, 9)))

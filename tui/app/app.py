@@ -23,11 +23,13 @@ from ...core.field import next_of
 from ...core.message import message
 from ...core.parameters import Parameters
 from ..compute.engine import Engine, EngineError, Notification
+from ..language.chosen import AUTO
 from ..panes.catalogue import PANES, TABS
 from ..panes.pane import Pane
 from ..settings.declared import Settings, non_default
 from ..terminal import signals, tuning
 from ..terminal.paced_app import HEIGHTS, LEAST, WIDTHS, OfOneSize, set_size_classes, size_classes
+from ..terminal.reader import Background
 from ..terminal.themes import DARK, LIGHT
 from ..terminal.typeahead import Input, TypeAheadApp
 from ..views.glyphs import UNICODE, Glyphs
@@ -95,7 +97,9 @@ class AttnApp(TypeAheadApp[int]):
         self.ascii_only = glyphs.ascii
         for theme in themes:
             self.register_theme(theme)
-        self.theme = self.settings.theme
+        self.follows_background = self.settings.theme == AUTO
+        self.usual_theme = DARK.name if self.follows_background else self.settings.theme  # unless another is chosen
+        self.theme = self.usual_theme
         self.as_left = bool(self.settings.parameters)  # whether the parameters are still the saved ones
         self.keymap = self.settings.keys
         self._given = {"whole": self.settings.all_parameters} | (given or {})
@@ -103,7 +107,7 @@ class AttnApp(TypeAheadApp[int]):
         self.active = first_pane
         self._last: dict[str, str] = {}  # the pane that each tab showed last
         self._focus_before: Widget | None = None
-        self.history = History(AppState(parameters, first_pane, self.theme, self.executor, {}))  # for undo
+        self.history = History(AppState(parameters, first_pane, "", self.executor, {}))  # for undo
         self.previewing = False
         self._moused = "", 0.0  # what the mouse did last, and when
         self.greeting = False  # whether the greeting is on screen
@@ -153,6 +157,12 @@ class AttnApp(TypeAheadApp[int]):
     def on_ready(self) -> None:
         self.set_timer(_SETTLED, tuning.resume_collector)
 
+    def on_background(self, event: Background) -> None:
+        """Take the theme for the terminal's background, unless another is chosen."""
+        if self.follows_background:
+            before, self.usual_theme = self.usual_theme, (LIGHT if event.light else DARK).name
+            self.theme = self.usual_theme if self.theme == before else self.theme
+
     @property
     def pane(self) -> Pane:
         """The pane on screen."""
@@ -162,7 +172,8 @@ class AttnApp(TypeAheadApp[int]):
         """Return the settings that changed, as the file stores them."""
         parameters = self.history.present.parameters if self.previewing else self.parameters
         changed: dict[str, Any] = {"parameters": non_default(parameters)}
-        now = {"theme": self.theme, "executor": self.executor, "hint": self.settings.hint and not self.greeted}
+        theme = self.settings.theme if self.theme == self.usual_theme else self.theme
+        now = {"theme": theme, "executor": self.executor, "hint": self.settings.hint and not self.greeted}
         changed |= {name: value for name, value in now.items() if value != getattr(self.settings, name)}
         return changed | {key: value for pane in self.panes.values() for key, value in pane.saved_settings.items()}
 

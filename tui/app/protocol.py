@@ -20,6 +20,7 @@ class App(Host, Protocol):
     settings: Settings
     executor: str  # where long work is done
     theme: str
+    usual_theme: str
     previewing: bool  # whether a list shows the effect of its rows, none of which is chosen yet
 
     @property

@@ -57,7 +57,7 @@ class AppState:
 
     parameters: Parameters
     active: str
-    theme: str
+    theme: str  # empty for the usual one
     executor: str
     panes: Mapping[str, object]  # of those opened so far
 
@@ -65,7 +65,8 @@ class AppState:
 def state_of(app: App) -> AppState:
     """Return what is set now."""
     states = {name: pane.undo_state for name, pane in app.panes.items()}
-    return AppState(app.parameters, app.active, app.theme, app.executor, states)
+    theme = "" if app.theme == app.usual_theme else app.theme
+    return AppState(app.parameters, app.active, theme, app.executor, states)
 
 
 def apply(app: App, past: AppState) -> None:
@@ -73,7 +74,7 @@ def apply(app: App, past: AppState) -> None:
     for name, state in past.panes.items():
         if state != app.panes[name].undo_state:
             app.panes[name].restore_state(state)
-    app.parameters, app.theme = past.parameters, past.theme
+    app.parameters, app.theme = past.parameters, past.theme or app.usual_theme
     if past.executor != app.executor:
         app.use_executor(past.executor)
     app.show_pane(past.active)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 from ...core.errors import InputError, did_you_mean, not_one_of
 from ...core.message import message
 from ...core.parameters import FIELDS, Parameters, Value, parameters_from
-from ..language.chosen import Language, chosen
+from ..language.chosen import AUTO, Language, chosen
 from ..terminal import tuning
 from ..views.glyphs import Glyphs
 from . import output
@@ -117,7 +117,8 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
         parser.add("file", "file", metavar="FILE", nargs="*", help=CAPTURES)
     parser.add_options(Expected, _OF_FILES)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
-    parser.add("screen", "--theme", metavar="NAME", help="attn-dark (default), attn-light or a theme of Textual")
+    themes = "attn-dark, attn-light, a theme of Textual, or auto (default): dark or light, as the terminal is"
+    parser.add("screen", "--theme", metavar="NAME", help=themes)
     parser.add("screen", "--executor", metavar="NAME", help=EXECUTOR_HELP)
     parser.add("screen", "--no-config", action="store_true", help="do not read or write the settings file")
     parser.add_common("screen")
@@ -231,8 +232,8 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     from ..terminal import signals
     from ..terminal.themes import app_themes, names
 
-    if request.theme not in (None, *names()):
-        raise InputError("{option}: {reason}", option="--theme", reason=not_one_of(request.theme, names()))
+    if request.theme not in (None, AUTO, *names()):
+        raise InputError("{option}: {reason}", option="--theme", reason=not_one_of(request.theme, (AUTO, *names())))
     language = chosen(request.lang or settings.lang, os.environ)
     glyphs = output.screen_glyphs(ascii_only or settings.ascii, language)
     settings = with_accepted_keys(settings, os.environ) if settings.keys else settings

@@ -31,7 +31,7 @@ class SettingError(InputError):
 class Settings:
     """The settings of one run of the app."""
 
-    theme: str = "attn-dark"
+    theme: str = AUTO
     ascii: bool = False
     lang: str = AUTO
     mouse: bool = True
@@ -87,7 +87,7 @@ class Setting(NamedTuple):
 def _themes() -> Collection[str]:
     from ..terminal.themes import names  # loads Textual, as the app is about to
 
-    return names()
+    return (AUTO, *names())
 
 
 def _refuse_executor(text: str) -> None:
@@ -99,7 +99,7 @@ def _refuse_executor(text: str) -> None:
 
 
 SETTINGS = (
-    Setting("theme", "colours", Settings.theme, _themes),
+    Setting("theme", "colours: auto is dark or light, as the terminal is", Settings.theme, _themes),
     Setting("ascii", "plain ASCII instead of Unicode", Settings.ascii),
     Setting("lang", "language: auto is the locale's", Settings.lang, lambda: CHOICES),
     Setting("mouse", "use the mouse", Settings.mouse),

@@ -35,6 +35,8 @@ _FRAME_START, _FRAME_END = "\x1b[?2026h", "\x1b[?2026l"  # the terminal shows a 
 # memory and time; a terminal that reports more, such as 99999 columns, shows this part.
 _MOST = 1000
 
+_WITHOUT_COLOURS = ("dumb", "linux")  # terminals that may print a query for their background
+
 _FLOOD = 200  # messages after which nothing is read until the app has taken them
 _CHECK = 0.01  # seconds between checks whether the driver stops
 
@@ -57,6 +59,7 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, app: Any, **settings: Any) -> None:
         super().__init__(app, **settings)  # pyright: ignore[reportUnknownMemberType]
         self._ascii_only = app.ascii_only
+        self._asks_background = app.follows_background
         self._pacing = app.pacing = Pacing(app.caught_up)
         self._frame: list[str] = []  # the frame being written, from its start
         self._writing = Lock()
@@ -118,7 +121,8 @@ class TerminalDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Process input until the driver stops; then wait for the last reply."""
-        self.write(self._pacing.query(0))  # measures the delay of the terminal
+        asked = self._asks_background and os.environ.get("TERM") not in _WITHOUT_COLOURS
+        self.write((reader.BACKGROUND_QUERY if asked else "") + self._pacing.query(0))  # that measures the delay
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._stop_reader, selectors.EVENT_READ)

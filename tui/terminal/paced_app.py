@@ -62,6 +62,7 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
 
     pacing: Pacing | None = None  # set by a driver that reads replies
     ascii_only: bool = False  # whether everything is sent in ASCII, including what Textual draws
+    follows_background: bool = False  # whether to ask for the colour of the terminal's background
     last_frame = 0.0  # when it was sent
     _batch: ExitStack | None = None  # while frames are delayed
     _timer: Timer | None = None

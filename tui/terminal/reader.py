@@ -45,6 +45,9 @@ _SEQUENCE = re.compile(
 )
 _STRING = re.compile(r"\x1b[PX\]^_].")
 
+BACKGROUND_QUERY = "\x1b]11;?\x1b\\"
+_BACKGROUND = re.compile(r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})\b.*", re.DOTALL)
+
 _LONGEST = 32  # characters of a sequence; Textual types those of a longer one
 _LONGEST_PASTE = 1 << 16  # characters; more than any field takes
 _MOST_HELD = 1 << 10  # characters of an incomplete sequence
@@ -57,6 +60,14 @@ _MOUSE = ("last_x", "last_y", "mouse_pixels", "terminal_size", "terminal_pixel_s
 
 # Whether this version of Textual has the private parts used here.
 SUPPORTED = hasattr(_Parser, "feed") and {*_MOUSE} <= {*vars(_Parser())}
+
+
+class Background(Message):
+    """The terminal's background is light, or dark: the reply to BACKGROUND_QUERY."""
+
+    def __init__(self, light: bool) -> None:
+        super().__init__()
+        self.light = light
 
 
 class Reader:
@@ -123,6 +134,9 @@ class Reader:
         """Return the messages of Textual's parser for a unit; none if it does not know the unit, or raises."""
         if unit.startswith(_PASTE):
             return [_paste(unit[len(_PASTE) : -len(_PASTE_END)])]
+        if found := _BACKGROUND.fullmatch(unit):
+            red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in found.groups())
+            return [Background(0.299 * red + 0.587 * green + 0.114 * blue > 0.5)]
         if len(unit) > _LONGEST or _STRING.match(unit):
             return []
         unfinished = unit[0] == _ESC and (unit[1:2] != "[" or len(unit) == 2)  # Escape, or Alt and a key
