@@ -64,6 +64,8 @@ def test_the_list_has_numbers_a_bar_a_word_and_reasons() -> None:
     assert "≈" not in lines[0]
     assert "unreadable" in lines[4]
     assert len({line.index("reason") for line in lines[:4]}) == 1
+    alone = text_of(ranked_lines(heads()[1:2], SATURATING, 120, UNICODE)[1])
+    assert alone == lines[1], "the same axis without a saturated head"
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])

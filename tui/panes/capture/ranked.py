@@ -22,7 +22,7 @@ _PLACE, _VALUE, _STATUS = 7, 8, 9  # cells
 _SHARES = {"max_weight": 6, "first_key_weight": 8}
 _BAR = 8
 _ROOM = 19  # cells that reasons need before bars and shares are shown
-_FULL = 3.0  # the saturation ratio of a full bar, if one is larger
+_FULL = 3.0  # the saturation ratio of a full bar in every file
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,11 @@ def ranked_lines(
 
 
 def full_bar(heads: Sequence[RankedHead], statistic: Statistic) -> float:
-    """Return the value of a full bar: the largest one, but no saturation ratio above _FULL."""
+    """Return the value of a full bar: the largest one, or of saturation ratios _FULL."""
+    if statistic.name == "saturation":
+        return _FULL
     values = [_value(each.measured, statistic.name) for each in heads]
-    most = max((value for value in values if value is not None), default=0.0)
-    return min(most, _FULL) if statistic.name == "saturation" else most
+    return max((value for value in values if value is not None), default=0.0)
 
 
 def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> Line:
