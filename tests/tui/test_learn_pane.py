@@ -11,7 +11,7 @@ from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.core.learning.trials import readings
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.learn.items import AT, ITEMS, Attempt, Found, Item, remembered
+from attn_tui.tui.panes.learn.items import AT, ITEMS, Attempt, Found, Item, is_right, remembered, to_remember
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.learn.requests import ReadItem
 from attn_tui.tui.panes.learn.view import item_lines
@@ -213,6 +213,21 @@ def test_progress_that_no_longer_exists_is_forgotten() -> None:
     strange: list[object] = ["gone", [1], 3]
     assert remembered({"at": "gone", "done": strange}) == (0, set())
     assert remembered({}) == (0, set())
+
+
+def test_an_item_looked_at_is_kept_and_nothing_if_nothing_was() -> None:
+    assert to_remember(2, ()) == {"learn": {"at": ITEMS[2].id, "done": []}}
+    assert to_remember(0, {ITEMS[1].id}) == {"learn": {"at": ITEMS[0].id, "done": [ITEMS[1].id]}}
+    assert to_remember(0, ()) == {}
+
+
+def test_a_bug_shown_without_a_guess_gets_no_tick(tmp_path: Path) -> None:
+    item = next(item for item in ITEMS if isinstance(item.content, Bug))
+    assert isinstance(item.content, Bug)
+    found = examine_bug(item.content, tmp_path / "bug.safetensors")
+    causes = [float(number) for number in range(1, len(item.content.choices) + 1)]
+    assert sum(is_right(item, Attempt(guess=cause), found) for cause in causes) == 1
+    assert not is_right(item, Attempt(), found)
 
 
 def test_the_pane_starts_where_it_was_left() -> None:

@@ -14,6 +14,7 @@ from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.curve_requests import SweptPoint
 from attn_tui.tui.panes.sweep.curve_view import Swept, contents_of, reading_lines, sweep_plot
+from attn_tui.tui.panes.sweep.grids import landmarks_of
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from attn_tui.tui.panes.sweep.width_table import axis_words, landmark_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -219,3 +220,9 @@ def test_the_exact_value_stands_beside_the_sign_of_its_curve(glyphs: Glyphs, key
     here = Contents(run(p).columns, predict(p).columns, [{}, {}])
     for line in reading_lines(p, here, ENTROPY, 80, glyphs):
         assert text_of(line).count(key) == 1
+
+
+def test_widths_of_models_and_powers_of_two_of_keys_get_a_row() -> None:
+    assert landmarks_of("n_keys", (2, 3, 4, 100, 128)) == [2, 4, 128]
+    assert 64 in landmarks_of("d_k", (63, 64))
+    assert 63 not in landmarks_of("d_k", (63, 64))
