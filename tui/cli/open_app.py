@@ -117,8 +117,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
         parser.add("file", "file", metavar="FILE", nargs="*", help=CAPTURES)
     parser.add_options(Expected, _OF_FILES)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
-    themes = "attn-dark, attn-light, a theme of Textual, or auto (default): dark or light, as the terminal is"
-    parser.add("screen", "--theme", metavar="NAME", help=themes)
+    parser.add("screen", "--theme", metavar="NAME", help="auto (default), attn-dark, attn-light or one of Textual's")
     parser.add("screen", "--executor", metavar="NAME", help=EXECUTOR_HELP)
     parser.add("screen", "--no-config", action="store_true", help="do not read or write the settings file")
     parser.add_common("screen")

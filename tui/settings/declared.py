@@ -99,7 +99,7 @@ def _refuse_executor(text: str) -> None:
 
 
 SETTINGS = (
-    Setting("theme", "colours: auto is dark or light, as the terminal is", Settings.theme, _themes),
+    Setting("theme", "colours: auto is the terminal's", Settings.theme, _themes),
     Setting("ascii", "plain ASCII instead of Unicode", Settings.ascii),
     Setting("lang", "language: auto is the locale's", Settings.lang, lambda: CHOICES),
     Setting("mouse", "use the mouse", Settings.mouse),
