@@ -32,7 +32,7 @@ async def test_dragging_over_words_marks_and_copies_them(
     stage: Stage, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = copies(stage, monkeypatch)
-    for words in ("entropy", "Lab"):
+    for words in ("logit std", "Lab"):
         start = stage.place(words)
         await drag(stage, start, Offset(start.x + len(words) - 1, start.y))
         await stage.still()
