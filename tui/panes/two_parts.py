@@ -42,7 +42,7 @@ class TwoParts(Pane):
     @property
     def one_at_a_time(self) -> bool:
         """Whether the screen is too narrow for both parts."""
-        return self.app.size.width < self.SIDE_BY_SIDE  # its own size is none while it is shown again
+        return self.screen.size.width < self.SIDE_BY_SIDE  # its own size is none while it is shown again
 
     def bring(self, part: Widget) -> None:
         """Bring a part to the front."""

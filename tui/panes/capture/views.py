@@ -54,7 +54,7 @@ class HeadViews:
     @property
     def one_at_a_time(self) -> bool:
         """Whether the screen is too narrow for two parts side by side."""
-        return self.pane.app.size.width < NARROW
+        return self.pane.screen.size.width < NARROW
 
     @property
     def shown(self) -> PaneView:
