@@ -160,3 +160,10 @@ def test_a_map_with_one_cell_per_head_says_statuses_in_letters_and_explains_them
     assert (cells[3], cells[7]) == ("S", "s")
     assert cells[9] in glyphs.shades[1:]
     assert "S saturated  s sink" in text_of(mark_lines(head_map, 40, UNICODE)[0])
+
+
+def test_heads_that_hardly_differ_in_saturation_have_one_shade_and_uniform_ones_are_dim() -> None:
+    uniform = HeadMap([0], [3], {(0, 0): 0.003, (0, 1): 0.004, (0, 2): 0.9}, {(0, 0): "uniform", (0, 1): "uniform"})
+    lines = map_lines(uniform, STATISTIC["saturation"], (0, 2), 40, 10, UNICODE)
+    assert text_of(lines[2])[MARGIN:].split() == ["░0u░0u█9"]
+    assert [role for text, role in lines[2] if "u" in text] == ["dim", "dim"]

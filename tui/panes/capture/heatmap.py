@@ -10,6 +10,7 @@ from textual import events
 from ....core.diagnosis.heads.reasons import head_word
 from ....core.message import joined, message
 from ....core.statistics.catalogue import Statistic
+from ....core.statistics.status import SATURATED
 from ...language.cells import cells
 from ...views.glyphs import Glyphs
 from ...views.help import MARKS
@@ -48,7 +49,8 @@ def map_lines(
     first_head = window(cursor[1], most, across)
     first_layer = window(cursor[0], len(head_map.layers), down)
     found = [value for value in head_map.values.values() if value is not None]
-    low, high = min(found, default=0.0), max(found, default=0.0)
+    reach = (0.0, SATURATED) if statistic.name == "saturation" and found else ()  # noise is not told apart by shades
+    low, high = min((*found, *reach), default=0.0), max((*found, *reach), default=0.0)
     least, largest = (short_in_unit(value, statistic.unit, glyphs) for value in (low, high))
     label = glyphs.say(statistic.label)
     label = label if cells(label) <= width else glyphs.say(statistic.short_label)
@@ -60,8 +62,9 @@ def map_lines(
             where = (position, head)
             value = head_map.values.get(where)
             part = None if value is None else 0.0 if least == largest else (value - low) / (high - low)
-            mark = MARKS.get(head_map.words.get(where) or "healthy", "")
-            line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
+            word = head_map.words.get(where) or "healthy"
+            cell, role = _cell(part, where in head_map.values, each, where == cursor, MARKS.get(word, ""), glyphs)
+            line.append((cell, "dim" if word == "uniform" and role == "scaled" else role))
         lines.append(fitted(tuple(line), width))
     lines.append(fitted(_legend(least, largest, bool(found), each >= _WIDEST, glyphs), width))
     return lines[:height]
