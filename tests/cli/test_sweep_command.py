@@ -4,7 +4,10 @@ import csv
 import io
 import json
 import shlex
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -159,4 +162,20 @@ def test_a_figure_has_a_point_for_each_value_its_axes_and_the_command(tmp_path: 
     assert main([*words, "--vary", "scale=sqrt_d_k,d_k", "-o", str(path)]) == 0
     assert len(ElementTree.parse(path).findall(".//{*}circle")) == 3 * 3 + 3  # unscaled is one curve
     assert_refused([*words, "--n-keys", "16,32", "-o", str(path)], "a figure has one axis", capsys)
-    assert "sweep -o FILE.svg" in refusal([*words, "-o", str(path.with_suffix(".pdf"))], capsys)
+    assert_refused([*words, "--format", "csv", "-o", str(path)], "leave out --format csv", capsys)
+    assert_refused(["report", "-o", str(path)], "only attn-tui sweep draws figures", capsys)
+
+
+def test_a_figure_is_converted_where_cairo_is_installed(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["sweep", "--d-k", "4,16", "--n-keys", "16", "--batch", "2", "-o"]
+    with suppress(ImportError, OSError):  # a machine may lack Cairo
+        import_module("cairosvg")
+        for ending, start in ((".pdf", b"%PDF"), (".png", b"\x89PNG"), (".eps", b"%!PS")):
+            file = tmp_path / f"figure{ending}"
+            assert main([*words, str(file)]) == 0
+            assert file.read_bytes().startswith(start)
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    assert_refused([*words, str(tmp_path / "other.pdf")], "attn-tui[figure]", capsys)
+    assert not (tmp_path / "other.pdf").exists()

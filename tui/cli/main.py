@@ -143,7 +143,7 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
 
     from ...core.message import message, name
     from ..settings.parse import UsageError
-    from .output import FIGURE, JSON_LINES, OTHER_FIGURES, PARQUET, Output
+    from .output import CONVERTED, FIGURE, JSON_LINES, PARQUET, Output
 
     path, parts = given.get("output"), given.get("resume")
     format: OutputFormat | None = given.get("format")
@@ -165,14 +165,12 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
                 format=name(format),
             )
         format = "csv"
-    if str(path).endswith(FIGURE) and "svg" in formats:
-        format = format or "svg"
-    if str(path).endswith(OTHER_FIGURES):
-        raise UsageError(
-            "-o {path}: must not be .pdf, .png or .eps; attn-tui sweep -o FILE.svg draws a figure, which Inkscape or "
-            "rsvg-convert turns into one",
-            path=path,
-        )
+    if str(path).endswith((FIGURE, *CONVERTED)):
+        if "svg" not in formats:
+            raise UsageError("-o {path}: only attn-tui sweep draws figures", path=path)
+        if format not in (None, "svg"):
+            raise UsageError("-o {path}: is a figure; leave out --format {format}", path=path, format=name(format))
+        format = "svg"
     if str(path).endswith(JSON_LINES):
         if "jsonl" not in formats:
             raise UsageError("-o {path}: a .jsonl file is JSON Lines, and this command prints no jsonl", path=path)

@@ -9,9 +9,11 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar
 
+from ...core.errors import InputError
 from ...core.files import FileError, check_file, write_bytes, write_texts
 from ...core.plain import plain
 from ..language.chosen import Language
@@ -34,7 +36,7 @@ WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, *CODE)
 
 PARQUET = ".parquet"  # the ending of a file that is written so, instead of as CSV
 FIGURE = ".svg"
-OTHER_FIGURES = (".pdf", ".png", ".eps")  # which are not written
+CONVERTED = {".pdf": "svg2pdf", ".png": "svg2png", ".eps": "svg2eps"}  # figures, and what of CairoSVG makes them
 JSON_LINES = ".jsonl"  # the ending of a file whose format is jsonl unless another is given
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
@@ -69,6 +71,11 @@ class Output:
         return self.path is not None and self.path.suffix == PARQUET and self.format == "csv"
 
     @property
+    def conversion(self) -> str:
+        """The function of CairoSVG that makes the file of a figure; empty if it is SVG, or another result."""
+        return CONVERTED.get(self.path.suffix, "") if self.path is not None and self.format == "svg" else ""
+
+    @property
     def on_screen(self) -> bool:
         """Whether the result is printed on a terminal, of any kind."""
         stdout = _stdout()
@@ -92,6 +99,14 @@ class Output:
                 from ...core.tables.table import require_parquet
 
                 require_parquet(str(self.path))
+            if self.conversion:
+                try:
+                    import_module("cairosvg")
+                except (ImportError, OSError):  # the library Cairo is not installed, either
+                    raise InputError(
+                        "{path}: needs CairoSVG and Cairo: pip install 'attn-tui[figure]'; or write an .svg file",
+                        path=self.path,
+                    ) from None
         elif _stdout() is None:
             raise FileError("stdout is closed; -o FILE writes to a file")
 
@@ -127,6 +142,10 @@ class Output:
                 texts = pieces(table(), kind)
             case other:
                 texts = [(others or {})[other]()]
+                if self.path is not None and self.conversion:
+                    interrupts.raise_exception(writes_file=True)
+                    write_bytes([getattr(import_module("cairosvg"), self.conversion)("".join(texts))], self.path)
+                    return
         interrupts.raise_exception(writes_file=self.path is not None)  # so that no temporary file is left behind
         self.write(texts)
 
