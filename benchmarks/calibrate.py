@@ -406,10 +406,10 @@ class Rates:
         )
 
 
-def healthy(seed: int, count: int) -> Iterator[tuple[str, Verdict, list[str]]]:
+def healthy(seed: int, numbers: Sequence[int]) -> Iterator[tuple[str, Verdict, list[str]]]:
     """Yield verdicts on healthy heads, with the words for each, and the limits of a check that fail it by default."""
     families = list(FAMILIES)
-    for number in range(count):
+    for number in numbers:
         rng = np.random.default_rng((seed, number))
         family, how = families[number % len(families)], ARITHMETICS[number // len(families) % len(ARITHMETICS)]
         head = FAMILIES[family](rng)
@@ -479,7 +479,7 @@ def calibrate(seed: int, counts: Sequence[int], show: bool = False) -> dict[str,
     """Print rates by kind; return what was counted: (found, trials)."""
     accused, named, pairs = (Rates(Counter(), Counter()) for _ in range(3))
     totals: Counter[str] = Counter()
-    for words, verdict, limits in healthy(seed, counts[0]):
+    for words, verdict, limits in healthy(seed, range(counts[0])):
         wrong = verdict.verdict == "cause"
         for limit in _LIMITS:
             accused.add(f"healthy: beyond a limit, {limit}", limit in limits)

@@ -151,7 +151,7 @@ def fitted(
 
 def _level(observed: Observed, model: Model, theta: FloatArray) -> tuple[float, int]:
     """Return the misfit, and the number of the arithmetic that explains the evidence."""
-    enough = EXPLAINED + 2 / math.sqrt(max(observed.numbers, 1))
+    enough = EXPLAINED + 2 / math.sqrt(max(observed.errors, 1))
     found = misfits(observed, model, theta, arithmetics(observed.subject, observed.evidence), enough)
     return (found[-1], len(found) - 1) if found[-1] <= enough else (min(found), len(found))
 

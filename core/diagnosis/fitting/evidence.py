@@ -44,6 +44,11 @@ class Observed:
             return len(rows) * min(rows.shape[-1], max(keys - 1, 0))
         return int(_different(rows).sum())
 
+    @cached_property
+    def errors(self) -> int:
+        """How many of these numbers have errors of their own: those of a row's logits reach all of its output."""
+        return int(self.weight.any(axis=-1).sum()) if self.evidence.kind == "o" else self.numbers
+
 
 @dataclass(frozen=True, eq=False)
 class Residual:
