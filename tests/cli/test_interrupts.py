@@ -31,6 +31,7 @@ AT_FLUSH = """
 import os, signal
 os.fsync = lambda _: os.kill(os.getpid(), signal.{})
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 from attn_tui.tui.cli.main import program
 program()
 """
@@ -78,8 +79,7 @@ def test_a_signal_while_a_file_is_written_leaves_the_old_one(number: str, code: 
     file = tmp_path / "report.json"
     file.write_text("old")
     named = "" if number == "SIGKILL" else "import os; vars(os).pop('O_TMPFILE', None)"
-    heard = "\nimport signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # even if nohup runs the tests
-    result = python(named + heard + AT_FLUSH.format(number), "report", *SMALL, "-o", str(file))
+    result = python(named + AT_FLUSH.format(number), "report", *SMALL, "-o", str(file))
     assert (result.returncode, result.stdout, result.stderr) == (code, "", "")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.json", "old")]
 
