@@ -1,8 +1,7 @@
 """Try what the file says on the evidence; if that does not explain it, every hypothesis, then pairs of them.
 
 A hypothesis needs twice as many numbers of evidence as it has free coefficients, and pays for each. What rounding
-explains, in the finest arithmetic that the file allows, is not overturned; what only a coarser arithmetic explains
-is, by a hypothesis that needs none.
+explains, in an arithmetic that the file allows, is not overturned.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ from .multipliers import names
 from .subject import Evidence, Subject, some_rows, spread_rows
 
 EXPLAINED = 1.5  # misfit, in units of rounding, up to which nothing else is tried, of many numbers
-# How much the residual must fall for a trial; to explain what nothing else does; where a coarse arithmetic does; and
-# if more than rounding is left.
-_PROMISING, _PARSIMONY, _OVERTURNING, _ROUGH = 1.2, 1.5, 3.0, 30.0
+# How much the residual must fall for a trial; to explain what nothing else does; and if more than rounding is left.
+_PROMISING, _PARSIMONY, _ROUGH = 1.2, 1.5, 30.0
 _MOST = 1 << 16  # scores that the last fit uses
 _QUICK = 1 << 13  # scores that hypotheses are tried on, of 16 to 40 rows
 _STEPS, _PAIR_STEPS = 20, 2  # of a fit on these
@@ -108,7 +106,7 @@ def attempt(whole: Subject, evidence: Evidence, expected: float) -> Trial:
         start = search(glimpse, as_stored(quick), np.array([expected]), ())
         again = fitted(observed, None, stored.model, start)
         stored = min(stored, again, key=lambda found: (found.level, found.fit.distance))
-    if stored.level > 0:
+    if stored.level == len(arithmetics(subject, observed.evidence)):
         return _chosen(observed, stored, _finalists(only, subject, observed, stored, expected), expected)
     return Trial(stored, ())
 
@@ -169,7 +167,6 @@ class _Search:
         self.guesses = (expected, stored.multiplier)
         self.before = fit(self.glimpse, as_stored(self.quick), stored.fit.theta, _STEPS).distance
         self.numbers, self.few = observed.numbers, self.glimpse.numbers
-        self.levels = len(arithmetics(subject, observed.evidence))
         self.singles: list[tuple[float, Hypothesis]] = []
 
     def counts(self, hypothesis: Hypothesis, numbers: int) -> bool:
@@ -219,7 +216,7 @@ class _Search:
             if best.distance < least / _PROMISING:
                 best = fit(glimpse, model, best.theta, _STEPS)
                 least = best.distance
-                if _level(glimpse, model, best.theta)[1] < self.levels:
+                if _level(glimpse, model, best.theta)[1] < self.stored.level:
                     return self._on_all_rows([(best.distance, each, best.theta)])
             tried.append((best.distance, each, model, best.theta))
         tried.sort(key=lambda each: each[0])
@@ -236,10 +233,9 @@ class _Search:
     def _starts(self, observed: Observed, model: Model, hypothesis: Hypothesis) -> Iterator[FloatArray]:
         """Yield starting coefficients, near the best multiplier for each start of the others.
 
-        The logarithms of weights are linear in the multiplier, so that these are fitted from any start. If a coarse
-        arithmetic explains the evidence, the multiplier is known.
+        The logarithms of weights are linear in the multiplier, so that these are fitted from any start.
         """
-        known = observed.evidence.kind == "weights" or hypothesis.whole or self.stored.level < self.levels
+        known = observed.evidence.kind == "weights" or hypothesis.whole
         for start in hypothesis.starts(self.guesses[0]):
             yield search(observed, model, start, self.guesses, everywhere=not known)
             if hypothesis.extra > _FEW:  # of many coefficients, the best multiplier alone may lead astray
@@ -263,18 +259,12 @@ class _Search:
 def _finalists(
     only: Subject, subject: Subject, observed: Observed, stored: Candidate, expected: float
 ) -> list[Candidate]:
-    """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence.
-
-    Where a coarse arithmetic explains the evidence, nothing with many coefficients is tried, nor pairs.
-    """
+    """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence."""
     trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
-    explained = stored.level < trying.levels
-    for late in range(ROUNDS - 2 * explained):
+    for late in range(ROUNDS):
         found += trying.round(hypotheses(trying.case, late))
         if any(each.level < stored.level for each in found):
             return found
-    if explained:
-        return found
     found += trying.pairs()
     if any(each.level < stored.level for each in found):
         return found
@@ -294,7 +284,7 @@ def _last_resort(trying: _Search, stored: Candidate, expected: float) -> list[Ca
             row = CAUSES[cause]
             hypothesis = Hypothesis(words, lambda _, model: model, cause, row.stage, row.also)
             about = Fit(np.array([math.nan]), np.array([math.inf]), left)
-            found.append(Candidate(hypothesis, model, about, left, glimpse, trying.levels - 1))
+            found.append(Candidate(hypothesis, model, about, left, glimpse, stored.level - 1))
             break
     return found
 
@@ -322,7 +312,7 @@ def _dropped_keys(trying: _Search, stored: Candidate, expected: float) -> list[C
         for each in trying.without_numbers():
             shows(expected, each)
     return [
-        Candidate(each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, trying.levels - 1)
+        Candidate(each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, stored.level - 1)
         for each, model, m in shown
     ]
 
@@ -349,18 +339,16 @@ def _chosen(observed: Observed, stored: Candidate, finalists: Sequence[Candidate
     if any(not each.model.gaps for each in explaining):
         finalists = [each for each in finalists if not each.model.gaps]  # dropout explains any zeros
         explaining = [each for each in explaining if not each.model.gaps]
-    levels = len(arithmetics(observed.subject, observed.evidence))
-    finalists = explaining or ([] if stored.level < levels else finalists)
+    finalists = explaining or finalists
     if not finalists:
         return Trial(stored, ())
     best = min(finalists, key=lambda found: found.cost)
     assert best.hypothesis is not None
     gain = stored.fit.distance / max(best.fit.distance, 1e-12)
-    numbers = observed.numbers
     extra = best.hypothesis.extra
-    left = numbers - extra - 1  # degrees of freedom: some hundred hypotheses are tried, and the best is kept
-    paid = 2 * left * math.log(max(gain, 1e-12)) >= max(extra, 1) * math.log(numbers + 1) + 20
-    needed = _OVERTURNING if stored.level < levels else _PARSIMONY if explaining else _ROUGH
+    left = observed.numbers - extra - 1  # degrees of freedom: some hundred hypotheses are tried, and the best is kept
+    paid = 2 * left * math.log(max(gain, 1e-12)) >= max(extra, 1) * math.log(observed.numbers + 1) + 20
+    needed = _PARSIMONY if explaining else _ROUGH
     if gain < needed or not (paid or math.isnan(best.multiplier)):
         return Trial(stored, tuple(sorted(finalists, key=lambda found: found.cost)))
     limit = best.cost * _PARSIMONY
