@@ -361,7 +361,7 @@ class _Scale:
         # The coarser arithmetic is less likely by the ratio of its noise for each number, unless the finer misfits.
         [finer] = misfits(self.observed, found.model, found.fit.theta, allowed[best.level : best.level + 1], 0)
         better = math.log(finer / found.misfit) - (best.misfit**2 - found.misfit**2) / 2
-        return self.observed.numbers * better < _CERTAIN
+        return self.observed.errors * better < _CERTAIN
 
 
 def _times(multiplier: float, words: str) -> str:
