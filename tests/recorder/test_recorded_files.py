@@ -10,7 +10,7 @@ from typing import Any
 import attn_tui
 import pytest
 from architectures import ARCHITECTURES, build, run
-from attn_tui.core.recorder.files.safetensors import write
+from attn_tui.core.recorder.files.folder import write
 from attn_tui.tui.cli.main import main
 from pytorch import torch
 from replay import load

@@ -31,9 +31,9 @@ from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
 from attn_tui.tui.panes.capture.row import row_lines
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.view import claim_lines, claim_list, overview_lines
-from attn_tui.tui.panes.heads.shape import shape_lines
 from attn_tui.tui.panes.heads.tables import sharing_lines
 from attn_tui.tui.panes.heads.view import cache_lines, cost_lines, flops_lines, matrix_lines
+from attn_tui.tui.panes.heads.widget import shape_lines
 from attn_tui.tui.panes.learn.items import ITEMS, Attempt
 from attn_tui.tui.panes.learn.view import item_lines
 from attn_tui.tui.panes.sweep.curve_view import reading_lines, title_line
@@ -52,7 +52,7 @@ from attn_tui.tui.views.results import watching
 from attn_tui.tui.views.results.advice import advice
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import ESSENTIAL, Contents, layout, table_lines, table_rows, with_theory
-from attn_tui.tui.views.results.watch_chart import chart_lines
+from attn_tui.tui.views.results.watching import chart_lines
 from cases import for_each, present
 from line_texts import text_of
 

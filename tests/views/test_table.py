@@ -15,18 +15,19 @@ from attn_tui.core.theory.predict import deviations, predict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.numbers import aligned, aligned_share, error
-from attn_tui.tui.views.results.leading import LEADING, leading_rows
 from attn_tui.tui.views.results.sentence import sentence
 from attn_tui.tui.views.results.table import (
     CELL,
     ESSENTIAL,
     FIRST_GROUP,
     LABEL,
+    LEADING,
     THEORY,
     Contents,
     column_title,
     head_line,
     layout,
+    leading_rows,
     meaning,
     measured_text,
     rich_table,

@@ -10,9 +10,10 @@ from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.results.watch_chart import LEAST, chart_lines
 from attn_tui.tui.views.results.watching import (
+    LEAST,
     chart,
+    chart_lines,
     head_at,
     head_lines,
     map_lines,

@@ -17,9 +17,8 @@ from ...core.statistics.measurement import Column, RowWeights
 from ..views.glyphs import Glyphs
 from ..views.lines import wrapped
 from ..views.plots.histograms import LOWEST
-from ..views.results.leading import SPACED
 from ..views.results.sentence import row_words, sentence
-from ..views.results.table import ESSENTIAL, Contents, layout
+from ..views.results.table import ESSENTIAL, SPACED, Contents, layout
 from .bars import Paragraph
 from .pictures import EntropyCurve, Histograms, QueryWeights, SaturationGauge
 from .placed import Stack

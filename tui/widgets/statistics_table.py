@@ -11,8 +11,17 @@ from textual.binding import Binding, BindingType
 from ...core.message import message
 from ...core.statistics.catalogue import STATISTICS, Statistic
 from ..views.lines import Line, Span, fitted
-from ..views.results.leading import leading_rows
-from ..views.results.table import FIRST_GROUP, Contents, TableRow, has_row, layout, rows_for, table_lines, table_rows
+from ..views.results.table import (
+    FIRST_GROUP,
+    Contents,
+    TableRow,
+    has_row,
+    layout,
+    leading_rows,
+    rows_for,
+    table_lines,
+    table_rows,
+)
 from .lines import LinesWidget
 
 

@@ -16,7 +16,7 @@ from ...language.cells import cells, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, line_width, middle_cut, wrapped
 from ...views.numbers import minus_signs, short, short_in_unit
-from ...views.results.leading import LEADING
+from ...views.results.table import LEADING
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer

@@ -10,8 +10,17 @@ from textual import events
 from ....core.message import joined, message
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Thumb, fitted, wrapped
-from ...views.results.watch_chart import chart_lines
-from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, step_line, summary
+from ...views.results.watching import (
+    LABELS,
+    LOGITS,
+    chart_lines,
+    head_at,
+    head_lines,
+    map_lines,
+    ranked_lines,
+    step_line,
+    summary,
+)
 from ...widgets.lines import LinesWidget
 
 if TYPE_CHECKING:

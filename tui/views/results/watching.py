@@ -14,12 +14,15 @@ from ....core.tables.runs import change_words, offender_words
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, fitted, line_width, window
+from ..lines import Line, Role, Span, ends, fitted, line_width, window
 from ..numbers import short, short_in_unit, signed
+from ..plots.axes import Axis, nice_range
+from ..plots.plot import Plot, Series, draw
 
 if TYPE_CHECKING:
     from ....core.watching.limits import Offender
     from ....core.watching.snapshot import Snapshot
+
 
 Size: TypeAlias = tuple[int, int]  # width and height in cells
 
@@ -351,3 +354,43 @@ def _shade(value: float, part: float, chosen: bool, glyphs: Glyphs) -> str:
     if chosen:
         return to_left(str(min(int(part * 10), 9)), 2)
     return glyphs.shades[1 + min(int(part * steps), steps - 1)] * 2
+
+
+LEAST = 8  # lines of a chart, with its title and its axis
+
+
+def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return exactly `height` lines; empty for a head with fewer than three finite values.
+
+    Where its title does not fit, the limit and the largest value stand alone.
+    """
+    values = shown.trends.get(chosen, ())
+    until = [step for step in shown.steps if step <= shown.step]
+    picked = [until[number * (len(until) - 1) // max(len(values) - 1, 1)] for number in range(len(values))]
+    points = [(float(step), value) for step, value in zip(picked, values, strict=True) if math.isfinite(value)]
+    steps = sorted({step for step, _ in points})
+    if len(steps) < 3 or height < LEAST:
+        return []
+    layer, head = chosen
+    largest = max(value for _, value in points)
+    _, top = nice_range(0, max(largest, shown.limit))
+    limit = [(steps[0], shown.limit), (steps[-1], shown.limit)]
+    plot = Plot(
+        Axis(steps[0], steps[-1]),
+        Axis(0, top),
+        (
+            Series("alert", "alert", glyphs.marks[0], exact=limit),
+            Series("scaled", "scaled", glyphs.marks[1], exact=points),
+        ),
+    )
+    title: Span = (
+        glyphs.say("layer {layer} head {head}: largest |logit| over the steps", layer=shown.layers[layer], head=head),
+        "heading",
+    )
+    note: Span = (
+        glyphs.say("limit {limit:g} · largest {largest}", limit=shown.limit, largest=short(largest, glyphs)),
+        "dim",
+    )
+    fits = line_width((title, note)) < width
+    head = ends((title,), (note,), width) if fits else fitted((note,), width)
+    return [fitted((), width), head, *draw(plot, width, height - 2, glyphs).lines]
