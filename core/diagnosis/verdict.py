@@ -214,10 +214,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         misfit=best.misfit,
     )
     if best.hypothesis is None and best.misfit > _TOLERATED:
-        if (
-            np.count_nonzero(observed.weight.any(axis=-1) if observed.weight.ndim > 2 else observed.weight)
-            < _LEAST_NUMBERS
-        ):
+        if observed.rows < _LEAST_NUMBERS:
             return replace(fitted, verdict="undecided", says=message("too few rows to tell what was done"))
         nearest = [part.cause for each in trial.close[:_NEAREST] if each.hypothesis for part in each.hypothesis.each]
         maybe = tuple(dict.fromkeys([*_scale_nearby(trial, expected), *nearest]))

@@ -44,10 +44,15 @@ class Observed:
             return len(rows) * min(rows.shape[-1], max(keys - 1, 0))
         return int(_different(rows).sum())
 
-    @cached_property
+    @property
     def errors(self) -> int:
         """How many of these numbers have errors of their own: those of a row's logits reach all of its output."""
-        return int(self.weight.any(axis=-1).sum()) if self.evidence.kind == "o" else self.numbers
+        return self.rows if self.evidence.kind == "o" else self.numbers
+
+    @property
+    def rows(self) -> int:
+        """How many rows have evidence."""
+        return int(np.count_nonzero(self.weight.any(axis=-1) if self.weight.ndim > 2 else self.weight))
 
 
 @dataclass(frozen=True, eq=False)

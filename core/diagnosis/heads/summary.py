@@ -86,17 +86,19 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict])
     )
 
 
+def _heads(most: int, count: int) -> str:
+    if most == count:
+        return message("all {count} heads", count=count)
+    return message("{most} of {count} heads", most=most, count=count)
+
+
 def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], Verdict], count: int) -> str:
     """Return `layer 1: × 0.0625 as recorded, 1/√d_k is × 0.25: scale-twice?`."""
     first = next(iter(unusual.values()))
     where = sorted({layers[position].index for position, _ in unusual})
-    place = (
-        message("all {count} heads", count=count)
-        if len(unusual) == count
-        else message("layer {index}", index=where[0])
-        if len(where) == 1
-        else message("{most} of {count} heads", most=len(unusual), count=count)
-    )
+    place = _heads(len(unusual), count)
+    if len(where) == 1 and len(unusual) < count:
+        place = message("layer {index}", index=where[0])
     return message(
         "{place}: × {multiplier:.4g} as recorded, 1/√d_k is × {expected:.4g}: {cause}?",
         place=place,
@@ -126,19 +128,14 @@ def _as_expected(expected: Expected) -> str:
 def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Verdict], count: int) -> str:
     causes = Counter(each.cause or "unexplained" for each in wrong.values())
     cause, most = causes.most_common(1)[0]
-    place, first = next((place, each) for place, each in wrong.items() if (each.cause or "unexplained") == cause)
-    heads = (
-        message("all {count} heads", count=count)
-        if most == count
-        else message("{most} of {count} heads", most=most, count=count)
-    )
-    alike = [each for each in wrong.values() if (each.cause or "unexplained") == cause]
-    known = sorted(each.ratio for each in alike if each.ratio is not None)
-    text = joined((heads, cause), ": ")
+    alike = {place: each for place, each in wrong.items() if (each.cause or "unexplained") == cause}
+    place, first = next(iter(alike.items()))
+    known = sorted(each.ratio for each in alike.values() if each.ratio is not None)
+    text = joined((_heads(most, count), cause), ": ")
     if known and abs(known[0] - 1) > 0.01:
         low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
-        used = {_scale_words(each.multiplier, layers) for each in alike if each.multiplier is not None}
-        expected = {f"{each.expected.multiplier:.4g}" for each in alike}
+        used = {_scale_words(each.multiplier, layers) for each in alike.values() if each.multiplier is not None}
+        expected = {f"{each.expected.multiplier:.4g}" for each in alike.values()}
         if len(used) == len(expected) == 1:
             text = message(
                 "{text}, scale × {used}, not × {expected}", text=text, used=used.pop(), expected=expected.pop()
