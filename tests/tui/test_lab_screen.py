@@ -15,11 +15,12 @@ from attn_tui.tui.views.fields.panel import leading
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
 from attn_tui.tui.views.plots.histograms import TITLES, pair_names
+from attn_tui.tui.views.results.table import EXPORTED_ONLY
 from stage import SMALL, Stage, played
 from textual.geometry import Region, Size
 from textual.widget import Widget
 
-SHOWN = [statistic for statistic in STATISTICS if not statistic.conditional]
+SHOWN = [each for each in STATISTICS if not each.conditional and each.name not in EXPORTED_ONLY]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (200, 60)])

@@ -106,6 +106,8 @@ async def test_everything_is_found_by_its_name(stage: Stage) -> None:
             for name in (field.label, field.name):
                 assert f"{pane}: set {field.label}" in await titles(actions, name), name
     for statistic in STATISTICS:
+        if statistic.name == "naive_exp_overflow":  # only exported, and not in every measurement
+            continue
         for name in (statistic.label, statistic.name):
             assert f"statistic {statistic.label}" in (await titles(actions, name))[:6], name
     for preset in PRESETS.values():

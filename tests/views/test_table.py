@@ -19,6 +19,7 @@ from attn_tui.tui.views.results.sentence import sentence
 from attn_tui.tui.views.results.table import (
     CELL,
     ESSENTIAL,
+    EXPORTED_ONLY,
     FIRST_GROUP,
     LABEL,
     LEADING,
@@ -136,13 +137,21 @@ def test_rows_are_in_catalogue_order_under_their_titles() -> None:
             assert starts == (set() if expected is None else {expected}), (width, instead, role)
     labels = [text_of(line)[:LABEL].strip() for line in drawn(BARE, 80, False)]
     expected = ["logits"]
-    shown = [statistic for statistic in STATISTICS if not statistic.conditional]
+    shown = [each for each in STATISTICS if not each.conditional and each.name not in EXPORTED_ONLY]
     for before, statistic in zip((shown[0], *shown), shown, strict=False):
         if statistic.group != before.group:
             expected.append(statistic.group)
         expected.append(statistic.short_label)
         expected += ["status"] if statistic.name == "logit_std" else []
     assert labels == expected
+    assert not {
+        "largest logit",
+        "inside ±3σ",
+        "ignored share",
+        "first key / uniform",
+        "p(1 − p)",
+        "smallest logit",
+    } & {*labels}
 
 
 def test_every_label_fits_and_the_short_table_has_the_main_rows() -> None:

@@ -17,6 +17,7 @@ from ..panes.catalogue import PANES
 from ..panes.lists import choose_value
 from ..views.fields.choices import Choice, choices_of, model_choices
 from ..views.fields.synonyms import SYNONYMS
+from ..views.results.table import EXPORTED_ONLY
 from .protocol import App
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def offers(app: App, claims: Iterable[Claim]) -> list[Offer]:
     found += [_setting(app, "Train", field) for field in RACE_FIELDS]
     found += [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
     found += [_model(app, row) for row in model_choices()]
-    found += [_statistic(app, statistic) for statistic in STATISTICS]
+    found += [_statistic(app, each) for each in STATISTICS if each in ALWAYS or each.name not in EXPORTED_ONLY]
     return [*found, _language(app), *(_claim(app, claim) for claim in claims)]
 
 
@@ -169,7 +170,8 @@ def _pane_of(app: App, statistic: Statistic) -> str:
     """Return the pane that shows a statistic: the one on screen if it can."""
     if statistic not in ALWAYS:
         return "Lab"
-    return app.active if app.active in ("Lab", "Sweep", "Capture") else "Sweep"
+    panes = ("Sweep", "Capture") if statistic.name in EXPORTED_ONLY else ("Lab", "Sweep", "Capture")
+    return app.active if app.active in panes else "Sweep"
 
 
 def _show_statistic(app: App, statistic: Statistic) -> None:

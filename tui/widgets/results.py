@@ -18,7 +18,7 @@ from ..views.glyphs import Glyphs
 from ..views.lines import wrapped
 from ..views.plots.histograms import LOWEST
 from ..views.results.sentence import row_words, sentence
-from ..views.results.table import ESSENTIAL, SPACED, Contents, layout
+from ..views.results.table import ESSENTIAL, EXPORTED_ONLY, SPACED, Contents, layout
 from .bars import Paragraph
 from .pictures import EntropyCurve, Histograms, QueryWeights, SaturationGauge
 from .placed import Stack
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 View: TypeAlias = Literal["both", "table", "histograms"]
 
 _SHORT = len(ESSENTIAL) + 3  # lines of the essential rows, the status, the saturation gauge and the head line
-_WHOLE = len(STATISTICS) + len({statistic.group for statistic in STATISTICS}) + 1
+_WHOLE = len(STATISTICS) - len(EXPORTED_ONLY) + len({statistic.group for statistic in STATISTICS}) + 1
 _LEAST_LEADING = 3 + 1  # lines of the fewest leading rows below the pictures, and the head line
 _USUAL_LEADING = 6 + 1
 _SPACED = SPACED + 1  # lines of all leading rows with blank ones between groups, and the head line

@@ -16,7 +16,7 @@ from ...language.cells import cells, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, line_width, middle_cut, wrapped
 from ...views.numbers import minus_signs, short, short_in_unit
-from ...views.results.table import LEADING
+from ...views.results.table import EXPORTED_ONLY, LEADING
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer
@@ -70,7 +70,8 @@ def capture_lines(
 
 def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the statistics of a head that have a value, at most `height` lines: all, or the leading ones."""
-    known = [each for each in STATISTICS if each.name in measured and measured[each.name].value is not None]
+    shown = [each for each in STATISTICS if each.name in measured and each.name not in EXPORTED_ONLY]
+    known = [each for each in shown if measured[each.name].value is not None]
     if len(known) > height:
         known = [each for each in known if each.name in LEADING]
     lines: list[Line] = []

@@ -44,14 +44,22 @@ _NEXT = (
     "entropy_fraction",
     "logit_variance",
     "score_overflow",
-    "logit_max",
     "grad_q_rms",
     "weight_error",
-    "weight_times_complement",
-    "logit_within_3sd",
     "grad_q_top1_share",
-    "naive_exp_overflow",
     "logit_mean",
+)
+# Exported only: what they say of a head, another row says too.
+EXPORTED_ONLY = frozenset(
+    {
+        "logit_min",
+        "logit_max",
+        "logit_within_3sd",
+        "row_mean_share",
+        "first_key_over_uniform",
+        "weight_times_complement",
+        "naive_exp_overflow",
+    }
 )
 FIRST_GROUP: Span = (f" {STATISTICS[0].group}", "heading")  # shown over the labels
 _LEAST_MEANING = 40  # cells beside the columns from which statistics are explained there
@@ -119,7 +127,7 @@ def layout(contents: Contents, width: int, turn: int = 0) -> Layout:
 
 
 def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[TableRow]:
-    """Return all statistics under the headings of their groups, or only those named in `shown`, without headings.
+    """Return the statistics under the headings of their groups, or only those named in `shown`, without headings.
 
     The heading of the first group is part of the head line.
     """
@@ -140,7 +148,9 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[T
 
 
 def has_row(statistic: Statistic, contents: Contents) -> bool:
-    """Return whether a statistic has a row: it has a value, may get one, or is never left out."""
+    """Return whether a statistic has a row: it is not only exported, and it has a value or may get one."""
+    if statistic.name in EXPORTED_ONLY:
+        return False
     if not statistic.omissible or (statistic.optional and not contents.full):
         return True
     return any(column.measured[statistic.name].value is not None for column in contents.columns)
@@ -424,11 +434,11 @@ def _beginnings(definition: str) -> tuple[str, ...]:
 
 # The rows under the saturation gauge, which says the status. Rows of failures take the places of the expendable ones.
 LEADING = (
-    "logit_std", "logit_max", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight",
-    "jacobian_norm", "dead_rows",
+    "logit_std", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight", "jacobian_norm",
+    "dead_rows",
 )  # fmt: skip
 SPACED = len(LEADING) + 3  # lines with blank ones between groups, those of failures included
-_EXPENDABLE = ("first_key_weight", "logit_max")
+_EXPENDABLE = ("first_key_weight", "one_hot_rows")
 
 
 def leading_rows(contents: Contents, room: int) -> list[TableRow]:
@@ -438,7 +448,7 @@ def leading_rows(contents: Contents, room: int) -> list[TableRow]:
     """
     failed = failures(contents.columns)
     names = [name for name in LEADING if name not in _EXPENDABLE[: len(failed)]] + failed
-    fewer = [*_EXPENDABLE, "one_hot_rows", "effective_keys", "jacobian_norm", "logit_std"]
+    fewer = [*_EXPENDABLE, "effective_keys", "jacobian_norm", "logit_std"]
     while len(names) > max(room, 3):
         names.remove(next(name for name in fewer if name in names))
     rows = [TableRow(s.short_label, s) for s in STATISTICS if s.name in names and has_row(s, contents)]
