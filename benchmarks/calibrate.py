@@ -19,7 +19,7 @@ import numpy.typing as npt
 from attn_tui.core.arrays import FloatArray
 from attn_tui.core.captures.capture import Layer
 from attn_tui.core.diagnosis.check import Figures, Limits, findings
-from attn_tui.core.diagnosis.heads.traits import variety
+from attn_tui.core.diagnosis.heads.ranking import variety
 from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject, places
 from attn_tui.core.diagnosis.verdict import diagnose

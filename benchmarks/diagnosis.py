@@ -24,7 +24,7 @@ from attn_tui.core.arrays import FloatArray
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.heads.rough import ROWS, rough_statistics
+from attn_tui.core.diagnosis.heads.rows import ROWS, rough_statistics
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.replay import replay
 from attn_tui.core.diagnosis.verdict import diagnose

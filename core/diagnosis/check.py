@@ -18,11 +18,10 @@ from ..captures.settings import ScoreProcessing
 from ..message import joined, message
 from ..statistics.histogram import Histogram
 from ..statistics.measurement import Column
-from .causes.stages import STAGES
 from .comparing.results import Comparison, in_words_of_baseline
 from .configuration import Configuration
-from .heads.traits import variety
-from .results import Verdict
+from .heads.ranking import variety
+from .results import STAGES, Verdict
 from .verdict import at_birth, diagnose_head
 
 _SPREAD = 4.0  # times the spread of logits in a baseline of another text

@@ -1,12 +1,30 @@
-"""The verdict on a head, as plain values; this module does not need NumPy."""
+"""What is found of a head, as plain values: the verdict, and its attention. This module does not need NumPy."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from .causes.stages import StageName
+from ..parameters import Value
 
+# The stages of attention at which causes act and heads differ, in the order of computing, and the words for them.
+StageName: TypeAlias = Literal[
+    "qk", "multiplier", "softcap", "bias", "mask", "sink", "lse", "weights", "v", "o"
+]  # fmt: skip
+STAGES: dict[StageName, str] = {
+    "qk": "q·kᵀ",
+    "multiplier": "multiplier",
+    "softcap": "soft-cap",
+    "bias": "bias",
+    "mask": "mask",
+    "sink": "sink",
+    "lse": "log-sum-exp",
+    "weights": "weights",
+    "v": "values",
+    "o": "output",
+}
+ORDER: tuple[StageName, ...] = tuple(STAGES)
 Word: TypeAlias = Literal["healthy", "cause", "undecided", "unexplained", "no-evidence"]
 
 
@@ -82,3 +100,48 @@ class Verdict:
     def ratio(self) -> float | None:
         """The multiplier over the expected one; None if the evidence does not tell it."""
         return None if self.multiplier is None else self.multiplier / self.expected.multiplier
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The attention weights of a head, in cells of some queries × some keys."""
+
+    layer: int  # position in the file
+    head: int
+    text: int
+    queries: tuple[int, ...]  # the first query of each row of cells, and the first one after the last
+    keys: tuple[int, ...]  # the same of columns
+    positions: tuple[int, ...]  # among the keys, of the first query of each row of cells
+    shares: tuple[tuple[float | None, ...], ...]  # of a query's weight on these keys, mean over queries; None: hidden
+    rough: bool  # whether only some queries of each cell were computed
+
+
+@dataclass(frozen=True)
+class RowColumn:
+    """One row of attention under one rule; if it is NaN in its number format, its figures are 0."""
+
+    rule: str
+    multiplier: float  # of q·k without factors that are stored in q and k
+    weights: tuple[float, ...]  # of the keys listed
+    rest: float  # the weight of all other visible keys
+    sink: float | None  # the weight that the sink logit takes; None without one
+    entropy: float  # nats
+    jacobian: float  # ‖diag(p) − p pᵀ‖_F
+    dead: bool  # whether that is so small that no gradient passes
+    saturation: float | None  # σ of the row's logits over √(2 ln n); None with fewer than two finite ones
+    apart: Mapping[str, Value]  # its number format and soft-cap, where they are not as in the file
+    is_nan: bool = False  # whether softmax has no value: a logit is +∞ or NaN, or all are −∞
+
+
+@dataclass(frozen=True)
+class AttentionRow:
+    """One query's attention under several rules."""
+
+    layer: int  # position in the file
+    head: int
+    query: int
+    position: int  # of the query among the keys
+    visible: int  # keys that the query sees
+    keys: tuple[int, ...]  # those listed, in order: the ones with the largest weights under any of the rules
+    columns: tuple[RowColumn, ...]
+    threshold: float | None  # the multiplier at which the row saturates and recovers; None if there is none

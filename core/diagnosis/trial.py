@@ -19,10 +19,9 @@ from .causes.catalogue import CAUSES, RANK, ROUNDS, hypotheses, together
 from .causes.edits import Case
 from .causes.hypothesis import Hypothesis, as_stored, both
 from .fitting.estimate import Fit, fit, search
-from .fitting.evidence import Observed, observe
+from .fitting.evidence import Observed, arithmetics, observe
 from .fitting.misfit import misfits
 from .fitting.model import Model
-from .fitting.rounding import arithmetics
 from .multipliers import names
 from .subject import Evidence, Subject, some_rows, spread_rows
 

@@ -16,16 +16,14 @@ from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile
 from ..message import counted, joined, message
 from .causes.hypothesis import Hypothesis, as_stored
-from .causes.stages import ORDER
 from .configuration import Configuration
 from .consequence import consequence
-from .fitting.evidence import Observed, observe, residual
+from .fitting.evidence import Observed, arithmetics, is_short, observe, residual, spacing, unit
 from .fitting.misfit import logit_noise, misfits, rounding_divergence
 from .fitting.model import logits, softmax
-from .fitting.rounding import arithmetics, is_short, spacing, unit
 from .multipliers import Name, expected_multiplier, names, near
 from .reading import read_subject
-from .results import Expected, Finding, Verdict
+from .results import ORDER, Expected, Finding, Verdict
 from .subject import Evidence, Facts, Subject
 from .trial import Candidate, Trial, attempt, fitted
 

@@ -24,9 +24,9 @@ from ..claims.claim import Reading
 from ..claims.examine import Results
 from ..claims.layers import through_layers
 from ..claims.trials import mean_over_draws, raced
+from ..diagnosis.heads.ranking import traits
 from ..diagnosis.heads.reasons import Traits
 from ..diagnosis.heads.rows import logits, some_rows
-from ..diagnosis.heads.traits import traits
 from ..lab.experiment import run
 from ..parameters import Parameters
 from ..statistics.catalogue import SINK, STATISTIC

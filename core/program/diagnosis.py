@@ -17,8 +17,8 @@ from ..captures.head import CaptureFile, read_head
 from ..captures.heads import subject_of
 from ..captures.rules import file_rule
 from ..diagnosis.configuration import Configuration
+from ..diagnosis.fitting.evidence import smallest
 from ..diagnosis.fitting.model import Model
-from ..diagnosis.fitting.rounding import smallest
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.subject import Subject, places, some_rows, spread_rows
 from ..diagnosis.trial import Candidate

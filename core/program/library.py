@@ -8,8 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis.causes.stages import STAGES
 from ..diagnosis.comparing.results import FIGURES
+from ..diagnosis.results import STAGES
 from ..tables.cost import figures
 from .text import NoCodeError, Piece, assembled, expected, literal, shown
 

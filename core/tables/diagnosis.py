@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
-from ..diagnosis.causes.stages import ORDER, STAGES
 from ..diagnosis.comparing.results import FIGURES, heads_in_words
+from ..diagnosis.results import ORDER, STAGES
 from ..message import message
 from ..plain import plain
 from .formats import NONE, digits
@@ -18,10 +18,9 @@ from .table import Block, Cell, Table, entry, grid, table_of, text_cell
 
 if TYPE_CHECKING:
     from ..captures.capture import Capture, Layer
-    from ..diagnosis.causes.stages import StageName
     from ..diagnosis.check import Figures, Finding
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
-    from ..diagnosis.results import Verdict
+    from ..diagnosis.results import StageName, Verdict
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ..diagnosis.comparing import compare
 from ..diagnosis.comparing.results import HeadComparison, Pair
 from ..diagnosis.configuration import Configuration, expecting
 from ..diagnosis.heads.ranking import Known, known
-from ..diagnosis.heads.rough import rough_statistics
+from ..diagnosis.heads.rows import rough_statistics
 from ..diagnosis.reading import file_configuration
 from ..errors import InputError
 from ..plain import plain

@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import Rule, file_rule, measure_head
-from attn_tui.core.diagnosis.heads.rough import rough_statistics
+from attn_tui.core.diagnosis.heads.rows import rough_statistics
 from capture_files import Array
 
 special = import_module("scipy.special")  # without type stubs

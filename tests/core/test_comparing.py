@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from attn_tui.core.diagnosis.causes.stages import ORDER, StageName
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.pairing import common_tokens, plan
 from attn_tui.core.diagnosis.comparing.results import Comparison, Plan
+from attn_tui.core.diagnosis.results import ORDER, StageName
 from pairs import D_K, HEADS, TOKENS, Array, Layer, Recipe, causal, changed, recipe, rotated, written
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 

@@ -14,7 +14,7 @@ from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import Rule, file_rule, named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
-from attn_tui.core.diagnosis.heads.results import Matrix
+from attn_tui.core.diagnosis.results import Matrix
 from capture_files import opened
 
 Array = npt.NDArray[Any]

@@ -12,8 +12,8 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.diagnosis.heads.ranking import traits
 from attn_tui.core.diagnosis.heads.reasons import Traits, reasons, severity
-from attn_tui.core.diagnosis.heads.traits import traits
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.verdict import diagnose

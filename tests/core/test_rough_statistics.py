@@ -7,7 +7,7 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.heads.rough import is_large, rough_statistics
+from attn_tui.core.diagnosis.heads.rows import is_large, rough_statistics
 from capture_files import opened
 
 

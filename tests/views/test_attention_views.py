@@ -9,7 +9,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.comparing.results import HeadComparison
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
-from attn_tui.core.diagnosis.heads.results import AttentionRow, Matrix
+from attn_tui.core.diagnosis.results import AttentionRow, Matrix
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.tui.panes.capture.heads import CHANGE, ORDERS, Heads, find

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
+from ..results import ORDER, StageName
 from ..subject import Kind
 from . import edits
-from .edits import Case
+from .edits import Case, windows
 from .hypothesis import Hypothesis, both
-from .stages import ORDER, StageName
-from .transforms import normalisations, rotations
-from .uneven import by_part, by_position, uneven_blocks, uneven_rows
-from .windows import windows
+from .transforms import by_part, by_position, normalisations, rotations, uneven_blocks, uneven_rows
 
 Edits: TypeAlias = "Callable[[Case], Iterator[Hypothesis]]"
 _ALL: tuple[Kind, ...] = ("weights", "lse", "o")

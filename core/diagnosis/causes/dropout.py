@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from ...arrays import FloatArray
-from ..fitting.evidence import Observed
+from ..fitting.evidence import Observed, arithmetics, smallest, unit
 from ..fitting.model import Model, dot, logits, softmax
-from ..fitting.rounding import arithmetics, smallest, unit
 
 _ROWS = 16  # that are searched for dropped keys
 _LOGITS = 2.0**-17  # relative: what rounding of large logits in float32 does to weights

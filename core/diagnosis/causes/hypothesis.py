@@ -12,8 +12,8 @@ import numpy as np
 from ...arrays import FloatArray
 from ...message import message
 from ..fitting.model import Model
+from ..results import StageName
 from ..subject import Kind, Subject
-from .stages import StageName
 
 Edit: TypeAlias = "Callable[[Subject, Model], Model]"
 Scores: TypeAlias = "Callable[[Subject], FloatArray]"

@@ -10,11 +10,10 @@ import numpy as np
 from ...arrays import FloatArray
 from ...captures.capture import Layer
 from ...message import joined, message
-from ..causes.stages import StageName
 from ..disagreement import mask_words
-from ..fitting.rounding import unit
+from ..fitting.evidence import unit
 from ..multipliers import expected_multiplier
-from ..results import Verdict
+from ..results import StageName, Verdict
 from ..subject import Subject
 from ..trial import may_fit
 from ..verdict import Examined, examine, least_tolerance

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from ...captures.capture import Layer
 from ...message import Message, message
-from ..causes.stages import ORDER, StageName
+from ..results import ORDER, StageName
 
 State: TypeAlias = Literal["same", "differs", "follows", "not-compared"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
-from ..fitting.rounding import unit
+from ..fitting.evidence import unit
 from ..subject import Subject, spread_rows
 
 # The standard deviation of a relative rounding error over half a unit in the last place.

@@ -8,9 +8,20 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...attention.softmax import Softmax
-from .evidence import Observed, Residual, residual
+from .evidence import (
+    SINGLE,
+    SPREAD,
+    Arithmetic,
+    Observed,
+    Residual,
+    approximation,
+    is_short,
+    residual,
+    smallest,
+    spacing,
+    unit,
+)
 from .model import Logits, Model, dot, logits, softmax
-from .rounding import SINGLE, SPREAD, Arithmetic, approximation, is_short, smallest, spacing, unit
 
 
 def misfits(

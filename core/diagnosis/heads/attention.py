@@ -20,8 +20,8 @@ from ...captures.rules import Rule, computation, file_rule, shown_multiplier
 from ...message import message
 from ...plain import plain
 from ...statistics.catalogue import DEAD
+from ..results import AttentionRow, Matrix, RowColumn
 from ..subject import Indices
-from .results import AttentionRow, Matrix, RowColumn
 from .rows import Rows, logits, rows_at, scores, terms, variance
 
 LISTED = 256  # keys of a row that are listed

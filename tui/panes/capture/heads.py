@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from ....core.diagnosis.causes.stages import STAGES
 from ....core.diagnosis.comparing.results import Comparison, heads_in_words, in_words_of_baseline
 from ....core.diagnosis.heads.reasons import has_evidence, head_word, severity
 from ....core.diagnosis.heads.summary import file_summary
+from ....core.diagnosis.results import STAGES
 from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate

@@ -14,7 +14,7 @@ from .row import label
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Tokens
-    from ....core.diagnosis.heads.results import Matrix
+    from ....core.diagnosis.results import Matrix
 
 LEVELS = 8  # steps of intensity; shades of text have fewer
 _LABEL = 9  # cells of a query's token

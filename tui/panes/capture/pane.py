@@ -14,7 +14,7 @@ from textual.layout import Layout
 from textual.widget import Widget
 
 from ....core.captures.capture import Capture, HeadSubject, sample_path
-from ....core.diagnosis.heads.results import AttentionRow, Matrix
+from ....core.diagnosis.results import AttentionRow, Matrix
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
 from ....core.message import joined, message

@@ -20,7 +20,7 @@ from .row import key_at, named, nan_words, row_lines, shared, threshold_words
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Layer, Tokens
-    from ....core.diagnosis.heads.results import AttentionRow, Matrix
+    from ....core.diagnosis.results import AttentionRow, Matrix
     from ....core.parameters import Value
 
 _PAGE = 8

@@ -116,7 +116,7 @@ class RoughHeads(Request):
     file: OpenCapture
 
     def work(self, cache: Cache) -> Work:
-        from ....core.diagnosis.heads.rough import is_large, rough_statistics
+        from ....core.diagnosis.heads.rows import is_large, rough_statistics
 
         capture, last_sent = self.file.opened(cache), 0.0
         found: dict[Place, Mapping[str, Estimate] | None] = {}
@@ -147,7 +147,7 @@ class MeasureHeads(Request):
 
     def work(self, cache: Cache) -> Work:
         from ....core.diagnosis.heads.ranking import Known, explained
-        from ....core.diagnosis.heads.rough import is_large
+        from ....core.diagnosis.heads.rows import is_large
         from ....core.diagnosis.reading import file_configuration
         from ....core.work.heads import parts, survey
 

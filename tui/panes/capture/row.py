@@ -17,7 +17,7 @@ from ...views.numbers import short
 from ...views.results.table import COLUMN_ROLES
 
 if TYPE_CHECKING:
-    from ....core.diagnosis.heads.results import AttentionRow, RowColumn
+    from ....core.diagnosis.results import AttentionRow, RowColumn
     from ....core.parameters import Value
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ....core.diagnosis.causes.stages import ORDER, STAGES
 from ....core.diagnosis.comparing.results import heads_in_words
+from ....core.diagnosis.results import ORDER, STAGES
 from ....core.message import joined, message
 from ....core.tables.diagnosis import changed, verdict
 from ....core.tables.formats import digits
@@ -16,8 +16,8 @@ from ..grid import table_lines
 from ..lines import Line
 
 if TYPE_CHECKING:
-    from ....core.diagnosis.causes.stages import StageName
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison
+    from ....core.diagnosis.results import StageName
 
 _MOST = 10  # heads that are listed
 _FIGURES = ("multiplier", "spread", "entropy", "first_key_weight")
