@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 from attn_tui.core.arrays import FloatArray
-from attn_tui.core.watching.growth import slopes
+from attn_tui.core.watching.offenders import slopes
 
 HEADS, COUNTS, BEFORE = 1024, (8, 16, 32), 40
 NOISE = {"independent": 0.0, "autocorrelated 0.5": 0.5, "autocorrelated 0.9": 0.9, "random walk": 1.0}

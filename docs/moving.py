@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from attn_tui.core.lab.experiment import stream
-from attn_tui.core.lab.one_query import row_weights
+from attn_tui.core.lab.experiment import row_weights, stream
 from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import RowWeights

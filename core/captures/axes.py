@@ -8,8 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..message import message
-from ..plain import plain, quoted
+from ..message import message, plain, quoted
 from .capture import Sizes, Tensor
 from .files import CaptureError
 from .files.stored import FLOATS, AnyArray, AtHand, Stored

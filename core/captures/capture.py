@@ -9,8 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ..message import message
-from ..plain import Plain
+from ..message import Plain, message
 from ..scales import Setting
 
 Meaning: TypeAlias = Literal["visible", "hidden"]  # of True and 1 in a mask

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
-from ..message import message
-from ..plain import Plain, plain, quoted, short
+from ..message import Plain, message, plain, quoted, short
 from .capture import Corner
 from .files import CaptureError, from_json
 

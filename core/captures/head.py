@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..attention.visibility import Bias, Slope, Visibility
-from ..plain import plain
+from ..message import plain
 from .axes import NamedAxes
 from .capture import NO_EXTRAS, Capture, Extras, Layer, MaskTensor
 from .files import CaptureError, Identity, NotFiniteError, opened

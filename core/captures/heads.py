@@ -16,8 +16,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..attention.computation import Computation
 from ..attention.formats import FORMATS
-from ..message import message
-from ..plain import plain
+from ..message import message, plain
 from ..statistics import reading, tally
 from ..statistics.counting import Survey
 from ..statistics.measurement import Column, Measurement

@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ..message import message
-from ..plain import plain, quoted
+from ..message import message, plain, quoted
 from .axes import LARGEST, NamedAxes, locate_evidence, locate_vectors
 from .capture import Corner, Layer, Meaning, Sizes
 from .features import ADDED, EVIDENCE, FEATURE, SHARED, TENSORS

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
-from ..message import message
-from ..plain import plain, quoted
+from ..message import message, plain, quoted
 from .axes import LARGEST
 from .capture import Form, Meaning, Sizes
 from .features import MASKS, TENSORS

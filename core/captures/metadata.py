@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from ..message import message
-from ..plain import Plain, plain, quoted
+from ..message import Plain, message, plain, quoted
 from .capture import Corner, Layer, Meaning
 from .features import (
     KNOWN,

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from ..message import message
-from ..plain import quoted
+from ..message import message, quoted
 from .files import CaptureError
 
 Axes = tuple[str, ...]

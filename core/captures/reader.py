@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..message import message
-from ..plain import plain, quoted, short
+from ..message import message, plain, quoted, short
 from .axes import parse_axes
 from .capture import Layer, Meaning, Texts
 from .features import SCHEMAS

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ..message import message
-from ..plain import quoted
+from ..message import message, quoted
 from .capture import Sizes
 from .files.stored import FLOATS, Stored
 from .naming import WORDS, Pair

@@ -8,11 +8,12 @@ from ..attention.presets import PRESETS
 from ..parameters import Parameters
 from .claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, value
 from .examine import lab, precise, trial, trial_part
-from .layers import shapes, through_layers
 from .trials import (
     additive,
     additive_over_dot,
     dividing,
+    shapes,
+    through_layers,
     weights_of_attention,
     weights_of_matrices,
 )

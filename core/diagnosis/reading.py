@@ -9,8 +9,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray
 from ..captures.capture import Layer
 from ..captures.head import CaptureFile, Head, read_evidence, read_head
-from ..message import message
-from ..plain import plain
+from ..message import message, plain
 from .configuration import Configuration, configuration_of, expecting
 from .subject import Evidence, Facts, Indices, Kind, Subject, places
 

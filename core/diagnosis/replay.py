@@ -21,7 +21,7 @@ from ..captures.files import CaptureError
 from ..captures.head import CaptureFile, read_head
 from ..captures.rules import Rule, computation, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
-from ..plain import plain
+from ..message import plain
 from ..scales import SCALE_RULES, Normalise, ScaleName
 from .fitting.model import dot
 from .heads.rows import Rows, factors, scores, strips_of, terms, variance

@@ -23,9 +23,8 @@ from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurem
 from ..statistics.reading import merge
 from . import experiment
 from .growing_scores import STRIDE, GrowingScores
-from .rare_draws import with_rough_errors
 from .results import Point, Step, Target
-from .sampling import Draws
+from .sampling import Draws, with_rough_errors
 from .scoring import columns_under, empty_tally, hidden, is_one_pass
 
 # The most scores that a part of a sweep holds, 16 MB. Each part draws the keys itself, which costs little if it has

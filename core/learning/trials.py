@@ -22,8 +22,7 @@ from ..captures.reader import open_capture
 from ..claims import trials as of_claims
 from ..claims.claim import Reading
 from ..claims.examine import Results
-from ..claims.layers import through_layers
-from ..claims.trials import mean_over_draws, raced
+from ..claims.trials import mean_over_draws, raced, through_layers
 from ..diagnosis.heads.ranking import traits
 from ..diagnosis.heads.reasons import Traits
 from ..diagnosis.heads.rows import logits, some_rows

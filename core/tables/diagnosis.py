@@ -10,8 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ..diagnosis.comparing.results import FIGURES, heads_in_words
 from ..diagnosis.results import ORDER, STAGES
-from ..message import message
-from ..plain import plain
+from ..message import message, plain
 from .formats import NONE, digits
 from .heads import files_entry
 from .table import Block, Cell, Table, entry, grid, table_of, text_cell

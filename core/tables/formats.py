@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from ..plain import plain
+from ..message import plain
 from ..statistics.measurement import Estimate
 
 Say: TypeAlias = Callable[[str], str]  # applied to all text, for example to write it in ASCII

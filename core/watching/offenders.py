@@ -1,4 +1,9 @@
-"""Which heads grow, how fast, and when they pass the limit of logits."""
+"""Which heads grow, how fast, where noise does not explain it, and when they pass the limit of logits.
+
+A slope is that of generalised least squares, errors being autocorrelated, AR(1) (Prais & Winsten 1954). Their
+coefficient is an upper bound: its estimate from few steps is biased towards 0 (Kendall 1954) and uncertain, and if it
+is too small, random walks seem to grow.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,82 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import FloatArray
-from .growth import slopes
 from .limits import LIMIT, RECENT, Offender
 from .step import Step, logits
+
+_WINDOWS = (32, 16, 8)  # numbers that a slope is fitted to: growth may have begun only now
+_LEVEL = 1e-5  # probability that noise gives any of the series a slope in a window
+_LEAST = 5e-4  # change over the window: less shows as × 1.000, and foretells nothing
+_BOUND = 2.0  # standard errors of the autocorrelation
+_ANGLES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+
+
+def slopes(steps: FloatArray, numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the slope per step of each series, and the steps of the window that it was fitted to.
+
+    `numbers` is [step, series]; those that are not finite are skipped. Of several windows that end with the last
+    number of a series, the one counts that noise explains least. The slope is NaN for fewer than 8 numbers, or if
+    noise of one in this many series could make it.
+    """
+    finite = np.isfinite(numbers)
+    order = np.argsort(finite, axis=0, kind="stable")  # the finite ones last, in their order
+    known = np.take_along_axis(finite, order, axis=0)
+    x, y = steps[order], np.where(known, np.take_along_axis(numbers, order, axis=0), 0.0)
+    level = _LEVEL / max(known.shape[1], 1)
+    best, span, least = (np.full(known.shape[1], each) for each in (math.nan, 0.0, level))
+    for size in _WINDOWS:
+        some = known[-size:]
+        window = np.where(some, x[-size:] - x[-1:], 0.0)
+        length = -window.min(axis=0, initial=0.0)
+        slope, chance = _fit(some, window, y[-size:])
+        surer = (chance < least) & (abs(slope) * length > _LEAST) & (some.sum(axis=0) >= _WINDOWS[-1])
+        best, span, least = (
+            np.where(surer, new, old) for new, old in ((slope, best), (length, span), (chance, least))
+        )
+    return best, span
+
+
+def _fit(known: npt.NDArray[np.bool_], x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return slopes, and the probability of such a slope without growth."""
+    count = known.sum(axis=0)
+    one = known.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        residuals = _least_squares(one, x, y)[1]
+        likeness = np.nan_to_num((residuals[1:] * residuals[:-1]).sum(axis=0) / (residuals**2).sum(axis=0))
+        likeness = np.clip(likeness + (2 + 8 * likeness) / count, 0.0, 1.0)  # less biased, also near 1
+        bound = likeness + _BOUND * np.sqrt((1 - likeness**2) / count)
+        likeness = np.minimum(np.maximum(bound, np.median(likeness)), 1.0)
+        first = known & ~np.roll(known, 1, axis=0)
+        first[0] = known[0]
+        scale = np.where(first, np.sqrt(1 - likeness**2), 1.0)
+        one, x, y = (scale * (v - likeness * np.concatenate([0 * v[:1], v[:-1]])) for v in (one, x, y))
+        slope, residuals, spread = _least_squares(one, x, y)
+        error = np.sqrt((residuals**2).sum(axis=0) / (count - 2) / spread)
+        return slope, two_sided(slope, error, np.maximum(count - 2, 1))
+
+
+def _least_squares(one: FloatArray, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the slope and the residuals of y = a·one + slope·x, and the squared length of x without `one`."""
+    length = np.maximum((one**2).sum(axis=0), 1e-300)  # 0 for a random walk, whose level is free
+    x, y = (v - one * ((one * v).sum(axis=0) / length) for v in (x, y))
+    spread = (x**2).sum(axis=0)
+    slope = (x * y).sum(axis=0) / spread
+    return slope, y - slope * x, spread
+
+
+def two_sided(value: FloatArray, error: FloatArray, freedom: FloatArray) -> FloatArray:
+    """Return the probability that Student's t with these degrees of freedom is farther from 0 than value/error."""
+    angle = np.arctan2(np.sqrt(freedom) * error, abs(value))
+
+    def integral(end: FloatArray) -> FloatArray:  # of sin^(freedom − 1), from 0
+        points = np.sin(np.multiply.outer((_ANGLES + 1) / 2, end))
+        return end * np.tensordot(_WEIGHTS, points ** (freedom - 1), 1)
+
+    return integral(angle) / integral(np.full_like(angle, math.pi / 2))
+
 
 _FORESIGHT = 10  # times the steps that growth was seen over; beyond, nothing is foretold
 

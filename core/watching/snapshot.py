@@ -6,14 +6,17 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..plain import Plain
+from ..message import Plain
 from .limits import MAX_LOGIT, RECENT, Offender
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
     from .step import Step
+
 
 TRENDS = 2048  # heads with a trend, the first of the list
 _POINTS = 48  # of a trend at most
@@ -151,3 +154,8 @@ def _rows(tables: Mapping[str, FloatArray], heads: Sequence[int]) -> Values:
 
 def _or_least(value: float | None) -> float:
     return -math.inf if value is None else value
+
+
+def sample_run() -> Path:
+    """Return the path of a finished run, which the Watch pane shows until another one is opened."""
+    return Path(str(resources.files(__package__ or __name__) / "sample-run.jsonl"))

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..errors import InputError
-from ..message import message
-from ..plain import Plain, plain, quoted
+from ..message import Plain, message, plain, quoted
 from .limits import MAX_LOGIT
 
 SCHEMA = "attn-tui/watch-1"

@@ -8,9 +8,8 @@ from pathlib import Path
 from ..blas import one_blas_thread
 from ..errors import InputError
 from ..message import message
-from .history import added
 from .limits import LIMIT
-from .poll import START, poll
+from .poll import START, added, poll
 from .snapshot import Snapshot, snapshot
 from .step import Step
 

@@ -1,6 +1,6 @@
-"""The engine on several machines: Dask's scheduler and workers. Dask is loaded only here.
+"""Open the engine that a text names; on several machines, it is Dask's scheduler and workers, loaded only here.
 
-Its client is a `concurrent.futures` executor, so `run` treats it as any other.
+Dask's client is a `concurrent.futures` executor, so `run` treats it as any other.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from threading import Event, Thread
 from typing import Any
 
 from ..message import message
-from .engine_names import EngineError, cores
-from .engines import Engine, begin_elsewhere, same_versions
+from .engine_names import EngineError, cores, engine_name
+from .engines import SERIAL, Engine, begin_elsewhere, open_processes, open_threads, same_versions
 from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker, versions
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
@@ -169,3 +169,25 @@ def _line(error: BaseException) -> str:
     text = str(error)
     line = " ".join(text.split())
     return (text if text == line else line) or type(error).__name__
+
+
+@contextmanager
+def open_engine(text: str, background: bool = False) -> Generator[Engine, None, None]:
+    """Open the engine that a text names, and end what it started afterwards.
+
+    In the background, its threads or processes give way to others of this machine.
+    Raise EngineError before any work if it cannot start.
+    """
+    kind, rest = engine_name(text)
+    workers = int(rest) if rest.isdigit() else cores()
+    match kind:
+        case "threads":
+            opened = open_threads(workers, background)
+        case "processes":
+            opened = open_processes(workers, background)
+        case "dask":
+            opened = open_dask(text, rest)
+        case _:
+            opened = nullcontext(SERIAL)
+    with opened as engine:
+        yield engine

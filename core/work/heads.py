@@ -27,7 +27,7 @@ from ..diagnosis.heads.ranking import Known, known
 from ..diagnosis.heads.rows import rough_statistics
 from ..diagnosis.reading import file_configuration
 from ..errors import InputError
-from ..plain import plain
+from ..message import plain
 from ..statistics.measurement import Estimate, Measurement
 from .engine_names import EngineError
 from .engines import Engine

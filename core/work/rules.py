@@ -10,8 +10,8 @@ from ..lab import mechanisms, rule_curves, rules
 from ..lab.results import MechanismRow, RuleCurves, RuleRow
 from ..lab.sampling import Draws
 from ..parameters import Parameters, ScaleName
-from .cost import column_seconds, separate_seconds
 from .part import Part, Steps
+from .sweeps import column_seconds, separate_seconds
 
 _own = threading.local()
 

@@ -1,13 +1,13 @@
 """Sweeps: cut into parts, which lab measures, and their points, each with its theory.
 
 A part is some d_k of one question, all its draws or some rows of some of them. How a sweep is cut depends on the
-request alone, so every engine gives the same bytes.
+request alone, never on the engine or a clock, so every engine gives the same bytes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,17 +16,56 @@ from typing import TypeAlias
 from ..errors import InputError
 from ..lab import sweep
 from ..lab.results import Point, Step, Target
-from ..parameters import Parameters, ScaleName, Value
+from ..parameters import ROUNDED, Parameters, ScaleName, Value
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import HISTOGRAMS, HistogramName
 from ..statistics.reading import merge
-from ..statistics.tally import Tally
+from ..statistics.tally import COUNTED, Tally
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .cost import column_seconds, nested_seconds, scores, separate_seconds
-from .engines import SERIAL, Engine
+from .engines import SERIAL, Engine, run
 from .part import Done, Part, Steps
-from .run import run
+
+# Estimates of the time on one core, measured on a 2.1 GHz Xeon with AVX-512; another core may
+# take half or three times as long.
+_DRAW = 10e-9  # seconds for a component
+_PRODUCT = 0.04e-9  # for a score, for each component
+_SUM, _RULE = 2.4e-9, 1.4e-9  # for the sums of a score, and for each rule
+_COUNT = 10e-9  # for a score that histograms count
+_POINT = 1e-3  # for the statistics and the theory of a point
+_TWO_PASS, _ROUNDED = 14e-9, 40e-9  # for a score, for each column
+_ADDITIVE = 1.2e-9  # for a score, for each component
+_FULL = 2.0  # times as long with gradients
+
+
+def scores(p: Parameters) -> int:
+    """Return the number of scores of all draws."""
+    return p.batch * p.n_queries * p.n_keys
+
+
+def column_seconds(p: Parameters, nested: bool) -> float:
+    """Return the time to draw another component of all vectors and, if scores are nested, to add it to the scores."""
+    return p.batch * (p.n_queries + p.n_keys) * _DRAW + (scores(p) * _PRODUCT if nested else 0.0)
+
+
+def nested_seconds(p: Parameters, rules: int, histograms: Collection[HistogramName]) -> float:
+    """Return the time for the statistics of some rules at one d_k, given the scores."""
+    counted = min(scores(p), COUNTED) * (1 + rules) * _COUNT if histograms else 0.0
+    return scores(p) * (_SUM + _RULE * (1 + rules)) + counted + rules * _POINT
+
+
+def report_seconds(p: Parameters) -> float:
+    """Return the time of the measurement of both columns."""
+    return column_seconds(p, nested=False) * p.d_k + separate_seconds(p, full=True)
+
+
+def separate_seconds(p: Parameters, full: bool) -> float:
+    """Return the time of a separate run, given the components."""
+    per_score = 2 * (_ROUNDED if p.precision in ROUNDED else _TWO_PASS)
+    per_score += p.d_k * (_ADDITIVE if p.mechanism == "additive" else 2 * _PRODUCT)
+    learned = 2 * _PRODUCT * p.d_k**2 * p.batch * (p.n_queries + p.n_keys) if p.mechanism == "bilinear" else 0.0
+    return _POINT + (scores(p) * per_score + learned) * (_FULL if full else 1.0)
+
 
 Predicted: TypeAlias = tuple[Point, Prediction]
 

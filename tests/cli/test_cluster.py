@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import cluster, engines, worker
+from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.engine_names import LostEngineError
-from attn_tui.core.work.opening import open_engine
-from attn_tui.core.work.run import run
+from attn_tui.core.work.engines import run
 from attn_tui.core.work.sweeps import parts, sweep_plan
 from attn_tui.tui.cli.main import main
 from cli_runner import COMMAND, SAMPLE, WRONG, Captured, attn, printed, refusal
@@ -147,7 +147,7 @@ def test_the_loss_of_all_workers_ends_the_work(own: Cluster, monkeypatch: pytest
     with open_engine(own.executor[1]) as engine:
         work = run(parts(plan), engine)
         next(done for done in work if done.complete)
-        monkeypatch.setattr(import_module("attn_tui.core.work.run"), "_LOST", 1)
+        monkeypatch.setattr(import_module("attn_tui.core.work.engines"), "_LOST", 1)
         own.workers[0].kill()
         with pytest.raises(LostEngineError, match="no worker for 1 second"):
             deque(work)

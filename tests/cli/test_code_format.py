@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attn_tui.core.learning.bugs import BUGS
 from attn_tui.core.learning.examine import write_capture
-from attn_tui.core.watching.sample import sample_run
+from attn_tui.core.watching.snapshot import sample_run
 from attn_tui.tui.cli.main import main
 from cases import for_each
 from cli_runner import SAMPLE, Captured, assert_refused, printed

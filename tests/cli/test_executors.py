@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.work import heads
+from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.engine_names import EngineError
-from attn_tui.core.work.engines import Engine
-from attn_tui.core.work.opening import open_engine
+from attn_tui.core.work.engines import Engine, run
 from attn_tui.core.work.part import Part
-from attn_tui.core.work.run import run
 from attn_tui.tui.cli.main import main
 from cases import for_each
 from cli_runner import SAMPLE, WRONG, Captured, assert_refused
@@ -87,7 +86,7 @@ def test_workers_are_started_once_for_all_passes(
         started.append(executor)
         return open_engine("threads:2")  # which start faster
 
-    monkeypatch.setattr("attn_tui.core.work.opening.open_engine", counted)
+    monkeypatch.setattr("attn_tui.core.work.cluster.open_engine", counted)
     main([*words, "--executor", "processes:2"])
     assert capsys.readouterr().out
     assert started == ["processes:2"]

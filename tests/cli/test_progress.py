@@ -103,7 +103,7 @@ def test_a_sweep_ends_whenever_ctrl_c_is_pressed() -> None:
 
 SWEEPS = """
 import os, random, signal, threading
-from attn_tui.core.work.opening import open_engine
+from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.sweeps import stream, sweep_plan
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.cli.progress import ProgressLine

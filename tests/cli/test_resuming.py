@@ -19,8 +19,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.work import sweeps
 from attn_tui.core.work.part import Part
-from attn_tui.core.work.spool import SpoolError, open_spool
-from attn_tui.core.work.stored import results_in, text_of
+from attn_tui.core.work.spool import SpoolError, open_spool, results_in, text_of
 from attn_tui.tui.cli.main import main
 from cli_runner import SAMPLE, Captured, assert_refused, printed
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]

@@ -15,7 +15,7 @@ from attn_tui.core.diagnosis.disagreement import disagreements
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.verdict import diagnose
-from attn_tui.core.plain import plain
+from attn_tui.core.message import plain
 from evidence_files import WIDTH, attended
 
 ROOT = WIDTH**-0.5

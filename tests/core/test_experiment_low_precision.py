@@ -12,9 +12,9 @@ from attn_tui.core.parameters import ROUNDED, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import status
 from attn_tui.core.theory.predict import predict, theory_of
+from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.core.work.run import run as run_parts
 from cases import for_each
 from measurements import assert_same, cut_into_blocks
 

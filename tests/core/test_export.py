@@ -14,8 +14,8 @@ from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.message import plain
 from attn_tui.core.parameters import FIELDS, Parameters
-from attn_tui.core.plain import plain
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
 from attn_tui.core.statistics.status import status

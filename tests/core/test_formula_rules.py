@@ -14,9 +14,9 @@ from attn_tui.core.parameters import FIELD, Parameters, changes, setting_a
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier, multipliers, row_multiplier, scale_rule
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
+from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.core.work.run import run as run_parts
 from cases import for_each
 from sweeps import points
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from attn_tui.core.arrays import FloatArray
-from attn_tui.core.claims.layers import input_gradient, mean_cosine, shapes, through_layers
+from attn_tui.core.claims.trials import input_gradient, mean_cosine, shapes, through_layers
 from attn_tui.core.learning.trials import heads_at_once
 
 DEPTH, WIDTH, TOKENS = 3, 4, 5

@@ -28,8 +28,7 @@ from attn_tui.core.program.library import (
     watched_code,
 )
 from attn_tui.core.program.text import NoCodeError
-from attn_tui.core.watching.history import added
-from attn_tui.core.watching.poll import START, poll
+from attn_tui.core.watching.poll import START, added, poll
 from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import Step
 from capture_files import numbers, save

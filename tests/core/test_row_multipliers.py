@@ -10,9 +10,9 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, rows_differ
 from attn_tui.core.scales import Setting, multiplier, row_multiplier
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.core.work.run import run as run_parts
 
 P = Parameters(d_k=9, n_keys=14, n_queries=11, batch=5, mask="causal", scale="ssmax", precision="float64")
 SEEN = np.minimum(np.arange(P.n_queries) + 1, P.n_keys)

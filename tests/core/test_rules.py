@@ -17,9 +17,9 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import Part, results_of
 from attn_tui.core.work.rules import mechanism_parts, row_parts
-from attn_tui.core.work.run import run as run_parts
 from cases import for_each
 
 Row = TypeVar("Row")

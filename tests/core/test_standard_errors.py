@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from attn_tui.core.lab.rare_draws import rough_statistics
+from attn_tui.core.lab.sampling import rough_statistics
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.summary import estimates_of_norms, skewness_factors
 

@@ -11,7 +11,7 @@ from attn_tui.core.lab import growing_scores, sweep
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Target
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.work.opening import open_engine
+from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.sweeps import stream, sweep_plan
 from measurements import CHANGES, assert_same, numbers
 from sweeps import SMALL, all_numbers, cut_small, points

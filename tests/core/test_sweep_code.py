@@ -15,9 +15,9 @@ from attn_tui.core.program.text import Dialect, NoCodeError
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.core.work.run import run as run_parts
 from cases import for_each
 from printed_code import INSTALLED, compared, expected_in
 from sweeps import points

@@ -15,7 +15,7 @@ from attn_tui.core.lab.growing_scores import GrowingScores
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics import tally
-from attn_tui.core.work.opening import open_engine
+from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
 from attn_tui.core.work.worker import perform_on_dask, versions
 from memory import peak_memory

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.watching.growth import slopes, two_sided
-from attn_tui.core.watching.history import KEPT, added
-from attn_tui.core.watching.offenders import offenders
-from attn_tui.core.watching.poll import START, Cursor, poll
+from attn_tui.core.watching.offenders import offenders, slopes, two_sided
+from attn_tui.core.watching.poll import KEPT, START, Cursor, added, poll
 from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import Step, logits, parse_line, says_scale
 from capture_files import save as save_capture

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.work import engines, worker
+from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.engine_names import EngineError, LostEngineError, engine_name
-from attn_tui.core.work.engines import SERIAL, Engine
-from attn_tui.core.work.opening import open_engine
+from attn_tui.core.work.engines import SERIAL, Engine, run
 from attn_tui.core.work.part import Kept, Part
-from attn_tui.core.work.run import run
 from cases import for_each
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core.captures.capture import sample_path
-from attn_tui.core.watching.sample import sample_run
+from attn_tui.core.watching.snapshot import sample_run
 from terminal_session import LONG, SMALL, printing, running
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,9 @@ from attn_tui.core.lab import mechanisms, rules
 from attn_tui.core.lab.results import RULES, RuleRow
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.core.work.run import run as run_parts
 from attn_tui.tui.panes.rules import requests
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.requests import Compare, MeasureRules, RuleRows

@@ -7,9 +7,9 @@ import pytest
 from attn_tui.core.lab.results import RULES, SORTABLE, Order, listed_rules
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.core.work.run import run as run_parts
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.view import COLUMNS, by_family, words_of
 from stage import SIZES, SMALL, Stage, played

@@ -13,9 +13,9 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RuleRow
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.theory.predict import theory_of
+from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.core.work.run import run as run_parts
 from attn_tui.tui.compute import measure, worker
 from attn_tui.tui.compute.engine import Reply, Submission
 from attn_tui.tui.compute.measure import Answer, Measure, Prefetch

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attn_tui.core.watching.limits import LIMIT
-from attn_tui.core.watching.sample import sample_run
+from attn_tui.core.watching.snapshot import sample_run
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.panes.capture.pane import CapturePane

@@ -5,8 +5,16 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.attention.cost import Layer, cost
 from attn_tui.core.attention.presets import PRESETS, Preset
-from attn_tui.tui.panes.heads.tables import context_lines, model_lines, screen_lines, sharing_lines
-from attn_tui.tui.panes.heads.view import cache_lines, cost_lines, flops_lines, matrix_lines
+from attn_tui.tui.panes.heads.view import (
+    cache_lines,
+    context_lines,
+    cost_lines,
+    flops_lines,
+    matrix_lines,
+    model_lines,
+    screen_lines,
+    sharing_lines,
+)
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.numbers import binary, metric, percent

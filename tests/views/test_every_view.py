@@ -27,12 +27,11 @@ from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.app.keys import all_commands, help_keys
 from attn_tui.tui.panes.capture.heatmap import HeadMap, map_lines, mark_lines
-from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
 from attn_tui.tui.panes.capture.row import row_lines
+from attn_tui.tui.panes.capture.view import RankedHead, ranked_lines
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.view import claim_lines, claim_list, overview_lines
-from attn_tui.tui.panes.heads.tables import sharing_lines
-from attn_tui.tui.panes.heads.view import cache_lines, cost_lines, flops_lines, matrix_lines
+from attn_tui.tui.panes.heads.view import cache_lines, cost_lines, flops_lines, matrix_lines, sharing_lines
 from attn_tui.tui.panes.heads.widget import shape_lines
 from attn_tui.tui.panes.learn.items import ITEMS, Attempt
 from attn_tui.tui.panes.learn.view import item_lines

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.one_query import row_weights
+from attn_tui.core.lab.experiment import row_weights, run
 from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate, RowWeights

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from ...core.captures.capture import Meaning
 from ...core.captures.files import ENDINGS, CaptureError
 from ...core.errors import InputError
-from ...core.message import message
-from ...core.plain import plain
+from ...core.message import message, plain
 from ..compute.question import option
 from ..settings.parse import UsageError
 from .output import Output, say

@@ -111,8 +111,7 @@ def _run_command(name: str, words: list[str], ascii_only: bool, language: Langua
     from dataclasses import replace
 
     from ...core.errors import InputError
-    from ...core.message import message
-    from ...core.plain import short
+    from ...core.message import message, short
     from . import output
     from .commands.catalogue import COMMANDS
     from .help import parser_of

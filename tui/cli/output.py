@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar
 
 from ...core.errors import InputError
 from ...core.files import FileError, check_file, write_bytes, write_texts
-from ...core.plain import plain
+from ...core.message import plain
 from ..language.chosen import Language
 from ..views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs, glyphs_for
 from . import interrupts

@@ -32,7 +32,7 @@ EXECUTOR_HELP = message(
 
 
 def _open(executor: str) -> AbstractContextManager[Engine]:
-    from ...core.work.opening import open_engine
+    from ...core.work.cluster import open_engine
 
     return open_engine(executor)
 
@@ -126,8 +126,8 @@ def results_of(
 def performed(
     parts: Callable[[], Iterable[Part[R]]], work: Work, output: Output, check: Callable[[Engine], object] = bool
 ) -> Generator[Generator[Done[R], None, None], None, None]:
-    """Open the engine and the file of finished parts; the value is what `core.work.run` yields of `parts()`."""
-    from ...core.work.run import run
+    """Open the engine and the file of finished parts; the value is what `core.work.engines.run` yields of them."""
+    from ...core.work.engines import run
     from ...core.work.spool import open_spool
 
     with (

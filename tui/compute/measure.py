@@ -33,8 +33,7 @@ class Measure(Question["Answer"]):
     full: bool = True
 
     def work(self, cache: Cache) -> Generator[object, None, Answer]:
-        from ...core.lab.experiment import stream
-        from ...core.lab.one_query import row_weights
+        from ...core.lab.experiment import row_weights, stream
         from ...core.theory.predict import theory_of
 
         last_progress = last_answer = time.monotonic()

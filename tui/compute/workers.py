@@ -71,7 +71,7 @@ class _Opening:
             self._unused.set()
 
     def _hold(self) -> None:
-        from ...core.work.opening import open_engine
+        from ...core.work.cluster import open_engine
 
         try:
             with open_engine(self.name, background=True) as self.engine:
@@ -92,8 +92,8 @@ class Running(Generic[R]):
         self.pace: Pace | None = None  # None if the work is done here
 
     def steps(self) -> Generator[Done[R], None, None]:
-        """Yield what `core.work.run` yields; raise EngineError if the workers cannot start, or are lost."""
-        from ...core.work.run import run
+        """Yield what `core.work.engines.run` yields; raise EngineError if the workers cannot start, or are lost."""
+        from ...core.work.engines import run
 
         if len(self._parts) == 1 or self.total < _SHORT or self._workers.name == "serial":
             with closing(run(self._parts, store=self._store)) as found:

@@ -11,8 +11,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from ...core.message import Message
-from ...core.plain import plain
+from ...core.message import Message, plain
 from .cells import WIDE, to_left, to_middle, to_right
 from .chosen import Language
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from ...errors import InputError
-from ...message import message
-from ...plain import plain, quoted, short
+from ...message import message, plain, quoted, short
 
 if TYPE_CHECKING:
     from .stored import Contents

@@ -20,8 +20,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from ...message import message
-from ...plain import plain, quoted, short
+from ...message import message, plain, quoted, short
 from ..features import ALIASES, ARRAYS, KEYS, SHARED, TENSORS
 from ..naming import companions, partner
 from ..unknown import tensor_changes_attention

@@ -15,8 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from ...message import message
-from ...plain import plain, quoted, short
+from ...message import message, plain, quoted, short
 from . import LARGEST_HEADER, CaptureError, Identity, from_json, opened
 from .stored import FLOATS, MOST_AXES, Contents, Contiguous, Stored
 

@@ -15,8 +15,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from ...message import message
-from ...plain import plain, quoted, short
+from ...message import message, plain, quoted, short
 from . import CaptureError, Identity
 
 AnyArray: TypeAlias = npt.NDArray[Any]

@@ -17,8 +17,7 @@ from ...captures.capture import Layer
 from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, Head, read_head
 from ...captures.rules import Rule, computation, file_rule, shown_multiplier
-from ...message import message
-from ...plain import plain
+from ...message import message, plain
 from ...statistics.catalogue import DEAD
 from ..results import AttentionRow, Matrix, RowColumn
 from ..subject import Indices

@@ -16,7 +16,7 @@ from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, Head, read_head
 from ...captures.heads import LARGEST
 from ...captures.rules import Rule, computation, file_rule
-from ...plain import plain
+from ...message import plain
 from ...scales import Normalise
 from ...statistics.measurement import Estimate
 from ...statistics.summary import RowMoments, estimates, sums_of_rows, sums_of_scores

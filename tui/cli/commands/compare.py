@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.files import CaptureError
-from ....core.message import message
-from ....core.plain import plain
+from ....core.message import message, plain
 from ...compute.question import in_shell, option, option_words
 from ...views.lines import Line, wrapped
 from ..captured import Hints, chosen_heads, head_number

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.errors import InputError
-from ....core.message import counted, joined, message
-from ....core.plain import plain
+from ....core.message import counted, joined, message, plain
 from ...compute.question import in_shell, option, option_words
 from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped

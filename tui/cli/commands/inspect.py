@@ -18,9 +18,8 @@ from ....core.captures.settings import (
     setting_of_a,
 )
 from ....core.errors import InputError, ParameterError
-from ....core.message import message, name, reason_of
+from ....core.message import message, name, plain, reason_of
 from ....core.parameters import FIELD, ROUNDED, UNSCALED
-from ....core.plain import plain
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ....core.statistics.measurement import Measurement
@@ -102,7 +101,7 @@ def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> s
 
 def list_text(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
     """Return a title and a table with one line per head; with reasons, they end the lines."""
-    from ...panes.capture.ranked import RankedHead, ranked_lines
+    from ...panes.capture.view import RankedHead, ranked_lines
     from ..printing import head_list, page
 
     glyphs, width = output.glyphs, output.width if output.on_screen else None

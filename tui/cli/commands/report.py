@@ -34,7 +34,7 @@ def run(request: ReportArguments, output: Output) -> int:
     from ....core.lab.experiment import stream
     from ....core.tables.statistics import notable_words
     from ....core.theory.predict import theory_of
-    from ....core.work.cost import report_seconds
+    from ....core.work.sweeps import report_seconds
     from ...compute.measure import Answer, Measure
     from ...views.results.table import with_theory
     from ..printing import whole_table

@@ -15,8 +15,8 @@ from ...views.lines import Line, Thumb, fitted
 from ...widgets.lines import LinesWidget
 from .heads import Ranking
 from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
-from .ranked import full_bar, ranked_lines
 from .row import key_at, named, nan_words, row_lines, shared, threshold_words
+from .view import full_bar, ranked_lines
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Layer, Tokens

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ....core.captures.settings import AS_STORED, HeadSetting, ScoreProcessing, setting_of_a
 from ....core.errors import InputError
-from ....core.message import message
-from ....core.plain import plain
+from ....core.message import message, plain
 from ....core.work.part import results_of
 from ...compute.question import Question
 from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work

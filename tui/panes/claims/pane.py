@@ -13,9 +13,9 @@ from ....core.message import message
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
+from ..fields import TwoParts
 from ..lists import choose_one
 from ..pane import Host, next_where
-from ..two_parts import TwoParts
 from .requests import CheckClaims, ClaimList
 from .widget import ClaimListing, ClaimText
 

@@ -18,7 +18,7 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role
 from ...widgets.field_list import FieldList
 from ...widgets.lines import ScrolledLines
-from .tables import screen_lines
+from .view import screen_lines
 
 
 def shape_rows() -> list[Field | None]:

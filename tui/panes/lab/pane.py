@@ -32,9 +32,9 @@ from ...widgets.parameter_panel import ParameterPanel
 from ...widgets.pictures import EntropyCurve
 from ...widgets.results import Results, View
 from ...widgets.typing import typing
+from ..fields import TwoParts
 from ..pane import Host
 from ..stepping import SteppingPane, stepping_keys
-from ..two_parts import TwoParts
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("↑↓", "step"), ("←→", "±1"), ("a-z 0-9", "type"), ("Enter", "accept, list"), ("Tab", "next field"),

@@ -20,9 +20,9 @@ from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ...widgets.typing import typing
+from ..fields import TwoParts
 from ..lists import choose_one
 from ..pane import FileHead, Host, next_where
-from ..two_parts import TwoParts
 from .items import AT, ITEMS, Attempt, Found, Item, is_right, remembered, section_from, to_remember, typed
 from .requests import ItemRead, ReadItem, capture_of
 from .widget import ItemList, ItemPage, pictured

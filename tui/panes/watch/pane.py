@@ -13,14 +13,14 @@ from ....core.errors import InputError
 from ....core.field import next_of
 from ....core.message import message
 from ....core.watching.limits import LIMIT
-from ....core.watching.sample import sample_run
+from ....core.watching.snapshot import sample_run
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.results.watching import LABELS, wanted_width
+from ..fields import TwoParts
 from ..lists import choose_of
 from ..pane import FileHead, Host
-from ..two_parts import TwoParts
 from .requests import LookAtRun, Looked
 from .widget import Ranking, RunMap
 

@@ -34,8 +34,7 @@ class LookAtRun(Question["tuple[Snapshot, Head]"]):
     known: tuple[int, int | None, int | None] | None = None  # looks, step and baseline that the pane shows already
 
     def work(self, cache: Cache) -> Work:
-        from ....core.watching.history import added
-        from ....core.watching.poll import poll
+        from ....core.watching.poll import added, poll
         from ....core.watching.snapshot import snapshot
 
         held = _held(cache, self.run)
