@@ -63,7 +63,9 @@ class Parameters:
 
     def __post_init__(self) -> None:
         for field in FIELDS:
-            field.check(getattr(self, field.name))
+            value = getattr(self, field.name)
+            if value is not getattr(Parameters, field.name):  # the default
+                field.check(value)
         check_arithmetic(self.precision, self.arithmetic)
         if self.n_keys * max(self.d_k, self.d_v) > _MOST_COMPONENTS:
             raise ParameterError(

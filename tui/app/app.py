@@ -63,6 +63,8 @@ class EngineNotification(Message):
 class MainScreen(OfOneSize, Screen[object]):
     """The screen with the tabs and the pane."""
 
+    BLANK = True  # its own lines
+
 
 class AttnApp(TypeAheadApp[int]):
     """attn-tui in a terminal."""

@@ -113,11 +113,11 @@ class PredictEntropy(Request):
                 if (value := column.values["entropy"]) is not None:
                     curve.append((p.d_k, value))
             yield None
-        yield Entropies(found)
+        yield Entropies((tuple(found[0]), tuple(found[1])))
 
 
 @dataclass(frozen=True, eq=False)
 class Entropies:
     """Points (d_k, nats) of each column's curve; none if no exact value is known."""
 
-    curves: Sequence[Sequence[tuple[float, float]]]
+    curves: tuple[tuple[tuple[float, float], ...], ...]

@@ -80,6 +80,14 @@ class Host(Protocol):
         """Note what undo restores of a pane, which an answer changed, without a step."""
         ...
 
+    def expect_answer(self) -> None:
+        """Let the next frame wait a moment for the answer to a request."""
+        ...
+
+    def show_answer(self) -> None:
+        """Paint the next frame."""
+        ...
+
     def show_status(self) -> None:
         """Show the pane's status in the top bar again."""
         ...
@@ -112,6 +120,7 @@ class Answered(Message, bubble=False):
 class Pane(Container, can_focus=True):
     """A pane of the app."""
 
+    BLANK = True  # its own lines, without its parts
     NAME: ClassVar[str]  # as the top bar shows it
     KEYS: ClassVar[tuple[Key, ...]]  # as the bottom bar shows them at first, the first ones first
 
@@ -250,6 +259,7 @@ class Pane(Container, can_focus=True):
         self.show_answer(message.request, message.answer)
         if self.undo_state != before:
             self.host.absorb(self)
+        self.host.show_answer()
 
     def show_answer(self, request: Request, answer: object) -> None:
         """Show an answer of the engine, which may belong to a replaced request or be partial."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -55,6 +56,7 @@ class OfOneSize(AnyScreen):
 
 
 ReturnType = TypeVar("ReturnType")
+_EXPECTED = 0.05  # seconds that a frame waits for an answer
 
 
 class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
@@ -66,11 +68,25 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
     last_frame = 0.0  # when it was sent
     _batch: ExitStack | None = None  # while frames are delayed
     _timer: Timer | None = None
+    _expected: asyncio.TimerHandle | None = None  # ends the wait for an answer
 
     @property
     def changes_soon(self) -> bool:
         """Whether the next frame should show what is about to change."""
-        return False
+        return self._expected is not None
+
+    def expect_answer(self) -> None:
+        """Let the next frame wait a moment for an answer, so that a key and what it changes are one frame."""
+        if self._expected is None:
+            self._expected = asyncio.get_running_loop().call_later(_EXPECTED, self.show_answer)
+            self.delay_or_paint()
+
+    def show_answer(self) -> None:
+        """Paint the next frame, whether or not the answer is there."""
+        if self._expected is not None:
+            self._expected.cancel()
+            self._expected = None
+            self.delay_or_paint()
 
     def after_frame(self, sent: str) -> str:
         self.last_frame = time.monotonic()

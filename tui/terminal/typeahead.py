@@ -2,7 +2,8 @@
 
 Textual sends a key on to the widget with the focus as soon as it arrives, while bindings run only after the key has
 bubbled back to the app. Of keys that arrive together, those after one that opens a list, moves the focus or shows
-another pane would therefore go to where the focus was. Here they wait, in order.
+another pane would therefore go to where the focus was. Here they wait, in order. A key on which nothing but bindings
+can act is not sent at all.
 
 Every message queue is first in, first out. So a callback that is sent after a key along the same path, from the
 widget to the app, arrives when the key has had its effect. If the focus is elsewhere by then, a callback along its
@@ -23,6 +24,7 @@ from inspect import isawaitable
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from textual import events
+from textual.dom import DOMNode
 from textual.errors import NoWidget
 from textual.message_pump import MessagePump
 from textual.screen import Screen
@@ -48,7 +50,7 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
 
     @property
     def changes_soon(self) -> bool:
-        return bool(self._ahead) and time.monotonic() - self.last_frame < _FRAME
+        return super().changes_soon or (bool(self._ahead) and time.monotonic() - self.last_frame < _FRAME)
 
     @property
     def keys_wait(self) -> bool:
@@ -62,7 +64,11 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
             await super().on_event(event)
 
     async def take(self, event: Input) -> None:
-        """Send an event to the widget that it is for."""
+        """Send an event to the widget that it is for, or act on a key that is for none."""
+        if self._receiver(event) is None:
+            event._set_forwarded()  # pyright: ignore[reportPrivateUsage]  # as if it had bubbled back
+            if isinstance(event, events.Key) and await self._check_bindings(event.key, priority=True):
+                return
         await super().on_event(event)
 
     def simulate_key(self, key: str) -> None:
@@ -81,7 +87,7 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
 
     async def _take_next(self) -> None:
         """Take what waits, up to the first whose effect has to be awaited."""
-        while self._ahead and not self._acting and self.is_running:
+        while self._ahead and not self._acting and self.is_running and not self._exit:
             action = self._ahead.popleft()
             self._acting = not isinstance(action, events.MouseMove)
             if isinstance(action, events.MouseEvent) and self._under(action) is None:
@@ -90,18 +96,22 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
             if isinstance(action, events.MouseDown) and self._repeats(action):
                 self._acting = False
                 continue
+            before, receiver = (self.screen, self.focused), self._receiver(action)
             if isinstance(action, (events.InputEvent, events.Paste)):
                 await self.take(action)
             elif isawaitable(done := action()):
                 await done
             if self._acting:
-                self._await_effect(self._receiver(action))
+                self._await_effect(receiver, before)
         self.delay_or_paint()
 
-    def _receiver(self, action: object) -> Widget:
-        """Return the widget to which an event was sent."""
+    def _receiver(self, action: object) -> Widget | None:
+        """Return the widget to which an event is sent; None for a key on which nothing but bindings can act."""
         under = self._under(action) if isinstance(action, events.MouseEvent) else None
-        return under or self.focused or self.screen
+        receiver = under or self.focused or self.screen
+        if isinstance(action, events.Key) and not any(map(_takes_keys, receiver.ancestors_with_self[:-1])):
+            return None
+        return receiver
 
     def _under(self, event: events.MouseEvent) -> Widget | None:
         """Return the widget under the mouse, if the event is on the screen as it is laid out."""
@@ -117,12 +127,13 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
         self._pressed = press, before[1]  # also for a third
         return self.screen is not before[1]
 
-    def _await_effect(self, receiver: Widget) -> None:
+    def _await_effect(self, receiver: Widget | None, before: Place) -> None:
         """Go on when everything sent to `receiver` has passed through it, and through its ancestors to the app.
 
-        The app is passed twice, because a widget that takes the focus does so by a message to the app.
+        After that the app is passed, because a widget that takes the focus does so by a message to the app.
         """
-        self._pass((*receiver.ancestors_with_self, self), partial(self._go_on, (self.screen, self.focused)))
+        ancestors = () if receiver is None else receiver.ancestors_with_self
+        self._pass((*ancestors, self), partial(self._go_on, before))
 
     def _pass(self, pumps: Sequence[MessagePump], then: Callable[[], object]) -> None:
         """Call `then` after each of `pumps`, one after the other, has handled its messages; skip closed ones."""
@@ -134,7 +145,7 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
         """End the effect if the focus is still at `before`; otherwise once the widget with the focus is ready."""
         receiver = self.focused or self.screen
         if (self.screen, self.focused) != before:
-            self._await_effect(receiver)
+            self._await_effect(receiver, (self.screen, self.focused))
         elif not receiver.size:  # it has no place yet
             self.call_after_refresh(self._end_effect)
         else:
@@ -143,3 +154,8 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
     async def _end_effect(self) -> None:
         self._acting = False
         await self._take_next()
+
+
+def _takes_keys(node: DOMNode) -> bool:
+    """Return whether a node acts on keys besides those of its bindings."""
+    return hasattr(node, "on_key") or type(node)._on_key is not Widget._on_key  # pyright: ignore

@@ -99,7 +99,7 @@ def displayable(line: Line) -> Line:
 
     Readers clean text from outside; here nothing else passes.
     """
-    if all(text.isprintable() for text, _ in line):
+    if "".join([text for text, _ in line]).isprintable():
         return line
     return tuple(("".join(c if c.isprintable() else "?" for c in text), role) for text, role in line)
 

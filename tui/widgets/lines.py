@@ -130,7 +130,14 @@ class LinesWidget(Widget):
         """Set whether everything is dim."""
         if dimmed != self.dimmed:
             self.dimmed, self._strips, self._painted = dimmed, {}, []
-            self.refresh()
+            self._repaint()
+
+    def _repaint(self, *regions: Region) -> None:
+        """Have the next frame show these regions of the content, or all; `refresh` sends the screen two messages."""
+        self._set_dirty(*regions)
+        if self.display and self.is_attached:
+            self.screen._dirty_widgets.add(self)  # pyright: ignore[reportPrivateUsage]
+            self.screen.check_idle()
 
     def redraw(self) -> None:
         """Compose the lines again and repaint those that changed."""
@@ -146,7 +153,7 @@ class LinesWidget(Widget):
             changed.append(above.grow((0, 0, 1, 0)))
         changed += self._redraw_border()
         if changed:
-            self.refresh(*changed)
+            self._repaint(*changed)
 
     def _redraw_border(self) -> Sequence[Region]:
         """Compose the border again, and return where it changed, relative to the content."""
@@ -177,7 +184,7 @@ class LinesWidget(Widget):
         lines: tuple[Line, ...] = ()
         if size:
             head = (self._head(size.width),) if self._heads else ()
-            lines = tuple(map(displayable, (*head, *self.compose_lines(*self.room))[: size.height]))
+            lines = (*head, *self.compose_lines(*self.room))[: size.height]
         if lines != self._lines:
             self._painted = []
         self._lines, self._size_of_lines = lines, size
@@ -194,7 +201,7 @@ class LinesWidget(Widget):
         top = top_line(self.heading(max(width - EDGES, 0)), self.note(), width, role, self.glyphs, boxed, ruled)
         thumb = self.thumb() if boxed else None
         foot = bottom_line(self.foot(), width, role, self.glyphs) if boxed else ()
-        return _Border(displayable(top), displayable(foot), thumb.rows(size.height) if thumb else range(0), role)
+        return _Border(top, foot, thumb.rows(size.height) if thumb else range(0), role)
 
     @property
     def _is_lit(self) -> bool:
@@ -259,14 +266,15 @@ class LinesWidget(Widget):
             return self._content_strip(y, y in border.thumb)
         line = border.top if y < 0 else border.foot
         width = self._frame.outer.width
-        return Strip([Segment(text, self._style(role)) for text, role in line or ((" " * width, "text"),)], width)
+        line = displayable(line) or ((" " * width, "text"),)
+        return Strip([Segment(text, self._style(role)) for text, role in line], width)
 
     # Selecting text with the mouse
 
     def selection_updated(self, selection: Selection | None) -> None:
         if selection != self._selected:
             self._selected, self._painted = selection, []
-            self.refresh()
+            self._repaint()
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """Return the selected text, without the blanks that fill its lines, and what separates it from the next."""
@@ -275,12 +283,12 @@ class LinesWidget(Widget):
             span = selection.get_span(y)
             if span is not None:
                 start, end = span
-                texts.append("".join(text for text, _ in line)[start : None if end < 0 else end].rstrip())
+                texts.append("".join(text for text, _ in displayable(line))[start : None if end < 0 else end].rstrip())
         return "\n".join(texts), "\n"
 
     def render_line(self, y: int) -> Strip:
         """Return a line with the offsets of its characters; Textual asks for it where text is selected."""
-        line = fitted(self._lines[y] if 0 <= y < len(self._lines) else (), self.size.width)
+        line = fitted(displayable(self._lines[y]) if 0 <= y < len(self._lines) else (), self.size.width)
         return Strip([Segment(text) for text, _ in line]).apply_offsets(0, y)
 
     def _with_selection(self, line: Line, y: int) -> Line:
@@ -301,7 +309,7 @@ class LinesWidget(Widget):
                 sides = side(left, role, self.glyphs, False, at_left=True), side(right, role, self.glyphs, thumb)
             elif self._border is not None and self._frame.ruled:
                 sides = sides[0], side(right, self._border.role, self.glyphs, False)
-            spans: Line = (*sides[0], *(line or ((width * " ", "text"),)), *sides[1])
+            spans: Line = (*sides[0], *(displayable(line) or ((width * " ", "text"),)), *sides[1])
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
             strip = self._strips[key] = Strip(segments, left + width + right)
         return strip

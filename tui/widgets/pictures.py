@@ -75,7 +75,7 @@ class EntropyCurve(LinesWidget):
 
     columns: Sequence[Column] = ()
     parameters: Parameters | None = None
-    curves: Sequence[Curve] = ()
+    curves: tuple[Curve, ...] = ()
 
     class Placed(Message):
         """It has a place, or another one."""
@@ -83,7 +83,7 @@ class EntropyCurve(LinesWidget):
     def on_resize(self) -> None:
         self.post_message(self.Placed())
 
-    def show(self, parameters: Parameters, columns: Sequence[Column], curves: Sequence[Curve]) -> None:
+    def show(self, parameters: Parameters, columns: Sequence[Column], curves: tuple[Curve, ...]) -> None:
         """Show these curves, and the measurement of these parameters."""
         self.parameters, self.columns, self.curves = parameters, columns, curves
         self.redraw()

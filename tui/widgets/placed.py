@@ -43,6 +43,8 @@ PLACED = _Placed()
 class Stack(Container):
     """Places its parts below each other."""
 
+    BLANK = True  # its own lines
+
     @property
     def layout(self) -> Layout:
         return PLACED

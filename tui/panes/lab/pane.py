@@ -97,7 +97,7 @@ class LabPane(TwoParts, SteppingPane):
         self._shown_at = 0.0  # when the parameters on screen changed last, in seconds
         self._is_full = Event()  # set by a full answer
         self._to_explain = ""  # the statistic to explain once there is a result
-        self._curves: tuple[PredictEntropy | None, Sequence[Curve]] = None, ()  # what was asked last, and known last
+        self._curves: tuple[PredictEntropy | None, tuple[Curve, ...]] = None, ()  # asked last, and known last
         self._objection = ""  # why the parameters, or the text being typed, are not accepted
 
     def _field_keys(self) -> Mapping[str, str]:
@@ -141,6 +141,7 @@ class LabPane(TwoParts, SteppingPane):
             return
         if (lacking := self._lacking()) is not None:
             self.ask(lacking)
+            self.host.expect_answer()
         if self.held:
             self.call_after_refresh(self.host.engine.prefetch, Measure(self._next(p), self.results.shows_all))
 

@@ -25,11 +25,13 @@ LEADING = ("d_k", "n_keys", "scale", "mask", "precision", "seed")  # shown where
 _USUAL = {field.name: field for field in FIELDS if field.applies(Parameters())}
 
 
+@lru_cache(maxsize=4)
 def applicable(parameters: Parameters) -> tuple[Field, ...]:
     """Return the fields that have an effect with these parameters; one that a choice adds comes after the choice."""
     return tuple(field for field in FIELDS if field.applies(parameters))
 
 
+@lru_cache(maxsize=4)
 def leading(parameters: Parameters, focus: str | None = None) -> tuple[Field, ...]:
     """Return the fields of LEADING, those with other values than usual, and the one that has the focus."""
     usual = usual_of(parameters)

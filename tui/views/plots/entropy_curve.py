@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.message import message
@@ -12,30 +13,37 @@ from ..glyphs import Glyphs
 from ..lines import Line, Role, fitted, wrapped
 from ..results.table import COLUMN_ROLES
 from .axes import Axis
-from .plot import Plot, Point, Series, draw, with_cursor
+from .plot import Drawing, Plot, Point, Series, draw, with_cursor
 
 if TYPE_CHECKING:
     from ....core.parameters import Parameters
 
 TITLE = "exact entropy over d_k"
-Curve: TypeAlias = Sequence[tuple[float, float]]  # d_k, entropy in nats; empty if no exact value is known
+Curve: TypeAlias = tuple[tuple[float, float], ...]  # d_k, entropy in nats; empty if no exact value is known
 
 WIDTHS = tuple(sorted({round(2 ** (half / 2)) for half in range(25)}))  # d_k from 1 to 4096
 _UNKNOWN = message("No exact value is known for these scores; Scales has measured curves.")
 
 
 def entropy_lines(
-    curves: Sequence[Curve], columns: Sequence[Column], p: Parameters, width: int, height: int, glyphs: Glyphs
+    curves: tuple[Curve, ...], columns: Sequence[Column], p: Parameters, width: int, height: int, glyphs: Glyphs
 ) -> Sequence[Line]:
     """Return the curves from d_k 1 to 4096 with the measured entropies at d_k, up to ln n."""
     if not any(curves):
         return [fitted(line, width) for line in wrapped(glyphs.say(_UNKNOWN), width - 1, "dim")]
-    thin: tuple[Role, Role] = ("thin_unscaled", "thin_scaled")
-    series = [Series(role, thin[at], glyphs.marks[at], exact=curves[at]) for at, role in enumerate(COLUMN_ROLES)]
-    plot = Plot(Axis(WIDTHS[0], WIDTHS[-1], 2), Axis(0.0, max(math.log(p.n_keys), 1e-9)), series)
+    drawing = _drawing(curves, p.n_keys, width, height, glyphs)
     here: list[tuple[Series, Point]] = []
-    for each, column in zip(series, columns, strict=True):
+    for each, column in zip(drawing.at.plot.series, columns, strict=True):
         value = column.measured["entropy"].value if "entropy" in column.measured else None
         if value is not None:
             here.append((each, Point(p.d_k, value)))
-    return with_cursor(draw(plot, width, height, glyphs), p.d_k, here, glyphs)
+    return with_cursor(drawing, p.d_k, here, glyphs)
+
+
+@lru_cache(maxsize=4)
+def _drawing(curves: tuple[Curve, ...], n_keys: int, width: int, height: int, glyphs: Glyphs) -> Drawing:
+    """Return the curves without the cursor, which are the same at every d_k."""
+    thin: tuple[Role, Role] = ("thin_unscaled", "thin_scaled")
+    series = [Series(role, thin[at], glyphs.marks[at], exact=curves[at]) for at, role in enumerate(COLUMN_ROLES)]
+    plot = Plot(Axis(WIDTHS[0], WIDTHS[-1], 2), Axis(0.0, max(math.log(n_keys), 1e-9)), series)
+    return draw(plot, width, height, glyphs)

@@ -165,9 +165,10 @@ def trace_rows(before: Sequence[float], counts: Sequence[float], height: int) ->
 
     The highest bar of both fills all lines.
     """
-    levels, now = ([height * each / (max(row) or 1) for each in row] for row in (before, counts))
-    if max(abs(one - other) for one, other in zip(levels, now, strict=True)) < 1:
+    tall, now = height / (max(before) or 1), height / (max(counts) or 1)
+    if all([-1 < one * tall - other * now < 1 for one, other in zip(before, counts, strict=True)]):
         return {}
+    levels = [each * tall for each in before]
     ends = [math.ceil(level) - 1 if level >= 0.1 else -1 for level in levels]
     rows: dict[int, list[int]] = {}
     for cell, (left, end, right) in enumerate(zip([-1, *ends[:-1]], ends, [*ends[1:], -1], strict=True)):
