@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60"  # Chinese characters and punctuation
 # Latin and Greek letters, punctuation, mathematics, lines, blocks and braille: a cell each.
@@ -20,6 +21,7 @@ _PIECE = (
 )
 
 
+@lru_cache(maxsize=4096)
 def cells(text: str) -> int:
     """Return how many cells a text takes in a terminal."""
     if (text.isascii() and text.isprintable()) or re.fullmatch(_SINGLE, text):

@@ -33,7 +33,6 @@ from ..views.lines import (
     top_line,
 )
 
-_CACHED = 512  # painted lines of a widget
 _NEVER_DIM: Collection[Role] = ("selected", *BORDER_ROLES)
 
 
@@ -129,13 +128,15 @@ class LinesWidget(Widget):
     def dim(self, dimmed: bool) -> None:
         """Set whether everything is dim."""
         if dimmed != self.dimmed:
-            self.dimmed, self._strips, self._painted = dimmed, {}, []
-            self._repaint()
+            self.dimmed = dimmed
+            self._repaint(range(self.outer_size.height))
 
-    def _repaint(self, *regions: Region) -> None:
-        """Have the next frame show these regions of the content, or all; `refresh` sends the screen two messages."""
-        self._set_dirty(*regions)
-        if self.display and self.is_attached:
+    def _repaint(self, rows: Sequence[int]) -> None:
+        """Have the next frame show these lines, counted with the border; `refresh` sends the screen two messages."""
+        for row in rows:
+            self._painted.pop(row, None)
+        if rows and self.display and self.is_attached:
+            self._repaint_regions.add(Region(0, min(rows), self.outer_size.width, max(rows) - min(rows) + 1))
             self.screen._dirty_widgets.add(self)  # pyright: ignore[reportPrivateUsage]
             self.screen.check_idle()
 
@@ -143,40 +144,28 @@ class LinesWidget(Widget):
         """Compose the lines again and repaint those that changed."""
         if self._size_of_lines is None:
             return  # not painted yet
-        before, size = self._lines, self._frame.size
+        before, (_, size, gutter, _, _) = self._lines, self._frame
         self._compose_for(size)
-        changed: list[Region] = []
-        for y, (old, new) in enumerate(zip_longest(before, self._lines)):
-            if old == new:
-                continue
-            above = changed.pop() if changed and changed[-1].bottom == y else Region(0, y, size.width, 0)
-            changed.append(above.grow((0, 0, 1, 0)))
-        changed += self._redraw_border()
-        if changed:
-            self._repaint(*changed)
+        lines = enumerate(zip_longest(before, self._lines), start=gutter.top)
+        self._repaint([*self._redraw_border(), *(row for row, (old, new) in lines if old != new)])
 
-    def _redraw_border(self) -> Sequence[Region]:
-        """Compose the border again, and return where it changed, relative to the content."""
-        old, (outer, size, gutter, _, _) = self._border, self._frame
+    def _redraw_border(self) -> Sequence[int]:
+        """Compose the border again, and return the lines that changed."""
+        old, (outer, _, gutter, _, _) = self._border, self._frame
         if not gutter.top or old is None or self._outer != outer:
             return ()  # painted with the next frame, which has the new size
         new = self._border = self._compose_border()
-        if new != old:
-            self._painted = []
         if old.role != new.role or old.thumb != new.thumb:
-            self._strips = {}
-            return (Region(-gutter.left, -gutter.top, *outer),)
-        sides = (old.top, new.top, -gutter.top), (old.foot, new.foot, size.height)
-        return [Region(-gutter.left, y, outer.width, 1) for before, after, y in sides if before != after]
+            return range(outer.height)
+        sides = (0, old.top, new.top), (outer.height - 1, old.foot, new.foot)
+        return [row for row, before, after in sides if before != after]
 
     _selected: Selection | None = None  # the part of the text that is selected with the mouse
     _lines: tuple[Line, ...] = ()
     _size_of_lines: Size | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
-    _strips: dict[tuple[Line, bool], Strip] = {}  # noqa: RUF012
-    _painted: Sequence[Strip] = ()  # all lines with the border; empty if they have changed
-    _outer: Size | None = None  # the outer size that `_strips` are for
-    _across = 0, 0, 0  # cells of the left gutter, the line, and the right gutter
+    _painted: dict[int, Strip] = {}  # noqa: RUF012  # lines as painted, counted with the border; without those that changed
+    _outer: Size | None = None  # the outer size that they are for
     _border: _Border | None = None
     _cached_frame: _Frame | None = None
 
@@ -185,8 +174,8 @@ class LinesWidget(Widget):
         if size:
             head = (self._head(size.width),) if self._heads else ()
             lines = (*head, *self.compose_lines(*self.room))[: size.height]
-        if lines != self._lines:
-            self._painted = []
+        if size != self._size_of_lines:
+            self._painted = {}
         self._lines, self._size_of_lines = lines, size
 
     def _head(self, width: int) -> Line:
@@ -244,37 +233,40 @@ class LinesWidget(Widget):
         if self._size_of_lines != size:  # now: the Resize message would come a frame later
             self._compose_for(size)
         if self._outer != outer:
-            self._strips, self._outer, self._across = {}, outer, (gutter.left, size.width, gutter.right)
-            self._border, self._painted = self._compose_border() if gutter.top else None, []
-        if not self._painted:
-            top, border = gutter.top, self._border
-            self._painted = [
-                self._content_strip(y - top) if border is None else self._framed(y - top, border, size.height)
-                for y in range(outer.height)
-            ]
-        strips = [*self._painted[crop.y : crop.bottom]]
+            self._outer, self._painted = outer, {}
+            self._border = self._compose_border() if gutter.top else None
+        for row in range(crop.y, crop.bottom):
+            if row not in self._painted:
+                self._painted[row] = self._paint(row)
+        strips = [self._painted[row] for row in range(crop.y, crop.bottom)]
         return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
 
-    def _content_strip(self, y: int, thumb: bool = False) -> Strip:
-        """Return line `y` of the content."""
-        line = self._lines[y] if 0 <= y < len(self._lines) else ()
-        return self._strip(line if self._selected is None else self._with_selection(line, y), thumb)
-
-    def _framed(self, y: int, border: _Border, height: int) -> Strip:
-        """Return line `y` of the `height` lines of content, or that of the border above or below them."""
-        if 0 <= y < height:
-            return self._content_strip(y, y in border.thumb)
-        line = border.top if y < 0 else border.foot
-        width = self._frame.outer.width
-        line = displayable(line) or ((" " * width, "text"),)
-        return Strip([Segment(text, self._style(role)) for text, role in line], width)
+    def _paint(self, row: int) -> Strip:
+        """Return a line of the content with its sides, or that of the border above or below it."""
+        outer, size, gutter, _, ruled = self._frame
+        border, y = self._border, row - gutter.top
+        if border is not None and not 0 <= y < size.height:
+            line = border.top if y < 0 else border.foot
+        else:
+            line = self._lines[y] if 0 <= y < len(self._lines) else ()
+            if self._selected is not None:
+                line = self._with_selection(line, y)
+            left: Line = ((" " * gutter.left, "text"),)
+            right: Line = ((" " * gutter.right, "text"),)
+            if border is not None and border.foot:
+                left = side(gutter.left, border.role, self.glyphs, False, at_left=True)
+            if border is not None and (border.foot or ruled):
+                right = side(gutter.right, border.role, self.glyphs, y in border.thumb)
+            line = (*left, *(line or ((" " * size.width, "text"),)), *right)
+        spans = displayable(line) or ((" " * outer.width, "text"),)
+        return Strip([Segment(text, self._style(role)) for text, role in spans if text], outer.width)
 
     # Selecting text with the mouse
 
     def selection_updated(self, selection: Selection | None) -> None:
         if selection != self._selected:
-            self._selected, self._painted = selection, []
-            self._repaint()
+            self._selected = selection
+            self._repaint(range(self.outer_size.height))
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """Return the selected text, without the blanks that fill its lines, and what separates it from the next."""
@@ -283,7 +275,8 @@ class LinesWidget(Widget):
             span = selection.get_span(y)
             if span is not None:
                 start, end = span
-                texts.append("".join(text for text, _ in displayable(line))[start : None if end < 0 else end].rstrip())
+                text = "".join(text for text, _ in displayable(line))
+                texts.append(text[start : None if end < 0 else end].rstrip())
         return "\n".join(texts), "\n"
 
     def render_line(self, y: int) -> Strip:
@@ -295,28 +288,9 @@ class LinesWidget(Widget):
         selected = self._selected.get_span(y) if self._selected is not None else None
         return line if selected is None else marked(line, *selected)
 
-    def _strip(self, line: Line, thumb: bool = False) -> Strip:
-        """Return a painted line with its gutters; cached, because many lines come again."""
-        key = (line, thumb)
-        strip = self._strips.get(key)
-        if strip is None:
-            if len(self._strips) >= _CACHED:
-                del self._strips[next(iter(self._strips))]
-            left, width, right = self._across
-            sides: tuple[Line, Line] = ((left * " ", "text"),), ((right * " ", "text"),)
-            if self._border is not None and self._border.foot:
-                role = self._border.role
-                sides = side(left, role, self.glyphs, False, at_left=True), side(right, role, self.glyphs, thumb)
-            elif self._border is not None and self._frame.ruled:
-                sides = sides[0], side(right, self._border.role, self.glyphs, False)
-            spans: Line = (*sides[0], *(displayable(line) or ((width * " ", "text"),)), *sides[1])
-            segments = [Segment(text, self._style(role)) for text, role in spans if text]
-            strip = self._strips[key] = Strip(segments, left + width + right)
-        return strip
-
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles, self._strips, self._outer, self._cached_frame = {}, {}, None, None
+        self._styles, self._outer, self._cached_frame = {}, None, None
 
     def _style(self, role: Role) -> Style:
         """Return the style of a role in this theme; cached, because looking it up walks all ancestors."""

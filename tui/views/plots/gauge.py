@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 
@@ -90,6 +91,7 @@ def cell_of(ratio: float, cells: int) -> int:
     return min(max(int(cells * (math.log(ratio) / math.log(END) + 1) / 2), 0), cells - 1)
 
 
+@lru_cache(maxsize=4)
 def zone_line(cells: int, glyphs: Glyphs) -> str:
     """Return the names of the zones under a bar, and its numbers as far as they fit: `0 uniform · healthy … 1 …`."""
     line = [" "] * cells

@@ -166,9 +166,10 @@ def trace_rows(before: Sequence[float], counts: Sequence[float], height: int) ->
     The highest bar of both fills all lines.
     """
     tall, now = height / (max(before) or 1), height / (max(counts) or 1)
-    if all([-1 < one * tall - other * now < 1 for one, other in zip(before, counts, strict=True)]):
-        return {}
     levels = [each * tall for each in before]
+    moved = [abs(level - count * now) for level, count in zip(levels, counts, strict=True)]
+    if max(moved) < 1:
+        return {}
     ends = [math.ceil(level) - 1 if level >= 0.1 else -1 for level in levels]
     rows: dict[int, list[int]] = {}
     for cell, (left, end, right) in enumerate(zip([-1, *ends[:-1]], ends, [*ends[1:], -1], strict=True)):
