@@ -63,8 +63,8 @@ class Parameters:
 
     def __post_init__(self) -> None:
         for field in FIELDS:
-            value = getattr(self, field.name)
-            if value is not getattr(Parameters, field.name):  # the default
+            value, usual = getattr(self, field.name), getattr(Parameters, field.name)
+            if value != usual or type(value) is not type(usual):
                 field.check(value)
         check_arithmetic(self.precision, self.arithmetic)
         if self.n_keys * max(self.d_k, self.d_v) > _MOST_COMPONENTS:
@@ -75,9 +75,9 @@ class Parameters:
         if self.against != UNSCALED:
             _ = self.a  # or raise
 
-    def __reduce__(self) -> tuple[type[Parameters], tuple[Value, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Parameters], tuple[Value, ...]]:
         """Pickle the values alone, which are half as many bytes as with their names: every part of work has them."""
-        return Parameters, tuple(getattr(self, field.name) for field in fields(self))
+        return _unpickled, tuple(getattr(self, name) for name in _NAMES)
 
     @cached_property
     def setting(self) -> Setting:
@@ -366,9 +366,17 @@ FIELDS: tuple[Field, ...] = (
     ),
 )  # fmt: skip
 
+_NAMES = tuple(field.name for field in fields(Parameters))
 _OF_SETTING = tuple(field.name for field in fields(Setting))
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
 assert set(FIELD) == {field.name for field in fields(Parameters)}
+
+
+def _unpickled(*values: Value) -> Parameters:
+    """Return parameters with these values, which were checked before they were pickled."""
+    found = object.__new__(Parameters)
+    vars(found).update(zip(_NAMES, values, strict=True))
+    return found
 
 
 def parameters_from(values: Mapping[str, Value], start: Parameters | None = None) -> Parameters:

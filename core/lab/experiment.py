@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..against import apart, settings, share_scores
+from ..arrays import FloatArray
+from ..attention.computation import Computation
+from ..attention.scores import Weights
 from ..parameters import ROUNDED, Parameters, ScaleName, Value
 from ..scales import multiplier
 from ..statistics import reading, tally
-from ..statistics.measurement import Column, Measurement, RowWeights
+from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurement, RowWeights
 from . import one_pass, two_pass
 from .numerics import Numerics, numerics
 from .sampling import Draws, drawn_from, with_rough_errors
@@ -29,6 +33,7 @@ from .scoring import (
     is_one_pass,
     kept_draws,
     learned_weights,
+    preparation,
     range_of_rows,
     sides,
     vectors_of,
@@ -70,14 +75,19 @@ class RunStep:
             if self.numerics is not None:
                 measured |= self.numerics.estimates(index, draws)
             of_rows = range_of_rows(self.parameters, RuleColumn(column.rule, c, self.parameters.setting))
-            column = Column(column.rule, c, measured, column.histograms, multipliers=of_rows)
+            column = replace(column, multiplier=c, measured=measured, multipliers=of_rows)
             columns.append(with_rough_errors(self.parameters, column, draws))
         return (*self.earlier, *columns)
 
 
-def run(parameters: Parameters, draws: Draws | None = None, full: bool = True) -> Measurement[Parameters]:
+def run(
+    parameters: Parameters,
+    draws: Draws | None = None,
+    full: bool = True,
+    histograms: Collection[HistogramName] = HISTOGRAMS,
+) -> Measurement[Parameters]:
     """Return the complete measurement; raise ParameterError if a scale rule has no multiplier at this d_k."""
-    for step in stream(parameters, draws, full):
+    for step in stream(parameters, draws, full, histograms=histograms):
         if step.fraction == 1:
             result = step.measurement()
             assert result is not None, "a batch has at least two draws"
@@ -86,38 +96,47 @@ def run(parameters: Parameters, draws: Draws | None = None, full: bool = True) -
 
 
 def stream(
-    parameters: Parameters, draws: Draws | None = None, full: bool = True, names: Sequence[ScaleName] = ()
+    parameters: Parameters,
+    draws: Draws | None = None,
+    full: bool = True,
+    names: Sequence[ScaleName] = (),
+    histograms: Collection[HistogramName] = HISTOGRAMS,
 ) -> Iterator[RunStep]:
     """Yield the steps of a run, all of them short; the last has fraction 1.
 
     `draws` keeps components from one run to the next. Without `full`, the statistics of gradients and of the number
     format are left out, which halves the time. `names` are the rules of the columns; by default they are A and B. A
     column does not depend on the others, except that all have the same draws where their laws and numbers of keys are
-    the same. Raise ParameterError as `run` does.
+    the same. `histograms` are those counted. Raise ParameterError as `run` does.
     """
     p, draws = parameters, draws or Draws()
     if names:
-        return _together(p, draws, full, columns_under(p, names))
-    steps = _together(p, draws, full, columns_of(p)) if share_scores(p) else _in_turn(p, draws, full)
+        return _together(p, draws, full, columns_under(p, names), histograms)
+    if share_scores(p):
+        steps = _together(p, draws, full, columns_of(p), histograms)
+    else:
+        steps = _in_turn(p, draws, full, histograms)
     own = apart(p)
     return (replace(step, apart=own) for step in steps) if any(own) else steps
 
 
-def _in_turn(p: Parameters, draws: Draws, full: bool) -> Iterator[RunStep]:
+def _in_turn(p: Parameters, draws: Draws, full: bool, histograms: Collection[HistogramName]) -> Iterator[RunStep]:
     """Yield the steps of A, then those of B."""
     a, b = settings(p)
     columns = [columns_under(each, [each.scale]) for each in (a, b)]
     same = drawn_from(a, sides(a)) == drawn_from(b, sides(b))
     done: tuple[Column, ...] = ()
-    for step in _together(a, draws if same else draws.other, full, columns[0]):
+    for step in _together(a, draws if same else draws.other, full, columns[0], histograms):
         yield replace(step, fraction=step.fraction / 2, later=True, subject=p)
         if step.fraction == 1:
             done = step.columns(p.batch)
-    for step in _together(b, draws, full, columns[1]):
+    for step in _together(b, draws, full, columns[1], histograms):
         yield replace(step, fraction=(1 + step.fraction) / 2, earlier=done, subject=p)
 
 
-def _together(p: Parameters, draws: Draws, full: bool, columns: Sequence[RuleColumn]) -> Iterator[RunStep]:
+def _together(
+    p: Parameters, draws: Draws, full: bool, columns: Sequence[RuleColumn], histograms: Collection[HistogramName]
+) -> Iterator[RunStep]:
     """Yield the steps of columns that share their scores."""
     multipliers = [column.multiplier for column in columns]
     made, rough = 0.0, None
@@ -127,12 +146,12 @@ def _together(p: Parameters, draws: Draws, full: bool, columns: Sequence[RuleCol
             yield RunStep(made * fraction, p, (), multipliers, 0, None)
         rough = numerics(p, draws, weights_of(p), columns) if full else None
     if is_one_pass(p, [column.rule for column in columns]):
-        kept = empty_tally(p, columns)
+        kept = empty_tally(p, columns, histograms=histograms)
         work = one_pass.from_cache(p, draws, kept, full) if made else one_pass.draw_by_draw(p, kept, full)
         for fraction, done in work:
             yield RunStep(made + (1 - made) * fraction, p, (kept,), multipliers, done, rough)
     else:
-        for fraction, done, tallies in two_pass.stream(p, draws, full, columns):
+        for fraction, done, tallies in two_pass.stream(p, draws, full, columns, histograms):
             yield RunStep(made + (1 - made) * fraction, p, tallies, multipliers, done, rough)
 
 
@@ -148,22 +167,39 @@ def row_weights(p: Parameters, draws: Draws) -> tuple[RowWeights, ...]:
     a, b = settings(p)
     if not (fits(a) and fits(b)):
         return ()
+    learned = learned_weights(b)
+    of_b = _computation(b, learned)
+    if share_scores(p):
+        of_a = _computation(a, learned)
+        if preparation(of_a) == preparation(of_b):
+            return _weights(b, draws, of_a, of_b)
     same = share_scores(p) or drawn_from(a, sides(a)) == drawn_from(b, sides(b))
-    return _of_setting(a, draws if same else draws.other), _of_setting(b, draws)
+    of_a = _computation(a, learned_weights(a))
+    return *_weights(a, draws if same else draws.other, of_a), *_weights(b, draws, of_b)
 
 
-def _of_setting(p: Parameters, draws: Draws) -> RowWeights:
-    c = computation(p, RuleColumn(p.scale, multiplier(p.scale, p.setting), p.setting), learned_weights(p))
+def _computation(p: Parameters, learned: Weights) -> Computation:
+    return computation(p, RuleColumn(p.scale, multiplier(p.scale, p.setting), p.setting), learned)
+
+
+def _weights(p: Parameters, draws: Draws, *columns: Computation) -> tuple[RowWeights, ...]:
+    """Return the weights under computations that differ only in their multipliers."""
+    by: FloatArray = np.concatenate([np.asarray(each.multiplier)[:, -1:] for each in columns])
+    c = replace(columns[0], multiplier=by)
     query, *others = kept_draws(p, sides(p), draws, slice(0, 1))
     if p.precision not in ROUNDED:  # in float8, the scale of a vector depends on the other ones
         query = query[:, :, -1:]
     q, k = c.vectors(*vectors_of(p, [query, *others]))
-    scores, last = c.scores(q[:, -1:], k), slice(p.n_queries - 1, p.n_queries)
-    terms = c.terms(scores.shape, slice(0, 1), last)
-    weights = c.weights(c.logits(scores, terms), terms.hidden).weights[0, 0].astype(np.float64)
-    weights = np.sort(weights if terms.hidden is None else weights[~terms.hidden[0, 0]])[::-1]
+    scores = c.scores(q[:, -1:], k)
+    terms = c.terms((len(by), 1, p.n_keys), rows=slice(p.n_queries - 1, p.n_queries))
+    weights = c.weights(c.logits(scores, terms), terms.hidden).weights[:, 0].astype(np.float64)
+    if terms.hidden is not None:
+        weights = weights[:, ~terms.hidden[0, 0]]
+    return tuple(map(_row, np.sort(weights)[:, ::-1]))
+
+
+def _row(weights: FloatArray) -> RowWeights:
+    """Return what is shown of weights, the largest first."""
     some = weights[weights > 0]
-    entropy = -float(some @ np.log(some)) if np.isfinite(weights).all() and some.size else None
-    return RowWeights(
-        len(weights), tuple(weights[:LARGEST].tolist()), None if entropy is None else np.exp(entropy).item()
-    )
+    entropy = -float(some @ np.log(some)) if some.size and not np.isnan(weights[0]) else None
+    return RowWeights(len(weights), tuple(weights[:LARGEST].tolist()), None if entropy is None else math.exp(entropy))

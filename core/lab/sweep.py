@@ -100,28 +100,15 @@ def separate(
     for number, d_k in enumerate(d_ks):
         asked, point = replace(p, d_k=d_k), None
         while point is None:
-            for step in experiment.stream(asked, draws, full):
+            for step in experiment.stream(asked, draws, full, histograms=histograms):
                 measurement = step.measurement() if step.fraction == 1 else None
                 if measurement is not None:
                     reached = target is None or target.reached(measurement.columns)
                     if reached or asked.batch == most_draws:
-                        point = Point(_with_histograms(measurement, histograms), reached)
+                        point = Point(measurement, reached)
                 part = 1.0 if asked.batch > p.batch else step.fraction
                 yield Step((number + part) / len(d_ks), () if point is None else ((0, point),))
             asked = replace(asked, batch=min(2 * asked.batch, most_draws))
-
-
-def _with_histograms(
-    measurement: Measurement[Parameters], histograms: Collection[HistogramName]
-) -> Measurement[Parameters]:
-    """Return the measurement without other histograms: those of thousands of points fill the memory."""
-    if {*HISTOGRAMS} <= {*histograms}:
-        return measurement
-    columns = [
-        replace(column, histograms={name: each for name, each in column.histograms.items() if name in histograms})
-        for column in measurement.columns
-    ]
-    return replace(measurement, columns=tuple(columns))
 
 
 def nested(

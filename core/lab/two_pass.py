@@ -6,7 +6,7 @@ twice, or kept: first for their mean, spread and extremes, then for everything e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..attention.visibility import part_of
 from ..parameters import ROUNDED, Parameters
 from ..statistics import tally
 from ..statistics.counting import Survey
+from ..statistics.measurement import HistogramName
 from .sampling import Draws
 from .scoring import (
     LOSS,
@@ -63,7 +64,11 @@ class Group:
 
 
 def stream(
-    p: Parameters, draws: Draws, gradients: bool, asked: Sequence[RuleColumn]
+    p: Parameters,
+    draws: Draws,
+    gradients: bool,
+    asked: Sequence[RuleColumn],
+    histograms: Collection[HistogramName],
 ) -> Iterator[tuple[float, float, Sequence[tally.Tally]]]:
     """Yield the finished fraction, the draws done and, in the second pass, the tally of each column.
 
@@ -90,7 +95,9 @@ def stream(
     for column in columns:
         known = column.survey
         band = 3 * known.std if known.std else np.nan
-        tallies.append(tally.Tally(shape, [(column.rule, 1.0)], known.centre, band, known.axis(_BINS), sink_of(p)))
+        axis, sink = known.axis(_BINS), sink_of(p)
+        rules = [(column.rule, 1.0)]
+        tallies.append(tally.Tally(shape, rules, known.centre, band, axis, sink, histograms=histograms))
     done = 0
     for group in _groups(p, draws, columns, gradients):
         for rows in _rows(group, p):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,8 +34,7 @@ def count(values: FloatArray, axis: Axis) -> Counts:
 
 def histogram(counts: Counts, axis: Axis) -> Histogram:
     """Return the histogram of counts from `count`, or of a sum of such counts."""
-    below, *inside, above = counts.tolist()
-    return Histogram(axis, tuple(inside), below, above)
+    return Histogram(axis, array("q", counts[1:-1].tobytes()), int(counts[0]), int(counts[-1]))
 
 
 def count_inside(band: float, scores: FloatArray, hidden: BoolArray | None, offsets: FloatArray | None) -> list[int]:

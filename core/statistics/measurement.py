@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Subject = TypeVar("Subject")
 HistogramName: TypeAlias = Literal["logits", "weights", "entropy", "jacobian_norm", "gradient"]
-HISTOGRAMS: tuple[HistogramName, ...] = ("logits", "weights", "entropy", "jacobian_norm")  # in every column
+HISTOGRAMS: tuple[HistogramName, ...] = ("logits", "weights", "entropy", "jacobian_norm")
 
 
 class Estimate(NamedTuple):
@@ -52,12 +52,14 @@ class Column:
     rule: str  # a name of SCALE_RULES, or "file" for the scale in a capture's metadata
     multiplier: float
     measured: Mapping[str, Estimate] = field(repr=False)  # by name, in the order of STATISTICS
-    histograms: Mapping[HistogramName, Histogram] = field(repr=False)  # "gradient" if gradients are measured
+    # Those asked for; with all of HISTOGRAMS, "gradient" too if gradients are measured.
+    histograms: Mapping[HistogramName, Histogram] = field(repr=False)
     # The values of the parameters in which columns differ, other than those of the scale rule; and `normalise`, if
     # an unscaled column leaves q and k as they are drawn beside one whose rule normalises them.
     apart: Mapping[str, Value] = field(default_factory=dict[str, Value])
     # The smallest and the largest multiplier of a row that sees two keys; None if all have the same.
     multipliers: tuple[float, float] | None = None
+    keys: int = 0  # of a row, hidden ones included; 0 if unknown
 
 
 @dataclass(frozen=True, eq=False)

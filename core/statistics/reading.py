@@ -11,7 +11,7 @@ from ..arrays import FloatArray
 from ..message import message
 from .counting import count, histogram
 from .histogram import Axis, Histogram
-from .measurement import Column, Estimate, HistogramName
+from .measurement import HISTOGRAMS, Column, Estimate, HistogramName
 from .summary import estimates, estimates_of_norms
 from .tally import GRADIENTS, JACOBIAN, WEIGHTS, Shape, Tally
 
@@ -121,8 +121,8 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
         for name in tally.histograms:
             if name in axes:
                 histograms[name] = histogram(tally.counts[name, index], axes[name])
-        if norms is not None:
+        if norms is not None and {*HISTOGRAMS} <= {*tally.histograms}:
             logs = np.log10(np.maximum(norms[~np.isnan(norms)], np.finfo(norms.dtype).tiny))
             histograms["gradient"] = histogram(count(logs, GRADIENTS), GRADIENTS)
-        result.append(Column(rule, multiplier, measured, histograms))
+        result.append(Column(rule, multiplier, measured, histograms, keys=tally.shape.keys))
     return tuple(result)

@@ -36,7 +36,7 @@ BLOCK = 1 << 20
 PIECE = 1 << 17
 # The most entries that the histograms of logits and of weights count, in whole rows spread evenly over all draws: a
 # plot has a few hundred columns, and counting an entry costs more than all other work on it.
-COUNTED = 1 << 17
+COUNTED = 1 << 16
 # The most rows of a draw whose gradients are computed, spread evenly over it: each costs as much as its scores.
 DIFFERENTIATED = 256
 WEIGHTS = Axis(-12.0, 0.0, 240, log10=True)

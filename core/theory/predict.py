@@ -8,6 +8,7 @@ so each tests the other.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -77,14 +78,18 @@ def score_curve(parameters: Parameters) -> ScoreCurve | None:
     moments = score_moments(parameters)
     if not moments.variance or not is_plain(parameters, parameters.scale):
         return None
+    p = parameters
+    symmetric = not (p.correlation or (p.mean_q and p.mean_k))
     # An even number of points avoids the middle, where a density may be infinite.
-    away = 8 * math.sqrt(moments.variance) * np.linspace(-1, 1, 512)
-    density = score_density(parameters, moments.mean + away)
+    away = 8 * math.sqrt(moments.variance) * np.linspace(-1, 1, 256)
+    density = score_density(p, moments.mean + (away[128:] if symmetric else away))
     if density is None:
         return None
+    if symmetric:
+        density = np.concatenate((density[::-1], density))
     steps = np.diff(away) * (density[1:] + density[:-1]) / 2
     below = np.concatenate(([0.0], np.cumsum(steps)))
-    return ScoreCurve(tuple((moments.mean + away).tolist()), tuple((below / below[-1]).tolist()))
+    return ScoreCurve(*(array("d", each.tobytes()) for each in (moments.mean + away, below / below[-1])))
 
 
 @dataclass(frozen=True, eq=False)

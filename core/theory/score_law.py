@@ -55,7 +55,9 @@ class _Mixture:
     infinite_at_0: bool
 
     def density(self, x: FloatArray) -> FloatArray:
-        density = normal_pdf((x[:, None] - self.means) / self.deviations) @ (self.weights / self.deviations)
+        z = np.subtract.outer(x, self.means)
+        z /= self.deviations
+        density = normal_pdf(z) @ (self.weights / self.deviations)
         return np.where(x == 0, np.inf, density) if self.infinite_at_0 else density
 
     def within(self, half_width: float) -> float:
@@ -103,6 +105,7 @@ class _Transform:
         return t, step, np.exp(self.log_cf(t))
 
 
+@lru_cache(maxsize=4)
 def _law(p: Parameters) -> _Mixture | _Transform | None:
     """Return the law of a score; None if it has no density or it is unknown."""
     if not score_moments(p).variance:

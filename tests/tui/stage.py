@@ -17,7 +17,7 @@ from attn_tui.core.claims.claim import Outcome
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.statistics.measurement import Measurement
+from attn_tui.core.statistics.measurement import HISTOGRAMS, Measurement
 from attn_tui.core.tables.table import Format
 from attn_tui.core.theory.prediction import Theory
 from attn_tui.tui.app.app import AttnApp
@@ -318,7 +318,8 @@ class Stage:
     @property
     def expected(self) -> Measurement[Parameters]:
         """What the Lab's answer is to hold, measured again."""
-        return run(self.asked, full=present(self.lab.answer).full)
+        full = present(self.lab.answer).full
+        return run(self.asked, full=full, histograms=HISTOGRAMS if full else HISTOGRAMS[:2])
 
     @property
     def theory(self) -> Theory:

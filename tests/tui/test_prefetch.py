@@ -204,7 +204,7 @@ async def test_a_prefetch_that_fails_is_reported_only_when_its_parameters_are_re
 async def test_a_lack_of_memory_is_reported_and_the_next_key_is_answered(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def runs_out(*_: object) -> None:
+    def runs_out(*_: object, **__: object) -> None:
         raise MemoryError
 
     await stage.at_rest()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...core.parameters import Parameters
+from ...core.statistics.measurement import HISTOGRAMS
 from .question import Question, parameter_options
 from .request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
@@ -24,8 +25,8 @@ PARTIAL_INTERVAL = 0.5  # seconds between answers from the draws measured so far
 class Measure(Question["Answer"]):
     """Measure these parameters. Answered by Answer; long measurements also by Progress and by partial Answers.
 
-    Unless it is `full`, an answer lacks what the Lab's first view does not show: gradients, and the errors of the
-    number format.
+    Unless it is `full`, an answer lacks what the Lab's first view does not show: gradients, the errors of the number
+    format, and all histograms but those of logits and weights.
     """
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
@@ -39,7 +40,8 @@ class Measure(Question["Answer"]):
         last_progress = last_answer = time.monotonic()
         answered = 0  # draws
         draws = cache.draws(self.parameters)
-        for step in stream(self.parameters, draws, self.full):
+        histograms = HISTOGRAMS if self.full else HISTOGRAMS[:2]
+        for step in stream(self.parameters, draws, self.full, histograms=histograms):
             now = time.monotonic()
             partial = int(step.draws) > answered and now - last_answer > PARTIAL_INTERVAL
             measurement = step.measurement() if partial or step.fraction == 1 else None

@@ -303,8 +303,8 @@ def axis_span(
 def axis_marks(columns: Sequence[Column], name: HistogramName, glyphs: Glyphs) -> list[tuple[float, str]]:
     """Return the places on an axis that have a meaning: ±3σ of the wider column's logits, 1/n."""
     if name == "weights":
-        highs = {column.histograms["entropy"].axis.high for column in columns if "entropy" in column.histograms}
-        return [(-high / math.log(10), "1/n") for high in highs] if len(highs) == 1 else []
+        keys = {column.keys for column in columns}
+        return [(-math.log10(n), "1/n") for n in keys if n] if len(keys) == 1 else []
     if name != "logits":
         return []
     known = [(column.measured.get("logit_mean"), column.measured.get("logit_std")) for column in columns]
