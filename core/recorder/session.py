@@ -168,8 +168,8 @@ class Session:
         self._changed = True
         return True
 
-    def _miss(self, site: Site, why: str) -> None:
-        self.calls += not self._continues
+    def _miss(self, site: Site, why: str, calls: int = 1) -> None:
+        self.calls += 0 if self._continues else calls
         self.missed[f"{why} ({site.name})"] += 1
 
     def _unseen(self, site: Site) -> None:

@@ -25,6 +25,11 @@ class Geometry:
         """The size of the last dimension."""
         return self.sizes[-1]
 
+    def is_across(self, view: torch.Tensor) -> bool:
+        """Return whether the last dimension of a view is neither that of the keys nor that of the queries."""
+        step = view.stride(-1)
+        return view.shape[-1] > 1 and step in self.strides[:-2] and step not in self.strides[-2:]
+
 
 def geometry_of(tensor: torch.Tensor, order: tuple[int, ...] | None = None, keys: int = 1) -> Geometry:
     """Return the geometry of a tensor whose dimensions in this order are canonical, the last `keys` as one."""

@@ -225,7 +225,7 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
     elif isinstance(note, Scores):
         if number is not None:
             step = Step("mul", 1 / number if divide else number)
-        elif isinstance(b, torch.Tensor) and not isinstance(notes.find(b), Scores):
+        elif isinstance(b, torch.Tensor) and not (isinstance(notes.find(b), Scores) and b.shape == out.shape):
             step = Step("mul", operand=1 / b if divide else b)
         else:
             lose(notes, "mul", given.values(), out)
@@ -271,9 +271,7 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
     lost = isinstance(note, Scores) and note.lost and not note.part_of
     if lost and isinstance(other, Scores) and not other.lost and number == 1:
         a, b, note, other = b, a, other, note
-    if isinstance(note, Scores) and isinstance(other, Scores) and other.product is note.product:
-        _sum_of_scores(notes, a, out, number, note, other)
-    elif isinstance(note, Scores):
+    if isinstance(note, Scores):
         _added_to_scores(notes, a, b, number, note, out)
     elif isinstance(note, Weights):
         change = "add" if isinstance(other, Weights) or number_of(b) is not None else OTHER_WEIGHTS
@@ -316,8 +314,11 @@ def _added_to_scores(
     found = split_order(a, note.geometry)
     keys = () if found is None else found[0][-found[1] :]
     constant = note.geometry.keys > 1 and all(_size_along(operand, axis - a.dim()) == 1 for axis in keys)
-    step = Step("shift" if constant and keys else "add", number, operand)
-    pass_on(notes, a, out, note, step)
+    shift, other = bool(constant and keys), notes.find(b)
+    if not shift and isinstance(other, Scores) and other.product is note.product:
+        _sum_of_scores(notes, a, out, number, note, other)
+    else:
+        pass_on(notes, a, out, note, Step("shift" if shift else "add", number, operand))
 
 
 def subtracted(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -384,11 +385,11 @@ def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
 
 def lose(notes: Notebook, name: str, values: Iterable[Any], out: Any) -> None:
     """An operation without a rule: its result is not understood."""
-    if not isinstance(out, torch.Tensor):
+    if not isinstance(out, torch.Tensor) or not out.is_floating_point() or name.endswith("_like"):
         return
     for value in values:
         note = notes.find(value)
-        if isinstance(note, Scores) and out.shape == value.shape and not _same_storage(value, out):
+        if isinstance(note, Scores) and not _same_storage(value, out):
             notes.put(out, replace(note, lost=name))
             return
 

@@ -26,7 +26,7 @@ class Listener:
     site: Callable[[], Site]  # where the program is
     wanted: Callable[[Site], bool]  # whether a call there is recorded
     take: Callable[[Layer], None]
-    miss: Callable[[Site, str], None]  # attention was seen that could not be recorded, and why
+    miss: Callable[..., None]  # attention was seen at a site that could not be recorded, and why; how many calls
 
 
 class Tracer:
@@ -104,10 +104,11 @@ class Tracer:
         single = a.dim() == 2 or a.shape[0] == 1
         linear = any(note.parameter for note in notes) and (single or (notes[1].parameter and b.stride(0) == 0))
         outer = a.shape[-1] == 1  # frequencies times positions of a rotary embedding
-        if linear:
-            for operand in (a, b):  # as talking heads mix scores
-                if isinstance(note := self.notes.find(operand), Scores) and not note.lost:
-                    self.notes.put(out, replace(note, lost="a product with a matrix of parameters"))
+        for operand in (a, b.transpose(-1, -2)):  # as talking heads mix scores
+            note = self.notes.find(operand)
+            if isinstance(note, Scores) and not note.lost and (linear or note.geometry.is_across(operand)):
+                self.notes.put(out, replace(note, lost="a product with a matrix"))
+                return
         if linear or outer or not a.is_floating_point() or 0 in (*a.shape, *out.shape):
             return
         q, k = (a, b.transpose(-1, -2)) if a.dim() == 3 else (a[None], b.t()[None])
@@ -142,7 +143,7 @@ class Tracer:
                 said = f"between softmax and the values: {', '.join(dict.fromkeys(changed))}"
                 layer.notes.append(f"{said}; outputs, which would say nothing of the scores, are not kept")
             if OTHER_WEIGHTS in changed:
-                self.listener.miss(layer.site, OTHER_WEIGHTS)
+                self.listener.miss(layer.site, OTHER_WEIGHTS, 0)
             if note.raw:
                 layer.notes.append("the weights are not divided by their sum before they meet the values")
             elif self.recipe.values and not changed and order == tuple(range(weights.dim())):
