@@ -224,7 +224,7 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
         yarn=kind == "yarn",
         rope_theta=of_rope("rope_theta") or number("rope_theta"),
         rotary_share=of_rope("partial_rotary_factor") or number("partial_rotary_factor", "rotary_pct"),
-        window=count("sliding_window"),
+        window=count("sliding_window") if values.get("sliding_window") else None,  # Qwen2-MoE has 0 for none
         layer_types=tuple(map(str, cast("list[object]", types))) if isinstance(types, list) else (),
         terms=1 + ("c2p" in positions) + ("p2c" in positions),
     )

@@ -18,13 +18,13 @@ esmfold2 eurobert exaone4 exaone_moe falcon fine_acoustics flaubert flava flex_o
 funnel gemma git glm glm4 glm4v glm5_next glmasr glpn got_ocr2 gpt2 gpt_bigcode gpt_neox gpt_oss gptj
 gradium_phonon_tts granite_speech granite_speech5_ctc granite_speech5_encoder grounding_dino gte helium hiera
 higgs_audio_v2 hrm_text hubert hunyuan_v1_dense hunyuan_v1_moe hunyuan_vl hy_v3 hy_v4 ibert idefics idefics2
-idefics3 ijepa imagegpt informer inkling_audio inkling_mm_model inkling_text inkling_vision instructblip
+idefics3 ijepa imagegpt informer inkling_audio inkling_vision instructblip
 instructblipvideo internvl jais2 jamba janus jetmoe jina_embeddings_v3 kimi_k25 kimi_linear kolibri1 kosmos_2
 kosmos_2.5 kyutai_speech_to_text laguna lara_mini lasr_ctc lasr_encoder layoutlm layoutlmv2 layoutlmv3 led levit
 lfm2 lfm3 lightglue llama llama4 longformer luke lw_detr lxmert m2m_100 marian markuplm mask2former maskformer
 mbart megatron_bert mellum metaclip_2 mgp_str mimi mimo_v2_flash minicpm3 minicpm_ocr minicpmv4_6 minicpmv4_7
 minimax ministral ministral3 mistral mistral4 mixtral mlcd_vision_model mllama mm_grounding_dino mobilebert
-mobilevit modernbert molmo2 moonshine moshi moss_transcribe_diarize mpnet mpt muse_glimmer muse_spark
+mobilevit modernbert molmo2 moonshine moshi moss_transcribe_diarize mpnet mpt muse_spark
 musicgen_decoder musicgen_melody mvp nanochat nemo_speechlm nemotron nemotron3_5_transcribe_asr_audio
 nemotron3_5_transcribe_audio nemotron3_5_transcribe_word_timestamp nemotron3_diarization neomme neucodec
 nllb_moe nomic_bert olmo olmo2 olmo3 olmoe omdet_turbo omniasr oneformer openai_gpt opt ovis2 owlv2 owlvit

@@ -115,14 +115,12 @@ class Session:
     # layers
 
     def _wanted(self, site: Site) -> bool:
-        """Return whether a call is recorded, and count it."""
+        """Return whether a call is recorded, and count those that are not asked for."""
         self._turn += 1
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
-        if wanted and not self._room(site):
-            return False  # counted with those missed
-        self.calls += not self._continues
-        return wanted
+        self.calls += not wanted and not self._continues
+        return wanted and self._room(site)
 
     def _room(self, site: Site) -> bool:
         """Return whether a GPU has memory for the work on a layer; if not, name the layer as missed."""
@@ -137,6 +135,7 @@ class Session:
     def _take(self, layer: Layer) -> None:
         if self.deaf:
             return
+        self.calls += not self._continues
         name = layer.site.name
         turn = self._in_pass.count(name)
         self._in_pass.append(name)

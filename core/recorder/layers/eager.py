@@ -29,7 +29,7 @@ class Pending:
 
     layer: Layer | None = None
     done: bool = False
-    batched: bool = False  # a product of stacked matrices: not the logits of a classifier
+    alone: bool = False  # whether it is attention though no values follow: neither a classifier nor mere exponentials
     layout: Layout | None = None
     keys: int = 0
     rows: torch.Tensor | None = None
@@ -41,6 +41,7 @@ class Pending:
         """Take the log-sum-exp from what exponentials were divided by, with canonical dimensions."""
         if self.layer is None or self.layout is None or self.rows is None:
             return
+        self.alone = True
         picked = self.layout.arrange(sums, self.layout.queries, 1)[: self.batch, :, self.rows.to(sums.device), 0]
         lse = picked.double().log()
         if self.shift is not None:
@@ -78,8 +79,8 @@ def add_values(layer: Layer, v: torch.Tensor, o: torch.Tensor) -> None:
     layer.copied = copied(o.device)
 
 
-def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recipe: Recipe) -> Layer:
-    """Return the layer of scores whose softmax is taken of x, with canonical dimensions."""
+def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recipe: Recipe, raw: bool) -> Layer:
+    """Return the layer of scores x, with canonical dimensions, whose softmax is taken, or `raw` exponentials."""
     product = scores.product
     stacked, d_k = product.q.shape[0], product.d_k
     keys = product.k.shape[1]
@@ -107,6 +108,6 @@ def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recip
     layer = make_layer(site, q, k, rows, layout.queries, look, factors=product.factors, scores=scores.dtype)
     if any(step.kind == "shift" for step in scores.steps):
         pending.shift = look(torch.arange(len(rows))).reading.shift
-    pending.batched = stacked > 1 or x.dim() > 2
+    pending.alone = not raw and (stacked > 1 or x.dim() > 2)
     pending.layout, pending.keys, pending.rows, pending.batch = layout, keys, rows, batch
     return layer

@@ -314,8 +314,8 @@ class _Check:
     @property
     def tolerance(self) -> float:
         """What rounding may make of the comparison."""
-        rounding = torch.finfo(self._scores).eps if self._scores.is_floating_point else 0.0
-        found = 4 * (rounding * self._largest + 1.2e-7 * self.size)
+        info = torch.finfo(self._scores)
+        found = 4 * (info.eps * self._largest + 1.2e-7 * self.size) + info.tiny
         if self.of == "lse":
             found = max(found, 2e-4 if torch.finfo(self._q.dtype).eps > 1e-6 else 1e-5)  # kernels' exp
         return found

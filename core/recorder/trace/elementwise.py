@@ -366,7 +366,7 @@ def softcap(notes: Notebook, given: Arguments, out: Any) -> None:
 def clamped(notes: Notebook, given: Arguments, out: Any) -> None:
     """Limit scores."""
     note = notes.find(given["self"])
-    low, high = number_of(given.get("min")), number_of(given.get("max"))
+    low, high = number_of(given.get("min", given.get("other"))), number_of(given.get("max"))
     if isinstance(note, Scores):
         step = Step("clamp", -float("inf") if low is None else low, upper=float("inf") if high is None else high)
         pass_on(notes, given["self"], out, note, step)
@@ -432,7 +432,7 @@ _NAMES: tuple[tuple[Rule, str], ...] = (
     (filled_whole, "fill_"),
     (chosen, "where"),
     (softcap, "tanh tanh_"),
-    (clamped, "clamp clamp_ clamp_min clamp_min_ clamp_max clamp_max_"),
+    (clamped, "clamp clamp_ clamp_min clamp_min_ clamp_max clamp_max_ maximum"),
     (dropped, "native_dropout dropout nan_to_num nan_to_num_"),
 )
 RULES = {f"aten::{name}": rule for rule, names in _NAMES for name in names.split()}

@@ -47,7 +47,7 @@ class Tracer:
     def stop(self) -> None:
         """End a pass: take the layers whose weights met no values, and forget everything."""
         for pending in self._pending:
-            if not pending.done and pending.batched and pending.layer is not None:
+            if not pending.done and pending.alone and pending.layer is not None:
                 pending.layer.notes.append("the weights met no values")
                 self.listener.take(pending.layer)
         self._pending.clear()
@@ -182,14 +182,14 @@ class Tracer:
         self._pending.append(pending)
         self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw, logarithm))
         if self.listener.wanted(site):
-            pending.layer = capture(pending, note, x.permute(order), site, self.recipe)
+            pending.layer = capture(pending, note, x.permute(order), site, self.recipe, raw)
             if over_queries is not None:
                 pending.layer.notes.append("softmax runs over the rows of the product: they are taken for the keys")
                 pending.over_queries = partial(over_queries, pending, site)
 
     def _over_queries(self, note: Scores, x: torch.Tensor, pending: Pending, site: Site) -> Layer:
         """Return the layer whose softmax ran over its queries: the values are multiplied along the other axis."""
-        layer = capture(pending, note, x, site, self.recipe)
+        layer = capture(pending, note, x, site, self.recipe, False)
         layer.over_queries = True
         layer.parts[0] = replace(layer.parts[0], lse=None)
         return layer
