@@ -54,6 +54,7 @@ class _Finfo:
     min: float
     max: float
     eps: float
+    tiny: float
 
 __version__: str
 inf: float

@@ -35,7 +35,7 @@ class Pending:
     rows: torch.Tensor | None = None
     batch: int = 0
     shift: torch.Tensor | None = None  # added to whole rows before softmax
-    over_queries: Callable[[], Layer] | None = None  # gives the layer if the values meet the other axis
+    over_queries: Callable[[], Layer | None] | None = None  # gives the layer if the values meet the other axis
 
     def normalise(self, sums: torch.Tensor) -> None:
         """Take the log-sum-exp from what exponentials were divided by, with canonical dimensions."""
@@ -79,12 +79,18 @@ def add_values(layer: Layer, v: torch.Tensor, o: torch.Tensor) -> None:
     layer.copied = copied(o.device)
 
 
-def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recipe: Recipe, raw: bool) -> Layer:
-    """Return the layer of scores x, with canonical dimensions, whose softmax is taken, or `raw` exponentials."""
+def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recipe: Recipe, raw: bool) -> Layer | None:
+    """Return the layer of scores x, with canonical dimensions, whose softmax is taken, or `raw` exponentials.
+
+    None if one matrix is multiplied by all texts: a classifier, or features of a kernel, as of Performer.
+    """
     product = scores.product
     stacked, d_k = product.q.shape[0], product.d_k
     keys = product.k.shape[1]
     layout = layout_of(tuple(x.shape[:-1]), product.q.shape[1], site.head_counts, site.batch)
+    shared = stacked == 1 or (raw and product.k.stride(0) == 0)
+    if shared and layout.batch * (layout.heads if raw else 1) > 1:
+        return None
     batch = min(layout.batch, recipe.batch)
     rows = chosen_rows(layout.queries, recipe.rows)
     place = rows.to(x.device)

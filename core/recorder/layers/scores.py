@@ -9,7 +9,7 @@ import torch
 
 from .geometry import Geometry
 
-EIGHT_BITS = "a product of 8-bit numbers"
+EIGHT_BITS, NORM = "a product of 8-bit numbers", "a norm"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Scores:
     @property
     def factor(self) -> float | None:
         """The factor multiplied onto the product, where it is used as vectors; None if it is not one known number."""
-        if self.lost == EIGHT_BITS:  # as of a linear layer
+        if self.lost in (EIGHT_BITS, NORM):  # as of a linear layer
             return 1.0
         factor = None if self.lost or None in self.product.factors else 1.0
         for step in self.steps:

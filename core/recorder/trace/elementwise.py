@@ -5,6 +5,7 @@ Each rule gets the notes, the arguments of the operation by name, and its result
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, cast
@@ -12,9 +13,9 @@ from typing import Any, cast
 import torch
 
 from ..layers.geometry import canonical_order, geometry_of, split_order
-from ..layers.scores import Scores, Step
-from .factors import describe, elements, factor_of_sum, scale_vectors
-from .notes import Notebook, Vectors, Weights
+from ..layers.scores import NORM, Scores, Step
+from .factors import describe, factor_of_sum, scale_vectors
+from .notes import Notebook, Vectors, Weights, elements
 
 Arguments = dict[str, Any]
 OTHER_WEIGHTS = "weights that are not of queries and keys are added"  # as in ConViT
@@ -99,7 +100,9 @@ def _set_factor(notes: Notebook, out: Any, factor: float | None, width: int | No
 def normed(notes: Notebook, given: Arguments, out: Any) -> None:
     """Note vectors that a norm without a gain returned: the gain may follow."""
     result = cast(Any, out[0] if isinstance(out, tuple) else out)
-    if given.get("weight") is None:
+    if isinstance(notes.find(given["input"]), Scores):
+        lose(notes, NORM, given.values(), result)
+    elif given.get("weight") is None:
         notes.put(result, Vectors(normed=True))
 
 
@@ -114,19 +117,15 @@ def negated(notes: Notebook, given: Arguments, out: Any) -> None:
 
 def written(notes: Notebook, given: Arguments, out: Any) -> None:
     """Pass a factor on to the tensor that others are written into, such as a cache."""
-    target, source = given["self"], given.get("source", given.get("values", given.get("src")))
-    note = notes.find(source)
-    whole = isinstance(source, torch.Tensor) and source.shape == target.shape and target.numel() == elements(target)
-    if isinstance(note, (Scores, Weights)) and isinstance(source, torch.Tensor) and whole:
+    target, source = given["self"], cast(Any, given.get("source", given.get("values", given.get("src"))))
+    note, is_tensor = notes.find(source), isinstance(source, torch.Tensor)
+    if is_tensor and _same_storage(source, target) and geometry_of(source) == geometry_of(target):
+        return  # the end of x[...] += y: Python writes the view to itself
+    whole = is_tensor and source.shape == target.shape and target.numel() == elements(target)
+    if isinstance(note, (Scores, Weights)) and whole:
         pass_on(notes, source, target, note)
         return
     if isinstance(note := notes.find(target), Scores):
-        if (
-            isinstance(source, torch.Tensor)
-            and _same_storage(source, target)
-            and geometry_of(source) == geometry_of(target)
-        ):
-            return  # the end of scores[...] += bias: Python writes the view to itself
         changed = notes.find(source)
         if isinstance(changed, Scores) and changed.part_of is note:
             for step in changed.steps:
@@ -135,14 +134,11 @@ def written(notes: Notebook, given: Arguments, out: Any) -> None:
             return
         _replaced(notes, given, note, number_of(source))
         return
-    part_of_vector = target.dim() > 1 and target.shape[-1] < target.stride(-2)
     factor = notes.factor(source)
-    if part_of_vector and factor != notes.factor(target):
-        factor = None
-    notes.drop(target)
-    _set_factor(notes, target, factor)
-    if isinstance(out, torch.Tensor) and out is not target:
-        _set_factor(notes, out, factor)
+    if out is target:
+        describe(notes, target, Vectors(factor))
+    else:
+        _set_factor(notes, out, factor if factor == notes.factor(target) else None)
 
 
 def _replaced(notes: Notebook, given: Arguments, note: Scores, number: float | None) -> None:
@@ -366,10 +362,12 @@ def softcap(notes: Notebook, given: Arguments, out: Any) -> None:
 def clamped(notes: Notebook, given: Arguments, out: Any) -> None:
     """Limit scores."""
     note = notes.find(given["self"])
-    low, high = number_of(given.get("min", given.get("other"))), number_of(given.get("max"))
-    if isinstance(note, Scores):
-        step = Step("clamp", -float("inf") if low is None else low, upper=float("inf") if high is None else high)
-        pass_on(notes, given["self"], out, note, step)
+    low, high = given.get("min", given.get("other")), given.get("max")
+    low, high = number_of(-math.inf if low is None else low), number_of(math.inf if high is None else high)
+    if isinstance(note, Scores) and low is not None and high is not None:
+        pass_on(notes, given["self"], out, note, Step("clamp", low, upper=high))
+    else:
+        lose(notes, "limits that differ", given.values(), out)
 
 
 def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -381,6 +379,8 @@ def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
         probability = given.get("p", 0.0)
         changed = (*note.changed, f"dropout {probability:g}") if probability else note.changed
         pass_on(notes, source, result, replace(note, changed=changed))
+    else:
+        lose(notes, "dropout", given.values(), result)
 
 
 def lose(notes: Notebook, name: str, values: Iterable[Any], out: Any) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from .notes import Notebook, Vectors
+from .notes import Notebook, Vectors, elements, view_of
 
 _FEW = 1 << 16  # values that are compared with each other
+_PARTS = 8  # of a storage whose factors are told apart
 
 
 def scale_vectors(
@@ -42,9 +43,10 @@ def describe(notes: Notebook, out: torch.Tensor, found: Vectors) -> None:
     """Note what is known of a result, which may be a part of a storage that was changed in place."""
     note = notes.find(out)
     if out.numel() < elements(out):
-        note = note if isinstance(note, Vectors) else Vectors()
-        parts = {**dict(note.parts), out.storage_offset(): found.known}
-        notes.put(out, replace(note, parts=tuple(parts.items())))
+        if found.known != notes.factor(out):
+            note = note if isinstance(note, Vectors) else Vectors()
+            parts = {**dict(note.parts), view_of(out): found.known}
+            notes.put(out, replace(note, parts=tuple(parts.items())) if len(parts) <= _PARTS else Vectors(None))
     elif note is not None or found.factor != 1 or found.width or found.normed or found.times is not None:
         notes.put(out, found)
 
@@ -101,8 +103,3 @@ def factor_of_sum(a: Vectors, b: Vectors) -> float | None:
             exact = said is not None and abs(said / amplitude - 1) < 0.01
             return a.factor * (said if exact and said is not None else amplitude)
     return a.known if a.known == b.known else None
-
-
-def elements(tensor: torch.Tensor) -> int:
-    """Return how many elements the tensor's storage has room for."""
-    return tensor.untyped_storage().nbytes() // max(1, tensor.element_size())

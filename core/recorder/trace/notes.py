@@ -15,13 +15,15 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from ..layers.geometry import Geometry
 from ..layers.scores import Scores
 
+View = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides and offset in a storage
+
 
 @dataclass(frozen=True)
 class Vectors:
     """Tensors that may become queries or keys."""
 
     factor: float | None = 1.0  # multiplied onto them; None if it is not one known number
-    parts: tuple[tuple[int, float | None], ...] = ()  # (storage offset, factor) of views multiplied in place
+    parts: tuple[tuple[View, float | None], ...] = ()  # views multiplied in place, with their factors
     width: int | None = None  # before the last dimension was padded with zeros
     parameter: bool = False
     normed: bool = False  # divided by their own lengths: the first vector multiplied onto them is the norm's gain
@@ -105,12 +107,34 @@ class Notebook:
         if not isinstance(note, Vectors):
             return _PLAIN
         if note.parts and isinstance(tensor, torch.Tensor):
-            return replace(note, factor=dict(note.parts).get(tensor.storage_offset(), note.factor), parts=())
+            return replace(note, factor=_factor_of_part(tensor, note), parts=())
         return note
 
     def factor(self, tensor: object) -> float | None:
         """Return the factor multiplied onto a tensor; None if it is not one known number."""
         return self.vectors(tensor).known
+
+
+def view_of(tensor: torch.Tensor) -> View:
+    """Return where in its storage a tensor is."""
+    return tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+
+
+def elements(tensor: torch.Tensor) -> int:
+    """Return how many elements the tensor's storage has room for."""
+    return tensor.untyped_storage().nbytes() // max(1, tensor.element_size())
+
+
+def _factor_of_part(tensor: torch.Tensor, note: Vectors) -> float | None:
+    """Return the factor of a view of which parts may have been multiplied in place; None if not of all of it."""
+    found = note.factor
+    for view, factor in note.parts:
+        changed = torch.zeros(elements(tensor), dtype=torch.bool)
+        changed.as_strided(*view).fill_(True)
+        inside = changed.as_strided(*view_of(tensor))
+        if bool(inside.any()):
+            found = factor if bool(inside.all()) or factor == found else None
+    return found
 
 
 _PLAIN = Vectors()

@@ -130,6 +130,9 @@ class Tracer:
         layer = pending.layer
         if layer is None:
             return
+        if note.raw and "div" in note.changed:
+            self.listener.miss(layer.site, "exponentials are divided by something else than their sum over the keys")
+            return
         if over_queries:
             if self.recipe.values and order == (*range(weights.dim() - 2), weights.dim() - 1, weights.dim() - 2):
                 pending.add_values(values, out)
@@ -170,7 +173,7 @@ class Tracer:
         if note.lost or order is None:
             self.listener.miss(site, f"scores went through {note.lost or 'a view'} that is not understood")
             return
-        over_queries: Callable[[Pending, Site], Layer] | None = None
+        over_queries: Callable[[Pending, Site], Layer | None] | None = None
         dim = order[-1] if raw else given["dim"] % x.dim()
         if dim != order[-1]:
             if dim != order[-2] or x.shape[dim] != note.product.q.shape[1]:
@@ -183,13 +186,14 @@ class Tracer:
         self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw, logarithm))
         if self.listener.wanted(site):
             pending.layer = capture(pending, note, x.permute(order), site, self.recipe, raw)
-            if over_queries is not None:
+            if over_queries is not None and pending.layer is not None:
                 pending.layer.notes.append("softmax runs over the rows of the product: they are taken for the keys")
                 pending.over_queries = partial(over_queries, pending, site)
 
-    def _over_queries(self, note: Scores, x: torch.Tensor, pending: Pending, site: Site) -> Layer:
+    def _over_queries(self, note: Scores, x: torch.Tensor, pending: Pending, site: Site) -> Layer | None:
         """Return the layer whose softmax ran over its queries: the values are multiplied along the other axis."""
-        layer = capture(pending, note, x, site, self.recipe, False)
+        if (layer := capture(pending, note, x, site, self.recipe, False)) is None:
+            return None
         layer.over_queries = True
         layer.parts[0] = replace(layer.parts[0], lse=None)
         return layer
