@@ -1,6 +1,7 @@
 """Resizing: below the least size only a message is shown; afterwards the screen is as before."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from attn_tui.core.parameters import Parameters
@@ -8,6 +9,7 @@ from attn_tui.tui.terminal.paced_app import LEAST
 from stage import Stage, numbers, played
 from textual import events
 from textual.geometry import Size
+from textual.widget import Widget
 
 
 @pytest.mark.parametrize("size", [(LEAST[0] - 1, LEAST[1]), (LEAST[0], LEAST[1] - 1), (20, 5)])
@@ -77,3 +79,20 @@ async def test_resizing_during_a_computation_keeps_the_screen_whole(stage: Stage
     await stage.settled()
     assert numbers(stage.measurement) == numbers(stage.expected)
     assert "computing" not in stage.text
+
+
+@played(settled=True)
+async def test_a_new_widget_is_told_its_size_though_another_was_asked_for_its_own_before(stage: Stage) -> None:
+    """Else its pane stayed as it was arranged without a size: the Rules pane had no description."""
+    told: list[Size] = []
+
+    class Added(Widget):
+        def on_resize(self, event: events.Resize) -> None:
+            told.append(event.size)
+
+    screen: Any = stage.app.screen
+    with stage.app.batch_update():  # no layout
+        await screen.mount(added := Added(), before=stage.app.keys)
+        screen._compositor.update_widgets({added})  # as a frame does
+        assert stage.lab.results.size
+    await stage.until(lambda: told, "size")

@@ -116,7 +116,7 @@ async def test_v_shows_the_rule_in_full(stage: Stage) -> None:
     while pane.cursor != "cosine_log2_n":
         await stage.press("down")
     await stage.still()
-    await stage.until(lambda: "more lines (v)" in stage.text, "the text of the rule")
+    assert "more lines (v)" in stage.text
     await stage.press("v")
     assert "± " in stage.words(pane.words)
     assert "arXiv 2010.04245" in stage.words(pane.words)

@@ -28,7 +28,7 @@ from ..panes.catalogue import PANES, TABS
 from ..panes.pane import Pane
 from ..settings.declared import Settings, non_default
 from ..terminal import signals, tuning
-from ..terminal.paced_app import HEIGHTS, LEAST, WIDTHS, OfOneSize, set_size_classes, size_classes
+from ..terminal.paced_app import HEIGHTS, LEAST, WIDTHS, SizedScreen, set_size_classes, size_classes
 from ..terminal.reader import Background
 from ..terminal.themes import DARK, LIGHT
 from ..terminal.typeahead import Input, TypeAheadApp
@@ -60,7 +60,7 @@ class EngineNotification(Message):
     notification: Notification
 
 
-class MainScreen(OfOneSize, Screen[object]):
+class MainScreen(SizedScreen, Screen[object]):
     """The screen with the tabs and the pane."""
 
     BLANK = True  # its own lines

@@ -17,7 +17,9 @@ from .diff_screen import DiffApp
 from .pacing import Pacing
 
 if TYPE_CHECKING:
+    from textual.map_geometry import MapGeometry
     from textual.screen import Screen
+    from textual.widget import Widget
 
     AnyScreen = Screen[Any]
 else:
@@ -43,16 +45,26 @@ def set_size_classes(screen: Screen[Any], size: Size) -> None:
         screen.set_class(name in chosen, name)
 
 
-class OfOneSize(AnyScreen):
-    """Makes a screen ignore all sizes but the terminal's newest.
+class SizedScreen(AnyScreen):
+    """A screen that takes only the terminal's newest size, and whose widgets all learn their own.
 
     Textual tells a screen its size after each layout. Of two sizes on their way, each would bring back the other,
     without end: a terminal that is resized twice while the app is busy would never be painted again.
+
+    Where a widget is asked for its size while a new one waits for its layout, Textual arranges all of them on the
+    spot, and then takes the new one for an old one, which gets no Resize (Textual issue 5024).
     """
 
     def _screen_resized(self, size: Size) -> None:
         if size == self.app.size:  # pyright: ignore[reportUnknownMemberType]
             super()._screen_resized(size)
+
+    def find_widget(self, widget: Widget) -> MapGeometry:
+        """Return where the last layout placed a widget; raises NoWidget for one that is not in it."""
+        compositor: Any = self._compositor
+        if compositor._visible_map is None:  # else it has scrolled since
+            compositor._full_map_invalidated = False
+        return super().find_widget(widget)
 
 
 ReturnType = TypeVar("ReturnType")

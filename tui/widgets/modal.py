@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from ...core.errors import InputError
-from ..terminal.paced_app import OfOneSize
+from ..terminal.paced_app import SizedScreen
 from ..views.glyphs import Glyphs
 from ..views.lines import Line, Role
 from .lines import ScrolledLines
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...core.program.text import Dialect
 
 
-class Modal(OfOneSize):
+class Modal(SizedScreen):
     """Makes a screen over the pane close once, however often it is dismissed."""
 
     @property
