@@ -62,9 +62,10 @@ class Parameters:
     model: str = NO_MODEL
 
     def __post_init__(self) -> None:
-        for field in FIELDS:
-            value, usual = getattr(self, field.name), getattr(Parameters, field.name)
-            if value != usual or type(value) is not type(usual):
+        values = vars(self)
+        for name, field in FIELD.items():
+            value, usual = values[name], _DEFAULTS[name]
+            if value is not usual and (value != usual or type(value) is not type(usual)):
                 field.check(value)
         check_arithmetic(self.precision, self.arithmetic)
         if self.n_keys * max(self.d_k, self.d_v) > _MOST_COMPONENTS:
@@ -77,7 +78,7 @@ class Parameters:
 
     def __reduce__(self) -> tuple[Callable[..., Parameters], tuple[Value, ...]]:
         """Pickle the values alone, which are half as many bytes as with their names: every part of work has them."""
-        return _unpickled, tuple(getattr(self, name) for name in _NAMES)
+        return _unpickled, tuple(getattr(self, name) for name in _DEFAULTS)
 
     @cached_property
     def setting(self) -> Setting:
@@ -366,16 +367,16 @@ FIELDS: tuple[Field, ...] = (
     ),
 )  # fmt: skip
 
-_NAMES = tuple(field.name for field in fields(Parameters))
 _OF_SETTING = tuple(field.name for field in fields(Setting))
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
-assert set(FIELD) == {field.name for field in fields(Parameters)}
+_DEFAULTS: dict[str, object] = {field.name: field.default for field in fields(Parameters)}
+assert set(FIELD) == set(_DEFAULTS)
 
 
 def _unpickled(*values: Value) -> Parameters:
     """Return parameters with these values, which were checked before they were pickled."""
     found = object.__new__(Parameters)
-    vars(found).update(zip(_NAMES, values, strict=True))
+    vars(found).update(zip(_DEFAULTS, values, strict=True))
     return found
 
 

@@ -62,17 +62,14 @@ class Histogram:
 
     def below(self, x: Iterable[float]) -> list[float]:
         """Return the number of values below each x, taking them as evenly spread within a bin."""
-        low, high, counts, cumulative = self.axis.low, self.axis.high, self.counts, self._cumulative
-        last, per_unit, everything = len(counts) - 1, len(counts) / (high - low), float(self.total)
-        found: list[float] = []
-        for each in x:
-            if low <= each <= high:
-                bins = (each - low) * per_unit
-                at = min(int(bins), last)
-                found.append(cumulative[at] + (bins - at) * counts[at])
-            else:
-                found.append(0.0 if each < low else everything)
-        return found
+        low, high, counts, cumulative = self.axis.low, self.axis.high, (*self.counts, 0), self._cumulative
+        per_unit, everything = len(self.counts) / (high - low), float(self.total)
+        return [
+            (0.0 if each < low else everything)
+            if not low <= each <= high
+            else cumulative[at := int(bins := (each - low) * per_unit)] + (bins - at) * counts[at]
+            for each in x
+        ]
 
     def onto(self, edges: Iterable[float]) -> list[float]:
         """Return the counts between increasing edges, one fewer than edges, splitting bins in proportion."""
@@ -101,12 +98,9 @@ class Histogram:
 def interpolated(at: Iterable[float], x: Sequence[float], y: Sequence[float]) -> list[float]:
     """Interpolate linearly between the points (x, y) at each `at`, like `numpy.interp`; x must not decrease."""
     first, last = x[0], x[-1]
-    found: list[float] = []
-    for each in at:
-        if first <= each < last:
-            after = bisect_right(x, each)
-            x0, y0 = x[after - 1], y[after - 1]
-            found.append(y0 + (y[after] - y0) * (each - x0) / (x[after] - x0))
-        else:
-            found.append(y[0] if each < first else y[-1])
-    return found
+    return [
+        (y[0] if each < first else y[-1])
+        if not first <= each < last
+        else (y0 := y[(n := bisect_right(x, each)) - 1]) + (y[n] - y0) * (each - x[n - 1]) / (x[n] - x[n - 1])
+        for each in at
+    ]

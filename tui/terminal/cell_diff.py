@@ -1,7 +1,7 @@
 """A row of the terminal: what it shows, and what must be sent to change it.
 
-From one frame to the next, most segments of a row keep their place, and only their texts are compared. If segments
-moved, or characters take more than one cell, the row is compared cell by cell.
+From one frame to the next, only the texts of segments are compared. If characters take more than one cell, the row is
+compared cell by cell.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from rich.cells import cell_len, split_graphemes
+from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
 Cell: TypeAlias = tuple[str, "Style | None"]  # a character; the second half of a wide one is empty
 Piece: TypeAlias = tuple[int, str, "Style | None"]  # offset in a strip, text, style
 
+_UNLIKE = "\0"  # for a cell that differs from any
 _BRIDGED = 4  # unchanged cells, at most, that cost less to send again than to jump over
 
 
@@ -77,19 +79,31 @@ class ScreenRow:
 
 def _changed_texts(before: Strip, after: Strip) -> list[Piece] | None:
     """Return the changed pieces of a strip, or None if they cannot be found by comparing texts."""
-    if len(before) != len(after):
+    if before.cell_length != after.cell_length:
         return None
-    x, pieces = 0, list[Piece]()
-    for (old, old_style, old_control), (new, style, control) in zip(before, after, strict=True):
-        same_place = len(old) == len(new) and (style is old_style or style == old_style)
-        if not same_place or old_control or control:
+    texts: list[tuple[str, Style | None]] = []  # those of one style together
+    for text, style, control in after:
+        if control:
             return None
-        if old != new:
-            if not _one_cell_each(new):
+        if texts and texts[-1][1] is style:
+            texts[-1] = texts[-1][0] + text, style
+        else:
+            texts.append((text, style))
+    x, pieces = 0, list[Piece]()
+    rest, segments, rest_style = "", iter(before), None
+    for text, style in texts:
+        old, missing = "", len(text)
+        while missing:  # what stood there; a cell of another style is unlike any
+            if not rest:
+                rest, rest_style, _ = next(segments, Segment(_UNLIKE * missing))
+            part, rest = rest[:missing], rest[missing:]
+            old += part if rest_style is style or rest_style == style else _UNLIKE * len(part)
+            missing -= len(part)
+        if old != text:
+            if not _one_cell_each(text):
                 return None
-            for first, last in _stretches(old, new):
-                pieces.append((x + first, new[first:last], style))
-        x += len(new)
+            pieces += [(x + first, text[first:last], style) for first, last in _stretches(old, text)]
+        x += len(text)
     return pieces
 
 

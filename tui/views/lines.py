@@ -192,20 +192,25 @@ _WIDE = f"[{WIDE}]"
 
 def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
     """Return a paragraph as lines of at most `width` cells; they end after words, and beside wide characters."""
-    lines: list[Line] = []
+    return [((line, role),) for line in _broken(text, width)]
+
+
+@lru_cache(maxsize=32)
+def _broken(text: str, width: int) -> tuple[str, ...]:
+    lines: list[str] = []
     current = ""
     for word in _words(text):
         if current and cell_len((current + word).rstrip()) > width:
-            lines.append(((current.rstrip(), role),))
+            lines.append(current.rstrip())
             current = ""
         current += word
         while cell_len(current.rstrip()) > width > 0:  # a word longer than a line, such as a path
             head = set_cell_size(current, width)
-            lines.append(((head, role),))
+            lines.append(head)
             current = current[len(head.rstrip()) or 1 :]  # drops a space, or a wide character that does not fit
     if current.strip():
-        lines.append(((current.rstrip(), role),))
-    return lines
+        lines.append(current.rstrip())
+    return tuple(lines)
 
 
 def _words(text: str) -> list[str]:

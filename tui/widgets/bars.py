@@ -68,8 +68,9 @@ class Paragraph(LinesWidget):
 
     def show(self, text: str, role: Role = "text") -> None:
         """Show this text."""
-        self.text, self.role = text, role
-        self.redraw()
+        if (text, role) != (self.text, self.role):
+            self.text, self.role = text, role
+            self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         lines = shortened(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual import events
@@ -44,12 +43,6 @@ _LOW = 16  # lines below which there is no advice
 _NARROW = 86  # cells below which the paragraph has three lines or more
 _ADVICE = 84  # cells from which advice fits in a line
 _COMFORTABLE = 12  # lines of two rows of histograms with bars two lines high
-
-
-@lru_cache(maxsize=16)
-def _height(text: str, width: int) -> int:
-    """Return how many lines a text takes."""
-    return len(wrapped(text, width))
 
 
 class Results(Stack):
@@ -287,7 +280,7 @@ class Results(Stack):
         """Return the lines reserved for the paragraph: those of most sentences, or a third for a longer one."""
         if width < _NARROW:
             return 4 if width < 48 else 3
-        return min(max(_height(self._sentence, width - 1), 2), 3)
+        return min(max(len(wrapped(self._sentence, width - 1)), 2), 3)
 
     def _gauge(self, height: int) -> int:
         """Return the lines of the gauge: without its axis on a low screen."""
