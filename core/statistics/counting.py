@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -54,6 +55,7 @@ def visible_of(values: FloatArray, hidden: BoolArray | None, counted: Chosen) ->
     return values if hidden is None else values[~hidden[counted]]
 
 
+@lru_cache(maxsize=64)
 def counted_rows(every: int, first: int, rows: int) -> Chosen | None:
     """Select which of `rows` rows, starting at row `first` of all draws, are counted: one in each group of `every`.
 

@@ -154,7 +154,8 @@ class _RowResults:
     offsets: FloatArray | float  # (draws, rows) still to be added to the scores
     inside: FloatArray  # (draws,) the visible scores within the band
     visible: FloatArray  # keys whose scores are added
-    largest: FloatArray  # minus the centre, offset included
+    smallest: FloatArray  # minus the centre, offset included, like `largest`
+    largest: FloatArray
     powers: FloatArray  # (4, rows) sums of the first four powers of the scores minus the centre
     sums: FloatArray  # (rules, 5, rows) `softmax.row_sums`
     gradients: FloatArray | None  # (rules, rows) ‖∂L/∂q‖, NaN where not computed
@@ -204,10 +205,11 @@ def add(
         precision=float(np.finfo(scores.dtype).eps),
         offsets=0.0 if offsets is None else offsets[..., 0].astype(np.float64),
         inside=np.zeros(block.draws),
-        visible=np.zeros(total),
-        largest=np.zeros(total),
-        powers=np.zeros((4, total)),
-        sums=np.zeros((rules, 5, total)),
+        visible=np.empty(total),
+        smallest=np.empty(total),
+        largest=np.empty(total),
+        powers=np.empty((4, total)),
+        sums=np.empty((rules, 5, total)),
         gradients=None if backward is None else np.full((rules, total), np.nan),
         rounded=None if rounded is None else RoundedResults.empty(total),
     )
@@ -257,12 +259,14 @@ def _add_piece(tally: Tally, results: _RowResults, piece: _Piece) -> None:
         np.copyto(scores, 0, where=hidden)
     results.powers[:, rows] = power_sums(scores, tally.unit, logits, scratch)
     if counted is not None and ("logits", 0) in tally.counts:
-        own = number(0) if piece.offsets is None else piece.offsets[counted, np.newaxis].astype(scores.dtype)
-        tally.counts["logits", 0] += count(visible_of(scores[counted] + own, hidden, counted), tally.axis)
+        some = scores[counted]
+        if piece.offsets is not None:
+            some = some + piece.offsets[counted, np.newaxis].astype(scores.dtype)
+        tally.counts["logits", 0] += count(visible_of(some, hidden, counted), tally.axis)
     shifted = shift_rows(scores, hidden)
     results.visible[rows] = shifted.visible
-    results.largest[rows] = shifted.largest + (0.0 if piece.offsets is None else piece.offsets)
-    _extremes(tally, shifted, piece.offsets)
+    own = 0.0 if piece.offsets is None else piece.offsets
+    results.smallest[rows], results.largest[rows] = shifted.smallest + own, shifted.largest + own
     if piece.rounded is not None:
         _add_rounded(tally, results, piece, piece.rounded, shifted, weights_gradient)
         return
@@ -325,6 +329,10 @@ def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatA
 def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _RowResults) -> None:
     """Add the row results of a block to the sums of its draws and to the histograms of rows."""
     shape = (block.draws, block.rows)
+    seen = results.visible > 0
+    if seen.any():
+        tally.smallest = min(tally.smallest, float(results.smallest[seen].min()))
+        tally.largest = max(tally.largest, float(results.largest[seen].max()))
     visible = results.visible.reshape(shape)
     moments = row_moments(visible, results.powers.reshape(4, *shape), results.offsets, results.precision)
     _accumulate(tally, tally.score_sums, sums_of_scores(moments), draws)
@@ -380,12 +388,3 @@ def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:
     if not tally.scratch or tally.scratch[0].size < like.size:
         tally.scratch = [np.empty(like.size, like.dtype) for _ in range(3)]
     return [each[: like.size].reshape(like.shape) for each in tally.scratch]
-
-
-def _extremes(tally: Tally, shifted: ShiftedRows, offsets: FloatArray | None) -> None:
-    """Update the smallest and the largest visible score."""
-    seen = shifted.visible > 0
-    if seen.any():
-        own = 0.0 if offsets is None else offsets
-        tally.smallest = min(tally.smallest, float((shifted.smallest + own)[seen].min()))
-        tally.largest = max(tally.largest, float((shifted.largest + own)[seen].max()))

@@ -49,8 +49,10 @@ class Curves:
 
     def at(self, s: FloatArray) -> Mapping[str, FloatArray]:
         """Return each defined statistic, by name, at standard deviations s >= 0; all arrays have shape (points,)."""
-        angle = np.arccos(np.clip(2 * s / (s + _CENTRE) - 1, -1, 1))
-        basis = np.cos(np.multiply.outer(angle, np.arange(len(self.coefficients))))
+        x = np.clip(2 * s / (s + _CENTRE) - 1, -1, 1)
+        powers = np.repeat((x + 1j * np.sqrt(1 - x * x))[:, np.newaxis], len(self.coefficients), axis=1)
+        powers[:, 0] = 1
+        basis = np.cumprod(powers, axis=1).real  # cos(k arccos x)
         values = basis @ self.coefficients * (_CENTRE / (s + _CENTRE))[:, None]
         values = np.maximum(np.where(_ONE_LESS, 1 - values, values), 0)
         return {name: column for name, column in zip(NAMES, values.T, strict=True) if name not in self.missing}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -120,6 +120,7 @@ def _rows(p: Parameters) -> _Rows:
     return _Rows(lengths, shares, False, curves(p.n_keys, p.n_queries, p.mask), own * norms, weights)
 
 
+@lru_cache(maxsize=64)
 def _lengths(n_keys: int, n_queries: int, mask: MaskName) -> tuple[FloatArray, FloatArray]:
     """Return how many keys rows see, ascending, and the share of rows that see each number."""
     seen = causal_lengths(n_keys, n_queries) if mask == "causal" else np.array([float(n_keys)])
@@ -265,25 +266,29 @@ def deviations(
     deviate of the same probability. None means that no comparison is possible. In formats below 32 bits that applies
     to all statistics: theory assumes exact arithmetic.
     """
-    subject = measurement.subject
-    return tuple(
-        {name: _deviation(name, measured, predicted, p, measurement.draws) for name in measured.measured}
-        for measured, predicted, p in zip(measurement.columns, prediction.columns, settings(subject), strict=True)
-    )
+    both = zip(measurement.columns, prediction.columns, settings(measurement.subject), strict=True)
+    return tuple(_deviations(*each, measurement.draws) for each in both)
 
 
-def _deviation(name: str, measured: Column, predicted: PredictedColumn, p: Parameters, draws: int) -> float | None:
-    exact = predicted.values[name]
-    if exact is None or not _comparable(name, predicted, p):
-        return None
-    estimate = measured.measured[name]
-    if estimate.value is None or estimate.stderr is None or estimate.is_rough:
-        return None
-    difference = estimate.value - exact
-    stderr = max(estimate.stderr, _smallest_stderr(name, exact, p))
-    if abs(difference) <= 1e-5 * max(abs(exact), abs(estimate.value)):
-        return 0.0  # within the precision of the measurement
-    return normal_equivalent(difference / stderr, draws - 1) if stderr else math.copysign(math.inf, difference)
+def _deviations(
+    measured: Column, predicted: PredictedColumn, p: Parameters, draws: int
+) -> Mapping[str, float | None]:
+    found: dict[str, float | None] = dict.fromkeys(measured.measured)
+    unlike = _not_comparable(predicted, p)
+    for name, (value, stderr) in measured.measured.items():
+        exact = predicted.values[name]
+        if exact is None or value is None or stderr is None or name in unlike or measured.measured[name].is_rough:
+            continue
+        difference = value - exact
+        stderr = max(stderr, _smallest_stderr(name, exact, p))
+        if abs(difference) <= 1e-5 * max(abs(exact), abs(value)):
+            found[name] = 0.0  # within the precision of the measurement
+        else:
+            away = (
+                normal_equivalent(difference / stderr, draws - 1) if stderr else math.copysign(math.inf, difference)
+            )
+            found[name] = away
+    return found
 
 
 def normal_equivalent(t: float, degrees: int) -> float:
@@ -295,21 +300,23 @@ def normal_equivalent(t: float, degrees: int) -> float:
     return math.copysign(size, t)
 
 
-def _comparable(name: str, predicted: PredictedColumn, p: Parameters) -> bool:
-    """Return whether theory applies to the number format, and a few dozen draws give a reliable standard error.
+def _not_comparable(predicted: PredictedColumn, p: Parameters) -> Collection[str]:
+    """Return the statistics to which theory does not apply, or whose standard error a few dozen draws do not give.
 
     They do not if the statistic depends on rare events: far tails, which most draws lack; a shared direction, drawn
     once per draw; the weight of one key in rows that are nearly one-hot.
     """
     if p.precision in ROUNDED:
-        return False
-    if name in ("first_key_weight", "first_key_over_uniform") or (name in _OF_SPREAD and p.correlation):
-        return False
+        return predicted.values
+    names = {"first_key_weight", "first_key_over_uniform"}
     tails = predicted.values["logit_excess_kurtosis"]
-    if name in ("logit_excess_kurtosis", "row_mean_share"):
-        light = p.components != "student_t" or p.degrees_of_freedom > 8
-        return light and tails is not None and tails < 6
-    return name not in _VARIANCES or (tails is not None and tails < 12)
+    if p.correlation:
+        names |= _OF_SPREAD
+    if tails is None or tails >= 6 or (p.components == "student_t" and p.degrees_of_freedom <= 8):
+        names |= {"logit_excess_kurtosis", "row_mean_share"}
+    if tails is None or tails >= 12:
+        names |= _VARIANCES
+    return names
 
 
 _VARIANCES = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -119,6 +120,7 @@ def main(descriptor: int) -> None:
 
         for module in ("lab.experiment", "theory.predict"):  # load slow modules before the first request
             import_module(f"attn_tui.core.{module}")
+        gc.freeze()  # modules live as long as the process
         keep_memory()
         with one_blas_thread():
             serve(Schedule(), inbox, connection.send)
