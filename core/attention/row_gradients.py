@@ -206,7 +206,7 @@ def norm_statistics(norms: FloatArray) -> NormStatistics:
     top = -(-rows // 100)
     squares = np.square(norms, dtype=np.float64)
     total = squares.sum(axis=-1)
-    rising = np.sort(norms, axis=-1)  # NaN last
+    rising = np.sort(norms, axis=-1, kind="stable")  # NaN last; linear if they rise already
     largest = np.square(rising[..., rows - top :], dtype=np.float64).sum(axis=-1)
     middle = rising[..., (rows - 1) // 2 : rows // 2 + 1].mean(axis=-1)
     return NormStatistics(

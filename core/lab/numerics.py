@@ -38,18 +38,15 @@ class Numerics:
 
     def estimates(self, column: int, draws: int) -> Mapping[str, Estimate]:
         """Return the statistics of one column from the first `draws` draws."""
-        return {
-            name: _estimate(seen[~np.isnan(seen)])
-            for name, seen in zip(self.names, self.means[column, :, :draws], strict=True)
-        }
-
-
-def _estimate(values: FloatArray) -> Estimate:
-    """Return the mean of independent values (draws,) and its standard error, if there are enough of them."""
-    if not values.size:
-        return Estimate(None, None)
-    stderr = float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else None
-    return Estimate(float(values.mean()), stderr)
+        seen = self.means[column, :, :draws]
+        count = np.count_nonzero(~np.isnan(seen), axis=1)
+        with np.errstate(invalid="ignore"):
+            mean = np.nansum(seen, axis=1) / count
+            squares = np.nansum(np.square(seen - mean[:, np.newaxis]), axis=1)
+            stderr = np.sqrt(squares / (count - 1) / count)
+        pairs = zip(mean.tolist(), stderr.tolist(), strict=True)
+        known = [[None if math.isnan(each) else each for each in pair] for pair in pairs]
+        return {name: Estimate(*pair) for name, pair in zip(self.names, known, strict=True)}
 
 
 def numerics(p: Parameters, draws: Draws, weights: Weights, columns: Sequence[RuleColumn]) -> Numerics:

@@ -176,23 +176,21 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     """
     draws = len(norms)
     groups = min(draws, GROUPS)
-    sizes = [draws // groups + (group < draws % groups) for group in range(groups)]
-    group_of = np.repeat(range(groups), sizes)
-    missing = np.isnan(norms)
-    partial = bool(missing.any())
-    seen = norms[~missing] if partial else norms.ravel()
-    everything = norm_statistics(seen)
-    at_once = groups if groups * norms.size <= _AT_ONCE and not partial else 1
+    order = np.argsort(norms, axis=None)[: np.count_nonzero(~np.isnan(norms))]  # NaN is last
+    rising = norms.ravel()[order]
+    group = np.repeat(range(groups), [draws // groups + (each < draws % groups) for each in range(groups)])
+    group = group[order // max(norms.shape[1], 1)]
+    everything = norm_statistics(rising)
+    at_once = max(_AT_ONCE // max(rising.size, 1), 1)
     left_out: list[FloatArray] = []  # (statistics, groups), each of all other groups
-    for _, alike in itertools.groupby(range(groups), key=sizes.__getitem__):
+    for _, alike in itertools.groupby(range(groups), key=np.bincount(group, minlength=groups).__getitem__):
         same = [*alike]
         for first in range(0, len(same), at_once):
             some = np.array(same[first : first + at_once])
-            stays = group_of != some[:, np.newaxis]
-            left = np.broadcast_to(norms, (len(some), *norms.shape))[stays].reshape(len(some), -1)
-            left_out.append(np.stack(norm_statistics(left[~np.isnan(left)][np.newaxis] if partial else left)))
+            left = np.broadcast_to(rising, (len(some), rising.size))[group != some[:, np.newaxis]]
+            left_out.append(np.stack(norm_statistics(left.reshape(len(some), -1))))
     spreads = _standard_errors(everything._fields, np.hstack(left_out))
-    spreads[everything._fields.index("top1_share")] = math.hypot(spreads[-1], _share_beyond(seen))
+    spreads[everything._fields.index("top1_share")] = math.hypot(spreads[-1], _share_beyond(rising))
     found: dict[str, Estimate] = {}
     for name, value, spread in zip(everything._fields, everything, spreads.tolist(), strict=True):
         exists = math.isfinite(value)
@@ -227,11 +225,11 @@ def _standard_errors(names: Iterable[str], without: FloatArray) -> FloatArray:
     return found
 
 
-def _share_beyond(norms: FloatArray) -> float:
+def _share_beyond(rising: FloatArray) -> float:
     """Return the share of Σ‖·‖² by which the largest 1 % of rows (rows,), rounded up to whole rows, exceed 1 %."""
-    rows, squares = len(norms), np.square(norms, dtype=np.float64)
+    rows, squares = len(rising), np.square(rising, dtype=np.float64)
     top, total = -(-rows // 100), float(squares.sum())
-    return (top - rows / 100) * float(np.partition(squares, rows - top)[rows - top]) / total if total else 0.0
+    return (top - rows / 100) * float(squares[rows - top]) / total if total else 0.0
 
 
 def _over_rows(values: npt.ArrayLike) -> FloatArray:
