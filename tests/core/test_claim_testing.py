@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
 import pytest
 from attn_tui.core.claims import trials
-from attn_tui.core.claims.catalogue import check_all
 from attn_tui.core.claims.claim import (
     UNCLAIMED,
     Claim,
@@ -128,25 +126,6 @@ def test_work_shared_by_several_figures_is_done_once() -> None:
     assert calls == [1, 2]
 
 
-def counted(begun: list[str], name: str) -> Claim:
-    """A claim that notes when its test begins."""
-
-    def read(_: Results) -> Reading:
-        begun.append(name)
-        return Reading(None, 1.0)
-
-    return made_up(name, Figure("one", value(1), read))
-
-
-def test_no_claim_is_tested_before_its_outcome_is_wanted() -> None:
-    begun: list[str] = []
-    outcomes = check_all([counted(begun, f"claim-{number}") for number in range(9)], workers=2)
-    assert begun == []
-    next(outcomes)
-    outcomes.close()
-    assert len(begun) <= 2
-
-
 def measured_by(measure: str, number: float) -> Figure:
     return Figure(f"by {measure}", at_least(0, "more"), lambda _: Reading(None, number), measure=measure)
 
@@ -160,31 +139,12 @@ def test_a_claim_depends_on_the_measure_if_one_agrees_in_full_and_another_does_n
     numbers: tuple[float, ...], verdict: str
 ) -> None:
     figures = [measured_by(name, number) for name, number in zip(("size", "size", "speed"), numbers, strict=True)]
-    [outcome] = [outcome for outcome in check_all([made_up("two", *figures)]) if outcome]
+    outcome = examine(made_up("two", *figures))
     assert outcome.verdict == verdict
     if verdict.startswith("depends"):
         right, wrong = ("speed", "size") if numbers[2] > 0 else ("size", "speed")
         assert f"True by {right}: 1 for by {right}. False by {wrong}: the claim says more" in outcome.reason
         assert outcome.reason.endswith("it is −1.")
-
-
-def test_claims_are_tested_in_parallel() -> None:
-    meeting = threading.Barrier(2, timeout=300)
-
-    def meet(_: Results) -> Reading:
-        meeting.wait()
-        return Reading(None, 1.0)
-
-    claims = [made_up(f"claim-{number}", Figure("one", value(1), meet)) for number in range(4)]
-    assert len([*filter(None, check_all(claims, workers=2))]) == 4
-
-
-def test_an_error_in_a_claim_is_raised() -> None:
-    def fail(_: Results) -> Reading:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        list(check_all([made_up("broken", Figure("one", value(1), fail))]))
 
 
 def test_query_gradients_agree_with_finite_differences() -> None:

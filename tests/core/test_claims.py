@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from attn_tui.core.claims.catalogue import CLAIMS, check
+from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import UNCLAIMED, Bounds, Claim, Finding, Outcome, Reading, Source, value
 from attn_tui.core.claims.examine import examine
 from attn_tui.core.claims.trials import additive_over_dot, dividing
@@ -95,7 +95,7 @@ with_figures = pytest.mark.parametrize(
 @cache
 def outcome_of(claim: str) -> Outcome:
     """The outcome of a claim, tested once for all tests here."""
-    return check(CLAIM[claim])
+    return examine(CLAIM[claim])
 
 
 def found(finding: Finding) -> float:
@@ -196,13 +196,13 @@ def test_the_verdict_follows_the_figures_and_measured_ones_agree_with_exact_ones
 def test_a_claim_with_another_figure_can_be_checked(number: float, verdict: str) -> None:
     claim = CLAIM["variance-equals-dk"]
     figures = (replace(claim.figures[0], claimed=value(number)), *claim.figures[1:])
-    assert check(replace(claim, figures=figures)).verdict == verdict
+    assert examine(replace(claim, figures=figures)).verdict == verdict
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
 def test_checking_a_claim_again_gives_the_same_outcome(claim: Claim) -> None:
-    assert check(claim) == outcome_of(claim.id)
+    assert examine(claim) == outcome_of(claim.id)
 
 
 class Counted(np.ndarray[Any, Any]):

@@ -1,12 +1,13 @@
 """The Claims pane: the list with its verdicts, and the selected claim in full."""
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.claim import Claim, Outcome, without_figures
+from attn_tui.core.claims.claim import Claim, without_figures
+from attn_tui.core.claims.examine import examine
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
@@ -122,13 +123,8 @@ async def test_claims_are_tested_once_and_again_on_r(stage: Stage) -> None:
 @played(hold=True, claims=True)
 async def test_a_claim_has_the_verdict_that_core_computes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     claim = next(claim for claim in CLAIMS if claim.id == "softmax-unscaled-example")
-    outcome, check_all = catalogue.check(claim), catalogue.check_all
+    outcome = examine(claim)
     monkeypatch.setattr(catalogue, "CLAIMS", [claim])
-
-    def check_one(_: Sequence[Claim]) -> Iterator[Outcome | None]:
-        return check_all([claim])
-
-    monkeypatch.setattr(catalogue, "check_all", check_one)
     pane, engine = await stage.opened(ClaimsPane), stage.engine
     await stage.until(lambda: engine.at_rest)
     for reply in engine.held_for(CheckClaims):

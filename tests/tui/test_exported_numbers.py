@@ -253,13 +253,7 @@ async def test_without_an_open_file_there_are_no_command_and_no_numbers(stage: S
 def test_the_command_of_the_claims_prints_their_outcomes(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     ids = ("softmax-unscaled-example", "like-cosine", "bleu-table")  # quick ones
     claims = [claim for claim in catalogue.CLAIMS if claim.id in ids]
-    outcomes = [catalogue.check(claim) for claim in claims]
     monkeypatch.setattr(catalogue, "CLAIMS", claims)
-
-    def check_all(_: object) -> object:
-        return reversed(outcomes)
-
-    monkeypatch.setattr(catalogue, "check_all", check_all)
     taken: list[Taken] = []
 
     async def script(stage: Stage) -> None:

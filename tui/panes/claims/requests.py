@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ....core.work.part import results_of
 from ...compute.question import Question
 from ...compute.request import Cache, Priority, Request, Work
 
@@ -24,15 +25,11 @@ class CheckClaims(Question["Sequence[Outcome]"]):
     PRIORITY: ClassVar[Priority] = Priority.BACKGROUND
 
     def work(self, cache: Cache) -> Work:
-        from ....core.claims.catalogue import CLAIMS, check, check_all
-        from ....core.claims.claim import without_figures
+        from ....core.work.claims import claim_parts
 
-        yield ClaimList([without_figures(claim) for claim in CLAIMS])
-        for claim in CLAIMS:
-            if claim.id == self.first:
-                yield replace(check(claim), claim=without_figures(claim))
-        for outcome in check_all([claim for claim in CLAIMS if claim.id != self.first]):
-            yield outcome and replace(outcome, claim=without_figures(outcome.claim))
+        yield from ListClaims().work(cache)
+        for done in cache.workers.begin(claim_parts(self.first)).steps():
+            yield from results_of(done) or (None,)
 
     @property
     def words(self) -> Sequence[str]:
