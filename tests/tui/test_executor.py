@@ -14,8 +14,8 @@ from attn_tui.tui.compute.engine import Reply
 from attn_tui.tui.compute.request import Progress
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.rules.pane import RulesPane
-from attn_tui.tui.panes.sweep.curve_requests import MeasureOver, Points
 from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.panes.sweep.requests import MeasureOver, Points
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import FORMATS, SMALL, Stage, play, played

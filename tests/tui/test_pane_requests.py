@@ -11,7 +11,7 @@ from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.rules.requests import Compare, MeasureRuleCurves, MeasureRules
-from attn_tui.tui.panes.sweep.curve_requests import MeasureOver
+from attn_tui.tui.panes.sweep.requests import MeasureOver
 from stage import Stage, capture_file, play, played, some_heads
 
 

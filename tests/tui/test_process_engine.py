@@ -25,7 +25,7 @@ from attn_tui.tui.compute.engine import EngineError, Notification, Reply
 from attn_tui.tui.compute.measure import Answer, Measure
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Request, Work
-from attn_tui.tui.panes.sweep.curve_requests import Curves, PredictOver
+from attn_tui.tui.panes.sweep.requests import Curves, PredictOver
 from cases import present
 from stage import FOREVER, SMALL, numbers
 

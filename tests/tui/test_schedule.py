@@ -22,7 +22,7 @@ from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Priority, Progress, Request, Work
 from attn_tui.tui.compute.worker import REPLACE_WITH_RESULT, REPLACE_WITHOUT_RESULT, Schedule
 from attn_tui.tui.panes.rules.requests import MeasureRules, RuleRows
-from attn_tui.tui.panes.sweep.curve_requests import MeasureOver, Points
+from attn_tui.tui.panes.sweep.requests import MeasureOver, Points
 from stage import SMALL, numbers
 
 NEXT = replace(SMALL, d_k=65)  # its last component is in a chunk that SMALL does not need
@@ -360,8 +360,8 @@ def test_a_withdrawn_or_failed_sweep_continues_with_its_next_point(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grid = (2, 8, 32, 64)
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.curve_requests.BATCH_INTERVAL", -1.0)
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.curve_requests.PROGRESS_INTERVAL", math.inf)
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.requests.BATCH_INTERVAL", -1.0)
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.requests.PROGRESS_INTERVAL", math.inf)
 
     def points() -> list[int]:
         return [d_k for _, content in bench.replies if isinstance(content, Points) for _, d_k in content.points]

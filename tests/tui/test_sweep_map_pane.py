@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
-from attn_tui.tui.panes.sweep.map_requests import D_KS
 from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.panes.sweep.requests import D_KS
 from stage import SIZES, SMALL, Stage, played
 
 

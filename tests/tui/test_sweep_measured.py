@@ -13,10 +13,10 @@ from attn_tui.core.work import sweeps as work
 from attn_tui.core.work.sweeps import SweepPlan
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Failed, Request, Work
-from attn_tui.tui.panes.sweep import curve_requests as requests
-from attn_tui.tui.panes.sweep.curve_requests import MeasureOver, Points, PredictOver
-from attn_tui.tui.panes.sweep.grids import GRIDS
+from attn_tui.tui.panes.sweep import requests as requests
 from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.panes.sweep.question import GRIDS
+from attn_tui.tui.panes.sweep.requests import MeasureOver, Points, PredictOver
 from stage import SMALL, Stage, numbers, played, refusal, succeeds
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick

@@ -9,8 +9,8 @@ from attn_tui.core.models import landmarks
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from attn_tui.core.theory.predict import predict
-from attn_tui.tui.panes.sweep.grids import GRIDS
 from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.panes.sweep.question import GRIDS
 from stage import SMALL, Stage, played
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick
@@ -19,7 +19,7 @@ SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 @pytest.fixture(autouse=True)
 def short_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the first grid by a short one, so that tests are quick."""
-    for module in ("curves", "pane"):
+    for module in ("parts", "pane"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{module}.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
 
 
@@ -111,7 +111,7 @@ async def test_z_switches_between_a_logarithmic_and_a_linear_axis(stage: Stage) 
 async def test_the_table_has_a_row_for_each_landmark_and_marks_the_cursor(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("curves", "pane"):
+    for module in ("parts", "pane"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{module}.GRIDS", GRIDS)
     pane = await shown(stage)
     rows, d_ks = stage.part(pane.table)[1:], landmarks(pane.curves.swept.values)

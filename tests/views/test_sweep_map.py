@@ -9,8 +9,8 @@ from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
 from attn_tui.tui.compute.request import Cache
-from attn_tui.tui.panes.sweep.map_requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, PredictMap
 from attn_tui.tui.panes.sweep.map_view import Mapped, layout, map_lines
+from attn_tui.tui.panes.sweep.requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, PredictMap
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from cases import for_each, present
 from line_texts import text_of
@@ -92,7 +92,7 @@ def test_missing_cells_gaps_and_a_saturated_start_are_marked() -> None:
 
 @pytest.mark.slow
 def test_measured_cells_give_the_line_where_theory_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.map_requests.N_KEYS", (16, 256))
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.requests.N_KEYS", (16, 256))
     p = replace(P, softcap=1000.0, scale="d_k", n_queries=16)  # a cap that changes next to nothing
     mapped = Mapped(p)
     last = 0.0

@@ -28,7 +28,7 @@ from ...views.results.table import COLUMN_ROLES, Contents, column_title, is_far,
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import PredictedColumn
-    from .curve_requests import SweptPoint
+    from .requests import SweptPoint
 
 # Statistics that are powers of d_k: their axis is logarithmic by default.
 LOGARITHMIC = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})

@@ -17,7 +17,7 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, fitted, merged, middle_cut
 from ...views.numbers import short
 from ...views.results.table import COLUMN_ROLES
-from .map_requests import D_KS, DRAWS, N_KEYS, ROWS, MeasuredCell, Place
+from .requests import D_KS, DRAWS, N_KEYS, ROWS, MeasuredCell, Place
 
 if TYPE_CHECKING:
     from ....core.statistics.measurement import Column

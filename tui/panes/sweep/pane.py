@@ -22,13 +22,10 @@ from ..lists import choose_of, choose_rules, choose_statistic
 from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
 from .curve_view import MOST_OTHERS, contents_of
-from .curve_widget import Chosen, SweepPlot, WidthTable
-from .curves import CurvePart
-from .grids import GRIDS, Grid, at_any, landmarks_of
-from .map import MapPart
-from .map_requests import Place
-from .map_widget import PlaceChosen
-from .question import Sweep
+from .parts import CurvePart, MapPart
+from .question import GRIDS, Grid, Sweep, at_any, landmarks_of
+from .requests import Place
+from .widget import Chosen, PlaceChosen, SweepPlot, WidthTable
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult

@@ -1,17 +1,18 @@
-"""The question of a sweep: what `attn-tui sweep` is told, and what the Sweep pane shows."""
+"""The question of a sweep: what `attn-tui sweep` is told, and the ranges that the Sweep pane shows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ....core.errors import did_you_mean
 from ....core.grid import parse_grid, parse_values
 from ....core.lab.results import Target
 from ....core.message import message
-from ....core.parameters import FIELD, FIELDS, Parameters, Value
+from ....core.models import MODEL_WIDTHS, MODELS, landmarks
+from ....core.parameters import FIELD, FIELDS, Parameters, Value, usual_of
 from ....core.statistics.catalogue import STATISTIC
 from ...compute.question import Printed, option, option_words, parameter_options
 from ...settings.parse import UsageError, called, is_number, value_of
@@ -22,6 +23,63 @@ if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
     from ....core.tables.table import Table
     from ....core.theory.prediction import Prediction
+
+
+_WIDTHS = ",".join(map(str, MODEL_WIDTHS))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A range of a swept parameter, written as on the command line."""
+
+    text: str
+    name: str = "d_k"  # of the parameter: d_k or n_keys
+
+    @property
+    def title(self) -> str:
+        """The range in words."""
+        name, low, high = FIELD[self.name].label, self.values[0], self.values[-1]
+        if len(self.values) > high - low:
+            return message("{name} {low} to {high}, every one", name=name, low=low, high=high)
+        return message("{name} {low} to {high}", name=name, low=low, high=high)
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The values, ascending."""
+        return parse_grid(self.text, FIELD[self.name])
+
+
+GRIDS = (
+    Grid(f"1:4096:log24,{_WIDTHS},1024,2048"),
+    Grid(f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
+    Grid("1:512"),
+    Grid(f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
+    Grid("2:8192:log13", "n_keys"),  # powers of two, whose exact values are tabulated
+    Grid("2:512:log9", "n_keys"),
+)
+
+
+def landmarks_of(name: str, values: Iterable[int]) -> list[int]:
+    """Return the values that deserve their own row: widths of models, or powers of two as numbers of keys."""
+    return landmarks(values) if name == "d_k" else [n for n in values if n.bit_count() == 1]
+
+
+def models_at(name: str, value: int) -> str:
+    """Return the models with this width, or with a context of this length; empty if there are none."""
+    if name == "d_k":
+        return MODEL_WIDTHS.get(value, "")
+    return ", ".join([model.title for model in MODELS.values() if model.context == value][:2])
+
+
+def at_any(name: str, parameters: Parameters) -> Parameters:
+    """Return the parameters that a sweep over `name` depends on: all but that one."""
+    return parameters.with_value(name, getattr(usual_of(parameters), name))
+
+
+def placed(parameters: Parameters, name: str, value: int) -> Parameters:
+    """Return the parameters of a point of a sweep over `name`."""
+    return replace(parameters, d_k=value) if name == "d_k" else replace(parameters, n_keys=value)
+
 
 GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is swept
 _TITLE = "grid and precision"
