@@ -13,7 +13,7 @@ from stage import SIZES, SMALL, Stage, played
 @pytest.fixture(autouse=True)
 def small_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out long contexts, so that measuring a map is quick."""
-    for place in ("map_requests", "map_view", "map"):
+    for place in ("requests", "map_view", "parts"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.N_KEYS", (4, 16, 64))
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.D_KS", (1, 4, 16, 64))
 

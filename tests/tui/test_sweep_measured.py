@@ -25,7 +25,7 @@ SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 @pytest.fixture(autouse=True)
 def short_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the first grid by a short one, so that tests are quick."""
-    for module in ("curves", "pane"):
+    for module in ("parts", "pane"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{module}.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
 
 

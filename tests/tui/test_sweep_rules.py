@@ -17,7 +17,7 @@ GRIDS = (Grid("2:64:log4,64"), Grid("2:64:log6", "n_keys"))
 @pytest.fixture(autouse=True)
 def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the grids by short ones."""
-    for module in ("curves", "pane"):
+    for module in ("parts", "pane"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{module}.GRIDS", GRIDS)
 
 
