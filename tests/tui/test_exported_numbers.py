@@ -16,7 +16,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.pane import Pane
-from attn_tui.tui.panes.sweep import curves as sweep
+from attn_tui.tui.panes.sweep import parts as sweep
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.sweep.question import Grid
 from stage import SMALL, Stage, Taken, agree, capture_file, play, played, refusal, some_heads, succeeds, take
