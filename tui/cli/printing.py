@@ -15,7 +15,6 @@ from rich.text import Text
 from ...core.statistics.catalogue import STATISTIC
 from ...core.statistics.measurement import Measurement
 from ...core.statistics.status import status
-from ...core.tables.heads import SHOWN
 from ...core.tables.table import Command as Reproduced
 from ...core.theory.prediction import ScoreCurve
 from ..views.glyphs import Glyphs
@@ -107,6 +106,8 @@ _WIDE = 96
 
 def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyphs: Glyphs) -> Table:
     """Return a line for each head, on its first column; `width` is the screen's, None when not on a screen."""
+    from ...core.tables.heads import SHOWN
+
     narrow = width is not None and width < _WIDE
     statistics = [STATISTIC[name] for name in SHOWN if not (narrow and name in _DISPENSABLE)]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")

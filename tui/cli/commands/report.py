@@ -34,7 +34,6 @@ def run(request: ReportArguments, output: Output) -> int:
     from ....core.lab.experiment import stream
     from ....core.tables.statistics import notable_words
     from ....core.theory.predict import theory_of
-    from ....core.work.sweeps import report_seconds
     from ...compute.measure import Answer, Measure
     from ...views.results.table import with_theory
     from ..printing import whole_table
@@ -43,6 +42,8 @@ def run(request: ReportArguments, output: Output) -> int:
     output.check()
     p, measurement = request.parameters, None
     if request.dry_run:
+        from ....core.work.sweeps import report_seconds
+
         text = message("about {time}", time=time_words(report_seconds(p)))
         output.write([output.messages.say(text) + "\n"])
         return 0
