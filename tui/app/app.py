@@ -102,6 +102,7 @@ class AttnApp(TypeAheadApp[int]):
         self.follows_background = self.settings.theme == AUTO
         self.usual_theme = DARK.name if self.follows_background else self.settings.theme  # unless another is chosen
         self.theme = self.usual_theme
+        self.stylesheet.set_variables(self.get_css_variables())  # before the first parse: they are of this theme
         self.as_left = bool(self.settings.parameters)  # whether the parameters are still the saved ones
         self.keymap = self.settings.keys
         self._given = {"whole": self.settings.all_parameters} | (given or {})
@@ -114,6 +115,11 @@ class AttnApp(TypeAheadApp[int]):
         self._moused = "", 0.0  # what the mouse did last, and when
         self.greeting = False  # whether the greeting is on screen
         self.greeted = False  # whether to hide it permanently
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Parse the style sheets again if their variables have changed, as they have not when the app starts."""
+        if self.get_css_variables() != self.stylesheet._variables:  # pyright: ignore[reportPrivateUsage]
+            super().refresh_css(animate)
 
     def get_default_screen(self) -> Screen[object]:
         return MainScreen(id="_default", classes=" ".join(size_classes(self.size)))
