@@ -42,13 +42,12 @@ COMPOSED = ["👩\u200d🚀", "❤\ufe0f", "词\u0301", "👍🏽", "🇩🇪", 
 Update = list[tuple[int, int, Strip]]  # line, column, strip
 
 
-@pytest.mark.parametrize("segments", [1, 2])
+@pytest.mark.parametrize("wide", ["", "词"])  # with which a row is compared cell by cell
 @pytest.mark.parametrize(("between", "pieces"), [(4, 1), (5, 2)])
-def test_up_to_four_unchanged_cells_are_sent_again(between: int, pieces: int, segments: int) -> None:
-    row = ScreenRow(between + 2)
-    row.show(0, Strip([Segment(f"a{'.' * between}a", STYLES[0])]))
-    texts = [f"b{'.' * between}", "b"] if segments == 2 else [f"b{'.' * between}b"]
-    assert len(row.show(0, Strip([Segment(text, STYLES[0]) for text in texts]))[0]) == pieces
+def test_up_to_four_unchanged_cells_are_sent_again(between: int, pieces: int, wide: str) -> None:
+    row = ScreenRow(between + 2 + 2 * len(wide))
+    row.show(0, Strip([Segment(f"{wide}a{'.' * between}a", STYLES[0])]))
+    assert len(row.show(0, Strip([Segment(f"{wide}b{'.' * between}b", STYLES[0])]))[0]) == pieces
 
 
 def test_what_follows_a_composed_character_is_sent_as_it_is_now() -> None:

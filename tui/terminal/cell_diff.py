@@ -81,17 +81,11 @@ def _changed_texts(before: Strip, after: Strip) -> list[Piece] | None:
     """Return the changed pieces of a strip, or None if they cannot be found by comparing texts."""
     if before.cell_length != after.cell_length:
         return None
-    texts: list[tuple[str, Style | None]] = []  # those of one style together
+    x, pieces = 0, list[Piece]()
+    rest, segments, rest_style = "", iter(before), None
     for text, style, control in after:
         if control:
             return None
-        if texts and texts[-1][1] is style:
-            texts[-1] = texts[-1][0] + text, style
-        else:
-            texts.append((text, style))
-    x, pieces = 0, list[Piece]()
-    rest, segments, rest_style = "", iter(before), None
-    for text, style in texts:
         old, missing = "", len(text)
         while missing:  # what stood there; a cell of another style is unlike any
             if not rest:
@@ -99,10 +93,10 @@ def _changed_texts(before: Strip, after: Strip) -> list[Piece] | None:
             part, rest = rest[:missing], rest[missing:]
             old += part if rest_style is style or rest_style == style else _UNLIKE * len(part)
             missing -= len(part)
-        if old != text:
-            if not _one_cell_each(text):
+        for first, last in _stretches(old, text) if old != text else ():
+            if not _one_cell_each(text[first:last]):
                 return None
-            pieces += [(x + first, text[first:last], style) for first, last in _stretches(old, text)]
+            pieces.append((x + first, text[first:last], style))
         x += len(text)
     return pieces
 
