@@ -65,8 +65,8 @@ from .tables.table import Table, markdown, pieces
 from .theory.predict import predict as predict_parameters
 from .theory.prediction import PredictedColumn, Prediction, status_given
 from .watching.limits import LIMIT
+from .watching.poll import read_run
 from .watching.snapshot import Snapshot
-from .watching.whole import read_run
 from .work.sweeps import stream, sweep_plan
 
 Path_: TypeAlias = "str | PathLike[str]"

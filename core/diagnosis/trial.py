@@ -18,9 +18,8 @@ from .causes import dropout, factors
 from .causes.catalogue import CAUSES, RANK, ROUNDS, hypotheses, together
 from .causes.edits import Case
 from .causes.hypothesis import Hypothesis, as_stored, both
-from .fitting.estimate import Fit, fit, search
 from .fitting.evidence import Observed, arithmetics, observe
-from .fitting.misfit import misfits
+from .fitting.misfit import Fit, fit, misfits, search
 from .fitting.model import Model
 from .multipliers import names
 from .subject import Evidence, Subject, some_rows, spread_rows

@@ -14,8 +14,7 @@ from ..parameters import FIELD, ROUNDED, UNSCALED, Parameters, Value, choice_wor
 from ..scales import scale_rule
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Column
-from .drawing import remarks
-from .lab import groups_of, parts, printed_names
+from .lab import groups_of, parts, printed_names, remarks
 from .text import WIDEST, Dialect, NoCodeError, Piece, assembled, expected, filled, printing, shown
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a run wrote since the last look: new lines of a file, or new files of a folder, whose heads are measured."""
+"""What a run wrote since the last look, or all of it: lines of a file, or heads of the files of a folder."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import math
 import re
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+from ..blas import one_blas_thread
 from ..captures.capture import Layer
 from ..captures.files import CaptureError, NotFiniteError
 from ..captures.head import CaptureFile
@@ -22,7 +23,8 @@ from ..captures.rules import file_rule
 from ..captures.settings import ScoreProcessing
 from ..errors import InputError
 from ..message import message, plain
-from .limits import MAX_LOGIT
+from .limits import LIMIT, MAX_LOGIT
+from .snapshot import Snapshot, snapshot
 from .step import SCHEMA, Step, grid, parse_line
 
 _STATISTICS = ("entropy_fraction", "saturation", "one_hot_rows", "first_key_weight")
@@ -320,3 +322,42 @@ def _few(notes: list[str]) -> tuple[str, ...]:
     if len(notes) <= _NOTES:
         return tuple(notes)
     return (*notes[:_NOTES], message("and {count} more like these", count=len(notes) - _NOTES))
+
+
+def read_run(
+    run: Path,
+    limit: float = LIMIT,
+    at: int | None = None,
+    baseline: int | None = None,
+    heard: Callable[[float | None, Sequence[str]], None] = lambda fraction, notes: None,
+) -> Snapshot:
+    """Return the newest step of a run, or step `at`, or the last one before it, beside another if `baseline` is one.
+
+    `heard` is called with the finished fraction, None if it is unknown, and with notes, once a step is read. Raise
+    InputError if there is no such step.
+    """
+    history: tuple[Step, ...] = ()
+    cursor, more, waiting = START, True, ""
+    beside: Step | None = None
+    notes: list[str] = []
+    with one_blas_thread():
+        while more:
+            news = poll(run, cursor, baseline)
+            cursor, more, waiting = news.cursor, news.more, news.waiting
+            history = added(history, news.steps)
+            beside = next((step for step in news.steps if step.step == baseline), beside)
+            notes += [*news.notes, *(note for step in news.steps for note in step.notes)]
+            heard(news.fraction, notes if history else ())
+            notes = [] if history else notes
+    shown = snapshot(history, limit, at, beside)
+    if shown is None:
+        if notes:
+            raise InputError("{run}: no step could be read; {note}", run=run, note=notes[0])
+        raise InputError(waiting or message("{run}: no step could be read", run=run))
+    least, last = shown.steps[0], shown.steps[-1]
+    absent = at if at is not None and not least <= at <= last else baseline if beside is None else None
+    if absent is not None:
+        raise InputError(
+            "{run} has no step {step}; its steps are {first} to {last}", run=run, step=absent, first=least, last=last
+        )
+    return shown

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from attn_tui.tui.cli import interrupts
-from attn_tui.tui.cli.progress import ProgressLine
+from attn_tui.tui.cli.working import ProgressLine
 from cli_runner import SMALL, python
 
 # Python code that presses Ctrl-C when the module with this name is loaded, and then runs the program.

@@ -11,9 +11,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.tables.table import Table
 from attn_tui.core.work.part import Part
 from attn_tui.tui.cli.output import Output
-from attn_tui.tui.cli.progress import ProgressLine
-from attn_tui.tui.cli.results import Results
-from attn_tui.tui.cli.working import USUAL, complete, results_of
+from attn_tui.tui.cli.working import USUAL, ProgressLine, Results, complete, results_of
 from cli_runner import python
 
 
@@ -106,7 +104,7 @@ import os, random, signal, threading
 from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.sweeps import stream, sweep_plan
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.cli.progress import ProgressLine
+from attn_tui.tui.cli.working import ProgressLine
 
 def sweep(p, timer):
     with ProgressLine("sweeping") as progress:

@@ -11,18 +11,21 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.learning import trials
 from attn_tui.core.learning.card import question_card, step_card
-from attn_tui.core.learning.guesses import GuessError, grade, parse_choice, parse_guess
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.step import (
     Figure,
     FromLab,
     FromTrial,
+    GuessError,
     Question,
     Quotient,
     Step,
     filled,
+    grade,
     measured_text,
     number_text,
+    parse_choice,
+    parse_guess,
 )
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.core.learning.trials import TRIALS, readings

@@ -10,8 +10,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, ComponentLaw, Parameters
 from attn_tui.core.program import drawing
-from attn_tui.core.program.drawing import draws_of
-from attn_tui.core.program.lab import report_code, scale_code
+from attn_tui.core.program.lab import draws_of, report_code, scale_code
 from attn_tui.core.program.text import Dialect, NoCodeError
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTIC

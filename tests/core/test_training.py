@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.scales import Normalise, ScaleName
-from attn_tui.core.training.model import Examples, Weights, draw, initial, optimiser, pass_over
-from attn_tui.core.training.race import Curves, results, run
+from attn_tui.core.training.race import Curves, Examples, Weights, draw, initial, optimiser, pass_over, results, run
 from attn_tui.core.training.settings import (
     OPTIMISERS,
     RATES,

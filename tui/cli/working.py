@@ -1,25 +1,106 @@
-"""Work that a command cuts into parts: its options, where it is done, and its progress."""
+"""Work that a command cuts into parts: its options, where it is done, its progress, and results as they come."""
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-from collections.abc import Callable, Generator, Iterable
+import signal
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from ...core.errors import InputError
 from ...core.message import counted, message
-from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
+from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, LostEngineError, engine_name
 from ..compute.question import flag, option
-from .output import Output, say
+from ..language.cells import cells, to_left
+from ..views.glyphs import UNICODE, Glyphs
+from . import interrupts
+from .interrupts import INTERRUPTED
+from .output import Output, OutputFormat, say
 from .parser import Finished
-from .progress import ProgressLine
 
 if TYPE_CHECKING:
+    from ...core.program.text import Dialect
+    from ...core.tables.table import Table
     from ...core.work.engines import Engine
     from ...core.work.part import Done, Part
+
+
+_DELAY = 1.0  # seconds before the line is first shown
+_INTERVAL = 0.2  # seconds between updates
+
+
+class ProgressLine:
+    """A line on stderr that shows the progress of a computation, if stderr is a terminal; erased at the end.
+
+    Ctrl-C takes effect in `show`, after a step: during a step it could leave a lock held that other threads wait
+    for, and the process would hang. A second Ctrl-C takes effect immediately.
+    """
+
+    def __init__(self, what: str, glyphs: Glyphs = UNICODE) -> None:
+        self._what = glyphs.say(what)
+        self._shown = 0
+        self._next = time.monotonic() + _DELAY
+        self._interrupted = False
+        self._before = signal.getsignal(signal.SIGINT)
+
+    def __enter__(self) -> ProgressLine:
+        if self._is_ours:
+            signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._draw("")
+        if self._is_ours:
+            signal.signal(signal.SIGINT, self._before)
+        if kind is None:
+            self._raise_if_interrupted()
+
+    def show(self, fraction: float) -> None:
+        """Show the fraction done, 0 to 1; raise KeyboardInterrupt if Ctrl-C was pressed."""
+        self._raise_if_interrupted()
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _INTERVAL
+            self._draw(f"{self._what} {100 * fraction:3.0f} %")
+
+    def hide(self) -> None:
+        """Erase the line until it is shown again, so that results can be printed on the same terminal."""
+        self._draw("")
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether Ctrl-C is left to this line; in the background, for example, it is ignored."""
+        return self._before in (signal.default_int_handler, interrupts.exit_now)
+
+    def _interrupt(self, *_: object) -> None:
+        self._interrupted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _raise_if_interrupted(self) -> None:
+        if self._interrupted:
+            raise KeyboardInterrupt
+
+    def _draw(self, text: str) -> None:
+        """Replace the line, with no escape sequences that a terminal might not support."""
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is None if it was closed
+            if not sys.stderr.isatty() or not (text or self._shown):
+                return
+            # Set first: Ctrl-C may arrive while the line is written.
+            before, self._shown = self._shown, cells(text)
+            sys.stderr.write("\r" + to_left(text, before) + ("\r" if not text else ""))
+            sys.stderr.flush()
+
 
 R = TypeVar("R")
 
@@ -180,3 +261,106 @@ class Estimated(Finished):
             else message("{parts}, about {time}, {kilobytes:.3g} kB to be sent", **known)
         )
         output.write([output.messages.say(text) + "\n"])
+
+
+T = TypeVar("T")
+
+_MISSING = 2  # the exit code if some cannot be read, or the workers are lost
+
+
+class Results(Generic[T]):
+    """Iterates over results that could be computed, and tells at the end what is missing.
+
+    Ctrl-C and the loss of the workers end them. An InputError stands for a result that cannot be computed.
+    """
+
+    def __init__(
+        self, results: Generator[T | InputError, None, None], asked: int, what: Literal["heads", "points"]
+    ) -> None:
+        self._results = results
+        self._asked, self._what = asked, what
+        self.count = 0
+        self._left_out = 0
+        self._refusal: InputError | None = None
+        self._ended: KeyboardInterrupt | LostEngineError | None = None  # why there are no more
+
+    def __iter__(self) -> Generator[T, None, None]:
+        try:
+            with closing(self._results) as results:
+                for result in results:
+                    if isinstance(result, InputError):
+                        self._refusal = self._refusal or result
+                        self._left_out += 1
+                    else:
+                        self.count += 1
+                        yield result
+        except (KeyboardInterrupt, LostEngineError) as error:
+            self._ended = error
+
+    def all(self) -> list[T]:
+        """Return them; raise KeyboardInterrupt or LostEngineError if that ended them early."""
+        found = [*self]
+        if self._ended is not None:
+            raise self._ended
+        return found
+
+    def emit(
+        self,
+        output: Output,
+        text: Callable[[Sequence[T]], str],
+        table: Callable[[Iterable[T]], Table[T]],
+        code: Callable[[Sequence[T], Dialect], str] | None = None,
+        figure: Callable[[Sequence[T]], str] | None = None,
+    ) -> int:
+        """Write them in the format of the output, some formats as they come; nothing, if there are none.
+
+        Return the exit code as `code` does.
+        """
+        with closing(iter(self)) as things:
+            first = next(things, None)
+            if first is not None and output.is_streamed:
+                output.emit(str, lambda: table(chain([first], things)))
+            elif first is not None:
+                found = [first, *things]
+                program = None if code is None else partial(code, found)
+                drawn: dict[OutputFormat, Callable[[], str]] = {}
+                if figure is not None:
+                    drawn["svg"] = partial(figure, found)
+                output.emit(lambda: text(found), lambda: table(found), program, drawn)
+        return self.code(output)
+
+    def code(self, output: Output) -> int:
+        """Return the exit code, after what is missing is said; raise the first error if there are no results."""
+        if self._refusal is not None and not self.count and not self._ended:
+            raise self._refusal
+        glyphs = output.messages
+        if self._refusal is not None:
+            left_out = {"refusal": self._refusal, "count": self._left_out, "asked": self._asked}
+            say(
+                message("{refusal} ({count} of {asked} points are left out)", **left_out)
+                if self._what == "points"
+                else message("{refusal} ({count} of {asked} heads are left out)", **left_out),
+                glyphs,
+            )
+        if self._ended is None:
+            return 0 if self._refusal is None else _MISSING
+        where, interrupted = "", isinstance(self._ended, KeyboardInterrupt)
+        if output.path is not None:
+            where = (
+                message(" in {path}", path=output.path)
+                if self.count
+                else message("; {path} is not written", path=output.path)
+            )
+        kept = {
+            "why": message("interrupted") if interrupted else self._ended,
+            "count": self.count,
+            "asked": self._asked,
+            "where": where,
+        }
+        say(
+            message("{why}: kept {count} of {asked} points{where}", **kept)
+            if self._what == "points"
+            else message("{why}: kept {count} of {asked} heads{where}", **kept),
+            glyphs,
+        )
+        return INTERRUPTED if interrupted else _MISSING

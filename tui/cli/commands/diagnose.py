@@ -15,7 +15,7 @@ from ...views.lines import Line, wrapped
 from ..captured import Expected, chosen_heads, expected_rule, head_number, on_heads, opened, read_configuration
 from ..output import CODE, LISTED, Output
 from ..parser import Command, Given, arguments
-from ..results import Results
+from ..working import Results
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer

@@ -32,8 +32,7 @@ from ...views.numbers import signed
 from ..captured import CaptureArguments, chosen_heads, head_number, on_heads, opened, ranges
 from ..output import CODE, LISTED, Output
 from ..parser import METAVARS, Command, Given, arguments, parameter_help
-from ..results import Results
-from ..working import complete, one_engine
+from ..working import Results, complete, one_engine
 
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile

@@ -8,9 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ....core.learning.bugs import BUGS, Bug
-from ....core.learning.guesses import Grade, GuessError, grade, parse_guess
 from ....core.learning.questions import QUESTIONS
-from ....core.learning.step import Step, best
+from ....core.learning.step import Grade, GuessError, Step, best, grade, parse_guess
 from ....core.learning.tour import STEPS
 from ....core.message import message
 from ...compute.question import flag, option
@@ -22,7 +21,7 @@ from ...views.lines import Line
 from .. import output as printing
 from ..output import CODE, Output
 from ..parser import Arguments, Command, Given, arguments
-from ..progress import ProgressLine
+from ..working import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.learning.card import Card

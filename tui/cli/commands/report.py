@@ -10,7 +10,7 @@ from ...compute.question import flag
 from ...settings.parse import parameters_of
 from ..output import WITH_CODE, Output
 from ..parser import Arguments, Command, Given, arguments
-from ..progress import ProgressLine
+from ..working import ProgressLine
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
 

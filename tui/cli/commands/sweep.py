@@ -16,9 +16,7 @@ from ...panes.sweep.question import Sweep
 from ...settings.parse import UsageError, called, no_effect, parameter_values
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, Given, Parser, arguments, part
-from ..progress import ProgressLine
-from ..results import Results
-from ..working import USUAL, Estimated, Work, performed
+from ..working import USUAL, Estimated, ProgressLine, Results, Work, performed
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult

@@ -26,7 +26,7 @@ from ...compute.question import option
 from ...settings.parse import UsageError, value_of
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, Given
-from ..progress import ProgressLine
+from ..working import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.tables.runs import Ended

@@ -15,7 +15,7 @@ from ...settings.parse import UsageError
 from .. import output as printing
 from ..output import CODE, LISTED, Output, say
 from ..parser import Arguments, Command, arguments
-from ..progress import ProgressLine
+from ..working import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
@@ -94,7 +94,7 @@ def _worst(request: WatchArguments, shown: Snapshot) -> tuple[int, int]:
 
 def newest(request: WatchArguments, output: Output) -> Snapshot:
     """Read the whole run and return its newest step, or the one asked for; raise InputError if there is none."""
-    from ....core.watching.whole import read_run
+    from ....core.watching.poll import read_run
 
     with ProgressLine(message("reading"), output.messages) as progress:
 

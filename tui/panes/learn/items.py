@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ....core.field import next_of
 from ....core.learning.bugs import BUGS, CAUSES, Bug, BugExamined
 from ....core.learning.card import BUG_SHOWN, Card, bug_card, question_card, step_card
-from ....core.learning.guesses import Grade, GuessError, grade, parse_choice, parse_guess
 from ....core.learning.questions import QUESTIONS
-from ....core.learning.step import Figure, Question, Shown, Step, best, filled
+from ....core.learning.step import (
+    Figure,
+    Grade,
+    GuessError,
+    Question,
+    Shown,
+    Step,
+    best,
+    filled,
+    grade,
+    parse_choice,
+    parse_guess,
+)
 from ....core.learning.tour import STEPS
 from ....core.message import message
 

@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.learning.bugs import CAUSES, Bug, BugExamined, facts
 from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
-from ....core.learning.guesses import Grade, accepted
-from ....core.learning.step import Question, Shown, Step, best, exact_text, filled, measured_text, number_text
+from ....core.learning.step import (
+    Grade,
+    Question,
+    Shown,
+    Step,
+    accepted,
+    best,
+    exact_text,
+    filled,
+    measured_text,
+    number_text,
+)
 from ....core.message import joined, message
 from ....core.setting_text import is_number
 from ...language.cells import cells, to_left, to_right

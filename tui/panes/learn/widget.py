@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.widget import Widget
 
-from ....core.learning.guesses import LONGEST
+from ....core.learning.step import LONGEST
 from ....core.message import message
 from ...views.lines import Line, Thumb, ends, fitted, window
 from ...views.results.table import with_theory
