@@ -9,7 +9,7 @@ import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, ComponentLaw, Parameters
-from attn_tui.core.program import drawing
+from attn_tui.core.program import lab
 from attn_tui.core.program.lab import draws_of, report_code, scale_code
 from attn_tui.core.program.text import Dialect, NoCodeError
 from attn_tui.core.scales import SCALE_RULES
@@ -151,7 +151,7 @@ def test_large_settings_take_fewer_draws_and_say_so() -> None:
 
 def test_of_fewer_draws_no_extremes_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "z.max()" in program(SMALL)
-    monkeypatch.setattr(drawing, "LARGEST", 2 * SMALL.n_queries * SMALL.n_keys)
+    monkeypatch.setattr(lab, "LARGEST", 2 * SMALL.n_queries * SMALL.n_keys)
     assert "z.max()" not in program(SMALL)
 
 
