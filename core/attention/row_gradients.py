@@ -83,14 +83,17 @@ def logit_gradients(
     is the scratch array of `row_sums`; it saves an exponential unless it lacks precision, and is overwritten. `out`
     (rows, n) is memory for the result. A soft-cap is not included: multiply the entries by its slopes 1 − (z/cap)².
     """
-    reference = np.zeros(len(shifted.below))
-    poor: Chosen = slice(None)
     if powers is None:
-        powers = np.empty_like(shifted.below)
+        powers, reference = _exponentials_of_others(shifted, multiplier, sink, slice(None))
+        others = _row_sums(powers)
     else:
-        poor = _imprecise(powers, shifted)
-    powers[poor], reference[poor] = _exponentials_of_others(shifted, multiplier, sink, poor)
-    others = _row_sums(powers)
+        reference, others = np.zeros(len(powers)), _row_sums(powers)
+        # Of at least two visible keys, all but the largest are near the floor.
+        floor = _ABOVE_FLOOR * np.exp(FLOOR[powers.dtype]) * powers.shape[1]
+        poor = np.flatnonzero((others < floor) & (shifted.visible > 1))
+        if poor.size:
+            powers[poor], reference[poor] = _exponentials_of_others(shifted, multiplier, sink, poor)
+            others[poor] = _row_sums(powers[poor])
     lift = np.exp(reference)
     taken = 0.0 if sink is None else np.exp(np.minimum(sink, HIGHEST_SINK, dtype=np.float64) - reference)  # t/s
     total = 1 + lift * (others + taken)
@@ -158,12 +161,6 @@ def _query_gradients(
 
 def _row_sums(powers: FloatArray) -> FloatArray:
     return powers @ np.ones(powers.shape[1], powers.dtype)
-
-
-def _imprecise(powers: FloatArray, shifted: ShiftedRows) -> Chosen:
-    """Return the rows with at least two visible keys whose other exponentials are all near the floor."""
-    floor = _ABOVE_FLOOR * np.exp(FLOOR[powers.dtype]) * powers.shape[1]
-    return np.flatnonzero((_row_sums(powers) < floor) & (shifted.visible > 1))
 
 
 def _exponentials_of_others(

@@ -29,7 +29,7 @@ def count(values: FloatArray, axis: Axis) -> Counts:
     per_unit = axis.bins / (axis.high - axis.low) * (1 - 1e-6)
     position = np.multiply(values, number(per_unit))
     position += number(1 + 5e-7 * axis.bins - axis.low * per_unit)
-    np.clip(position, 0, number(axis.bins + 1), out=position)
+    position.clip(number(0), number(axis.bins + 1), out=position)
     return np.bincount(position.ravel().astype(np.uint16), minlength=axis.bins + 2)
 
 
@@ -42,9 +42,11 @@ def count_inside(band: float, scores: FloatArray, hidden: BoolArray | None, offs
     """Count, for each draw, the visible scores (draws, rows, n) within ±band; none if the band is NaN."""
     if math.isnan(band):
         return [0] * len(scores)
-    own = 0.0 if offsets is None else offsets
-    inside = scores >= np.asarray(-band - own, scores.dtype)
-    inside &= scores <= np.asarray(band - own, scores.dtype)
+    if offsets is None:
+        inside = np.abs(scores) <= scores.dtype.type(band)
+    else:
+        inside = scores >= np.asarray(-band - offsets, scores.dtype)
+        inside &= scores <= np.asarray(band - offsets, scores.dtype)
     if hidden is not None:
         inside &= ~hidden.reshape(scores.shape)
     return [int(np.count_nonzero(each)) for each in inside]

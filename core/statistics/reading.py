@@ -10,10 +10,10 @@ import numpy as np
 from ..arrays import FloatArray
 from ..message import message
 from .counting import count, histogram
-from .histogram import Axis, Histogram
+from .histogram import Histogram
 from .measurement import HISTOGRAMS, Column, Estimate, HistogramName
 from .summary import estimates, estimates_of_norms
-from .tally import GRADIENTS, JACOBIAN, WEIGHTS, Shape, Tally
+from .tally import GRADIENTS, Shape, Tally
 
 
 def merge(parts: Iterable[Tally]) -> Tally:
@@ -102,7 +102,6 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     """Return the columns of the first `draws` draws; exactly their blocks must have been added."""
     axis = replace(tally.axis, low=tally.axis.low + tally.centre, high=tally.axis.high + tally.centre)
     logits = histogram(tally.counts["logits", 0], axis) if "logits" in tally.histograms else None
-    axes: dict[HistogramName, Axis] = {"weights": WEIGHTS, "entropy": tally.entropies, "jacobian_norm": JACOBIAN}
     result: list[Column] = []
     sums = {name: each[..., :draws] for name, each in (tally.score_sums | tally.row_sums).items()}
     found = estimates(sums, tally.centre, [multiplier for _, multiplier in tally.rules], unbiased)
@@ -118,9 +117,9 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
             measured["logit_min"] = Estimate(multiplier * (tally.centre + tally.smallest), None)
             measured["logit_max"] = Estimate(multiplier * (tally.centre + tally.largest), None)
         histograms: dict[HistogramName, Histogram] = {} if logits is None else {"logits": logits.scaled(multiplier)}
-        for name in tally.histograms:
-            if name in axes:
-                histograms[name] = histogram(tally.counts[name, index], axes[name])
+        for name, of_name in tally.axes.items():
+            if name != "logits":
+                histograms[name] = histogram(tally.counts[name, index], of_name)
         if norms is not None and {*HISTOGRAMS} <= {*tally.histograms}:
             logs = np.log10(np.maximum(norms[~np.isnan(norms)], np.finfo(norms.dtype).tiny))
             histograms["gradient"] = histogram(count(logs, GRADIENTS), GRADIENTS)

@@ -7,7 +7,7 @@ histograms, so its memory depends neither on the number of scores nor on the num
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -92,14 +92,18 @@ class Tally:
 
     def __post_init__(self) -> None:
         self.held = self.held if self.held.stop else slice(0, self.shape.draws)
-        axes: dict[HistogramName, Axis] = {"weights": WEIGHTS, "entropy": self.entropies, "jacobian_norm": JACOBIAN}
-        self.counts = {}
-        for name in self.histograms:
-            if name in axes:
-                for index in range(len(self.rules)):
-                    self.counts[name, index] = np.zeros(axes[name].bins + 2, np.int64)
-        if "logits" in self.histograms:
-            self.counts["logits", 0] = np.zeros(self.axis.bins + 2, np.int64)
+        self.counts = {
+            (name, rule): np.zeros(axis.bins + 2, np.int64)
+            for name, axis in self.axes.items()
+            for rule in range(1 if name == "logits" else len(self.rules))
+        }
+
+    @property
+    def axes(self) -> Mapping[HistogramName, Axis]:
+        """The axes of the histograms counted."""
+        axes: dict[HistogramName, Axis] = {"logits": self.axis, "weights": WEIGHTS, "entropy": self.entropies}
+        axes["jacobian_norm"] = JACOBIAN
+        return {name: axis for name, axis in axes.items() if name in self.histograms}
 
     @cached_property
     def unit(self) -> float:
@@ -160,6 +164,7 @@ class _RowResults:
     sums: FloatArray  # (rules, 5, rows) `softmax.row_sums`
     gradients: FloatArray | None  # (rules, rows) ‖∂L/∂q‖, NaN where not computed
     rounded: RoundedResults | None
+    counted: dict[tuple[HistogramName, int], list[FloatArray]]  # values for `counts` of the tally
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
@@ -212,6 +217,7 @@ def add(
         sums=np.empty((rules, 5, total)),
         gradients=None if backward is None else np.full((rules, total), np.nan),
         rounded=None if rounded is None else RoundedResults.empty(total),
+        counted={which: [] for which in tally.counts},
     )
     for d, r in blocks(block, PIECE):
         first = (draws.start + d.start) * tally.shape.rows + rows.start + r.start
@@ -259,10 +265,9 @@ def _add_piece(tally: Tally, results: _RowResults, piece: _Piece) -> None:
         np.copyto(scores, 0, where=hidden)
     results.powers[:, rows] = power_sums(scores, tally.unit, logits, scratch)
     if counted is not None and ("logits", 0) in tally.counts:
-        some = scores[counted]
-        if piece.offsets is not None:
-            some = some + piece.offsets[counted, np.newaxis].astype(scores.dtype)
-        tally.counts["logits", 0] += count(visible_of(some, hidden, counted), tally.axis)
+        own = number(0) if piece.offsets is None else piece.offsets[counted, np.newaxis].astype(scores.dtype)
+        some = scores[counted] + own
+        results.counted["logits", 0].append(visible_of(some, hidden, counted))
     shifted = shift_rows(scores, hidden)
     results.visible[rows] = shifted.visible
     own = 0.0 if piece.offsets is None else piece.offsets
@@ -286,7 +291,7 @@ def _add_piece(tally: Tally, results: _RowResults, piece: _Piece) -> None:
             log10_p = scores[counted] * number(multiplier / _LN10)
             others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))
             log10_p -= (np.log1p(others) / _LN10).astype(log10_p.dtype)[:, np.newaxis]
-            tally.counts["weights", index] += count(visible_of(log10_p, hidden, counted), WEIGHTS)
+            results.counted["weights", index].append(visible_of(log10_p, hidden, counted))
 
 
 def _add_norms(results: _RowResults, piece: _Piece, rule: int, found: LogitGradients) -> None:
@@ -318,7 +323,7 @@ def _add_rounded(
         _add_norms(results, piece, 0, weight_gradients(found.weights[chosen], received, found.missing[chosen]))
     if piece.counted is not None and ("weights", 0) in tally.counts:
         with np.errstate(divide="ignore"):
-            tally.counts["weights", 0] += count(np.log10(found.seen_weights(piece.counted)), WEIGHTS)
+            results.counted["weights", 0].append(np.log10(found.seen_weights(piece.counted)))
 
 
 def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatArray) -> FloatArray | None:
@@ -349,12 +354,13 @@ def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _Row
         found = row_statistics(results.sums.swapaxes(0, 1).reshape(5, -1, *shape), visible, sink)
     add_sums(tally, draws, sums_of_rows(found, visible))
     seen = visible > 0
-    for index in range(len(tally.rules)):
-        if ("entropy", index) in tally.counts:
-            tally.counts["entropy", index] += count(found.entropy[index][seen], tally.entropies)
-        if ("jacobian_norm", index) in tally.counts:
-            norms = np.sqrt(found.jacobian_norm_squared[index][seen])
-            tally.counts["jacobian_norm", index] += count(norms, JACOBIAN)
+    for (name, index), values in results.counted.items():
+        if name == "entropy":
+            values.append(found.entropy[index][seen])
+        elif name == "jacobian_norm":
+            values.append(np.sqrt(found.jacobian_norm_squared[index][seen]))
+        if values:
+            tally.counts[name, index] += count(np.concatenate(values), tally.axes[name])
     if results.gradients is not None:
         taken = tally.shape.differentiated
         if tally.gradient_norms is None:
