@@ -1,15 +1,19 @@
-"""What a verdict says: ties, refusals, and designs that are no faults."""
+"""What a verdict says: ties, refusals, designs that are no faults, little evidence, and consequences."""
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.configuration import parse_configuration
+from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
 from attn_tui.core.diagnosis.verdict import diagnose
+from capture_files import save
 from cases import for_each
 from faults import injected
 from injection import FORMATS, KINDS, Array, Case, case_of, normed, random_head, real_head, rounded, subject_of
@@ -261,3 +265,121 @@ def test_an_approximate_exponential_of_a_kernel_is_no_fault(error: float) -> Non
         assert verdict.verdict == "healthy"
         assert verdict.misfit is not None
         assert verdict.misfit < 1.5
+
+
+def weights(case: Case, multiplier: float, sink: float | None) -> Array:
+    """The weights of all rows, and that of the sink as those of one more key."""
+    logits = np.where(case.seen, multiplier * case.q @ case.k.T, -np.inf)
+    beside = np.full((len(logits), 1), -np.inf if sink is None else sink)
+    whole = np.concatenate([logits, beside], axis=1)
+    powers = np.exp(whole - whole.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def entropy(p: Array) -> float:
+    return float(-(p * np.log(np.where(p > 0, p, 1))).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize("sinks", [(None, None), (1.5, 1.5), (None, 1.5), (1.5, None)])
+@pytest.mark.parametrize("multiplier", [1.0, 1 / 64])
+def test_a_consequence_is_that_of_the_weights(multiplier: float, sinks: tuple[float | None, float | None]) -> None:
+    case = case_of(HEAD, "float32")
+    case.multiplier, case.sink = multiplier, sinks[0]
+    case.say(sink=sinks[1])
+    verdict = diagnose(subject_of(case, "float32", "weights"))
+    found = verdict.consequence
+    if sinks[0] != sinks[1] and found is None:
+        return  # a fault of two causes need not be understood
+    assert found is not None
+    whole, expected = weights(case, multiplier, sinks[0]), weights(case, 1 / 8, sinks[1])
+    p, r = whole[:, :-1], expected[:, :-1]
+    assert found.entropy == pytest.approx(entropy(p), rel=1e-5)
+    assert found.expected_entropy == pytest.approx(entropy(r), rel=1e-5)
+    assert found.max_weight == pytest.approx(p.max(axis=1).mean(), rel=1e-5)
+    assert found.expected_max_weight == pytest.approx(r.max(axis=1).mean(), rel=1e-5)
+    assert found.changed_rows == np.mean(p.argmax(axis=1) != r.argmax(axis=1))
+    if sinks[0] is None or sinks[1] is None:
+        whole, expected = (each / each.sum(axis=1, keepdims=True) for each in (p, r))
+    ratio = np.log(np.where(whole > 0, whole, 1)) - np.log(np.where(whole > 0, expected, 1))
+    assert found.divergence == pytest.approx((whole * ratio).sum(axis=1).mean(), rel=1e-4)
+
+
+def test_a_fault_that_moves_the_largest_weight_changes_rows() -> None:
+    case = case_of(HEAD, "float32")
+    case.used_seen = np.ones((96, 96), np.bool_)
+    verdict = diagnose(subject_of(case, "float32", "weights"))
+    assert verdict.cause == "causal-lost"
+    assert verdict.consequence is not None
+    logits = case.q @ case.k.T / 8
+    first, now = (np.where(seen, logits, -math.inf).argmax(axis=1) for seen in (case.seen, case.used_seen))
+    assert 0 < verdict.consequence.changed_rows == np.mean(first != now)
+
+
+TOKENS = 16
+
+
+def verdicts(folder: Path, tensors: dict[str, Array], **metadata: Any) -> list[Verdict]:
+    """The verdict on each head of a layer."""
+    named = {f"layers.0.attn.{name}": array for name, array in tensors.items()}
+    capture = open_capture(save(folder / "x.safetensors", named, schema="attn-tui/qk-2", **metadata))
+    layer = capture.layers[0]
+    return [diagnose(read_subject(capture, layer, head, None, None)) for head in range(layer.heads)]
+
+
+@for_each("softcap", [0, 0.7, 30.0])
+@for_each("kind", ["weights", "o"])
+def test_rows_of_one_key_do_not_tell_the_scale(tmp_path: Path, kind: str, softcap: float) -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(2, 8, TOKENS, 8)).astype(np.float32) for _ in "qkv")
+    weights = np.broadcast_to(np.eye(TOKENS, dtype=np.float32), (2, 8, TOKENS, TOKENS))
+    evidence = {"weights": weights} if kind == "weights" else {"v": v, "o": v}
+    told = {"causal": "false", "window": [0, 0], "scale": list(np.linspace(0.1, 2, 8)), "softcap": softcap}
+    found = verdicts(tmp_path, {"q": q, "k": k, **evidence}, **told)
+    assert {each.verdict for each in found} == {"undecided"}
+
+
+@pytest.mark.parametrize("kind", ["weights", "o", "lse"])
+def test_a_head_without_visible_keys_is_undecided(tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(1)
+    side = rng.normal(size=(1, 2, TOKENS, 8))
+    of = {"weights": (1, 2, TOKENS, TOKENS), "o": side.shape, "lse": side.shape[:3]}
+    tensors = {"q": side, "k": side, "v": side, kind: np.zeros(of[kind])}
+    bias = np.full((1, 2, TOKENS, TOKENS), -np.inf)
+    found = verdicts(tmp_path, {**tensors, "bias": bias}, causal="false", scale=0.5, attention="cross")
+    assert [(each.verdict, each.says) for each in found] == [("undecided", "no query sees a key")] * 2
+
+
+def _shifted(case: Case, window: int) -> None:
+    """Align a causal window at the top left, where the file says bottom right."""
+    tokens = len(case.k)
+    rows = tokens // 2
+    case.shift = tokens - rows
+    case.q = case.used_q = case.q[:rows]
+    case.positions = np.arange(rows) + case.shift
+    away = np.arange(tokens) - case.positions[:, np.newaxis]
+    case.seen = (away <= 0) & (away > -window)
+    moved = away + case.shift
+    case.used_seen = (moved <= 0) & (moved > -window)
+    case.say(window=window)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_window_moves_with_the_corner_of_a_causal_mask(kind: Any) -> None:
+    case = case_of(random_head(64, 96, True), "float32")
+    _shifted(case, 12)
+    found = diagnose(subject_of(case, "float32", kind))
+    assert (found.verdict, found.cause) == ("cause", "causal-shifted")
+    assert found.multiplier == pytest.approx(1 / 8, rel=1e-4)
+
+
+@pytest.mark.parametrize(("said", "kind"), [(None, "weights"), (20, "lse"), (11, "o"), (13, "lse")])
+def test_the_length_of_a_window_is_found(kind: Any, said: int | None) -> None:
+    case = case_of(random_head(64, 96, True), "float32")
+    before = np.arange(96)[:, np.newaxis] - np.arange(96)
+    case.used_seen = case.seen & (before < 12)
+    if said is not None:
+        case.seen = case.seen & (before < said)
+        case.say(window=said)
+    found = diagnose(subject_of(case, "float32", kind))
+    words = "a window of 12 keys" if said is None else f"the window has 12 keys, not {said}"
+    assert words in found.says

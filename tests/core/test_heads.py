@@ -1,4 +1,4 @@
-"""Heads of a capture under rules that need more than the width of a head."""
+"""Heads of a capture under rules that need more than the width of a head, and a first look at a few rows."""
 
 from importlib import import_module
 from pathlib import Path
@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.attention.normalise import normalised
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.check import measure
+from attn_tui.core.diagnosis.heads.rows import is_large, rough_statistics
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
 from capture_files import Array, opened
@@ -105,3 +107,19 @@ def test_a_check_of_a_head_may_be_stopped_in_between(tmp_path: Path) -> None:
     side = np.random.default_rng(0).normal(size=(1, 1, 1500, 4))
     found = opened(tmp_path, {"layers.0.attn.q": side, "layers.0.attn.k": side}, schema="attn-tui/qk-1")
     assert len([*measure(found, found.layers[0], 0, None, None)]) > 3
+
+
+def test_of_some_rows_they_are_near() -> None:
+    capture = open_capture(sample_path())
+    layer = capture.layers[2]
+    for head in range(12):
+        exact = measure_head(capture, layer, head, [file_rule(layer)]).columns[0].measured["entropy"].value
+        found = rough_statistics(capture, layer, head, rows=24)["entropy"].value
+        assert found == pytest.approx(exact, abs=0.5)
+        assert found != exact
+
+
+def test_only_large_heads_need_a_first_look(tmp_path: Path) -> None:
+    assert not is_large(open_capture(sample_path()).layers[0])
+    side = np.ones((3, 2, 200, 8), np.float32)
+    assert is_large(opened(tmp_path, {"q": side, "k": side}).layers[0])

@@ -1,9 +1,9 @@
-"""The parameter `model`: what it sets, and how other values override it."""
+"""The parameter `model`: what it sets, how other values override it, and where stepping through d_k stops."""
 
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.models import MODELS, SET_BY_MODEL
+from attn_tui.core.models import MODEL_WIDTHS, MODELS, SET_BY_MODEL, landmarks, next_width
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters, model_title, parameters_from
 from attn_tui.core.scales import multiplier
 from attn_tui.core.tables.statistics import parameter_words
@@ -74,3 +74,16 @@ def test_the_lab_measures_what_the_model_does() -> None:
     assert found.value is not None
     assert found.stderr is not None
     assert found.value == pytest.approx((128 / 144) ** 0.5, abs=5 * found.stderr)
+
+
+def test_landmarks_are_the_widths_of_models_and_powers_of_two_beyond() -> None:
+    widest = max(MODEL_WIDTHS)
+    powers = [2**power for power in range(20) if widest < 2**power < 5000]
+    assert landmarks(range(1, 5000)) == [*MODEL_WIDTHS, *powers]
+    assert landmarks([8, 64, 65, 1000]) == [64]
+
+
+@pytest.mark.parametrize("d_k", [1, 64, 65, 100, 9999])
+def test_the_next_width_is_the_nearest_on_that_side_or_the_same(d_k: int) -> None:
+    assert next_width(d_k, 1) == min((width for width in MODEL_WIDTHS if width > d_k), default=d_k)
+    assert next_width(d_k, -1) == max((width for width in MODEL_WIDTHS if width < d_k), default=d_k)

@@ -1,4 +1,4 @@
-"""The statistics that a tally makes of its sums, and their standard errors."""
+"""The declared statistics that a tally makes of its sums, and their standard errors."""
 
 import math
 from typing import Any
@@ -7,6 +7,11 @@ import numpy as np
 import pytest
 import textbook
 from attn_tui.core.attention.softmax import RowStatistics
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.heads import file_rule, measure_head
+from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import reading, summary, tally
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTIC, STATISTICS
 from attn_tui.core.statistics.histogram import Axis
@@ -169,3 +174,20 @@ def test_the_first_key_is_compared_with_a_uniform_row() -> None:
     scores = np.zeros((1, 2, 4))
     scores[0, 0, 0] = math.log(3) / MULTIPLIER  # weights 1/2, 1/6, 1/6, 1/6
     assert estimates(scores)["first_key_over_uniform"].value == pytest.approx((1 / 2 + 1 / 4) / 2 / (1 / 4))
+
+
+def test_every_declared_statistic_is_computed_by_some_measurement() -> None:
+    capture = open_capture(sample_path())
+    layer = capture.layers[0]
+    measurements = [
+        run(Parameters(d_k=16, n_keys=12, n_queries=8, batch=4, sink="logit")),
+        measure_head(capture, layer, 0, [file_rule(layer)]),
+    ]
+    columns = [column for measurement in measurements for column in measurement.columns]
+    computed = {name for column in columns for name, found in column.measured.items() if found.value is not None}
+    missing = [statistic.name for statistic in STATISTICS if statistic.name not in computed]
+    assert not missing, f"declared in core/statistics/catalogue.py, but no measurement computes: {', '.join(missing)}"
+
+
+def test_names_and_labels_of_statistics_are_unique() -> None:
+    assert len(STATISTIC) == len(STATISTICS) == len({statistic.label for statistic in STATISTICS})

@@ -1,16 +1,19 @@
-"""Scale rules as rows: aligned, as many columns and rows as fit, and one rule in words."""
+"""Scale rules and mechanisms as rows: aligned, as many columns and rows as fit, and one rule in words."""
 
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE, Order, RuleCurves, RuleRow
+from attn_tui.core.lab.mechanisms import COMPARED
+from attn_tui.core.lab.mechanisms import MEASURED as OF_MECHANISMS
+from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.saturation import saturation_of
 from attn_tui.tui.language.chosen import Language
+from attn_tui.tui.panes.rules.mechanisms import bound_sentences, mechanism_lines
 from attn_tui.tui.panes.rules.rule_text import rule_text, rule_title
 from attn_tui.tui.panes.rules.view import (
     COLUMNS,
@@ -32,7 +35,7 @@ from attn_tui.tui.panes.rules.view import (
 )
 from attn_tui.tui.views.fields.choices import FAMILIES, family_of
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
-from attn_tui.tui.views.lines import line_width
+from attn_tui.tui.views.lines import Line, line_width
 from cases import for_each
 from line_texts import text_of, texts_of
 
@@ -215,3 +218,57 @@ def test_a_long_name_does_not_move_the_columns(glyphs: Glyphs) -> None:
     rows = ROWS | {formula: replace(ROWS["none"], rule=formula)}
     lines = table_lines(shown(names=(*RULES, formula), rows=rows), 80, 0, PLAIN + 1, glyphs)[HEAD:]
     assert len({text_of(line)[NAME:].index(".") for line in lines}) == 1
+
+
+BOUNDS = {"additive": 8.0, "cosine": 1.0}
+MECHANISMS = [
+    MechanismRow(
+        m, rule, 1.0, d_k, {name: Estimate(0.5 / d_k, 0.1) for name in OF_MECHANISMS}, d_k / 8, BOUNDS.get(m), s
+    )
+    for d_k in (4, 16, 32)
+    for m, rule, s in COMPARED
+]
+
+
+def texts(rows: list[MechanismRow], width: int = 80, glyphs: Glyphs = UNICODE) -> list[str]:
+    def text(line: Line) -> str:
+        assert line_width(line) <= width
+        return "".join(piece for piece, _ in line)
+
+    return [text(line) for line in mechanism_lines(rows, width, glyphs)]
+
+
+def test_each_statistic_has_a_line_for_each_mechanism_with_aligned_points() -> None:
+    lines = texts(MECHANISMS)
+    at = lines.index("entropy / ln n, %            4      16      32")
+    assert [line[:22].strip() for line in lines[at + 1 : at + 7]] == [
+        "dot product × 1", "dot product × 1/√d_k", "dot product with sink", "bilinear × 1/√d_k", "additive", "cosine",
+    ]  # fmt: skip
+    assert lines[at + 1].split()[-3:] == ["12.50", "3.125", "1.562"]
+    at = lines.index("bound of |score|             4      16      32")
+    assert [line.split()[0] for line in lines[at + 1 : at + 3]] == ["additive", "cosine"]
+    block = lines[1:7]
+    for at in range(22, max(map(len, block))):
+        column = {line[at : at + 1] for line in block}
+        assert "." not in column or column <= {".", " ", ""}
+
+
+def test_the_bounds_are_described_in_words() -> None:
+    additive, cosine = bound_sentences(MECHANISMS)
+    assert "at d_k 32 ‖v‖₁ is 8, and the largest |score| drawn is 4, 50 % of it" in additive
+    assert "exceeds 1 at 2 of 3 d_k" in additive
+    assert "±1" in cosine
+    assert bound_sentences([row for row in MECHANISMS if row.mechanism == "dot_product"]) == []
+
+
+@pytest.mark.parametrize(("width", "missing"), [(30, "4, 16"), (38, "4"), (46, "")])
+def test_if_not_all_d_k_fit_the_largest_are_shown(width: int, missing: str) -> None:
+    hidden = " ".join(texts(MECHANISMS, width)).partition("Not shown at this width: ")[2].partition(".")[0]
+    assert hidden == (f"d_k {missing}" if missing else "")
+
+
+def test_mechanisms_without_a_measurement_are_pending() -> None:
+    assert texts([]) == ["Measuring mechanisms…"]
+    lines = texts(MECHANISMS[:-1])
+    assert next(line for line in lines if line.startswith(" cosine")).split()[-1] == "…"
+    assert all(line.isascii() for line in texts(MECHANISMS[:-1], glyphs=ASCII))
