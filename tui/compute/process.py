@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from select import POLLIN, poll
 from typing import TYPE_CHECKING
 
 from ...core.errors import InputError
@@ -34,6 +35,7 @@ class ProcessEngine(Engine):
         super().__init__()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
+        self._arrived = poll()  # tells whether a reply has; the connection's own method takes ten times as long
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._silence: asyncio.TimerHandle | None = None  # until silence is reported
@@ -55,7 +57,8 @@ class ProcessEngine(Engine):
                 )
         except OSError as error:
             raise InputError("cannot start the computing process: {reason}", reason=error.strerror) from error
-        self._connection = ours
+        self._connection, self._arrived = ours, poll()
+        self._arrived.register(ours.fileno(), POLLIN)
         self._watch()
 
     def attach(self, loop: asyncio.AbstractEventLoop, notify: Callable[[Notification], object]) -> None:
@@ -104,7 +107,7 @@ class ProcessEngine(Engine):
 
     def receive(self) -> None:
         try:
-            while self._connection is not None and self._connection.poll():
+            while self._connection is not None and self._arrived.poll(0):
                 replies: Sequence[Reply] = self._connection.recv()
                 self._stop_timer()
                 for number, content in replies:

@@ -167,8 +167,8 @@ def trace_rows(before: Sequence[float], counts: Sequence[float], height: int) ->
     """
     tall, now = height / (max(before) or 1), height / (max(counts) or 1)
     levels = [each * tall for each in before]
-    moved = [abs(level - count * now) for level, count in zip(levels, counts, strict=True)]
-    if max(moved) < 1:
+    moved = [level - count * now for level, count in zip(levels, counts, strict=True)]
+    if -1 < min(moved) <= max(moved) < 1:
         return {}
     ends = [math.ceil(level) - 1 if level >= 0.1 else -1 for level in levels]
     rows: dict[int, list[int]] = {}
@@ -212,7 +212,8 @@ def curve_rows(
         if level < least:
             before = None
             continue
-        level = min(level, most)
+        if level > most:
+            level = most
         if glyphs.line:
             if at % 2 == 0:
                 sign = glyphs.line[int(level % 1 * len(glyphs.line))]
@@ -220,7 +221,7 @@ def curve_rows(
             continue
         dot = int(level * 4)
         start = dot if before is None else before + (dot > before) - (dot < before)
-        for each in range(min(start, dot), max(start, dot) + 1):
+        for each in range(start, dot + 1) if start <= dot else range(dot, start + 1):
             place = height - 1 - each // 4, at // 2
             bits[place] = bits.get(place, 0) | _DOTS[at % 2][each % 4]
         before = dot
