@@ -427,7 +427,7 @@ class AttnApp(TypeAheadApp[int]):
             self.pane.show_item(item)
 
     def show_status(self) -> None:
-        names = [name for _, name in TABS[self.tab] if name]
+        names = tuple(name for _, name in TABS[self.tab] if name)
         self.top.show(self.tab, self.pane.statuses(), names, self.view[1])
 
     def on_engine_notification(self, message: EngineNotification) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ...core.message import counted, message
 from ...core.models import MODEL_WIDTHS
@@ -13,7 +14,7 @@ from .glyphs import Glyphs
 from .lines import Line, Role, Span, ends, line_width
 
 Key = tuple[str, str]  # the keys to press, their effect
-Views = tuple[Sequence[str], str]  # the names of a tab's views, and the one on screen
+Views = tuple[tuple[str, ...], str]  # the names of a tab's views, and the one on screen
 NO_VIEWS: Views = (), ""
 PIECE = re.compile(r"[←→↑↓]|[^ ←→↑↓]+")  # one of the keys to press
 
@@ -23,7 +24,7 @@ _STATUS = len(f"d_k {FIELD['d_k'].high:.0f}")  # cells reserved for a status; ev
 
 
 def top_line(
-    tabs: Sequence[str], active: str, statuses: Sequence[Line], width: int, glyphs: Glyphs, views: Views = NO_VIEWS
+    tabs: tuple[str, ...], active: str, statuses: Sequence[Line], width: int, glyphs: Glyphs, views: Views = NO_VIEWS
 ) -> Line:
     """Return the program's name, its tabs with the active one highlighted and its views, and the longest status.
 
@@ -36,7 +37,8 @@ def top_line(
     return ends(line, (*status, (" ", "text")), width)
 
 
-def tab_line(tabs: Sequence[str], active: str, width: int, glyphs: Glyphs, views: Views = NO_VIEWS) -> Line:
+@lru_cache(maxsize=16)
+def tab_line(tabs: tuple[str, ...], active: str, width: int, glyphs: Glyphs, views: Views = NO_VIEWS) -> Line:
     """Return the left part of the top bar. A click on a span shows the tab or view, or the next or previous tab."""
     needed = _STATUS + 2
     named = tuple[Span, ...]((f" {glyphs.say(tab)} ", "accent" if tab == active else "dim") for tab in tabs)
@@ -65,7 +67,7 @@ def span_at(line: Line, x: int) -> tuple[int, int] | None:
 
 
 def pane_at(
-    tabs: Sequence[str], active: str, width: int, x: int, glyphs: Glyphs, views: Views = NO_VIEWS
+    tabs: tuple[str, ...], active: str, width: int, x: int, glyphs: Glyphs, views: Views = NO_VIEWS
 ) -> str | int | None:
     """Return the tab or view whose name is at cell `x` of the top bar, or 1 or -1 for the next or previous tab."""
     line = tab_line(tabs, active, width, glyphs, views)

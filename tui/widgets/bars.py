@@ -17,12 +17,12 @@ from .lines import LinesWidget
 class TopBar(LinesWidget):
     """Shows the tabs, the views of the active one, and a status."""
 
-    panes: Sequence[str] = ()
+    panes: tuple[str, ...] = ()
     active = ""
     statuses: Sequence[Line] = ()
     views: Views = (), ""
 
-    def show(self, active: str, statuses: Sequence[Line], views: Sequence[str] = (), view: str = "") -> None:
+    def show(self, active: str, statuses: Sequence[Line], views: tuple[str, ...] = (), view: str = "") -> None:
         """Show the active tab with the names of its views, and the longest status that fits."""
         self.active, self.statuses, self.views = active, statuses, (views, view)
         self.redraw()

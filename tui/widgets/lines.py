@@ -128,7 +128,7 @@ class LinesWidget(Widget):
     def dim(self, dimmed: bool) -> None:
         """Set whether everything is dim."""
         if dimmed != self.dimmed:
-            self.dimmed = dimmed
+            self.dimmed, self._styles = dimmed, {}
             self._repaint(range(self.outer_size.height))
 
     def _repaint(self, rows: Sequence[int]) -> None:
@@ -258,8 +258,11 @@ class LinesWidget(Widget):
             if border is not None and (border.foot or ruled):
                 right = side(gutter.right, border.role, self.glyphs, y in border.thumb)
             line = (*left, *(line or ((" " * size.width, "text"),)), *right)
-        spans = displayable(line) or ((" " * outer.width, "text"),)
-        return Strip([Segment(text, self._style(role)) for text, role in spans if text], outer.width)
+        spans, styles = displayable(line) or ((" " * outer.width, "text"),), self._styles
+        segments = [
+            Segment(text, styles[role] if role in styles else self._style(role)) for text, role in spans if text
+        ]
+        return Strip(segments, outer.width)
 
     # Selecting text with the mouse
 
@@ -294,13 +297,14 @@ class LinesWidget(Widget):
 
     def _style(self, role: Role) -> Style:
         """Return the style of a role in this theme; cached, because looking it up walks all ancestors."""
-        if self.dimmed and role not in self.undimmed and role not in _NEVER_DIM:
-            role = "dim"
-        if role not in self._styles:
+        if self.dimmed and role not in ("dim", *self.undimmed, *_NEVER_DIM):
+            style = self._style("dim")
+        else:
             variables = self.app.theme_variables  # pyright: ignore[reportUnknownMemberType]
             background = self.background_colors[1]
-            self._styles[role] = _filtered(self, look(role, variables, background), background)
-        return self._styles[role]
+            style = _filtered(self, look(role, variables, background), background)
+        self._styles[role] = style
+        return style
 
 
 def _filtered(widget: Widget, style: Style, background: Color) -> Style:
