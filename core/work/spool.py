@@ -15,6 +15,7 @@ import stat
 import struct
 import time
 import zlib
+from array import array
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
@@ -64,6 +65,8 @@ def _as_json(value: Any) -> Any:
     if kind is np.ndarray:
         data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
         return {"array": [value.dtype.str, [*value.shape], data]}
+    if kind is array:
+        return {"numbers": [value.typecode, value.tolist()]}
     if issubclass(kind, np.generic):
         return {"scalar": [value.dtype.str, value.item()]}
     if isinstance(value, Message):
@@ -148,6 +151,7 @@ def _message(held: Any) -> Message:
 
 _MADE: dict[str, Callable[[Any], Any]] = {
     "array": _array,
+    "numbers": lambda held: array("d" if held[0] == "d" else "q", held[1]),
     "scalar": lambda held: _number_type(held[0]).type(held[1]),
     "message": _message,
     "path": Path,
