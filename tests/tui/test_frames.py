@@ -10,6 +10,7 @@ import pytest
 from attn_tui.tui.app import app as app_module
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.panes import stepping
+from attn_tui.tui.terminal import paced_app
 from attn_tui.tui.terminal.diff_screen import DiffApp, strips_of
 from attn_tui.tui.terminal.paced_app import PacedApp
 from attn_tui.tui.terminal.pacing import Pacing
@@ -217,6 +218,18 @@ async def frames_after(stage: Stage, key: str) -> list[tuple[bool, bool]]:
     await stage.until(lambda: app.frames, "a frame")
     await stage.still()
     return [app.shown_by(frame) for frame in app.frames]
+
+
+@played(kind=ShownApp, settled=True)
+async def test_a_result_is_in_the_frame_of_its_key_unless_it_is_late(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wait, shown in ((100.0, (True, True)), (0.0, (True, False))):
+        monkeypatch.setattr(paced_app, "EXPECTED", wait)
+        stage.engine.hold = True
+        if wait:
+            asyncio.get_running_loop().call_later(0.1, stage.engine.let_go)
+        assert set(await frames_after(stage, "right")) == {shown}
 
 
 @played(kind=ShownApp, settled=True)

@@ -68,7 +68,7 @@ class SizedScreen(AnyScreen):
 
 
 ReturnType = TypeVar("ReturnType")
-_EXPECTED = 0.05  # seconds that a frame waits for an answer
+EXPECTED = 0.05  # seconds that a frame waits for an answer
 
 
 class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
@@ -90,7 +90,7 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
     def expect_answer(self) -> None:
         """Let the next frame wait a moment for an answer, so that a key and what it changes are one frame."""
         if self._expected is None:
-            self._expected = asyncio.get_running_loop().call_later(_EXPECTED, self.show_answer)
+            self._expected = asyncio.get_running_loop().call_later(EXPECTED, self.show_answer)
             self.delay_or_paint()
 
     def show_answer(self) -> None:
