@@ -336,8 +336,12 @@ async def test_letters_type_into_the_field_and_are_nothing_else(stage: Stage) ->
 @played(size=(80, 24))
 async def test_a_guess_and_enter_in_one_burst_show_the_answer_to_that_guess(stage: Stage) -> None:
     pane = await learn(stage)
+    await stage.press("escape")
+    assert "m list" in stage.lines[-1]
     stage.send(*"64", "enter")
     await stage.answered()
+    assert "Enter next " in stage.lines[-1]
+    assert "m list" in stage.lines[-1]
     assert "Your guess, 64, is 8 times the answer." in stage.text
     assert pane.attempt.stage == 1
 

@@ -13,7 +13,7 @@ from rich.cells import set_cell_size
 from ....core.diagnosis.heads.reasons import head_word
 from ....core.diagnosis.heads.summary import count_words
 from ....core.diagnosis.results import Verdict
-from ....core.message import joined, message
+from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTIC, STATISTICS, Statistic
 from ....core.statistics.measurement import Estimate
 from ...language.cells import cells, to_left, to_right
@@ -96,11 +96,8 @@ def head_counts(heads: Heads, verdicts: Mapping[tuple[int, int], Verdict] = NO_V
     unread = sum(measured is None for measured in heads.values())
     if unread:
         told.append(message("{unread} unreadable", unread=unread))
-    return (
-        message("{count} heads: {told}.", count=len(heads), told=joined(told, ", "))
-        if told
-        else message("{count} heads.", count=len(heads))
-    )
+    count = counted("{number} head", "{number} heads", len(heads))
+    return message("{count}.", count=joined((count, joined(told, ", ")), ": ") if told else count)
 
 
 def layer_facts(layer: Layer, glyphs: Glyphs) -> str:

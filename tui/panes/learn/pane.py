@@ -36,6 +36,7 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Backspace", "erase, back"), ("?", "help"), (">", "next tab"), ("PgUp PgDn", "scroll"),
 )  # fmt: skip
 _TO_FIELD: Key = ("Tab", "type a guess")
+_TO_NEXT: Key = ("Enter", "next")
 # What undo restores: the item, what the user did with each, and those that were answered.
 UndoState: TypeAlias = tuple[int, Mapping[str, Attempt], frozenset[str]]
 _ROOMY = 170  # screens from this width show every question in full
@@ -48,8 +49,8 @@ class LearnPane(TwoParts):
     SIDE_BY_SIDE = 100  # from this width, the list stands beside the text
     LEFT = (44, 72)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("Enter", "answer, next"), ("Backspace", "back"), ("E", "show"), ("?", "help"), ("q", "quit"),
-        (">", "next tab"), ("m", "list"), ("↑↓", "item"), ("v", "view"), ("n", "not yet done"),
+        ("Enter", "answer"), ("m", "list"), ("Backspace", "back"), ("E", "show"), ("?", "help"), ("q", "quit"),
+        (">", "next tab"), ("↑↓", "item"), ("v", "view"), ("n", "not yet done"),
         ("r", "ask again"), ("PgUp PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -123,7 +124,9 @@ class LearnPane(TwoParts):
     def keys(self) -> Sequence[Key]:
         if self.text.has_focus:
             return _FIELD_KEYS if not self.attempt.text else (_FIELD_KEYS[0], ("Esc", "erase"), *_FIELD_KEYS[2:])
-        return (*self.KEYS[:1], _TO_FIELD, *self.KEYS[1:]) if self.text.can_focus else self.KEYS
+        answered = self.attempt.stage == self.item.stages
+        first = (_TO_NEXT,) if answered else (self.KEYS[0], _TO_FIELD) if self.text.can_focus else self.KEYS[:1]
+        return (*first, *self.KEYS[1:])
 
     def leave(self) -> None:
         self.host.engine.withdraw(Measure)

@@ -115,7 +115,7 @@ METER = (
     "meter of saturation"  # of the deviation of a row's logits over that at which softmax saturates, up to twice it
 )
 _WORDS = {  # titles, and cells
-    STATUS: (("", "status"), 8),
+    STATUS: (("", "status"), 10),
     METER: (("", "0    1    2"), METER_CELLS),
     SATURATED: (("saturated", in_sense("at d_k", "saturated")), 9),
 }
@@ -139,10 +139,10 @@ class _ColumnFormat:
 
 _FORMATS = {
     "multiplier": _ColumnFormat(("", "multiplier"), 4, 5, "multiplier"),
-    "logit_std": _ColumnFormat(("logit", "std"), 4, 3, "logit std"),
+    "logit_std": _ColumnFormat(("logit", "std"), 3, 3, "logit std"),
     "entropy_fraction": _ColumnFormat(("entropy", "/ ln n %"), 4, 2, "entropy"),
     "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
-    "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
+    "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 2, 4, "median ∂L/∂q"),
     "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
     "saturation": _ColumnFormat(("", "saturation"), 3, 3, "row saturation"),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
