@@ -1,21 +1,24 @@
-"""One measurement of the lab: its columns and histograms, its smallest cases, and that seeds determine it."""
+"""One measurement of the lab: its columns, smallest cases, seeds, steps, and the precision of its numbers."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.lab import one_pass, scoring
 from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import ComponentLaw, MaskName, Parameters
 from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Estimate
 from cases import for_each
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from measurements import LAWS, SCALES, cut_into_blocks, numbers
+from measurements import CHANGES, LAWS, SCALES, assert_same, cut_into_blocks, numbers
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=8, batch=4)
 
@@ -158,3 +161,179 @@ def test_a_run_dropped_halfway_changes_no_later_one(monkeypatch: pytest.MonkeyPa
 def test_other_seeds_give_other_numbers() -> None:
     entropies = {run(replace(SMALL, seed=seed)).columns[0].measured["entropy"] for seed in range(20)}
     assert len(entropies) == 20
+
+
+P = Parameters(d_k=300, n_keys=16, n_queries=16, batch=6)
+
+
+@pytest.fixture(params=["kept", "made again"])
+def _small_steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of half a draw, from components that are kept or drawn again."""
+    cut_into_blocks(monkeypatch, 128)
+    monkeypatch.setattr(one_pass, "STRIDE", 64)
+    if request.param == "made again":
+        monkeypatch.setattr(scoring, "KEPT", 0)
+
+
+@pytest.mark.usefixtures("_small_steps")
+def test_progress_rises_to_one_through_every_draw() -> None:
+    steps = list(stream(P))
+    fractions, draws = [step.fraction for step in steps], [step.draws for step in steps]
+    assert fractions == sorted(set(fractions))
+    assert fractions[0] > 0
+    assert fractions[-1] == 1
+    assert draws == sorted(draws)
+    assert {done for done in draws if done == int(done)} == set(range(7))
+    assert len(steps) > 12
+
+
+def test_a_step_makes_the_components_of_one_stride_or_measures_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def noted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def note(*arguments: Any, **named: Any) -> Any:
+            calls.append(name)
+            return function(*arguments, **named)
+
+        return note
+
+    cut_into_blocks(monkeypatch, 128)
+    monkeypatch.setattr(scoring, "KEPT", 0)
+    monkeypatch.setattr(one_pass, "STRIDE", 128)
+    monkeypatch.setattr(one_pass, "components", noted("components", one_pass.components))
+    monkeypatch.setattr(np, "matmul", noted("scores", np.matmul))
+    monkeypatch.setattr(tally, "add", noted("statistics", tally.add))
+    for _ in stream(replace(P, correlation=0.5)):
+        done = {name: calls.count(name) for name in ("components", "scores", "statistics")}
+        if done["statistics"]:  # which multiply matrices too
+            assert (done["components"], done["statistics"]) == (0, 1)
+        else:
+            assert done["components"] <= 2
+            assert done["scores"] <= 1
+        calls.clear()
+
+
+@pytest.mark.usefixtures("_small_steps")
+def test_an_early_result_is_that_of_fewer_draws() -> None:
+    """During a draw there may be no result, but there is never one with a part of that draw."""
+    of_batches = {draws: run(replace(P, batch=draws)) for draws in range(2, 7)}
+    complete = 0
+    for step in stream(P):
+        early = step.measurement()
+        begun, complete = int(step.draws) > complete, int(step.draws)
+        if complete < 2:
+            assert early is None
+            continue
+        if early is None:
+            assert not begun
+            continue
+        assert (early.draws, early.asked, early.complete) == (complete, 6, step.fraction == 1)
+        assert_same(early, of_batches[complete])
+        rows, pairs = 16 * complete, 16 * 16 * complete
+        for column in early.columns:
+            totals = {name: column.histograms[name].total for name in HISTOGRAMS}
+            assert totals == {"logits": pairs, "weights": pairs, "entropy": rows, "jacobian_norm": rows}
+
+
+def test_an_early_result_does_not_change_as_the_run_continues() -> None:
+    p = replace(P, n_keys=1024, n_queries=1024, batch=3, d_k=1)  # blocks of one draw
+    steps = stream(p)
+    early = next(filter(None, (step.measurement() for step in steps)))
+    before = numbers(early.columns)
+    for _ in steps:
+        pass
+    assert early.draws == 2
+    assert numbers(early.columns) == before
+
+
+TINY = Parameters(d_k=16, n_keys=12, n_queries=8, batch=4)
+MEDIUM = Parameters(n_keys=48, n_queries=40, batch=4)
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_float32_agrees_with_float64(change: dict[str, Any]) -> None:
+    p = replace(MEDIUM, **change)
+    assert_same(run(p), run(replace(p, precision="float64")))
+
+
+@pytest.mark.parametrize("change", [{}, {"mask": "causal"}, {"sink": "logit", "mean_k": 1.0}, {"d_v": 7}], ids=str)
+def test_gradients_agree_in_float32_and_float64_and_if_components_are_made_again(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    p = replace(MEDIUM, d_k=32, **change)
+    exact, kept = run(replace(p, precision="float64")), run(p)
+    monkeypatch.setattr(scoring, "KEPT", 0)
+    for other in (kept, run(p)):
+        for one, two in zip(other.columns, exact.columns, strict=True):
+            for name in ("grad_q_median", "grad_q_mean", "grad_q_rms", "grad_q_top1_share"):
+                assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-3), name
+
+
+@pytest.mark.parametrize(
+    "change", [{"n_keys": 1024, "n_queries": 1024}, {"n_keys": 8192, "n_queries": 64, "d_k": 1}], ids=str
+)
+def test_heavy_tails_lose_no_digits_in_float32(change: dict[str, Any]) -> None:
+    p = Parameters(components="student_t", degrees_of_freedom=3, batch=4, **change)
+    for one, two in zip(run(p).columns, run(replace(p, precision="float64")).columns, strict=True):
+        for name in ("logit_excess_kurtosis", "logit_variance", "logit_variance_within_row"):
+            assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-4), name
+
+
+@pytest.mark.parametrize("side", ["k", "q"])
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_nearly_equal_scores_of_a_row_keep_their_differences(side: str, correlation: float) -> None:
+    """The scores lie near 19 200 and differ by 0.0024 within a row, one part in eight million."""
+    p = Parameters(mean_q=3.0, mean_k=100.0, correlation=correlation, batch=4).with_value(f"std_{side}", 1e-4)
+    for one, two in zip(run(p).columns, run(replace(p, precision="float64")).columns, strict=True):
+        for name in ("logit_variance_within_row", "logit_variance", "logit_std"):
+            assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-4), name
+        for name in ("entropy", "jacobian_norm"):
+            assert one.measured[name].value == pytest.approx(two.measured[name].value, rel=1e-4), name
+        visible = [1 - (column.measured["row_mean_share"].value or 0) for column in (one, two)]
+        assert visible[0] == pytest.approx(visible[1], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"d_k": 600},
+        {"correlation": -0.5, "mean_q": 2.0, "mean_k": -3.0, "std_q": 3.0, "d_k": 513},
+        {"mask": "causal", "components": "laplace"},
+        {"n_keys": 1, "n_queries": 1},
+    ],
+    ids=str,
+)
+def test_components_too_large_to_keep_give_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    p = replace(TINY, **change)
+    kept = run(p)
+    monkeypatch.setattr(scoring, "KEPT", 0)
+    assert_same(run(p), kept)
+    cut_into_blocks(monkeypatch, 30)
+    assert_same(run(p), kept)
+
+
+def kept_bytes(draws: Draws) -> int:
+    return sum(values.nbytes for values in vars(draws)["_sides"].values())
+
+
+@pytest.mark.parametrize("components_that_fit", [4, 32, 128])
+def test_components_that_are_kept_stay_within_the_limit(
+    monkeypatch: pytest.MonkeyPatch, components_that_fit: int
+) -> None:
+    p = Parameters(n_queries=64, n_keys=64, batch=16)
+    allowed = components_that_fit * 4 * p.batch * (p.n_queries + p.n_keys)
+    monkeypatch.setattr(scoring, "KEPT", allowed)
+    draws = Draws()
+    for d_k in (1, 2, 4, 20, 32, 33, 64, 65, 128, 200):
+        run(replace(p, d_k=d_k), draws)
+        assert kept_bytes(draws) <= 2 * allowed, d_k  # twice, because memory doubles when it is full
+
+
+def test_a_single_component_of_many_vectors_is_not_kept_in_whole_chunks() -> None:
+    """One component of each vector takes 32 MiB here, the chunks of 64 that they come in take 2 GiB."""
+    draws = Draws()
+    next(stream(Parameters(d_k=1, n_queries=4096, n_keys=4096, batch=1024), draws))
+    assert kept_bytes(draws) <= scoring.KEPT
