@@ -24,7 +24,7 @@ kosmos_2.5 kyutai_speech_to_text laguna lara_mini lasr_ctc lasr_encoder layoutlm
 lfm2 lfm3 lightglue llama llama4 longformer luke lw_detr lxmert m2m_100 marian markuplm mask2former maskformer
 mbart megatron_bert mellum metaclip_2 mgp_str mimi mimo_v2_flash minicpm3 minicpm_ocr minicpmv4_6 minicpmv4_7
 minimax ministral ministral3 mistral mistral4 mixtral mlcd_vision_model mllama mm_grounding_dino mobilebert
-mobilevit modernbert molmo2 moonshine moshi moss_transcribe_diarize mpnet mpt muse_spark
+mobilevit modernbert molmo2 moonshine moshi moss_transcribe_diarize mpnet mpt
 musicgen_decoder musicgen_melody mvp nanochat nemo_speechlm nemotron nemotron3_5_transcribe_asr_audio
 nemotron3_5_transcribe_audio nemotron3_5_transcribe_word_timestamp nemotron3_diarization neomme neucodec
 nllb_moe nomic_bert olmo olmo2 olmo3 olmoe omdet_turbo omniasr oneformer openai_gpt opt ovis2 owlv2 owlvit

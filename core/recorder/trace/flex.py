@@ -27,11 +27,14 @@ def run_in_blocks(func: Any, args: Sequence[Any], kwargs: Any) -> Any:
     most = max(1, AT_ONCE // (q.shape[0] * q.shape[1] * k.shape[2]))
     if q.shape[2] <= most:
         return func(*args, **kwargs)
-    parts: list[tuple[torch.Tensor, ...]] = []
+    whole: tuple[torch.Tensor, ...] = ()
     for start in range(0, q.shape[2], most):
         mods = _later(score_mod, 3, start), (*block_mask[:-1], _later(block_mask[-1], 2, start))
-        parts.append(func(q[:, :, start : start + most], k, v, *mods, *others, **kwargs))
-    return tuple(torch.cat(results, dim=2) for results in zip(*parts, strict=True))
+        part = func(q[:, :, start : start + most], k, v, *mods, *others, **kwargs)
+        whole = whole or tuple(each.new_empty((*each.shape[:2], q.shape[2], *each.shape[3:])) for each in part)
+        for rows, found in zip(whole, part, strict=True):
+            rows[:, :, start : start + most] = found
+    return whole
 
 
 def _later(function: Callable[..., Any], place: int, start: int) -> Callable[..., Any]:
