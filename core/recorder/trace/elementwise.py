@@ -39,7 +39,13 @@ def pass_on(
 ) -> None:
     """Pass scores or weights on to a result that may have more dimensions than the source."""
     found = _order_of(source, note)
-    if found is None and isinstance(note, Scores) and step is not None and _same_storage(source, out):
+    if (
+        found is None
+        and isinstance(note, Scores)
+        and not note.lost
+        and step is not None
+        and _same_storage(source, out)
+    ):
         _change_part(notes, source, note, step)
         return
     more = out.dim() - source.dim()

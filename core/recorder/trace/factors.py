@@ -83,8 +83,8 @@ def _is_norm(a: torch.Tensor, b: torch.Tensor, divide: bool) -> bool:
     lengths = lengths if divide else lengths.reciprocal()
     for times in (1, width, width / (width - 1)):
         left = lengths - times * squares
-        alike = (left - left.mean()).abs() <= 0.02 * lengths
-        if bool((alike & (left.abs() <= 0.02 * lengths + 1e-3)).all()):
+        alike = ((left - left.mean()).abs() <= 0.02 * lengths) & (left.abs() <= 0.02 * lengths + 1e-3)
+        if bool((alike | (squares == 0)).all()):
             return True
     return False
 

@@ -138,7 +138,9 @@ class Tracer:
                 pending.add_values(values, out)
             self.listener.take(layer)
             return
-        if order is None or order[-1] != weights.dim() - 1:
+        if note.geometry.is_across(weights):
+            layer.notes.append("between softmax and the values: a product with a matrix")
+        elif order is None or order[-1] != weights.dim() - 1:
             layer.notes.append("the weights were not multiplied by values along the keys")
         else:
             changed = (*note.changed, "log") if note.logarithm else note.changed
