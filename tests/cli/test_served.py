@@ -18,15 +18,19 @@ def test_the_app_paints_for_a_browser_and_quits() -> None:
     served = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "COLUMNS": "80", "ROWS": "24"}
     words = [sys.executable, "-m", "attn_tui", "--no-config"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, env=os.environ | served, stdin=pipe, stdout=pipe) as app:
+    with subprocess.Popen(words, env=os.environ | served, stdin=pipe, stdout=pipe, bufsize=0) as app:
         assert app.stdin is not None
         assert app.stdout is not None
+        assert app.stdout.readline() == b"__GANGLION__\n"
+        painted = b""
+        while b"Softmax" not in painted:
+            read = os.read(app.stdout.fileno(), 1 << 16)
+            assert read, "it ended before it painted"
+            painted += read
         app.stdin.write(packet(b"q"))
         app.stdin.flush()
-        painted = app.stdout.read()
+        app.stdout.read()
         assert app.wait(300) == 0
-    assert painted.startswith(b"__GANGLION__\n")
-    assert b"Softmax" in painted
 
 
 def test_the_app_is_refused_in_one_line_on_windows(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
