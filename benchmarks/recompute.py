@@ -28,6 +28,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import ALWAYS, DEAD, ONE_HOT
 from attn_tui.core.statistics.summary import skewness_factors
 from attn_tui.core.statistics.tally import Shape
+from attn_tui.core.work.worker import keep_memory
 
 threadpoolctl = import_module("threadpoolctl")  # without type stubs
 
@@ -42,6 +43,7 @@ Statistics = dict[str, tuple[float, float]]  # name -> value and standard error
 def main() -> None:
     """Print the table."""
     threadpoolctl.threadpool_limits(1)
+    keep_memory()  # as the engine's process does
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, help="number of rounds (default: %(default)s)")
     rounds = parser.parse_args().rounds

@@ -32,8 +32,8 @@ from .summary import Sums, power_sums, row_moments, sums_of_rows, sums_of_scores
 
 # Entries of scores computed at once: matrix products are most efficient when large.
 BLOCK = 1 << 20
-# Entries processed at once: such a piece and its scratch arrays fit into a core's second-level cache.
-PIECE = 1 << 17
+# Entries processed at once: fewer cost more calls, and more miss the caches.
+PIECE = 1 << 18
 # The most entries that the histograms of logits and of weights count, in whole rows spread evenly over all draws: a
 # plot has a few hundred columns, and counting an entry costs more than all other work on it.
 COUNTED = 1 << 16
