@@ -1,7 +1,6 @@
 """The exact entropy over d_k in the Lab."""
 
 import math
-from collections.abc import Sequence
 
 import pytest
 from attn_tui.core.parameters import Parameters
@@ -10,11 +9,11 @@ from attn_tui.tui.compute.measure import Entropies, PredictEntropy
 from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.lines import line_width
-from attn_tui.tui.views.plots.entropy_curve import WIDTHS, entropy_lines
+from attn_tui.tui.views.plots.entropy_curve import WIDTHS, Curve, entropy_lines
 from stage import SMALL, Stage, played
 
 
-def curves(p: Parameters) -> Sequence[Sequence[tuple[float, float]]]:
+def curves(p: Parameters) -> tuple[Curve, ...]:
     *_, answer = PredictEntropy(p, WIDTHS).work(Cache())
     assert isinstance(answer, Entropies)
     return answer.curves
@@ -38,7 +37,7 @@ def test_where_no_value_is_exact_the_box_says_so_within_its_width() -> None:
     p = SMALL.with_value("softcap", 30.0)
     lines = entropy_lines(curves(p), (), p, 30, 5, UNICODE)
     assert lines
-    assert all(line_width(line) == 30 for line in lines)
+    assert all(line_width(line) == 30 and line[0][0].startswith(" ") for line in lines)
 
 
 @played(size=(120, 40), settled=True)

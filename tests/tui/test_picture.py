@@ -29,7 +29,8 @@ async def test_a_picture_is_textual_s_screenshot_without_a_remote_font(
         svg = picture(stage.app.screen)
         whole = stage.app.export_screenshot(title="attn-tui", simplify=True)
         whole = re.sub(r"@font-face \{.*?\}", "", whole, flags=re.DOTALL).replace("Fira Code", "monospace")
-        assert svg == whole
+        group, clip = re.findall(r'(<g [^>]*?)( clip-path="[^"]*")>', whole)[0]  # hides the last line's underscores
+        assert svg == whole.replace(group + clip, group)
         links = set(re.findall(r"https?://[^\"' )]+", svg))
         assert all(link.startswith("http://www.w3.org/") or "textualize" in link for link in links), links
         assert "url(http" not in svg

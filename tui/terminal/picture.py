@@ -17,6 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 _TEXT = re.compile(r'(<text [^>]* x=")([^"]*)("[^>]* textLength=")([^"]*)("[^>]*>)([^<]*)</text>')
+_CLIP = re.compile(r' clip-path="url\(#[^)]*-clip-terminal\)"')
 
 
 def picture(screen: Screen[Any]) -> str:
@@ -40,6 +41,7 @@ def picture(screen: Screen[Any]) -> str:
     svg = console.export_svg(title="attn-tui")
     # Rich loads a font from a remote host; every system has a monospaced one.
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    svg = _CLIP.sub("", svg)  # Rich's is too low by the descenders of the last line
     return _TEXT.sub(_in_cells, svg.replace("Fira Code", "monospace"))
 
 

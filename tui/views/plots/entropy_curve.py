@@ -30,7 +30,7 @@ def entropy_lines(
 ) -> Sequence[Line]:
     """Return the curves from d_k 1 to 4096 with the measured entropies at d_k, up to ln n."""
     if not any(curves):
-        return [fitted(line, width) for line in wrapped(glyphs.say(_UNKNOWN), width - 1, "dim")]
+        return [fitted(((" ", "dim"), *line), width) for line in wrapped(glyphs.say(_UNKNOWN), width - 2, "dim")]
     drawing = _drawing(curves, p.n_keys, width, height, glyphs)
     here: list[tuple[Series, Point]] = []
     for each, column in zip(drawing.at.plot.series, columns, strict=True):
