@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from ..message import message
-
 
 @dataclass(frozen=True)
 class Axis:
@@ -42,19 +40,6 @@ class Histogram:
     def total(self) -> int:
         """The number of values, inside and outside the axis."""
         return self._cumulative[-1] + self.overflow
-
-    def __add__(self, other: Histogram) -> Histogram:
-        """Return the histogram of both sets of values; exact, whatever the order of additions."""
-        if self.axis != other.axis:
-            raise ValueError(
-                message(
-                    "histograms on different axes cannot be added: {axis} and {other}",
-                    axis=self.axis,
-                    other=other.axis,
-                )
-            )
-        counts = tuple(one + two for one, two in zip(self.counts, other.counts, strict=True))
-        return Histogram(self.axis, counts, self.underflow + other.underflow, self.overflow + other.overflow)
 
     def scaled(self, multiplier: float) -> Histogram:
         """Return the histogram of multiplier·x, for a positive multiplier: the same counts on a scaled axis."""

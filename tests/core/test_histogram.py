@@ -36,18 +36,6 @@ def test_every_value_is_counted(values: Any) -> None:
     assert sum(counted.onto([-1e9, AXIS.low, 1.0, AXIS.high, 1e9])) == pytest.approx(len(values))
 
 
-@given(some_values, some_values)
-def test_the_sum_of_two_is_the_histogram_of_both(one: Any, two: Any) -> None:
-    merged, both = of(one) + of(two), of(np.concatenate([one, two]))
-    assert [*merged.counts] == [*both.counts]
-    assert (merged.underflow, merged.overflow) == (both.underflow, both.overflow)
-
-
-def test_different_axes_cannot_be_added() -> None:
-    with pytest.raises(ValueError, match="different axes"):
-        _ = of([1.0]) + of([1.0], Axis(0.0, 1.0, 16))
-
-
 @for_each("dtype", ["float32", "float64"])
 @for_each("axis", [AXIS, Axis(0.0, 0.5, 200), Axis(-12.0, 0.0, 240), Axis(0.0, np.log(128), 200)])
 def test_both_ends_of_an_axis_belong_to_it(axis: Axis, dtype: str) -> None:
