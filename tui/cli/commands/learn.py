@@ -7,14 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ....core.learning.bugs import BUGS, Bug
+from ....core.learning.bugs import BUGS
 from ....core.learning.questions import QUESTIONS
 from ....core.learning.step import Grade, GuessError, Step, best, grade, parse_guess
 from ....core.learning.tour import STEPS
 from ....core.message import message
 from ...compute.question import flag, option
+from ...compute.request import Cache
 from ...panes.learn.items import ITEMS, SECTIONS, Found, Item
-from ...panes.learn.requests import ReadItem, capture_of
+from ...panes.learn.requests import ItemRead, ReadItem
 from ...settings.parse import UsageError
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
@@ -151,13 +152,10 @@ def _cards(request: LearnArguments, messages: Glyphs) -> list[Card]:
 
 def _found(item: Item) -> Found:
     """Measure the figures of an item, or make and examine the capture of a bug."""
-    from ....core.learning.examine import examine_bug
-    from ....core.learning.trials import readings
-
-    if not isinstance(item.content, Bug):
-        return readings(item.content.figures)
     with TemporaryDirectory(prefix="attn-tui-") as folder:
-        return examine_bug(item.content, capture_of(Path(folder), item.id))
+        *_, read = ReadItem(item.id, Path(folder)).work(Cache())
+    assert isinstance(read, ItemRead)
+    return read.found
 
 
 COMMAND = Command(
