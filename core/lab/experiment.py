@@ -167,14 +167,11 @@ def row_weights(p: Parameters, draws: Draws) -> tuple[RowWeights, ...]:
     a, b = settings(p)
     if not (fits(a) and fits(b)):
         return ()
-    learned = learned_weights(b)
-    of_b = _computation(b, learned)
-    if share_scores(p):
-        of_a = _computation(a, learned)
-        if preparation(of_a) == preparation(of_b):
-            return _weights(b, draws, of_a, of_b)
-    same = share_scores(p) or drawn_from(a, sides(a)) == drawn_from(b, sides(b))
-    of_a = _computation(a, learned_weights(a))
+    learned, shared = learned_weights(b), share_scores(p)
+    of_a, of_b = _computation(a, learned if shared else learned_weights(a)), _computation(b, learned)
+    if shared and preparation(of_a) == preparation(of_b):
+        return _weights(b, draws, of_a, of_b)
+    same = shared or drawn_from(a, sides(a)) == drawn_from(b, sides(b))
     return *_weights(a, draws if same else draws.other, of_a), *_weights(b, draws, of_b)
 
 
