@@ -7,7 +7,9 @@ from attn_tui.tui.terminal.themes import DARK, DRAWN, LIGHT, contrast, look
 from attn_tui.tui.views.lines import Name, Role
 from cases import for_each
 from rich.color import Color as Shown
+from stage import Stage, play
 from textual.color import Color
+from textual.geometry import Region
 from textual.theme import BUILTIN_THEMES, Theme
 
 THEMES = {theme.name: theme for theme in (DARK, LIGHT, *BUILTIN_THEMES.values()) if not theme.ansi}
@@ -44,3 +46,14 @@ def test_the_app_s_own_hues_stay_apart_from_text_and_from_each_other(theme: Them
     background = Color.parse(variables["background"])
     roles: tuple[Role, ...] = ("text", "dim", "unscaled", "scaled", "accent", "alert")
     assert len({look(role, variables, background).color for role in roles}) == len(roles)
+
+
+def test_what_parts_leave_free_has_no_colour_under_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(stage: Stage) -> None:
+        for widget in (stage.app.screen, stage.lab, stage.lab.results):
+            (segment,) = widget.render_lines(Region(0, 0, 4, 1))[0]
+            assert segment.style is not None
+            assert of(segment.style.bgcolor).hsl.s == 0
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    play(script)

@@ -37,6 +37,7 @@ from ..views.help import key_word
 from ..views.lines import Line, wrapped
 from ..widgets.bars import KeyBar, Notice, Paragraph, TopBar
 from ..widgets.lines import LinesWidget
+from ..widgets.placed import Blank
 from .keys import APP_BINDINGS, EVERYWHERE, QUIT, bar_keys
 from .undo import AppState, History, restore, state_of
 
@@ -60,10 +61,8 @@ class EngineNotification(Message):
     notification: Notification
 
 
-class MainScreen(SizedScreen, Screen[object]):
+class MainScreen(Blank, SizedScreen, Screen[object]):
     """The screen with the tabs and the pane."""
-
-    BLANK = True  # its own lines
 
 
 class AttnApp(TypeAheadApp[int]):

@@ -27,6 +27,7 @@ from ..views.bars import Key, parameters_status, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 from ..widgets.lines import LinesWidget
+from ..widgets.placed import Blank
 from ..widgets.typing import pasted_line
 
 if TYPE_CHECKING:
@@ -117,10 +118,9 @@ class Answered(Message, bubble=False):
     answer: object
 
 
-class Pane(Container, can_focus=True):
+class Pane(Blank, Container, can_focus=True):
     """A pane of the app."""
 
-    BLANK = True  # its own lines, without its parts
     NAME: ClassVar[str]  # as the top bar shows it
     KEYS: ClassVar[tuple[Key, ...]]  # as the bottom bar shows them at first, the first ones first
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from textual.containers import Container
 from textual.geometry import NULL_OFFSET, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
+from textual.strip import Strip
 from textual.widget import Widget
+
+AnyWidget = Widget if TYPE_CHECKING else object  # else parts would inherit only its CSS
 
 
 @runtime_checkable
@@ -40,10 +43,18 @@ class _Placed(Layout):
 PLACED = _Placed()
 
 
-class Stack(Container):
-    """Places its parts below each other."""
+class Blank(AnyWidget):
+    """Paints nothing but its background, without Textual's work for each line; its parts cover it."""
 
-    BLANK = True  # its own lines
+    def render_lines(self, crop: Region) -> list[Strip]:
+        strip, background = Strip.blank(crop.width, self.visual_style.rich_style), self.background_colors[1]
+        for each in self.get_line_filters():
+            strip = strip.apply_filter(each, background)
+        return [strip] * crop.height
+
+
+class Stack(Blank, Container):
+    """Places its parts below each other."""
 
     @property
     def layout(self) -> Layout:
