@@ -122,6 +122,10 @@ async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_
     assert "--scale 'log(n)/sqrt(d)' --against d_k" in pane.command()
     await stage.press("u", "u", "u")
     assert (pane.sides.against, pane.sides.b.scale, pane.heads.statistic.name) == ("none", "file", "saturation")
+    await stage.press("a")
+    assert "or a formula" in stage.text
+    await stage.press("escape", "m")
+    assert "or a formula" not in stage.text
 
 
 @played()

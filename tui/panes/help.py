@@ -110,7 +110,7 @@ _LEARN = (
     "Until then the field of the guess has the focus: letters and digits type into it. Esc erases what is typed, "
     "and once more leaves the field: then letters are shortcuts, until Tab, a digit or the next step goes to a "
     "field again.",
-    "m goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one. Then "
+    "M goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one. Then "
     "come the bugs to find: captures made on the spot, each with one defect or none. Compare what was returned "
     "with what the file says, type the number of a cause or words of it, and Enter has the capture diagnosed.",
     "E shows what an item speaks of in its pane: the Lab with its parameters, a row of Softmax, a head in "

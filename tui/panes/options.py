@@ -49,7 +49,8 @@ def choose_option(
         found = [_of_side(row, side) for side in _SIDES for row in formula_rows(text)]
         return [row for row in found if row.value.startswith(which)]
 
-    found = ChoiceList.at(message("what the pane shows"), rows, current, formulas, live=True)
+    beyond = None if which == "statistic" else formulas
+    found = ChoiceList.at(message("what the pane shows"), rows, current, beyond, live=True)
     host.choose(replace(found, also=present), chosen)
 
 
