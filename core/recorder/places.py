@@ -37,7 +37,7 @@ def _batch_of(inputs: object) -> int | None:
 def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
     """Return the module inside the wrappers of torch.compile, DistributedDataParallel and the like."""
     for _ in range(8):
-        inner = module.__dict__.get("_modules", {})
+        inner = dict(module.named_children())
         only = inner.get("_orig_mod") or (inner.get("module") if len(inner) == 1 else None)
         if only is None:
             return module

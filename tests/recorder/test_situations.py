@@ -351,6 +351,14 @@ def test_an_export_is_as_without_a_recorder(tmp_path: Path) -> None:
     assert names(tmp_path / "a.safetensors") == ["0", "1"]
 
 
+@pytest.mark.slow
+def test_a_scripted_model_is_recorded(tmp_path: Path) -> None:
+    model: Any = torch.jit.script(torch.nn.MultiheadAttention(32, 4, batch_first=True))
+    with attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
+        model(X, X, X)
+    assert recorder.complete, recorder.summary
+
+
 def test_whatever_a_thread_computes_can_be_recorded(tmp_path: Path) -> None:
     traced = torch.jit.trace(model_of(), (X,))
     with attn_tui.record(None, tmp_path / "a.safetensors") as recorder:
