@@ -67,7 +67,8 @@ async def test_numbers_are_dimmed_while_the_engine_is_silent(stage: Stage) -> No
     stage.engine.report_silence()
     await stage.answered()
     assert stage.lab.is_stale
-    assert "Computing d_k 64" in stage.text
+    assert "Computing scale" in stage.text
+    assert "shown are for scale" in stage.text
     stage.engine.let_go()
     await stage.settled()
 

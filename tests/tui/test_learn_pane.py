@@ -310,6 +310,15 @@ async def test_a_tall_screen_shows_the_lab_and_before_the_answer_that_of_a_narro
     assert "attention weights" not in stage.text
 
 
+@played(size=(80, 24))
+async def test_a_screen_too_low_for_histograms_has_the_gauge(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.until(lambda: pane.page.shown is not None, "the gauge")
+    await stage.still()
+    assert "does softmax saturate?" in stage.text
+    assert "attention weights" not in stage.text
+
+
 @played(size=(40, 12))
 async def test_a_small_screen_has_the_title_of_the_step(stage: Stage) -> None:
     await learn(stage)

@@ -17,7 +17,7 @@ from ....core.against import fault_of_settings
 from ....core.errors import InputError
 from ....core.field import Field
 from ....core.message import joined, message
-from ....core.parameters import Parameters, context_note, model_title
+from ....core.parameters import FIELD, FIELDS, Parameters, context_note, model_title
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import Column
 from ...compute.measure import Answer, Entropies, Measure, PredictEntropy
@@ -175,7 +175,9 @@ class LabPane(TwoParts, SteppingPane):
             case Progress(fraction):
                 partial = self.answer is not None and self.answer.parameters == self.parameters
                 if not partial and not self._objection:
-                    self._show_stale(message("Computing d_k {d_k}.", d_k=self.parameters.d_k))
+                    field = self._changed_field()
+                    value = field.format(getattr(self.parameters, field.name))
+                    self._show_stale(message("Computing {label} {value}.", label=field.label, value=value))
                 self.show_progress(fraction)
             case Failed(reason):
                 if isinstance(request, Measure) and request.parameters == self.parameters:
@@ -273,10 +275,18 @@ class LabPane(TwoParts, SteppingPane):
             self._take(self.answer)
 
     def _show_stale(self, reason: str) -> None:
-        shown = (
-            message(" The numbers shown are for d_k {d_k}.", d_k=self.answer.parameters.d_k) if self.answer else ""
-        )
+        shown = ""
+        if self.answer is not None:
+            field = self._changed_field()
+            value = field.format(getattr(self.answer.parameters, field.name))
+            shown = message(" The numbers shown are for {label} {value}.", label=field.label, value=value)
         self.results.show_stale(joined([reason, shown], ""))
+
+    def _changed_field(self) -> Field:
+        """Return the first field that has changed since the answer on screen; without one, d_k."""
+        shown = self.answer.parameters if self.answer else self.parameters
+        changed = (each for each in FIELDS if getattr(shown, each.name) != getattr(self.parameters, each.name))
+        return next(changed, FIELD["d_k"])
 
     def _fault(self) -> str:
         """Return why a scale rule has no multiplier for these parameters; empty if both have one."""

@@ -186,9 +186,9 @@ class ItemText(ScrolledLines):
         return item_lines(item, self.attempt, self.found, width - 1, height, self.glyphs, cursor)
 
 
-_LEAST = 15  # lines of a picture, from which it is shown
 _STEP = 4  # lines by which the text grows, so that a line more seldom moves the picture
 _GAUGE = 5  # lines of the gauge with its axis and border
+_HISTOGRAMS = 6  # lines of the histograms, from which they are shown
 
 
 def pictured(item: Item, answered: bool) -> Parameters | None:
@@ -224,14 +224,15 @@ class ItemPage(Stack):
         gutter = self.text.gutter
         text = self.text.lines_needed(max(size.width - gutter.width, 1)) + gutter.height
         rest = size.height - (-(-text // _STEP) * _STEP)
-        return rest if rest >= _LEAST else 0
+        return rest if rest > _GAUGE else 0
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
         picture = 0 if self.wanted is None else self.room(size)
         if not picture:
             return ((self.text, size.height),)
         rest = picture - 1 - _GAUGE
-        return (self.text, size.height - picture), (self.words, 1), (self.gauge, _GAUGE), (self.histograms, rest)
+        gauge = (self.text, size.height - picture), (self.words, 1), (self.gauge, _GAUGE)
+        return (*gauge, (self.histograms, rest)) if rest >= _HISTOGRAMS else gauge
 
     def show_item(self, at: int, attempt: Attempt, found: Found | None) -> None:
         """Show an item, and lay the page out again if it needs another height."""
