@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY
+from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Cache, Request, Work
 from attn_tui.tui.panes.capture import requests
 from attn_tui.tui.panes.capture.pane import CapturePane
@@ -24,11 +25,12 @@ def never(*_: object) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("pane", "keys", "kinds"),
     [
+        ("Lab", ["right"], [Measure]),
         ("Sweep", [], [MeasureOver]),
         ("Rules", [], [MeasureRules, MeasureRuleCurves]),
         ("Rules", ["m"], [Compare]),
     ],
-    ids=["sweep", "rules", "mechanisms"],
+    ids=["lab", "sweep", "rules", "mechanisms"],
 )
 @played()
 async def test_requests_are_withdrawn_when_the_pane_is_left(
@@ -40,7 +42,7 @@ async def test_requests_are_withdrawn_when_the_pane_is_left(
     await stage.press(*keys)
     await stage.until(lambda: set(kinds) <= {asked.kind for asked in stage.engine.asked})
     assert not stage.engine.at_rest
-    stage.app.action_pane("Lab")
+    stage.app.action_pane("Heads")
     await stage.at_rest()
 
 

@@ -258,7 +258,7 @@ async def test_a_scale_without_a_value_is_refused_with_a_reason_and_the_numbers_
     assert stage.table.dimmed
     said = stage.words(stage.lab.results.words)
     assert "1/ln d_k has no value at d_k = 1" in said
-    assert f"for d_k {parameters.d_k}" in said
+    assert ("for scale 1/d_k" if key == "S" else f"for d_k {parameters.d_k}") in said
     assert stage.part(stage.table) == before
     await stage.press("up")
     await stage.settled()

@@ -23,6 +23,7 @@ from ....core.statistics.measurement import Column
 from ...compute.measure import Answer, Entropies, Measure, PredictEntropy
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
+from ...views.fields.panel import value_text
 from ...views.help import key_word
 from ...views.lines import Line
 from ...views.plots.entropy_curve import WIDTHS, Curve
@@ -145,6 +146,12 @@ class LabPane(TwoParts, SteppingPane):
         if self.held:
             self.call_after_refresh(self.host.engine.prefetch, Measure(self._next(p), self.results.shows_all))
 
+    def leave(self) -> None:
+        """Withdraw the measurement: a long one would be finished before what another pane shows."""
+        super().leave()
+        self.host.engine.withdraw(Measure)
+        self.show_progress(None)
+
     def _lacking(self) -> Measure | None:
         """Show what the view needs if it is known; otherwise return the request for it."""
         known = self.host.engine.cached(self.parameters, self.results.shows_all)
@@ -176,7 +183,7 @@ class LabPane(TwoParts, SteppingPane):
                 partial = self.answer is not None and self.answer.parameters == self.parameters
                 if not partial and not self._objection:
                     field = self._changed_field()
-                    value = field.format(getattr(self.parameters, field.name))
+                    value = value_text(field, self.parameters)
                     self._show_stale(message("Computing {label} {value}.", label=field.label, value=value))
                 self.show_progress(fraction)
             case Failed(reason):
@@ -278,7 +285,7 @@ class LabPane(TwoParts, SteppingPane):
         shown = ""
         if self.answer is not None:
             field = self._changed_field()
-            value = field.format(getattr(self.answer.parameters, field.name))
+            value = value_text(field, self.answer.parameters)
             shown = message(" The numbers shown are for {label} {value}.", label=field.label, value=value)
         self.results.show_stale(joined([reason, shown], ""))
 
