@@ -63,11 +63,16 @@ def d_k(session: Session) -> str:
 # Frames
 
 
+def hold_right(session: Session) -> None:
+    """Step 30 times, so that frames wait."""
+    for _ in range(30):
+        session.send(RIGHT)
+        session.read(0.01)
+
+
 def test_frames_wait_for_replies_and_then_show_the_newest_state(replied: Session) -> None:
     queries, written = replied.queries, len(replied.written)
-    for _ in range(30):
-        replied.send(RIGHT)
-        replied.read(0.01)
+    hold_right(replied)
     replied.until(lambda: replied.queries - queries == 2, "two frames")
     replied.quiet()
     assert replied.queries - queries == 2
@@ -121,25 +126,25 @@ def test_a_terminal_that_stops_replying_gets_frames_again_after_a_while(replied:
 
 
 def test_a_resize_while_frames_wait_repaints_the_whole_screen(replied: Session) -> None:
-    replied.send(RIGHT * 5)
+    hold_right(replied)
     replied.quiet()
     replied.resize(100, 30)
     replied.quiet()
     for size in ((100, 30), (120, 40)):
         replied.resize(*size)
         answering_again(replied)
-        replied.until(lambda: "quit" in replied.screen.lines[-1] and d_k(replied) == "69", "the resized screen")
+        replied.until(lambda: "quit" in replied.screen.lines[-1] and d_k(replied) == "94", "the resized screen")
         replied.until(lambda: replied.screen.is_filled, "every cell")
 
 
 def test_stopping_and_resuming_while_frames_wait_shows_the_newest_state(replied: Session) -> None:
-    replied.send(RIGHT * 5)
+    hold_right(replied)
     replied.quiet()
     replied.answering = True
     replied.stop()
     replied.assert_restored()
     replied.resume()
-    replied.shows(69)
+    replied.shows(94)
 
 
 # Replies and keys
