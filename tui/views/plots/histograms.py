@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
 
 _WIDE = 44  # cells per pair from which three or more stand side by side
 _LEAST = 27  # cells per pair from which two stand side by side
-_TALLEST = 12  # lines of the tallest bars
+_TALLEST = 16  # lines of bars: higher ones tell no more
 _ROOMY = 8  # lines per group of pairs from which all groups are shown
 LOWEST = 4  # lines of the lowest pair: its title, bars for two columns, its axis
 FIRST_AXIS = 50.0  # half of the axis of logits that holds three standard deviations of unscaled ones at d_k 256
