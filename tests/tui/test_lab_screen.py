@@ -11,12 +11,13 @@ from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Progress
 from attn_tui.tui.panes import stepping
 from attn_tui.tui.panes.lab.pane import LabPane
+from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.fields.panel import leading
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
 from attn_tui.tui.views.plots.histograms import TITLES, pair_names
 from attn_tui.tui.views.results.table import EXPORTED_ONLY
-from stage import SMALL, Stage, played
+from stage import SMALL, Stage, play, played
 from textual.geometry import Region, Size
 from textual.widget import Widget
 
@@ -94,6 +95,26 @@ async def test_v_shows_the_table_the_histograms_or_both_and_keys_work_without_th
     assert stage.asked.d_k == 128
     await stage.press("v")
     assert stage.table.size
+
+
+def test_what_was_opened_is_open_in_the_next_run() -> None:
+    async def open_all(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("p", "v")
+
+    saved = play(open_all).panes["Lab"].saved_settings
+    assert saved == {"all_parameters": True, "all_statistics": True}
+
+    async def look(stage: Stage) -> None:
+        await stage.settled()
+        assert stage.panel.whole
+        assert stage.table.size
+        assert not stage.lab.results.histograms.size
+        assert stage.lab.saved_settings == {}
+        await stage.press("v")
+        assert stage.lab.saved_settings == {"all_statistics": False}
+
+    play(look, settings=Settings(**saved))
 
 
 @played(settled=True)

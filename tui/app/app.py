@@ -104,7 +104,8 @@ class AttnApp(TypeAheadApp[int]):
         self.stylesheet.set_variables(self.get_css_variables())  # before the first parse: they are of this theme
         self.as_left = bool(self.settings.parameters)  # whether the parameters are still the saved ones
         self.keymap = self.settings.keys
-        self._given = {"whole": self.settings.all_parameters} | (given or {})
+        opened = {"whole": self.settings.all_parameters, "statistics": self.settings.all_statistics}
+        self._given = opened | (given or {})
         self.panes: dict[str, Pane] = {}  # those opened so far
         self.active = first_pane
         self._last: dict[str, str] = {}  # the pane that each tab showed last

@@ -38,7 +38,7 @@ class PaneRow:
 PANES = {
     row.title: row
     for row in (
-        PaneRow("Lab", "lab", "LabPane", "Lab", takes=("whole",)),
+        PaneRow("Lab", "lab", "LabPane", "Lab", takes=("whole", "statistics")),
         PaneRow("Softmax", "softmax", "SoftmaxPane", "Softmax"),
         PaneRow("Rules", "rules", "RulesPane", "Scales", (message("rules"),)),
         PaneRow("Sweep", "sweep", "SweepPane", "Scales", (message("curves"), message("map"))),

@@ -37,6 +37,7 @@ class Settings:
     mouse: bool = True
     hint: bool = True
     all_parameters: bool = False
+    all_statistics: bool = False
     executor: str = DEFAULT_ENGINE
     parameters: Mapping[str, Value] = field(default_factory=dict[str, Value])  # by name; others have defaults
     learn: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the progress in the Learn pane
@@ -105,6 +106,7 @@ SETTINGS = (
     Setting("mouse", "use the mouse", Settings.mouse),
     Setting("hint", "show the hint for new users", Settings.hint),
     Setting("all_parameters", "show all parameters in the Lab", Settings.all_parameters),
+    Setting("all_statistics", "show all statistics in the Lab", Settings.all_statistics),
     Setting("executor", "where long work is done, as --executor says", Settings.executor, refuse=_refuse_executor),
 )
 

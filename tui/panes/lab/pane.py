@@ -82,14 +82,16 @@ class LabPane(TwoParts, SteppingPane):
         Binding("shift+tab", "fields(-1)", "accept the typed value, and go back"),
     ]
 
-    def __init__(self, host: Host, whole: bool = False) -> None:
+    def __init__(self, host: Host, whole: bool = False, statistics: bool = False) -> None:
+        """Show all parameters if `whole`, and all `statistics` instead of the histograms."""
         super().__init__(host)
-        self._saved = whole
+        self._saved = {"all_parameters": whole, "all_statistics": statistics}
         self.whole = whole  # whether all parameters are shown where there is room for both parts
         self.panel = self.left = ParameterPanel(
             host.parameters, host.change, self._typed, host.say, self.action_choose, self.action_fields
         )
         self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
+        self.results.view = "table" if statistics else "both"
         self.panel.keys = self._field_keys()
         self.panel.whole = whole
         self.panel.cursor = self.panel.fields[0].name
@@ -421,7 +423,8 @@ class LabPane(TwoParts, SteppingPane):
 
     @property
     def saved_settings(self) -> Mapping[str, Any]:
-        return {} if self.whole == self._saved else {"all_parameters": self.whole}
+        now = {"all_parameters": self.whole, "all_statistics": self.results.view == "table"}
+        return dict(now.items() - self._saved.items())
 
     def restore_state(self, state: tuple[View, int, bool]) -> None:
         view, self.results.table.turn, whole = state
