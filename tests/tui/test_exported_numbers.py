@@ -27,7 +27,7 @@ Captured = pytest.CaptureFixture[str]
 @pytest.fixture
 def small_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave most places of the map out, so that measuring it is quick."""
-    for place in ("map_requests", "map_view", "map"):
+    for place in ("requests", "map_view", "parts"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.N_KEYS", (4, 64))
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.D_KS", (1, 16, 64))
 
