@@ -163,6 +163,7 @@ class Stage:
         while self.app.is_running and not done.is_set():
             await asyncio.sleep(0.001)
         await self._idle()
+        self.app.show_answer()  # now: an idle engine sends none for which the frame waits
         while self.app.is_running and self._paint():
             await self._idle()
 

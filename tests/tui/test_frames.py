@@ -214,7 +214,7 @@ async def frames_after(stage: Stage, key: str) -> list[tuple[bool, bool]]:
     app = stage.app
     assert isinstance(app, ShownApp)
     app.frames.clear()
-    await stage.press(key)
+    stage.send(key)
     await stage.until(lambda: app.frames, "a frame")
     await stage.still()
     return [app.shown_by(frame) for frame in app.frames]
