@@ -105,7 +105,7 @@ async def test_digits_in_the_table_set_d_k(stage: Stage) -> None:
 
 
 @for_each("end", ["enter", "tab", "shift+tab", "up,down"])
-@played()
+@played(idle=True)  # its context would take seconds
 async def test_a_model_is_named_while_it_is_typed_and_sets_the_rest_once_accepted(stage: Stage, end: str) -> None:
     stage.app.screen.set_focus(stage.panel)
     stage.panel.cursor = "model"
