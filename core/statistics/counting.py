@@ -35,7 +35,7 @@ def count(values: FloatArray, axis: Axis) -> Counts:
 
 def histogram(counts: Counts, axis: Axis) -> Histogram:
     """Return the histogram of counts from `count`, or of a sum of such counts."""
-    return Histogram(axis, array("q", counts[1:-1].tobytes()), int(counts[0]), int(counts[-1]))
+    return Histogram(axis, array("q", counts.cumsum().tobytes()))
 
 
 def count_inside(band: float, scores: FloatArray, hidden: BoolArray | None, offsets: FloatArray | None) -> list[int]:

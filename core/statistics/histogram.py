@@ -1,4 +1,4 @@
-"""A histogram: its axis, its counts and the counts outside the axis.
+"""A histogram: its axis, and how many values lie below each edge of its bins.
 
 It holds plain numbers, because drawing one needs only a few dozen values and the app draws its first histograms
 before NumPy is loaded.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -29,30 +28,44 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts for each bin of an axis, and the counts below and above the axis."""
+    """How many values lie below each edge of the bins of an axis: counts, or shares where only the law is known."""
 
     axis: Axis
-    counts: Sequence[int]
-    underflow: int = 0
-    overflow: int = 0
+    cumulative: Sequence[float]  # below each of bins + 1 edges, and of all values
 
-    @cached_property
-    def total(self) -> int:
+    @property
+    def total(self) -> float:
         """The number of values, inside and outside the axis."""
-        return self._cumulative[-1] + self.overflow
+        return self.cumulative[-1]
+
+    @property
+    def counts(self) -> list[float]:
+        """The number of values in each bin."""
+        return [above - below for below, above in pairwise(self.cumulative[:-1])]
+
+    @property
+    def underflow(self) -> float:
+        """The number of values below the axis."""
+        return self.cumulative[0]
+
+    @property
+    def overflow(self) -> float:
+        """The number of values above the axis."""
+        return self.cumulative[-1] - self.cumulative[-2]
 
     def scaled(self, multiplier: float) -> Histogram:
         """Return the histogram of multiplier·x, for a positive multiplier: the same counts on a scaled axis."""
-        return Histogram(self.axis.scaled(multiplier), self.counts, self.underflow, self.overflow)
+        return Histogram(self.axis.scaled(multiplier), self.cumulative)
 
     def below(self, x: Iterable[float]) -> list[float]:
         """Return the number of values below each x, taking them as evenly spread within a bin."""
-        low, high, counts, cumulative = self.axis.low, self.axis.high, (*self.counts, 0), self._cumulative
-        per_unit, everything = len(self.counts) / (high - low), float(self.total)
+        low, high, cumulative = self.axis.low, self.axis.high, self.cumulative
+        per_unit = self.axis.bins / (high - low)
         return [
-            (0.0 if each < low else everything)
+            (0 if each < low else cumulative[-1])
             if not low <= each <= high
-            else cumulative[at := int(bins := (each - low) * per_unit)] + (bins - at) * counts[at]
+            else (under := cumulative[at := int(bins := (each - low) * per_unit)])
+            + (bins - at) * (cumulative[at + 1] - under)
             for each in x
         ]
 
@@ -62,30 +75,14 @@ class Histogram:
 
     def quantiles(self, shares: Iterable[float]) -> list[float]:
         """Return the values below which the given shares of all counts lie, clamped to the axis."""
-        low, high, counts, cumulative = self.axis.low, self.axis.high, self.counts, self._cumulative
-        width = (high - low) / len(counts)
+        low, high, cumulative = self.axis.low, self.axis.high, self.cumulative
+        width = (high - low) / self.axis.bins
         found: list[float] = []
         for share in shares:
             rank = share * self.total
-            if cumulative[0] <= rank < cumulative[-1]:
+            if cumulative[0] <= rank < cumulative[-2]:
                 at = bisect_right(cumulative, rank) - 1
-                found.append(low + width * (at + (rank - cumulative[at]) / counts[at]))
+                found.append(low + width * (at + (rank - cumulative[at]) / (cumulative[at + 1] - cumulative[at])))
             else:
                 found.append(low if rank < cumulative[0] else high)
         return found
-
-    @cached_property
-    def _cumulative(self) -> Sequence[int]:
-        """The counts below each edge."""
-        return [*accumulate(self.counts, initial=self.underflow)]
-
-
-def interpolated(at: Iterable[float], x: Sequence[float], y: Sequence[float]) -> list[float]:
-    """Interpolate linearly between the points (x, y) at each `at`, like `numpy.interp`; x must not decrease."""
-    first, last = x[0], x[-1]
-    return [
-        (y[0] if each < first else y[-1])
-        if not first <= each < last
-        else (y0 := y[(n := bisect_right(x, each)) - 1]) + (y[n] - y0) * (each - x[n - 1]) / (x[n] - x[n - 1])
-        for each in at
-    ]

@@ -20,9 +20,10 @@ from ..arrays import FloatArray
 from ..parameters import ROUNDED, MaskName, Parameters
 from ..scales import multiplier
 from ..statistics.catalogue import DEAD, STATISTICS
+from ..statistics.histogram import Axis, Histogram
 from ..statistics.measurement import Column, Measurement
 from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
-from .prediction import PredictedColumn, Prediction, ScoreCurve, Theory
+from .prediction import PredictedColumn, Prediction, Theory
 from .saturation import saturation
 from .score_law import score_density, share_within
 from .score_moments import ScoreMoments, is_plain, norm_nodes, normalised_law, score_moments
@@ -64,7 +65,7 @@ def _column(p: Parameters, laws: _Laws) -> PredictedColumn:
     return PredictedColumn(values, saturation(p, p.scale))
 
 
-def score_curves(parameters: Parameters) -> tuple[ScoreCurve | None, ...]:
+def score_curves(parameters: Parameters) -> tuple[Histogram | None, ...]:
     """Return the law of an unscaled score in each column; None where it is not known."""
     a, b = settings(parameters)
     curve = score_curve(b)
@@ -73,7 +74,7 @@ def score_curves(parameters: Parameters) -> tuple[ScoreCurve | None, ...]:
     return score_curve(a), curve
 
 
-def score_curve(parameters: Parameters) -> ScoreCurve | None:
+def score_curve(parameters: Parameters) -> Histogram | None:
     """Return the law of a score over eight standard deviations to either side; None if it is not known."""
     moments = score_moments(parameters)
     if not moments.variance or not is_plain(parameters, parameters.scale):
@@ -81,15 +82,16 @@ def score_curve(parameters: Parameters) -> ScoreCurve | None:
     p = parameters
     symmetric = not (p.correlation or (p.mean_q and p.mean_k))
     # An even number of points avoids the middle, where a density may be infinite.
-    away = 8 * math.sqrt(moments.variance) * np.linspace(-1, 1, 256)
+    reach = 8 * math.sqrt(moments.variance)
+    away = np.linspace(-reach, reach, 256)
     density = score_density(p, moments.mean + (away[128:] if symmetric else away))
     if density is None:
         return None
     if symmetric:
         density = np.concatenate((density[::-1], density))
-    steps = np.diff(away) * (density[1:] + density[:-1]) / 2
-    below = np.concatenate(([0.0], np.cumsum(steps)))
-    return ScoreCurve(*(array("d", each.tobytes()) for each in (moments.mean + away, below / below[-1])))
+    below = np.concatenate(([0.0], density[1:] + density[:-1], [0.0])).cumsum()  # by trapezia
+    axis = Axis(moments.mean - reach, moments.mean + reach, len(away) - 1)
+    return Histogram(axis, array("d", (below / below[-1]).tobytes()))
 
 
 @dataclass(frozen=True, eq=False)

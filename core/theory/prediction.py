@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TypeAlias
 
 from ..message import message
 from ..parameters import FIELD, Parameters
-from ..statistics.histogram import interpolated
+from ..statistics.histogram import Histogram
 from ..statistics.measurement import Estimate
 from ..statistics.status import Status, status
 
@@ -86,18 +85,6 @@ def ratio_given(saturation: Saturation | None, measured: Mapping[str, Estimate])
     return None if found is None or found.value is None or not math.isfinite(found.value) else found.value
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreCurve:
-    """The exact law of an unscaled score, for drawing over a histogram."""
-
-    x: Sequence[float]  # increasing
-    below: Sequence[float]  # the share of scores below each x
-
-    def onto(self, edges: Iterable[float]) -> list[float]:
-        """Return the shares of scores between increasing edges, one fewer than edges."""
-        return [above - below for below, above in pairwise(interpolated(edges, self.x, self.below))]
-
-
 @dataclass(frozen=True)
 class Prediction:
     """The predictions for some parameters, to compare with their Measurement."""
@@ -112,4 +99,4 @@ class Theory:
 
     prediction: Prediction
     deviations: Sequence[Mapping[str, float | None]]  # of each column, in standard errors
-    curves: Sequence[ScoreCurve | None]  # of each column's scores
+    curves: Sequence[Histogram | None]  # the shares of each column's unscaled scores

@@ -16,13 +16,10 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import ComponentLaw, MaskName, Parameters
 from attn_tui.core.scales import multiplier
 from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.core.statistics.histogram import interpolated
 from attn_tui.core.theory.curves import curves
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.score_moments import norm_nodes
 from cases import for_each
-from hypothesis import given
-from hypothesis import strategies as st
 from measurements import LAWS
 from simulation import draw_vectors, z_score
 
@@ -272,17 +269,3 @@ def test_with_equal_keys_the_exact_and_the_measured_gradient_are_zero(change: di
     for measured, exact in zip(run(p).columns, predict(p).columns, strict=True):
         assert exact.values["grad_q_rms"] == 0
         assert measured.measured["grad_q_rms"].value == pytest.approx(0, abs=1e-5)
-
-
-numbers = st.floats(-1e3, 1e3).map(lambda number: round(number, 6))  # NumPy overflows on steeper lines
-
-
-@given(st.lists(numbers, min_size=1, max_size=9).map(sorted), st.data())
-def test_interpolation_agrees_with_numpy(x: list[float], data: st.DataObject) -> None:
-    y = data.draw(st.lists(numbers, min_size=len(x), max_size=len(x)))
-    at = data.draw(st.lists(numbers | st.sampled_from(x), max_size=20))
-    assert interpolated(at, x, y) == pytest.approx(np.interp(at, x, y), abs=1e-9)
-
-
-def test_at_a_jump_the_last_value_counts() -> None:
-    assert interpolated([1.0], [0.0, 1.0, 1.0, 2.0], [0.0, 1.0, 5.0, 6.0]) == [5.0]

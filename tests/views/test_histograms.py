@@ -45,7 +45,7 @@ both = st.sampled_from([UNICODE, ASCII])
 
 
 def counted(low: float, high: float, counts: Sequence[int], underflow: int = 0, overflow: int = 0) -> Histogram:
-    return Histogram(Axis(low, high, len(counts)), counts, underflow, overflow)
+    return Histogram(Axis(low, high, len(counts)), [*itertools.accumulate([underflow, *counts, overflow])])
 
 
 # Bars

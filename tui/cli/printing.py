@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.statistics.catalogue import STATISTIC
+from ...core.statistics.histogram import Histogram
 from ...core.statistics.measurement import Measurement
 from ...core.statistics.status import status
 from ...core.tables.table import Command as Reproduced
-from ...core.theory.prediction import ScoreCurve
 from ..views.glyphs import Glyphs
 from ..views.grid import folded
 from ..views.lines import PRINTED, Line, as_text, wrapped
@@ -34,7 +34,7 @@ _HISTOGRAMS = 14  # lines for the four pairs of histograms
 
 
 def whole_table(
-    title: Sequence[str], contents: Contents, output: Output, curves: Sequence[ScoreCurve | None] = ()
+    title: Sequence[str], contents: Contents, output: Output, curves: Sequence[Histogram | None] = ()
 ) -> str:
     """Return a title, a table, its summary and histograms; a narrow terminal gets the table without theory."""
     width, glyphs = output.text_width, output.glyphs

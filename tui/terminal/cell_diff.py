@@ -12,7 +12,6 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from rich.cells import cell_len, split_graphemes
-from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
@@ -89,7 +88,10 @@ def _changed_texts(before: Strip, after: Strip) -> list[Piece] | None:
         old, missing = "", len(text)
         while missing:  # what stood there; a cell of another style is unlike any
             if not rest:
-                rest, rest_style, _ = next(segments, Segment(_UNLIKE * missing))
+                segment = next(segments, None)
+                if segment is None:
+                    return None
+                rest, rest_style, _ = segment
             part, rest = rest[:missing], rest[missing:]
             old += part if rest_style is style or rest_style == style else _UNLIKE * len(part)
             missing -= len(part)

@@ -21,7 +21,7 @@ from .lines import LinesWidget
 
 if TYPE_CHECKING:
     from ...core.parameters import Parameters
-    from ...core.theory.prediction import ScoreCurve
+    from ...core.statistics.histogram import Histogram
 
 
 class SaturationGauge(LinesWidget):
@@ -104,7 +104,7 @@ class Histograms(LinesWidget):
     DEFAULT_CLASSES = "region"
 
     columns: Sequence[Column] = ()
-    curves: Sequence[ScoreCurve | None] = ()
+    curves: Sequence[Histogram | None] = ()
     paged = True  # whether a key turns to pairs that do not fit
     first = 0  # index of the first pair shown
     least = LOWEST  # lines of a pair
@@ -115,7 +115,7 @@ class Histograms(LinesWidget):
     def show(
         self,
         columns: Sequence[Column],
-        curves: Sequence[ScoreCurve | None] = (),
+        curves: Sequence[Histogram | None] = (),
         reach: float | None = None,
         earlier: Sequence[Column] = (),
     ) -> None:

@@ -24,7 +24,7 @@ from .placed import Stack
 from .statistics_table import StatisticsTable
 
 if TYPE_CHECKING:
-    from ...core.theory.prediction import ScoreCurve
+    from ...core.statistics.histogram import Histogram
 
 View: TypeAlias = Literal["both", "table", "histograms"]
 
@@ -109,7 +109,7 @@ class Results(Stack):
         self,
         contents: Contents,
         remark: str = "",
-        curves: Sequence[ScoreCurve | None] = (),
+        curves: Sequence[Histogram | None] = (),
         advice: str = "",
         row: Sequence[RowWeights] = (),
         earlier: Sequence[Column] = (),

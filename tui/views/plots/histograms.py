@@ -20,7 +20,6 @@ from .axes import nice_range
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ....core.statistics.histogram import Histogram
-    from ....core.theory.prediction import ScoreCurve
 
 _WIDE = 44  # cells per pair from which three or more stand side by side
 _LEAST = 27  # cells per pair from which two stand side by side
@@ -70,7 +69,7 @@ def grid_lines(
     width: int,
     height: int,
     glyphs: Glyphs,
-    curves: Sequence[ScoreCurve | None] = (),
+    curves: Sequence[Histogram | None] = (),
     first: int = 0,
     least: int = LOWEST,
     reach: float | None = None,
@@ -118,7 +117,7 @@ def pair_lines(
     width: int,
     height: int,
     glyphs: Glyphs,
-    curves: Sequence[ScoreCurve | None] = (),
+    curves: Sequence[Histogram | None] = (),
     reach: float | None = None,
     earlier: Sequence[Column] = (),
 ) -> list[Line]:
@@ -138,9 +137,9 @@ def pair_lines(
     for index, (column, histogram, role) in enumerate(zip(columns, histograms, COLUMN_ROLES, strict=True)):
         counts = histogram.onto(edges)
         curve = drawn[index]
-        exact = curve.onto([edge / column.multiplier for edge in halves(edges)]) if curve else None
+        exact = curve.scaled(column.multiplier).onto(halves(edges)) if curve else ()
         rows = bars(counts, height, glyphs)
-        expected = [2 * share * histogram.total for share in exact or ()]
+        expected = [2 * share * histogram.total for share in exact]
         law = curve_rows(expected, counts, height, glyphs)
         trace = trace_rows(earlier[index].histograms[name].onto(edges), counts, height) if curve and earlier else {}
         traced |= bool(trace)
