@@ -21,7 +21,7 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.work import sweeps
 from attn_tui.tui.cli.main import main
-from attn_tui.tui.panes.sweep.question import Sweep
+from attn_tui.tui.panes.sweep.requests import Sweep
 from cli_runner import Captured, assert_refused, printed, refusal, request_of
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "4", "--batch", "4")

@@ -15,7 +15,7 @@ from attn_tui.tui.compute.request import Progress
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.requests import MeasureOver, Points
+from attn_tui.tui.panes.sweep.requests import Points, Sweep
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import FORMATS, SMALL, Stage, play, played
@@ -74,7 +74,7 @@ def test_work_of_several_workers_is_answered_with_their_number_and_their_rate(
     monkeypatch.setattr("attn_tui.core.work.sweeps._LEAST", 1e-5)
     cache = request.Cache()
     cache.workers.name = "threads:2"
-    found = [answer for answer in MeasureOver(SMALL, (*range(1, 40),)).work(cache) if isinstance(answer, Progress)]
+    found = [answer for answer in Sweep(SMALL, "1:39").work(cache) if isinstance(answer, Progress)]
     assert found[-1].pace is not None
     assert found[-1].pace.workers == 2
     assert found[-1].pace.rate > 0
@@ -86,8 +86,8 @@ async def test_progress_shows_the_workers_and_their_rate(stage: Stage) -> None:
     stage.engine.hold = True
     await stage.opened(SweepPane)
     await stage.until(lambda: stage.engine.at_rest, "the sweep")
-    number = stage.engine.held_for(MeasureOver)[0].number
-    for content in (Progress(0.5, workers.Pace(2, 7.1)), Points({}, 0.5)):
+    number = stage.engine.held_for(Sweep)[0].number
+    for content in (Progress(0.5, workers.Pace(2, 7.1)), Points([], 0.5)):
         stage.engine.deliver(Reply(number, content))
     await stage.answered()
     assert "2 workers · 7.1 parts/s" in stage.lines[0]

@@ -18,7 +18,7 @@ from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.panes.sweep import parts as sweep
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.question import Grid
+from attn_tui.tui.panes.sweep.requests import Grid
 from stage import SMALL, Stage, Taken, agree, capture_file, play, played, refusal, some_heads, succeeds, take
 
 Captured = pytest.CaptureFixture[str]
@@ -27,7 +27,7 @@ Captured = pytest.CaptureFixture[str]
 @pytest.fixture
 def small_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave most places of the map out, so that measuring it is quick."""
-    for place in ("requests", "map_view", "parts"):
+    for place in ("map_view", "parts"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.N_KEYS", (4, 64))
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.D_KS", (1, 16, 64))
 

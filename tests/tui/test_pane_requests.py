@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY
+from attn_tui.tui.compute import request as requests
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Cache, Request, Work
-from attn_tui.tui.panes.capture import requests
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.rules.requests import Compare, MeasureRuleCurves, MeasureRules
-from attn_tui.tui.panes.sweep.requests import MeasureOver
+from attn_tui.tui.panes.sweep.requests import Sweep
 from stage import Stage, capture_file, play, played, some_heads
 
 
@@ -26,7 +26,7 @@ def never(*_: object) -> Iterator[None]:
     ("pane", "keys", "kinds"),
     [
         ("Lab", ["right"], [Measure]),
-        ("Sweep", [], [MeasureOver]),
+        ("Sweep", [], [Sweep]),
         ("Rules", [], [MeasureRules, MeasureRuleCurves]),
         ("Rules", ["m"], [Compare]),
     ],
@@ -51,7 +51,7 @@ async def test_requests_are_withdrawn_when_the_pane_is_left(
 async def test_work_continues_while_the_terminal_is_too_small(
     stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in (MeasureOver, MeasureRules):
+    for kind in (Sweep, MeasureRules):
         monkeypatch.setattr(kind, "work", never)
     await stage.show(pane)
     await stage.resize(20, 5)
@@ -83,7 +83,7 @@ def test_reloading_the_file_while_heads_are_measured_measures_all_of_them_again(
                 yield None
 
     monkeypatch.setattr(MeasureHeads, "work", measure)
-    monkeypatch.setattr(requests, "PROGRESS_INTERVAL", -1.0)
+    monkeypatch.setattr(requests, "BATCH_INTERVAL", -1.0)
 
     async def script(stage: Stage) -> None:
         nonlocal paused

@@ -25,12 +25,12 @@ from attn_tui.tui.compute.engine import EngineError, Notification, Reply
 from attn_tui.tui.compute.measure import Answer, Measure
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Request, Work
-from attn_tui.tui.panes.sweep.requests import Curves, PredictOver
+from attn_tui.tui.panes.sweep.requests import Exact, Predict
 from cases import present
 from stage import FOREVER, SMALL, numbers
 
 LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096, batch=512)  # takes longer than FOREVER
-CURVES = PredictOver(SMALL, (1, 64))
+CURVES = Predict(SMALL, (1, 64), (SMALL.n_keys,))
 NO_VALUE = replace(SMALL, d_k=1, scale="log_d_k")
 
 
@@ -144,7 +144,7 @@ def test_a_request_made_before_the_app_runs_is_answered(engine: ProcessEngine) -
 
 
 def test_an_answer_can_be_waited_for_before_the_app_runs(engine: ProcessEngine) -> None:
-    assert isinstance(engine.fetch(CURVES), Curves)
+    assert isinstance(engine.fetch(CURVES), Exact)
     with pytest.raises(InputError, match="no value at d_k = 1"):
         engine.fetch(Measure(NO_VALUE))
 
@@ -161,7 +161,7 @@ def test_an_answer_that_was_waited_for_can_be_requested_again(
         engine.fetch(CURVES)
 
     async def script(client: Client) -> None:
-        await client.answer(CURVES, Curves)
+        await client.answer(CURVES, Exact)
 
     play(engine, script)
 
@@ -180,7 +180,7 @@ async def test_an_unexpected_error_is_reported_and_other_requests_are_answered(
     crashed = await client.answer(Measure(SMALL))
     assert "ZeroDivisionError" in crashed.error
     assert "Traceback" in crashed.report
-    assert await client.answer(CURVES, Curves)
+    assert await client.answer(CURVES, Exact)
     assert client.notifications == []
 
 
@@ -203,7 +203,7 @@ async def test_it_is_started_again_when_it_is_killed(client: Client) -> None:
 async def test_pending_requests_are_answered_although_it_was_killed(client: Client) -> None:
     await client.answer(Measure(SMALL))
     os.kill(pid_of(client.engine), signal.SIGSTOP)
-    measurement, curves = client.answer(Measure(at(65))), client.answer(CURVES, Curves)
+    measurement, curves = client.answer(Measure(at(65))), client.answer(CURVES, Exact)
     os.kill(pid_of(client.engine), signal.SIGKILL)
     check(await measurement, at(65))
     assert await curves
@@ -221,7 +221,7 @@ async def test_a_request_that_ends_it_twice_fails_and_others_are_answered(
     client: Client, end: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_process(monkeypatch, f"Measure.work = lambda *_: {end}")
-    curves, measurement = client.answer(CURVES, Curves), client.answer(Measure(SMALL))
+    curves, measurement = client.answer(CURVES, Exact), client.answer(Measure(SMALL))
     assert reason in (await measurement).reason
     assert await curves
     assert len(client.notifications) == 2

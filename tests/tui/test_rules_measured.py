@@ -14,6 +14,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
+from attn_tui.tui.compute import request
 from attn_tui.tui.panes.rules import requests
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.requests import Compare, MeasureRules, RuleRows
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("short_rule_grids")
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Report progress from the start, and send each row as soon as it is measured."""
     monkeypatch.setattr(requests, "_SLOW", -1.0)
-    monkeypatch.setattr(requests, "BATCH_INTERVAL", -1.0)
+    monkeypatch.setattr(request, "BATCH_INTERVAL", -1.0)
 
 
 def measured(p: Parameters) -> dict[str, RuleRow]:
@@ -139,7 +140,7 @@ async def test_a_hidden_pane_measures_nothing(stage: Stage) -> None:
 
 @played()
 async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "PROGRESS_INTERVAL", -1.0)  # send each row separately
+    monkeypatch.setattr(request, "BATCH_INTERVAL", -1.0)  # send each row separately
     pane, engine = await stage.complete(RulesPane), stage.engine
     engine.hold = True
     await stage.press("m")

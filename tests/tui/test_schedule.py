@@ -22,7 +22,7 @@ from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Priority, Progress, Request, Work
 from attn_tui.tui.compute.worker import REPLACE_WITH_RESULT, REPLACE_WITHOUT_RESULT, Schedule
 from attn_tui.tui.panes.rules.requests import MeasureRules, RuleRows
-from attn_tui.tui.panes.sweep.requests import MeasureOver, Points
+from attn_tui.tui.panes.sweep.requests import Points, Sweep
 from stage import SMALL, numbers
 
 NEXT = replace(SMALL, d_k=65)  # its last component is in a chunk that SMALL does not need
@@ -359,22 +359,23 @@ def test_numbers_do_not_depend_on_what_else_is_computed(
 def test_a_withdrawn_or_failed_sweep_continues_with_its_next_point(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grid = (2, 8, 32, 64)
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.requests.BATCH_INTERVAL", -1.0)
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.requests.PROGRESS_INTERVAL", math.inf)
+    sweep = Sweep(SMALL, "2,8,32,64")
+    monkeypatch.setattr("attn_tui.tui.compute.request.BATCH_INTERVAL", -1.0)
+    monkeypatch.setattr("attn_tui.tui.compute.request.PROGRESS_INTERVAL", math.inf)
 
     def points() -> list[int]:
-        return [d_k for _, content in bench.replies if isinstance(content, Points) for _, d_k in content.points]
+        found = [point for _, content in bench.replies if isinstance(content, Points) for point in content.points]
+        return [point.point.parameters.d_k for point in found]
 
-    bench.ask(MeasureOver(SMALL, grid))
+    bench.ask(sweep)
     while len(points()) < 2:
         bench.step()
-    bench.withdraw(MeasureOver)
-    bench.ask(MeasureOver(SMALL, grid, len(points())))
+    bench.withdraw(Sweep)
+    bench.ask(replace(sweep, known=len(points())))
     with monkeypatch.context() as patch:
         patch.setattr("attn_tui.core.theory.predict.deviations", Mock(side_effect=MemoryError))
         bench.finish()
-    assert bench.replies_to(MeasureOver(SMALL, grid, 2)) == [Failed(NO_MEMORY), None]
-    bench.ask(MeasureOver(SMALL, grid, 2))
+    assert bench.replies_to(sweep)[-2:] == [Failed(NO_MEMORY), None]
+    bench.ask(replace(sweep, known=2))
     bench.finish()
-    assert points() == [*grid]
+    assert points() == [2, 8, 32, 64]

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.tui.panes.sweep.map_view import D_KS
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.requests import D_KS
 from stage import SIZES, SMALL, Stage, played
 
 
 @pytest.fixture(autouse=True)
 def small_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out long contexts, so that measuring a map is quick."""
-    for place in ("requests", "map_view", "parts"):
+    for place in ("map_view", "parts"):
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.N_KEYS", (4, 16, 64))
         monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.D_KS", (1, 4, 16, 64))
 

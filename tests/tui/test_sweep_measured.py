@@ -11,12 +11,11 @@ from attn_tui.core.lab.results import Step
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import sweeps as work
 from attn_tui.core.work.sweeps import SweepPlan
+from attn_tui.tui.compute import request as requests
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Failed, Request, Work
-from attn_tui.tui.panes.sweep import requests as requests
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.question import GRIDS
-from attn_tui.tui.panes.sweep.requests import MeasureOver, Points, PredictOver
+from attn_tui.tui.panes.sweep.requests import GRIDS, Points, Predict, Sweep
 from stage import SMALL, Stage, numbers, played, refusal, succeeds
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick
@@ -97,7 +96,7 @@ async def test_points_appear_one_by_one_and_never_for_earlier_parameters(stage: 
     late, engine.held = engine.held, []
     await stage.press("r")
     await stage.until(lambda: engine.at_rest)
-    engine.hand_on([reply for reply in engine.held_for(MeasureOver) if isinstance(reply.content, Points)][:3])
+    engine.hand_on([reply for reply in engine.held_for(Sweep) if isinstance(reply.content, Points)][:3])
     for reply in late:
         engine.deliver(reply)
     await stage.until(lambda: pane.progress is not None, "progress")
@@ -140,7 +139,7 @@ async def test_a_hidden_pane_paints_nothing(stage: Stage) -> None:
     engine.hold = True
     await stage.press("r")
     await stage.until(lambda: engine.at_rest)
-    late = engine.held_for(MeasureOver)
+    late = engine.held_for(Sweep)
     engine.hand_on([reply for reply in engine.held if reply not in late])
     engine.hold = False
     stage.app.action_pane("Lab")
@@ -168,8 +167,8 @@ async def test_back_at_a_former_cursor_its_reading_is_shown(stage: Stage) -> Non
 
 @pytest.mark.parametrize(
     ("kind", "late"),
-    [(MeasureOver, False), *(pytest.param(*each, marks=pytest.mark.slow) for each in (
-        (MeasureOver, True), *itertools.product((Measure, PredictOver), (False, True))))],
+    [(Sweep, False), *(pytest.param(*each, marks=pytest.mark.slow) for each in (
+        (Sweep, True), *itertools.product((Measure, Predict), (False, True))))],
 )  # fmt: skip
 @played()
 async def test_a_failure_is_explained_unless_the_parameters_have_changed_since(

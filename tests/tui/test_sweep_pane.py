@@ -10,7 +10,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.question import GRIDS
+from attn_tui.tui.panes.sweep.requests import GRIDS
 from stage import SMALL, Stage, played
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick

@@ -6,7 +6,7 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.question import Grid
+from attn_tui.tui.panes.sweep.requests import Grid
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from cases import present
 from stage import SMALL, Stage, played

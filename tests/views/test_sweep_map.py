@@ -9,8 +9,8 @@ from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
 from attn_tui.tui.compute.request import Cache
-from attn_tui.tui.panes.sweep.map_view import Mapped, layout, map_lines
-from attn_tui.tui.panes.sweep.requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, PredictMap
+from attn_tui.tui.panes.sweep.map_view import D_KS, N_KEYS, Mapped, layout, map_lines
+from attn_tui.tui.panes.sweep.requests import Exact, Points, Predict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from cases import for_each, present
 from line_texts import text_of
@@ -21,8 +21,8 @@ P = Parameters(n_queries=4, batch=2)
 
 def predicted(p: Parameters) -> Mapped:
     mapped = Mapped(p)
-    for answer in PredictMap(p).work(Cache()):
-        if isinstance(answer, ExactCells):
+    for answer in Predict(p, D_KS, N_KEYS).work(Cache()):
+        if isinstance(answer, Exact):
             mapped.exact.update(answer.cells)
     assert mapped.predicted
     return mapped
@@ -92,13 +92,14 @@ def test_missing_cells_gaps_and_a_saturated_start_are_marked() -> None:
 
 @pytest.mark.slow
 def test_measured_cells_give_the_line_where_theory_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.requests.N_KEYS", (16, 256))
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.map_view.N_KEYS", (16, 256))
     p = replace(P, softcap=1000.0, scale="d_k", n_queries=16)  # a cap that changes next to nothing
     mapped = Mapped(p)
     last = 0.0
-    for answer in MeasureMap(p).work(Cache()):
-        if isinstance(answer, MeasuredCells):
-            mapped.measured.update(answer.cells)
+    for answer in mapped.sweep.work(Cache()):
+        if isinstance(answer, Points):
+            found = ((each.point.parameters, each) for each in answer.points)
+            mapped.measured.update({(p.d_k, p.n_keys): each for p, each in found})
             last = answer.fraction
     assert last == 1
     assert len(mapped.measured) == 2 * len(D_KS)

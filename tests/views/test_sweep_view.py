@@ -14,8 +14,7 @@ from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.curve_view import Swept, contents_of, reading_lines, sweep_plot
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
-from attn_tui.tui.panes.sweep.question import landmarks_of
-from attn_tui.tui.panes.sweep.requests import SweptPoint
+from attn_tui.tui.panes.sweep.requests import SweptPoint, landmarks_of
 from attn_tui.tui.panes.sweep.width_table import axis_words, landmark_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.results.table import Contents

@@ -6,16 +6,19 @@ NumPy only inside `work`, because the process that paints imports them too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
-from .workers import Pace, Workers
+from .workers import Pace, Running, Workers
 
 if TYPE_CHECKING:
     from ...core.lab.sampling import Draws
     from ...core.parameters import Parameters
+
+R = TypeVar("R")
 
 # The steps that answer a request: each yields an answer or None, and the last one may return an answer. Work is
 # cancelled between steps, by not running the next one.
@@ -64,6 +67,29 @@ class Cache:
         if self._drawn is None or self._drawn[0] != source:
             self._drawn = source, Draws()
         return self._drawn[1]
+
+
+def batches(
+    steps: Iterable[tuple[float, Iterable[R]]],
+    answer: Callable[[list[R], float], object],
+    running: Running[Any] | None = None,
+) -> Work:
+    """Yield what steps find, as answers with the finished fraction, and before each the progress.
+
+    Steps give the fraction and their results; those that come fast are sent together. The last answer has fraction 1.
+    """
+    last_sent, found = time.monotonic(), list[R]()
+    for fraction, results in steps:
+        found += results
+        now = time.monotonic()
+        if now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
+            last_sent, fraction = now, min(fraction, 0.999)
+            yield Progress(fraction, running.pace if running else None)
+            yield answer(found, fraction)
+            found = []
+        else:
+            yield None
+    yield answer(found, 1.0)
 
 
 # Answers to requests of every kind

@@ -12,7 +12,7 @@ from ....core.message import joined, message
 from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
 from ....core.statistics.catalogue import STATISTIC
-from ...panes.sweep.question import Sweep
+from ...panes.sweep.requests import Sweep
 from ...settings.parse import UsageError, called, no_effect, parameter_values
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, Given, Parser, arguments, part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from ....core.errors import InputError
 from ....core.message import message, plain
 from ....core.work.part import results_of
 from ...compute.question import Question
-from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
+from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work, batches
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, HeadSubject, Layer, Meaning
@@ -117,21 +117,17 @@ class RoughHeads(Request):
     def work(self, cache: Cache) -> Work:
         from ....core.diagnosis.heads.rows import is_large, rough_statistics
 
-        capture, last_sent = self.file.opened(cache), 0.0
-        found: dict[Place, Mapping[str, Estimate] | None] = {}
-        for layer in capture.layers:
-            for head in range(layer.heads) if is_large(layer) else ():
-                try:
-                    found[layer.position, head] = rough_statistics(capture, layer, head)
-                except InputError:
-                    found[layer.position, head] = None
-                if time.monotonic() - last_sent > PROGRESS_INTERVAL:
-                    last_sent = time.monotonic()
-                    yield HeadStatistics(found, rough=True)
-                    found = {}
-                else:
-                    yield None
-        yield HeadStatistics(found, rough=True)
+        capture = self.file.opened(cache)
+
+        def steps() -> Iterator[tuple[float, list[tuple[Place, Mapping[str, Estimate] | None]]]]:
+            for layer in filter(is_large, capture.layers):
+                for head in range(layer.heads):
+                    found = None
+                    with suppress(InputError):
+                        found = rough_statistics(capture, layer, head)
+                    yield 0.0, [((layer.position, head), found)]
+
+        yield from batches(steps(), lambda found, _: HeadStatistics(dict(found), rough=True))
 
 
 @dataclass(frozen=True)
@@ -150,7 +146,7 @@ class MeasureHeads(Request):
         from ....core.diagnosis.reading import file_configuration
         from ....core.work.heads import parts, survey
 
-        capture, last_sent = self.file.opened(cache), time.monotonic()
+        capture = self.file.opened(cache)
         try:
             own = file_configuration(capture)
         except InputError:  # `attn-tui diagnose` reports it
@@ -164,35 +160,32 @@ class MeasureHeads(Request):
             for items, exact, explain in ((small, True, True), (large, False, True), (large, True, False))
             for part in parts(survey, sources, items, (own, exact, explain))
         ]
-        found: dict[Place, Mapping[str, Estimate] | None] = {}
-        reasons: dict[Place, HeadReasons] = {}
         known: dict[int, dict[int, Known]] = {}  # by layer and head
         latest: dict[Place, Mapping[str, Estimate]] = {}
         running = cache.workers.begin(plan)
-        each: HeadSurvey
-        for done in running.steps():
-            for each in results_of(done):
-                layer, head = each.place
-                if each.exact or each.measured is None:  # that is marked on the map; selecting it shows the reason
-                    found[each.place] = each.measured
-                if each.measured is not None:
-                    latest[each.place] = each.measured
-                of_layer = known.setdefault(layer, {})
-                if each.known is not None:
-                    of_layer[head] = each.known
-                if len(of_layer) == capture.layers[layer].heads:  # reasons compare the heads of a layer
-                    for place in [place for place in latest if place[0] == layer]:
-                        reasons[place] = explained(latest.pop(place), place[1], of_layer)
-                        yield None
-            if time.monotonic() - last_sent > PROGRESS_INTERVAL:
-                last_sent = time.monotonic()
-                yield Progress(min(done.seconds / running.total, 0.999), running.pace)
-                if found or reasons:
-                    yield HeadStatistics(found, explained=reasons)
-                    found, reasons = {}, {}
-            else:
-                yield None
-        yield HeadStatistics(found, explained=reasons)
+
+        def steps() -> Iterator[tuple[float, list[HeadStatistics]]]:
+            each: HeadSurvey
+            for done in running.steps():
+                fraction = done.seconds / running.total
+                yield fraction, []
+                for each in results_of(done):
+                    layer, head = each.place
+                    if (
+                        each.exact or each.measured is None
+                    ):  # that is marked on the map; selecting it shows the reason
+                        yield fraction, [HeadStatistics({each.place: each.measured})]
+                    if each.measured is not None:
+                        latest[each.place] = each.measured
+                    of_layer = known.setdefault(layer, {})
+                    if each.known is not None:
+                        of_layer[head] = each.known
+                    if len(of_layer) == capture.layers[layer].heads:  # reasons compare the heads of a layer
+                        for place in [place for place in latest if place[0] == layer]:
+                            reasons = explained(latest.pop(place), place[1], of_layer)
+                            yield fraction, [HeadStatistics({}, explained={place: reasons})]
+
+        yield from batches(steps(), lambda found, _: _together(found), running)
         yield Progress(1.0)
 
 
@@ -278,6 +271,11 @@ class HeadStatistics:
     )  # of some measured heads
 
 
+def _together(found: Sequence[HeadStatistics]) -> HeadStatistics:
+    heads = {place: measured for each in found for place, measured in each.heads.items()}
+    return HeadStatistics(heads, explained={place: why for each in found for place, why in each.explained.items()})
+
+
 @dataclass(frozen=True)
 class ShowMatrix(Request):
     """Compute a part of a head's attention matrix at the file's scale. Answered by Matrix, perhaps twice."""
@@ -342,24 +340,24 @@ class CompareHeads(Request):
         from ....core.diagnosis.comparing.compare import plan
         from ....core.work.heads import compare_pair, parts
 
-        capture, last_sent = self.file.opened(cache), time.monotonic()
+        capture = self.file.opened(cache)
         opened = replace(self.file, path=self.baseline)
         reference = open_capture(self.baseline, opened.axes, opened.mask_true, opened.tensor)
         yield None
         whole = plan(reference, capture)
         sources = [opened.source(reference), self.file.source(capture)]
-        found: list[HeadComparison] = []
         running = cache.workers.begin(parts(compare_pair, sources, ((pair, pair.layer) for pair in whole.pairs)))
-        for done in running.steps():
-            found += [each for each in done.results if not isinstance(each, InputError)]  # marked on the map
-            if time.monotonic() - last_sent > PROGRESS_INTERVAL:
-                last_sent = time.monotonic()
-                yield Progress(min(done.seconds / running.total, 0.999), running.pace)
-                yield ComparedHeads(self.baseline, tuple(found), whole.missing)
-                found = []
-            else:
-                yield None
-        yield ComparedHeads(self.baseline, tuple(found), whole.missing)
+
+        def steps() -> Iterator[tuple[float, list[HeadComparison]]]:
+            for done in running.steps():  # an error is marked on the map
+                yield (
+                    done.seconds / running.total,
+                    [each for each in done.results if not isinstance(each, InputError)],
+                )
+
+        yield from batches(
+            steps(), lambda found, _: ComparedHeads(self.baseline, tuple(found), whole.missing), running
+        )
         yield Progress(1.0)
 
 

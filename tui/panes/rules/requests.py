@@ -14,7 +14,7 @@ from ....core.scales import is_formula, multiplier
 from ....core.statistics.measurement import Estimate
 from ....core.work.part import results_of
 from ...compute.question import Printed, flag, option, option_words, parameter_options
-from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
+from ...compute.request import Cache, Progress, Request, Work, batches
 from ...settings.parse import called
 
 if TYPE_CHECKING:
@@ -43,31 +43,30 @@ class MeasureRules(Request):
         from ....core.theory.saturation import saturation_of
         from ....core.work.rules import row_parts
 
-        start = last_sent = time.monotonic()
-        found: list[RuleRow] = faults(self.parameters)
-        saturation: dict[str, Saturation | None] = {**saturation_of(self.parameters, [row.rule for row in found])}
-        running = cache.workers.begin(row_parts(self.parameters, self.first))
+        p, start = self.parameters, time.monotonic()
+        running = cache.workers.begin(row_parts(p, self.first))
         if running.total > _SLOW:
-            exact = [*_exact_rows(self.parameters)]
-            yield RuleRows(exact, saturation_of(self.parameters, [row.rule for row in exact]), 0.0, exact=True)
-        for done in running.steps():
-            for row in results_of(done):
-                found.append(row)
-                saturation |= saturation_of(self.parameters, [row.rule])
-                yield None  # a few milliseconds each, the first time
-            now, fraction = time.monotonic(), min(done.seconds / running.total, 0.999)
-            if found and now - last_sent > BATCH_INTERVAL:
-                last_sent = now
-                if now - start > _SLOW:
-                    yield Progress(fraction, running.pace)
-                yield RuleRows(found, saturation, fraction)
-                found, saturation = [], {}
-            elif now - last_sent > PROGRESS_INTERVAL and now - start > _SLOW:
-                last_sent = now
-                yield Progress(fraction, running.pace)
-            else:
-                yield None
-        yield RuleRows(found, saturation, 1.0)
+            exact = [*_exact_rows(p)]
+            yield RuleRows(exact, saturation_of(p, [row.rule for row in exact]), 0.0, exact=True)
+        saturation: dict[str, Saturation | None] = {}
+
+        def steps() -> Iterator[tuple[float, list[RuleRow]]]:
+            for row in faults(p):
+                saturation.update(saturation_of(p, [row.rule]))
+                yield 0.0, [row]
+            for done in running.steps():
+                yield done.seconds / running.total, []
+                for row in results_of(done):
+                    saturation.update(saturation_of(p, [row.rule]))  # a few milliseconds each, the first time
+                    yield done.seconds / running.total, [row]
+
+        def answer(rows: list[RuleRow], fraction: float) -> RuleRows:
+            return RuleRows(
+                rows, {row.rule: saturation[row.rule] for row in rows if row.rule in saturation}, fraction
+            )
+
+        for each in batches(steps(), answer, running):
+            yield None if isinstance(each, Progress) and time.monotonic() - start < _SLOW else each
 
 
 def _exact_rows(p: Parameters) -> Iterator[RuleRow]:
@@ -180,20 +179,9 @@ class Compare(Printed["RulesResult | ComparedMechanisms"]):
         return mechanisms_code(p, answer.rows, dialect, command)
 
     def work(self, cache: Cache) -> Work:
-        last_sent = time.monotonic()
-        found: list[Any] = []
         running = cache.workers.begin(self.parts())
-        for done in running.steps():
-            found += results_of(done)
-            if time.monotonic() - last_sent > PROGRESS_INTERVAL:
-                last_sent = time.monotonic()
-                fraction = min(done.seconds / running.total, 0.999)
-                yield Progress(fraction, running.pace)
-                yield MechanismRows(found, fraction)
-                found = []
-            else:
-                yield None
-        yield MechanismRows(found, 1.0)
+        steps = ((done.seconds / running.total, results_of(done)) for done in running.steps())
+        return batches(steps, MechanismRows, running)
 
 
 def compared(view: str, p: Parameters, order: Order) -> Compare:

@@ -12,6 +12,7 @@ from rich.cells import set_cell_size
 
 from ....core.against import settings
 from ....core.message import joined, message
+from ....core.models import landmarks
 from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import Statistic
@@ -25,13 +26,14 @@ from ...views.numbers import VALUE
 from ...views.plots.axes import Axis, axis_over
 from ...views.plots.plot import Mark, Plot, Point, Series
 from ...views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
+from .requests import Predict, SweptPoint
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import PredictedColumn
-    from .requests import SweptPoint
 
 # Statistics that are powers of d_k: their axis is logarithmic by default.
 LOGARITHMIC = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})
+_CURVE_STEPS = 120  # of an exact curve over d_k
 _DEEPEST = 1e-9  # the lower end of a logarithmic axis relative to its upper end, at least
 
 _THIN: tuple[Role, Role] = ("thin_unscaled", "thin_scaled")
@@ -53,6 +55,24 @@ class Swept:
     def complete(self) -> bool:
         """Whether every point has been measured."""
         return len(self.points) == len(self.values)
+
+    @property
+    def prediction(self) -> Predict:
+        """The request for the exact values.
+
+        Values of d_k are in nearly constant ratios, besides landmarks. Numbers of keys are the grid: the exact values
+        of each other one would take a second.
+        """
+        p, values = self.parameters, self.values
+        if self.over == "n_keys":
+            return Predict(p, (p.d_k,), values)
+        low, high = values[0], values[-1]
+        even = {round(low * (high / low) ** (step / _CURVE_STEPS)) for step in range(_CURVE_STEPS + 1)}
+        return Predict(p, tuple(sorted(even | {*landmarks(values)})), (p.n_keys,))
+
+    def predicted_by(self, request: object) -> bool:
+        """Return whether a request is for the exact values."""
+        return bool(self.values) and request == self.prediction
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
+from ....core.against import fault_of_settings
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
 from ....core.statistics.catalogue import Statistic
@@ -17,11 +19,16 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, fitted, merged, middle_cut
 from ...views.numbers import short
 from ...views.results.table import COLUMN_ROLES
-from .requests import D_KS, DRAWS, N_KEYS, ROWS, MeasuredCell, Place
+from .requests import Place, Sweep, SweptPoint
 
 if TYPE_CHECKING:
     from ....core.statistics.measurement import Column
     from ....core.theory.prediction import PredictedColumn
+
+D_KS = tuple(2**power for power in range(13))
+N_KEYS = tuple(2**power for power in range(1, 14))
+_DRAWS, _ROWS = 4, 32  # measured at most: a cell of a map needs no more
+_LEARNED = 512  # the widest d_k measured for mechanisms with learned weights, which grow like d_k²
 
 _MARGIN = 6  # cells of ` 8192 `
 _HEAD, _FOOT = 1, 1  # lines over and under the cells of a panel: its title, and the labels of d_k
@@ -39,8 +46,26 @@ class Mapped:
 
     parameters: Parameters  # their d_k and keys are ignored
     exact: dict[Place, Sequence[PredictedColumn]] = field(default_factory=dict[Place, "Sequence[PredictedColumn]"])
-    measured: dict[Place, MeasuredCell] = field(default_factory=dict[Place, "MeasuredCell"])
+    measured: dict[Place, SweptPoint] = field(default_factory=dict[Place, SweptPoint])
     complete: bool = False  # whether every place has been measured
+
+    @cached_property
+    def d_ks(self) -> tuple[int, ...]:
+        """The values of d_k that are measured: those with multipliers."""
+        p, most = self.parameters, _LEARNED if self.parameters.mechanism in ("additive", "bilinear") else D_KS[-1]
+        return tuple(
+            d_k
+            for d_k in D_KS
+            if d_k <= most and not any(fault_of_settings(replace(p, d_k=d_k, n_keys=n)) for n in N_KEYS)
+        )
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """The question that measures every place."""
+        p = self.parameters
+        measured = replace(p, batch=min(p.batch, _DRAWS), n_queries=min(p.n_queries, _ROWS))
+        d_k, n_keys = (",".join(map(str, each)) for each in (self.d_ks or D_KS, N_KEYS))
+        return Sweep(measured, d_k, keys=n_keys)
 
     @property
     def predicted(self) -> bool:
@@ -82,7 +107,7 @@ class Mapped:
         return self._column(place, index).measured["saturation"].value if place in self.measured else None
 
     def _column(self, place: Place, index: int) -> Column:
-        return self.measured[place][0].measurement.columns[index]
+        return self.measured[place].point.measurement.columns[index]
 
 
 def _edges(intervals: Sequence[tuple[int, int]]) -> Iterator[Edge]:
@@ -226,11 +251,10 @@ def _source(mapped: Mapped, statistic: Statistic, index: int) -> str:
         return message("computing")
     if mapped.has_theory(index, statistic):
         return message("exact")
-    p = mapped.parameters
+    p = mapped.sweep.parameters
     if not mapped.complete:
         return message("measured: {count} of {all} so far", count=len(mapped.measured), all=len(D_KS) * len(N_KEYS))
-    draws, rows = min(p.batch, DRAWS), min(p.n_queries, ROWS)
-    return message("measured: {draws} draws of {rows} rows", draws=draws, rows=rows)
+    return message("measured: {draws} draws of {rows} rows", draws=p.batch, rows=p.n_queries)
 
 
 def _missing(glyphs: Glyphs) -> str:

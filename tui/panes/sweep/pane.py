@@ -23,8 +23,7 @@ from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
 from .curve_view import MOST_OTHERS, contents_of
 from .parts import CurvePart, MapPart
-from .question import GRIDS, Grid, Sweep, at_any, landmarks_of
-from .requests import Place
+from .requests import GRIDS, Grid, Place, Sweep, at_any, landmarks_of
 from .widget import Chosen, PlaceChosen, SweepPlot, WidthTable
 
 if TYPE_CHECKING:

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from ....core.against import settings
-from ....core.errors import InputError, ParameterError
+from ....core.against import fault_of_settings
+from ....core.errors import InputError
 from ....core.message import message
 from ....core.parameters import Parameters, usual_of
-from ....core.scales import multiplier
 from ....core.statistics.catalogue import Statistic
 from ...compute.measure import Answer
 from ...compute.request import Request
 from ...views.results.table import Contents, with_theory
 from ..pane import Pane
 from .curve_view import MOST_OTHERS, Other, Swept, contents_of, others
-from .map_view import Mapped
-from .question import GRIDS, Grid, Sweep, at_any
-from .requests import (
-    D_KS,
-    N_KEYS,
-    Curves,
-    ExactCells,
-    MeasuredCells,
-    MeasureMap,
-    MeasureOthers,
-    MeasureOver,
-    Place,
-    Points,
-    PredictMap,
-    PredictOver,
-    SweptPoint,
-)
+from .map_view import D_KS, N_KEYS, Mapped
+from .requests import GRIDS, Exact, Grid, MeasureOthers, Place, Points, Predict, Sweep, SweptPoint, at_any
 from .widget import SweepMap
 
 if TYPE_CHECKING:
@@ -53,7 +38,7 @@ class CurvePart:
         self.grid = GRIDS[0]
         self.rules: tuple[str, ...] = ()  # whose curves are shown beside those of A and B
         self.shown: Sequence[Swept] = [Swept(at_any(self.grid.name, pane.parameters))]  # the main sweep first
-        self._known: dict[tuple[tuple[Parameters, ...], tuple[int, ...], str], Sequence[Swept]] = {}
+        self._known: dict[Sweep, Sequence[Swept]] = {}
         self._measuring: Sequence[Swept] | None = None
         self._here: dict[Parameters, Answer] = {}  # other rules at the cursor
         self._on_screen = False
@@ -71,8 +56,8 @@ class CurvePart:
     @property
     def fault(self) -> str:
         """Why some scale rule has no multiplier at the cursor; empty if all have one."""
-        reasons = (_fault(p, self.over, self.at) for p in self._questions)
-        return next(filter(None, reasons), "")
+        reason = next(filter(None, (_fault(p, self.over, self.at) for p in self._questions)), "")
+        return reason and message("{reason}.", reason=reason)
 
     @property
     def point(self) -> SweptPoint | None:
@@ -109,22 +94,22 @@ class CurvePart:
     def _questions(self) -> tuple[Parameters, ...]:
         """The parameters of each sweep: those of the pane, and with other scale rules."""
         p = at_any(self.over, self.pane.parameters)
-        return _questions(p, [rule for rule in self.rules if rule != p.scale])
+        return (p, *(replace(p, scale=rule) for rule in self.rules if rule != p.scale))
 
     @property
     def wanted(self) -> Sequence[Swept]:
         """The sweeps over the grid at the pane's parameters, the main one first."""
-        questions = self._questions
-        return self._find(questions, _values(self.grid, questions), self.over)
-
-    def _find(self, questions: tuple[Parameters, ...], values: tuple[int, ...], over: str) -> Sequence[Swept]:
-        """Return the sweeps that are measured together for these parameters; new if they are not known."""
-        key = questions, values, over
+        key = self.question
         if key not in self._known:
-            every = [each for swept in self._known.values() for each in swept]
-            known = {each.parameters: each.exact for each in every if (each.values, each.over) == (values, over)}
-            self._known[key] = [Swept(p, values, known.get(p, {}), over=over) for p in questions]
+            values = _values(self.grid, self._questions)
+            alike = (each for each in self._every if (each.values, each.over) == (values, self.over))
+            known = {each.parameters: each.exact for each in alike}
+            self._known[key] = [Swept(p, values, known.get(p, {}), over=self.over) for p in self._questions]
         return self._known[key]
+
+    @property
+    def _every(self) -> Iterator[Swept]:
+        return chain.from_iterable(self._known.values())
 
     def _at_cursor(self, swept: Swept) -> Parameters:
         return replace(self.pane.parameters, scale=swept.parameters.scale)
@@ -148,9 +133,9 @@ class CurvePart:
         self._known = {key: each for key, each in self._known.items() if _but_rule(each[0]) == alike}
         if wanted[0].exact or wanted[0].points:
             self.shown = wanted
-        lacking = next((each for each in wanted if each.values and not each.exact), None)
+        lacking = next((each for each in wanted if each.values and each.values[-1] not in each.exact), None)
         if lacking is not None:
-            self.pane.ask(PredictOver(lacking.parameters, lacking.values, lacking.over))
+            self.pane.ask(lacking.prediction)
         self._measure_only(None if _complete(wanted) else wanted)
         self._read_others(wanted[1:])
 
@@ -169,26 +154,24 @@ class CurvePart:
         self._measuring = wanted
         self.pane.show_progress(None)
         if wanted is None:
-            self.pane.host.engine.withdraw(MeasureOver)
+            self.pane.host.engine.withdraw(Sweep)
         else:
-            main, rules = wanted[0], tuple(each.parameters.scale for each in wanted[1:])
-            known = sum(len(each.points) for each in wanted)
-            self.pane.ask(MeasureOver(main.parameters, main.values, known, main.over, rules))
+            self.pane.ask(replace(self.question, known=sum(len(each.points) for each in wanted)))
 
     def add(self, request: Request, answer: object) -> bool:
         """Add an answer, and request what is missing next; return whether it was one for the curves."""
         match request, answer:
-            case PredictOver(parameters, values, over), Curves():
-                for each in (each for swept in self._known.values() for each in swept):
-                    if (each.parameters, each.values, each.over) == (parameters, values, over):
-                        each.exact = answer.exact
-            case MeasureOver(parameters, values, _, over, rules), Points():
-                found = self._find(_questions(parameters, rules), values, over)
-                for each in found:
-                    scale = each.parameters.scale
-                    each.points.update({at: point for (rule, at), point in answer.points.items() if rule == scale})
-                if found is self._measuring:
-                    self.pane.show_progress(None if answer.fraction == 1 else answer.fraction)
+            case Predict(), Exact(cells) if alike := [each for each in self._every if each.predicted_by(request)]:
+                for each in alike:
+                    each.exact = {**each.exact, **{at[each.over == "n_keys"]: found for at, found in cells.items()}}
+            case Sweep(), Points(points, fraction) if request in self._known:
+                found = {each.parameters.scale: each for each in self._known[request]}
+                for point in points:
+                    p = point.point.parameters
+                    swept = found[p.scale]
+                    swept.points[int(getattr(p, swept.over))] = point
+                if self._known[request] is self._measuring:
+                    self.pane.show_progress(None if fraction == 1 else fraction)
             case MeasureOthers(), Answer(parameters):
                 self._here[parameters] = answer
                 return True
@@ -200,19 +183,12 @@ class CurvePart:
 
     def wants(self, request: Request) -> bool:
         """Return whether a request is for the wanted sweeps."""
-        wanted = self.wanted
-        match request:
-            case MeasureOver(parameters, values, _, over, rules):
-                return wanted is self._known.get((_questions(parameters, rules), values, over))
-            case PredictOver(parameters, values, over):
-                return any((each.parameters, each.values, each.over) == (parameters, values, over) for each in wanted)
-            case _:
-                return False
+        return request == self.question or any(each.predicted_by(request) for each in self.wanted)
 
     def failed(self, request: Request) -> None:
         """Let the next key send a failed request again."""
         self.pane.show_progress(None)
-        if isinstance(request, MeasureOver):
+        if isinstance(request, Sweep):
             self._measuring = None
 
     def stop(self) -> None:
@@ -240,10 +216,10 @@ class CurvePart:
     @property
     def question(self) -> Sweep:
         """All points of all curves."""
-        wanted, p = self.wanted, self.pane.parameters
-        values = wanted[0].values
+        questions, p = self._questions, self.pane.parameters
+        values = _values(self.grid, questions)
         text = self.grid.text if values == self.grid.values else ",".join(map(str, values))
-        rules = ("scale", ",".join(each.parameters.scale for each in wanted)) if len(wanted) > 1 else None
+        rules = ("scale", ",".join(each.scale for each in questions)) if len(questions) > 1 else None
         if self.over == "d_k":
             return Sweep(at_any("d_k", p), text, rules)
         return Sweep(at_any("d_k", at_any("n_keys", p)), str(p.d_k), rules, keys=text)
@@ -257,18 +233,7 @@ def _values(grid: Grid, questions: Sequence[Parameters]) -> tuple[int, ...]:
 
 def _fault(parameters: Parameters, over: str, value: int) -> str:
     """Return why a scale rule of A or B has no multiplier at a place; empty if both have one."""
-    try:
-        for each in settings(parameters):
-            setting = each.setting
-            multiplier(each.scale, replace(setting, d_k=value) if over == "d_k" else replace(setting, n_keys=value))
-    except ParameterError as error:
-        return message("{reason}.", reason=error)
-    return ""
-
-
-def _questions(parameters: Parameters, rules: Sequence[str]) -> tuple[Parameters, ...]:
-    """Return the parameters, and those with other scale rules."""
-    return (parameters, *(replace(parameters, scale=rule) for rule in rules))
+    return fault_of_settings(replace(parameters, **{over: value}))
 
 
 def _complete(swept: Sequence[Swept]) -> bool:
@@ -297,9 +262,15 @@ class MapPart:
         if self.mapped.parameters != parameters:
             self.mapped = Mapped(parameters)
         if not self.mapped.predicted:
-            self.pane.ask(PredictMap(parameters))
+            self.pane.ask(self._prediction)
+        elif not self.mapped.d_ks:
+            self.mapped.complete = True
         elif not self.is_complete(statistic):
-            self.pane.ask(MeasureMap(parameters))
+            self.pane.ask(self.mapped.sweep)
+
+    @property
+    def _prediction(self) -> Predict:
+        return Predict(self.mapped.parameters, D_KS, N_KEYS)
 
     def is_complete(self, statistic: Statistic) -> bool:
         """Return whether the map has all its values of a statistic."""
@@ -308,12 +279,13 @@ class MapPart:
     def add(self, request: Request, answer: object, statistic: Statistic) -> None:
         """Add the cells of an answer; request measured ones once it is known that they are needed."""
         match request, answer:
-            case PredictMap(parameters), ExactCells(cells) if parameters == self.mapped.parameters:
+            case Predict(), Exact(cells) if request == self._prediction:
                 self.mapped.exact.update(cells)
                 if self.widget.display and self.mapped.predicted:
                     self.follow(statistic)
-            case MeasureMap(parameters), MeasuredCells(cells, fraction) if parameters == self.mapped.parameters:
-                self.mapped.measured.update(cells)
+            case Sweep(), Points(points, fraction) if request == self.mapped.sweep:
+                places = ((point.point.parameters, point) for point in points)
+                self.mapped.measured.update({(p.d_k, p.n_keys): point for p, point in places})
                 self.mapped.complete = fraction == 1
                 self.pane.show_progress(None if self.mapped.complete else fraction)
             case _:
@@ -321,11 +293,11 @@ class MapPart:
 
     def wants(self, request: Request) -> bool:
         """Return whether a request is for the cells of this map."""
-        return request in (PredictMap(self.mapped.parameters), MeasureMap(self.mapped.parameters))
+        return request in (self._prediction, self.mapped.sweep)
 
     def leave(self) -> None:
         """Stop working on the map; keep its cells."""
-        for kind in (PredictMap, MeasureMap):
+        for kind in (Predict, Sweep):
             self.pane.host.engine.withdraw(kind)
         self.pane.show_progress(None)
 
@@ -333,25 +305,23 @@ class MapPart:
 
     def answered(self, statistic: Statistic) -> SweepResult:
         """Return the measurements of all places; request missing ones, and raise InputError."""
-        request, measured = MeasureMap(self.mapped.parameters), self.mapped.measured
-        d_ks = request.d_ks
+        d_ks, measured = self.mapped.d_ks, self.mapped.measured
         asked = len(d_ks) * len(N_KEYS)
         if not self.mapped.complete:
-            self.pane.ask(request)
+            self.pane.ask(self.mapped.sweep)
         if not asked or len(measured) < asked:
             raise InputError(
                 "{count} of {asked} cells measured so far; the others are on their way.",
                 count=len(measured),
                 asked=asked,
             )
-        points = [measured[d_k, n] for n in N_KEYS for d_k in d_ks]
+        found = (measured[d_k, n] for n in N_KEYS for d_k in d_ks)
+        points = [(each.point, each.prediction) for each in found]
         return self.question(statistic).result(points, self.pane.command())
 
     def question(self, statistic: Statistic) -> Sweep:
         """Return the sweep that measures every place of the map as the map does."""
-        request = MeasureMap(self.mapped.parameters)
-        d_k, n_keys = (",".join(map(str, each)) for each in (request.d_ks or D_KS, N_KEYS))
-        return Sweep(request.measured, d_k, statistics=(statistic.name,), keys=n_keys)
+        return replace(self.mapped.sweep, statistics=(statistic.name,))
 
     def stepped(self, across: int, up: int) -> Place:
         """Return d_k and the number of keys `across` columns to the right and `up` rows higher."""

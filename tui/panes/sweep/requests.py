@@ -1,168 +1,309 @@
-"""The requests of the Sweep pane: exact and measured statistics over d_k or keys, over both, and at the cursor."""
+"""The requests of the Sweep pane: its question, which `attn-tui sweep` answers too, exact values, and others."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ....core.against import fault_of_settings
-from ....core.errors import ParameterError
-from ....core.parameters import Parameters
+from ....core.errors import ParameterError, did_you_mean
+from ....core.grid import parse_grid, parse_values
+from ....core.lab.results import Target
+from ....core.message import message
+from ....core.models import MODEL_WIDTHS, MODELS, landmarks
+from ....core.parameters import FIELD, FIELDS, Parameters, Value, usual_of
+from ....core.statistics.catalogue import STATISTIC
+from ....core.statistics.measurement import HISTOGRAMS
 from ...compute.measure import Measure
-from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
-from .question import landmarks_of, placed
+from ...compute.question import Printed, option, option_words, parameter_options
+from ...compute.request import Cache, Request, Work, batches
+from ...settings.parse import UsageError, called, is_number, value_of
 
 if TYPE_CHECKING:
     from ....core.lab.results import Point
+    from ....core.program.text import Dialect
+    from ....core.tables.lab import SweepResult
+    from ....core.tables.table import Table
     from ....core.theory.prediction import PredictedColumn, Prediction
 
 
-D_KS = tuple(2**power for power in range(13))
-N_KEYS = tuple(2**power for power in range(1, 14))
-DRAWS, ROWS = 4, 32  # measured at most: a cell of a map needs no more
-_LEARNED = 512  # the widest d_k measured for mechanisms with learned weights, which grow like d_k²
-
 Place: TypeAlias = tuple[int, int]  # d_k and the number of keys
-MeasuredCell: TypeAlias = "tuple[Point, Prediction]"  # the measurement at a place, and its theory
+
+_WIDTHS = ",".join(map(str, MODEL_WIDTHS))
 
 
 @dataclass(frozen=True)
-class PredictMap(Request):
-    """Predict both columns at every place of the map. Answered by ExactCells, a row at a time."""
+class Grid:
+    """A range of a swept parameter, written as on the command line."""
 
-    parameters: Parameters  # their d_k and keys are ignored
-
-    def work(self, cache: Cache) -> Work:
-        from ....core.theory.predict import predict
-
-        for n in N_KEYS:
-            found: dict[Place, Sequence[PredictedColumn]] = {}
-            for d_k in D_KS:
-                try:
-                    found[d_k, n] = predict(replace(self.parameters, d_k=d_k, n_keys=n)).columns
-                except ParameterError:  # no multiplier there
-                    found[d_k, n] = ()
-                yield None
-            yield ExactCells(found)
-
-
-@dataclass(frozen=True)
-class MeasureMap(Request):
-    """Measure both columns at every place of the map. Answered by MeasuredCells, in rising order of keys."""
-
-    parameters: Parameters  # their d_k and keys are ignored
+    text: str
+    name: str = "d_k"  # of the parameter: d_k or n_keys
 
     @property
-    def measured(self) -> Parameters:
-        """The parameters with the draws and rows that are measured."""
-        p = self.parameters
-        return replace(p, batch=min(p.batch, DRAWS), n_queries=min(p.n_queries, ROWS))
+    def title(self) -> str:
+        """The range in words."""
+        name, low, high = FIELD[self.name].label, self.values[0], self.values[-1]
+        if len(self.values) > high - low:
+            return message("{name} {low} to {high}, every one", name=name, low=low, high=high)
+        return message("{name} {low} to {high}", name=name, low=low, high=high)
 
-    @property
-    def d_ks(self) -> tuple[int, ...]:
-        """The values of d_k that are measured: those with multipliers."""
-        p, most = self.measured, _LEARNED if self.parameters.mechanism in ("additive", "bilinear") else D_KS[-1]
-        return tuple(
-            d_k
-            for d_k in D_KS
-            if d_k <= most and not any(fault_of_settings(replace(p, d_k=d_k, n_keys=n)) for n in N_KEYS)
+    @cached_property
+    def values(self) -> tuple[int, ...]:
+        """The values, ascending."""
+        return parse_grid(self.text, FIELD[self.name])
+
+
+GRIDS = (
+    Grid(f"1:4096:log24,{_WIDTHS},1024,2048"),
+    Grid(f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
+    Grid("1:512"),
+    Grid(f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
+    Grid("2:8192:log13", "n_keys"),  # powers of two, whose exact values are tabulated
+    Grid("2:512:log9", "n_keys"),
+)
+
+
+def landmarks_of(name: str, values: Iterable[int]) -> list[int]:
+    """Return the values that deserve their own row: widths of models, or powers of two as numbers of keys."""
+    return landmarks(values) if name == "d_k" else [n for n in values if n.bit_count() == 1]
+
+
+def models_at(name: str, value: int) -> str:
+    """Return the models with this width, or with a context of this length; empty if there are none."""
+    if name == "d_k":
+        return MODEL_WIDTHS.get(value, "")
+    return ", ".join([model.title for model in MODELS.values() if model.context == value][:2])
+
+
+def at_any(name: str, parameters: Parameters) -> Parameters:
+    """Return the parameters that a sweep over `name` depends on: all but that one."""
+    return parameters.with_value(name, getattr(usual_of(parameters), name))
+
+
+GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is swept
+_TITLE = "grid and precision"
+
+
+def _second_axis(texts: Sequence[str]) -> tuple[str, str]:
+    """Return `n-keys=64,128` as a parameter's name and the text of its values, which are checked."""
+    if len(texts) > 1:
+        raise UsageError("--vary: given more than once; a sweep has one second axis")
+    option, equals, values = texts[0].partition("=")
+    name = option.strip().removeprefix("--").replace("-", "_")
+    names = [field.option[2:] for field in FIELDS if field.name != "d_k"]
+    if name not in FIELD or name == "d_k" or not equals:
+        raise UsageError(
+            "--vary: must be NAME=VALUES, with NAME one of {names}, not {text!r}{near}",
+            names=", ".join(names),
+            text=texts[0],
+            near="" if name in FIELD else did_you_mean(option.strip(), names),
         )
-
-    def work(self, cache: Cache) -> Work:
-        from ....core.work.sweeps import fold, parts, plan_seconds, sweep_plan
-
-        p, d_ks = self.measured, self.d_ks
-        last_sent, found = time.monotonic(), dict[Place, MeasuredCell]()
-        plan = sweep_plan(p, d_ks, n_keys=N_KEYS, histograms=()) if d_ks else None
-        running = cache.workers.begin(parts(plan) if plan else ())
-        for step in fold(plan, running.steps(), plan_seconds(plan)) if plan else ():
-            found |= {(point.parameters.d_k, point.parameters.n_keys): (point, exact) for point, exact in step.found}
-            now = time.monotonic()
-            if now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
-                last_sent = now
-                yield Progress(step.fraction, running.pace)
-                yield MeasuredCells(found, min(step.fraction, 0.999))
-                found = {}
-            else:
-                yield None
-        yield MeasuredCells(found, 1.0)
+    field = FIELD[name]
+    if name == "scale" and any(map(is_number, values.split(","))):
+        raise UsageError("--vary scale: values must be names of rules; for numbers use --vary multiplier=0.05,0.1")
+    with called(f"--vary {field.option[2:]}", field.label):
+        parse_values(values, field)
+    return name, values.strip()
 
 
-@dataclass(frozen=True, eq=False)
-class ExactCells:
-    """The exact values of both columns at some places; none where a rule has no multiplier."""
+def _statistics(text: str) -> tuple[str, ...]:
+    """Return the requested statistics, in order and without repetitions."""
+    names = [word.strip().replace("-", "_") for word in text.split(",")]
+    if names == ["all"]:
+        return tuple(STATISTIC)
+    for name in names:
+        if name not in STATISTIC:
+            raise UsageError(
+                "--statistics: must be all, or any of {names}, not {text!r}{near}",
+                names=", ".join(STATISTIC),
+                text=name,
+                near=did_you_mean(name, STATISTIC),
+            )
+    return tuple(dict.fromkeys(names))
 
-    cells: Mapping[Place, Sequence[PredictedColumn]]
+
+def _stderr(text: str) -> float:
+    stderr = float(text) if is_number(text) else math.nan
+    if not 0 < stderr < math.inf:
+        raise UsageError("--stderr: must be a number above 0, not {text!r}", text=text)
+    return stderr
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredCells:
-    """The measurements at some places, and the part of the work that is done, 0 to 1."""
-
-    cells: Mapping[Place, MeasuredCell]
-    fraction: float
-
-
-_CURVE_STEPS = 120  # of an exact curve over d_k
+def _target_statistic(text: str) -> str:
+    with called("--of", "statistic"):
+        return Target(1.0, text.strip().replace("-", "_")).statistic
 
 
 @dataclass(frozen=True)
-class PredictOver(Request):
-    """Predict statistics over the range of a grid of d_k or of keys. Answered by Curves."""
+class Sweep(Printed["SweepResult"]):
+    """A sweep as written on the command line. In the engine, answered by Points, in rising order of keys and d_k."""
 
-    parameters: Parameters  # their value of what is swept is ignored
-    values: tuple[int, ...]
-    over: str = "d_k"  # or n_keys
-
-    def work(self, cache: Cache) -> Work:
-        from ....core.theory.predict import predict
-
-        exact: dict[int, Sequence[PredictedColumn]] = {}
-        for value in _smooth(self.values, self.over):
-            exact[value] = predict(placed(self.parameters, self.over, value)).columns
-            yield None
-        yield Curves(exact)
-
-
-@dataclass(frozen=True)
-class MeasureOver(Request):
-    """Measure statistics over a grid of d_k or of keys. Answered by Points, in ascending order."""
-
-    parameters: Parameters  # their value of what is swept is ignored
-    values: tuple[int, ...]
-    known: int = 0  # points that the pane already has; a sweep stopped there continues
-    over: str = "d_k"  # or n_keys
-    rules: tuple[str, ...] = ()  # scale rules that are measured too, besides that of the parameters
+    parameters: Parameters  # with the default of what is swept
+    grid: str = option(
+        _TITLE,
+        "--d-k",
+        "GRID",
+        message(
+            "the values of d_k: numbers, a:b (a to b), a:b:STEP (every STEP-th), a:b:logN (N values, "
+            "evenly spaced on a log axis), or several of these separated by commas; default {grid}, or "
+            "{width} if the number of keys is swept",
+            grid=GRID,
+            width=Parameters.d_k,
+        ),
+        default=GRID,
+        read=str.strip,
+    )
+    values: tuple[str, str] | None = option(  # a parameter, and its values
+        _TITLE,
+        "--vary",
+        "NAME=VALUES",
+        "a second axis: another parameter and its values, such as n-keys=64,128, scale=sqrt_d_k,d_k or "
+        "components=normal,uniform",
+        read=_second_axis,
+        action="append",
+    )
+    statistics: tuple[str, ...] = option(  # if empty, the default of each format
+        _TITLE,
+        "--statistics",
+        "NAMES",
+        "the statistics to print, separated by commas, with their names in JSON, or all; default: all except "
+        "those of gradients and of the number format, which take a separate run per point; a table shows those that "
+        "fit",
+        default=(),
+        read=_statistics,
+        write=",".join,
+        suggest=STATISTIC,
+    )
+    stderr: float | None = option(
+        _TITLE,
+        "--stderr",
+        "X",
+        "draw more batches at each point until the standard error is at most X in both columns",
+        read=_stderr,
+    )
+    of: str = option(
+        _TITLE,
+        "--of",
+        "STATISTIC",
+        "the statistic whose standard error it is; default entropy_fraction",
+        default=Target.statistic,
+        read=_target_statistic,
+        suggest=STATISTIC,
+    )
+    most_draws: int = option(
+        _TITLE,
+        "--most-draws",
+        "N",
+        "the most draws at a point, even if X is not reached; default 4096",
+        default=Target.most_draws,
+        read=lambda text: value_of(FIELD["batch"], text, "--most-draws"),
+    )
+    keys: str = ""  # the numbers of keys, if they are swept too
+    known: int = field(default=0, compare=False)  # points that the pane already has; a sweep stopped there continues
 
     def work(self, cache: Cache) -> Work:
         from ....core.work.part import Kept
         from ....core.work.sweeps import fold, parts, plan_seconds, sweep_plan
 
-        p, key = self.parameters, replace(self, known=0)
-        kept: dict[MeasureOver, Kept] = cache.by_kind.setdefault(MeasureOver, {})
-        if all(each.parameters != p for each in kept):
+        kept: dict[Sweep, Kept] = cache.by_kind.setdefault(Sweep, {})
+        if all(each.parameters != self.parameters for each in kept):
             kept.clear()
-        d_ks, n_keys = (self.values, ()) if self.over == "d_k" else ((p.d_k,), self.values)
-        vary = ("scale", (p.scale, *self.rules)) if self.rules else None
-        plan = sweep_plan(p, d_ks, vary=vary, n_keys=n_keys)
-        running = cache.workers.begin(parts(plan), kept.setdefault(key, Kept()))
-        last_sent, found, passed = time.monotonic(), dict[tuple[str, int], SweptPoint](), 0
-        for step in fold(plan, running.steps(), plan_seconds(plan)):
-            for point, exact in step.found:
-                passed += 1
-                if passed > self.known:
-                    at = point.parameters
-                    found[at.scale, getattr(at, self.over)] = _with_deviations(point, exact)
-            now = time.monotonic()
-            if step.fraction == 1 or now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
-                last_sent = now
-                yield Progress(step.fraction, running.pace)
-                yield Points(found, step.fraction)
-                found = {}
-            else:
+        histograms = () if len(self.d_ks) > 1 and len(self.n_keys) > 1 else HISTOGRAMS  # a map shows none
+        p, vary, n_keys = self.parameters, self.vary, self.n_keys
+        plan = sweep_plan(p, self.d_ks, vary=vary, n_keys=n_keys, target=self.target, histograms=histograms)
+        running = cache.workers.begin(parts(plan), kept.setdefault(self, Kept()))
+
+        def steps() -> Iterator[tuple[float, list[SweptPoint]]]:
+            passed = 0
+            for step in fold(plan, running.steps(), plan_seconds(plan)):
+                new = step.found[max(self.known - passed, 0) :]
+                passed += len(step.found)
+                yield step.fraction, [_with_deviations(*each) for each in new]
+
+        yield from batches(steps(), Points, running)
+
+    @property
+    def d_ks(self) -> tuple[int, ...]:
+        """The values of d_k, ascending."""
+        return parse_grid(self.grid)
+
+    @property
+    def n_keys(self) -> tuple[int, ...]:
+        """The numbers of keys, ascending; none if there is only that of the parameters."""
+        return parse_grid(self.keys, FIELD["n_keys"]) if self.keys else ()
+
+    @property
+    def vary(self) -> tuple[str, tuple[Value, ...]] | None:
+        """The parameter of the second axis and its values, if there is one."""
+        return self.values and (self.values[0], parse_values(self.values[1], FIELD[self.values[0]]))
+
+    @property
+    def target(self) -> Target | None:
+        """The precision of each point, if it is given."""
+        return None if self.stderr is None else Target(self.stderr, self.of, self.most_draws)
+
+    @property
+    def each(self) -> list[Parameters]:
+        """The parameters at each value of the second axis, with any number of keys."""
+        p = self.parameters
+        return [p.with_value(self.vary[0], value) for value in self.vary[1]] if self.vary else [p]
+
+    @property
+    def words(self) -> list[str]:
+        words = ["sweep", "--d-k", self.grid, *(["--n-keys", self.keys] if self.keys else [])]
+        if self.values:
+            words += ["--vary", f"{FIELD[self.values[0]].option[2:]}={self.values[1]}"]
+        words += parameter_options(self.parameters, self.values[0] if self.values else "")
+        words += option_words(self, ("statistics",))
+        if self.stderr is not None:
+            words += ["--stderr", repr(self.stderr), "--of", self.of, "--most-draws", str(self.most_draws)]
+        return words
+
+    @property
+    def file_name(self) -> str:
+        return "sweep"
+
+    def result(self, points: Sequence[tuple[Point, Prediction]], command: str) -> SweepResult:
+        """Return these points as the answer, which `command` prints."""
+        from ....core.tables.lab import SweepResult
+
+        return SweepResult(
+            self.parameters, self.d_ks, points, command, self.vary, self.target, self.statistics, self.n_keys
+        )
+
+    def table(self, answer: SweepResult) -> Table[Any]:
+        from ....core.tables.lab import sweep_table
+
+        return sweep_table(answer)
+
+    def code(self, answer: SweepResult, dialect: Dialect) -> str:
+        from ....core.program.sweep import sweep_code
+
+        return sweep_code(answer, dialect)
+
+
+@dataclass(frozen=True)
+class Predict(Request):
+    """Predict both columns at each d_k and number of keys. Answered by Exact for each number of keys."""
+
+    parameters: Parameters  # their values of what is swept are ignored
+    d_ks: tuple[int, ...]
+    n_keys: tuple[int, ...]
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.theory.predict import predict
+
+        for n in self.n_keys:
+            found: dict[Place, Sequence[PredictedColumn]] = {}
+            for d_k in self.d_ks:
+                try:
+                    found[d_k, n] = predict(replace(self.parameters, d_k=d_k, n_keys=n)).columns
+                except ParameterError:  # no multiplier there
+                    found[d_k, n] = ()
                 yield None
+            yield Exact(found)
 
 
 @dataclass(frozen=True)
@@ -177,10 +318,10 @@ class MeasureOthers(Request):
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
-    """The exact values of each column, by what is swept."""
+class Exact:
+    """The exact values of both columns at some places; none where a rule has no multiplier."""
 
-    exact: Mapping[int, Sequence[PredictedColumn]]
+    cells: Mapping[Place, Sequence[PredictedColumn]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +335,9 @@ class SweptPoint:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """More points, by their scale rule and what is swept, and the part of the work that is done, 0 to 1."""
+    """More points, and the part of the work that is done, 0 to 1."""
 
-    points: Mapping[tuple[str, int], SweptPoint]
+    points: Sequence[SweptPoint]
     fraction: float
 
 
@@ -204,15 +345,3 @@ def _with_deviations(point: Point, prediction: Prediction) -> SweptPoint:
     from ....core.theory.predict import deviations
 
     return SweptPoint(point, prediction, deviations(point.measurement, prediction))
-
-
-def _smooth(values: Sequence[int], over: str) -> Sequence[int]:
-    """Return d_k in nearly constant ratios from the first to the last of the grid, and its landmarks.
-
-    Of keys, return the grid: the exact values of each other number of keys would take a second.
-    """
-    if over == "n_keys":
-        return values
-    low, high = values[0], values[-1]
-    even = {round(low * (high / low) ** (step / _CURVE_STEPS)) for step in range(_CURVE_STEPS + 1)}
-    return sorted(even | {*landmarks_of(over, values)})

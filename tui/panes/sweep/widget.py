@@ -27,8 +27,7 @@ from .curve_view import (
     unit_words,
 )
 from .map_view import Mapped, layout, map_lines
-from .question import landmarks_of
-from .requests import Place
+from .requests import Place, landmarks_of
 from .width_table import axis_words, landmark_lines, rows_in
 
 _LEAST = 6  # lines of the plot that values of other rules at the cursor leave

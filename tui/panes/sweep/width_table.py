@@ -17,7 +17,7 @@ from ...views.plots.axes import nice_range
 from ...views.plots.histograms import TITLES, axis_span, sparkline
 from ...views.results.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
 from .curve_view import Swept, contents_of
-from .question import landmarks_of, models_at
+from .requests import landmarks_of, models_at
 
 # The histogram that explains the statistics of a group.
 HISTOGRAM: dict[str, HistogramName] = {"logits": "logits", "attention": "entropy", "Jacobian": "jacobian_norm"}
