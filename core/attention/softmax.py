@@ -206,22 +206,21 @@ def row_statistics(
     `sink` (…) is the sink logit minus the largest logit of each row. Agrees with float64 references to 1e-12 if the
     sums are float64; the formulas are in the module's docstring.
     """
-    first, r1, r2, r3, heat = sums.astype(np.float64)
+    first, r1, r2, r3, heat = sums.astype(np.float64, copy=False)
     t = 0.0 if sink is None else sink_power(sink)
-    p1 = 1 / (1 + r1 + t)
+    p1 = (visible > 0) / (1 + r1 + t)
     p2 = p1 * p1
     sum_squared = (1 + r2) * p2
     others = r1 + t
     # ‖J‖² = Σ p²((1 − p)² + Σp² − p²), with the largest entry separate: no cancellation.
     jacobian = p2 * (np.square(others * p1) + r2 * p2 + r2 * (1 + sum_squared) - 2 * r3 * p1)
-    seen = visible > 0
     return RowStatistics(
-        entropy=seen * ((1 + r1) * p1 * np.log1p(others) - heat * p1),
-        max_weight=seen * p1,
-        sum_squared_weights=seen * sum_squared,
-        complement=seen * ((2 * r1 + r1 * r1 - r2 + t * (1 + r1)) * p2),
-        first_key_weight=seen * (first * p1),
-        jacobian_norm_squared=seen * jacobian,
+        entropy=(1 + r1) * p1 * np.log1p(others) - heat * p1,
+        max_weight=p1,
+        sum_squared_weights=sum_squared,
+        complement=(2 * r1 + r1 * r1 - r2 + t * (1 + r1)) * p2,
+        first_key_weight=first * p1,
+        jacobian_norm_squared=jacobian,
     )
 
 

@@ -19,17 +19,26 @@ Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def count(values: FloatArray, axis: Axis) -> Counts:
-    """Return the counts (bins + 2,) of values on an axis: below it, in each bin, above it.
+def count(
+    values: FloatArray,
+    axis: Axis,
+    factor: float = 1.0,
+    shift: FloatArray | float = 0.0,
+    hidden: BoolArray | None = None,
+) -> Counts:
+    """Return the counts (bins + 2,) of factor·values + shift on an axis: below it, in each bin, above it.
+
+    `shift` broadcasts to the values, and `hidden` marks those that are left out.
 
     One pass of `bincount` over bin numbers is several times faster than np.histogram, which searches edges. The axis
     is treated as a millionth longer, so that both its ends belong to it after rounding.
     """
     number = values.dtype.type
     per_unit = axis.bins / (axis.high - axis.low) * (1 - 1e-6)
-    position = np.multiply(values, number(per_unit))
-    position += number(1 + 5e-7 * axis.bins - axis.low * per_unit)
+    position = np.multiply(values, number(per_unit * factor))
+    position += np.asarray(1 + 5e-7 * axis.bins + (shift - axis.low) * per_unit, values.dtype)
     position.clip(number(0), number(axis.bins + 1), out=position)
+    position = position if hidden is None else position[~hidden]
     return np.bincount(position.ravel().astype(np.uint16), minlength=axis.bins + 2)
 
 
@@ -38,23 +47,29 @@ def histogram(counts: Counts, axis: Axis) -> Histogram:
     return Histogram(axis, array("q", counts.cumsum().tobytes()))
 
 
-def count_inside(band: float, scores: FloatArray, hidden: BoolArray | None, offsets: FloatArray | None) -> list[int]:
-    """Count, for each draw, the visible scores (draws, rows, n) within ±band; none if the band is NaN."""
+def count_inside(
+    band: float,
+    draws: int,
+    scores: FloatArray,
+    hidden: BoolArray | None,
+    offsets: FloatArray | None,
+    out: FloatArray,
+) -> list[int]:
+    """Count, for each draw, the visible scores (rows of all draws, n) within ±band; none if the band is NaN.
+
+    `offsets` (rows,) are still to be added to the scores. `out`, of their shape, is overwritten.
+    """
     if math.isnan(band):
-        return [0] * len(scores)
+        return [0] * draws
+    inside: BoolArray
     if offsets is None:
-        inside = np.abs(scores) <= scores.dtype.type(band)
+        inside = np.abs(scores, out=out) <= scores.dtype.type(band)
     else:
-        inside = scores >= np.asarray(-band - offsets, scores.dtype)
-        inside &= scores <= np.asarray(band - offsets, scores.dtype)
+        own = offsets[:, np.newaxis]
+        inside = (scores >= (-band - own).astype(scores.dtype)) & (scores <= (band - own).astype(scores.dtype))
     if hidden is not None:
-        inside &= ~hidden.reshape(scores.shape)
-    return [int(np.count_nonzero(each)) for each in inside]
-
-
-def visible_of(values: FloatArray, hidden: BoolArray | None, counted: Chosen) -> FloatArray:
-    """Return the values (counted rows, n) without the hidden ones."""
-    return values if hidden is None else values[~hidden[counted]]
+        inside &= ~hidden
+    return [int(np.count_nonzero(each)) for each in inside.reshape(draws, -1)]
 
 
 @lru_cache(maxsize=64)

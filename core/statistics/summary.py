@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; e
 class RowMoments:
     """Moments of each row's scores; arrays of shape (draws, rows)."""
 
-    visible: FloatArray  # keys that the row sees
+    visible: FloatArray  # keys that the row sees; (1, 1) if all see the same number
     mean: FloatArray  # minus a centre common to all rows
     m2: FloatArray  # population central moments, about the row's mean
     m3: FloatArray
@@ -86,9 +86,9 @@ def row_moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | f
 def sums_of_scores(moments: RowMoments) -> Sums:
     """Return the sums behind the statistics of logits."""
     n, u, m2, m3, m4 = moments.visible, moments.mean, moments.m2, moments.m3, moments.m4
-    u2 = u * u
+    u2, rows = u * u, u.shape[-1]
     return {
-        "pairs": _over_rows(n),
+        "pairs": _over_rows(n, rows),
         "x": _over_rows(n * u),
         "x2": _over_rows(n * (m2 + u2)),
         "x3": _over_rows(n * (m3 + u * (3 * m2 + u2))),
@@ -112,23 +112,23 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
 
     `rows` may have an axis of rules before these.
     """
-    seen, several = visible > 0, visible > 1
+    seen, several, length = visible > 0, visible > 1, rows.entropy.shape[-1]
     may_die = several & (visible - 1 >= (DEAD * visible) ** 2)  # where equal weights are not dead
     return {
-        "rows": _over_rows(seen),
+        "rows": _over_rows(seen, length),
         "entropy": _over_rows(rows.entropy),
-        "several": _over_rows(several),
+        "several": _over_rows(several, length),
         "fraction": _over_rows(several * rows.entropy / np.log(np.where(several, visible, 2))),
         "effective": _over_rows(seen * np.exp(rows.entropy)),
         "max_weight": _over_rows(rows.max_weight),
         "one_hot": _over_rows(several & (rows.max_weight > ONE_HOT)),
         "squared": _over_rows(rows.sum_squared_weights),
         "first": _over_rows(rows.first_key_weight),
-        "uniform": _over_rows(seen / np.maximum(visible, 1)),
+        "uniform": _over_rows(seen / np.maximum(visible, 1), length),
         "sink": _over_rows(seen - rows.sum_squared_weights - rows.complement),  # 1 − Σp
         "jacobian": _over_rows(np.sqrt(rows.jacobian_norm_squared)),
         "jacobian2": _over_rows(rows.jacobian_norm_squared),
-        "may_die": _over_rows(may_die),
+        "may_die": _over_rows(may_die, length),
         "dead": _over_rows(may_die & (rows.jacobian_norm_squared < DEAD**2)),
         "complement": _over_rows(rows.complement / np.maximum(visible, 1)),
     }
@@ -232,9 +232,10 @@ def _share_beyond(rising: FloatArray) -> float:
     return (top - rows / 100) * float(squares[rows - top]) / total if total else 0.0
 
 
-def _over_rows(values: npt.ArrayLike) -> FloatArray:
-    """Sum over the rows of each draw: (…, draws, rows) -> (…, draws)."""
-    return np.add.reduce(np.asarray(values), axis=-1, dtype=np.float64)
+def _over_rows(values: npt.NDArray[Any], alike: int = 1) -> FloatArray:
+    """Sum over the rows of each draw: (…, draws, rows) -> (…, draws); a single row stands for `alike` rows."""
+    found = np.add.reduce(values, axis=-1, dtype=np.float64)
+    return found * alike if values.shape[-1] == 1 else found
 
 
 def _statistics(s: Sums, centre: float, c: FloatArray) -> Mapping[str, FloatArray]:

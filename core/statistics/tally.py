@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ..attention.softmax import (
     shift_rows,
     sink_power,
 )
-from .counting import Chosen, count, count_inside, counted_rows, visible_of
+from .counting import Chosen, count, count_inside, counted_rows
 from .histogram import Axis
 from .measurement import HISTOGRAMS, HistogramName
 from .rounded_rows import RoundedResults, RoundedRows, clear_infinite, rounded_rows
@@ -127,8 +128,7 @@ class Backward:
     query_norms: Callable[[LogitGradients, int, slice, slice], FloatArray]
 
 
-@dataclass(frozen=True, eq=False)
-class _GradientRows:
+class _GradientRows(NamedTuple):
     """The rows of a piece whose gradients are computed."""
 
     backward: Backward
@@ -137,11 +137,11 @@ class _GradientRows:
     chosen: Chosen  # their indices among the rows of the piece
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
+class _Piece(NamedTuple):
     """Some rows of a block."""
 
-    rows: slice  # of the block
+    draws: slice  # of the block
+    rows: slice  # of all rows of the block
     scores: FloatArray  # (rows, keys) minus the centre
     hidden: BoolArray | None  # (rows, keys)
     offsets: FloatArray | None  # (rows,)
@@ -150,21 +150,19 @@ class _Piece:
     rounded: RoundedRows | None
 
 
-@dataclass(frozen=True, eq=False)
-class _RowResults:
+class _RowResults(NamedTuple):
     """Row results of one block, filled piece by piece; arrays end in (rows,)."""
 
     precision: float  # of the scores: the spacing of numbers at 1
     offsets: FloatArray | float  # (draws, rows) still to be added to the scores
     inside: FloatArray  # (draws,) the visible scores within the band
-    visible: FloatArray  # keys whose scores are added
+    visible: FloatArray  # keys whose scores are added; (1,) if none is hidden
     smallest: FloatArray  # minus the centre, offset included, like `largest`
     largest: FloatArray
     powers: FloatArray  # (4, rows) sums of the first four powers of the scores minus the centre
-    sums: FloatArray  # (rules, 5, rows) `softmax.row_sums`
+    sums: FloatArray  # (5, rules, rows) `softmax.row_sums`
     gradients: FloatArray | None  # (rules, rows) ‖∂L/∂q‖, NaN where not computed
     rounded: RoundedResults | None
-    counted: dict[tuple[HistogramName, int], list[FloatArray]]  # values for `counts` of the tally
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
@@ -210,26 +208,24 @@ def add(
         precision=float(np.finfo(scores.dtype).eps),
         offsets=0.0 if offsets is None else offsets[..., 0].astype(np.float64),
         inside=np.zeros(block.draws),
-        visible=np.empty(total),
+        visible=np.full(1 if hidden is None else total, float(block.keys)),
         smallest=np.empty(total),
         largest=np.empty(total),
         powers=np.empty((4, total)),
-        sums=np.empty((rules, 5, total)),
+        sums=np.empty((5, rules, total)),
         gradients=None if backward is None else np.full((rules, total), np.nan),
         rounded=None if rounded is None else RoundedResults.empty(total),
-        counted={which: [] for which in tally.counts},
     )
     for d, r in blocks(block, PIECE):
         first = (draws.start + d.start) * tally.shape.rows + rows.start + r.start
         at = d.start * block.rows + r.start
         own = None if offsets is None else offsets[d, r]
         flat = scores[d, r].reshape(-1, block.keys)
-        flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
-        results.inside[d] += count_inside(tally.band, scores[d, r], flat_hidden, own)
         piece = _Piece(
+            draws=d,
             rows=slice(at, at + len(flat)),
             scores=flat,
-            hidden=flat_hidden,
+            hidden=None if hidden is None else hidden[d, r].reshape(flat.shape),
             offsets=None if own is None else own.ravel(),
             counted=counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None,
             gradients=None if backward is None else _gradient_rows(tally.shape, backward, d, r, rows.start),
@@ -259,18 +255,20 @@ def _gradient_rows(shape: Shape, backward: Backward, draws: slice, rows: slice, 
 def _add_piece(tally: Tally, results: _RowResults, piece: _Piece) -> None:
     """Process some rows of a block."""
     scores, hidden, counted, rows = piece.scores, piece.hidden, piece.counted, piece.rows
-    number = scores.dtype.type
     logits, scratch, weights_gradient = _scratch(tally, scores)
+    own = 0.0 if piece.offsets is None else piece.offsets
+    draws = piece.draws.stop - piece.draws.start
+    results.inside[piece.draws] += count_inside(tally.band, draws, scores, hidden, piece.offsets, logits)
+    unseen = None if hidden is None or counted is None else hidden[counted]
     if hidden is not None:
         np.copyto(scores, 0, where=hidden)
     results.powers[:, rows] = power_sums(scores, tally.unit, logits, scratch)
     if counted is not None and ("logits", 0) in tally.counts:
-        own = number(0) if piece.offsets is None else piece.offsets[counted, np.newaxis].astype(scores.dtype)
-        some = scores[counted] + own
-        results.counted["logits", 0].append(visible_of(some, hidden, counted))
+        shift = 0.0 if piece.offsets is None else piece.offsets[counted, np.newaxis]
+        tally.counts["logits", 0] += count(scores[counted], tally.axis, 1.0, shift, unseen)
     shifted = shift_rows(scores, hidden)
-    results.visible[rows] = shifted.visible
-    own = 0.0 if piece.offsets is None else piece.offsets
+    if hidden is not None:
+        results.visible[rows] = shifted.visible
     results.smallest[rows], results.largest[rows] = shifted.smallest + own, shifted.largest + own
     if piece.rounded is not None:
         _add_rounded(tally, results, piece, piece.rounded, shifted, weights_gradient)
@@ -280,7 +278,7 @@ def _add_piece(tally: Tally, results: _RowResults, piece: _Piece) -> None:
         received, some = _upstream(piece.gradients, shifted, weights_gradient)
     for index, (_, multiplier) in enumerate(tally.rules):
         sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
-        results.sums[index, :, rows] = sums
+        results.sums[:, index, rows] = sums
         sink = _above_largest(tally, multiplier, results.largest[rows])
         if piece.gradients is not None and received is not None:
             chosen, out = piece.gradients.chosen, logits[: len(some.below)]
@@ -288,10 +286,9 @@ def _add_piece(tally: Tally, results: _RowResults, piece: _Piece) -> None:
             found = logit_gradients(some, multiplier, received, above, scratch[chosen], out)
             _add_norms(results, piece, index, found)
         if counted is not None and ("weights", index) in tally.counts:
-            log10_p = scores[counted] * number(multiplier / _LN10)
             others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))
-            log10_p -= (np.log1p(others) / _LN10).astype(log10_p.dtype)[:, np.newaxis]
-            results.counted["weights", index].append(visible_of(log10_p, hidden, counted))
+            shift = np.log1p(others)[:, np.newaxis] / -_LN10
+            tally.counts["weights", index] += count(scores[counted], WEIGHTS, multiplier / _LN10, shift, unseen)
 
 
 def _add_norms(results: _RowResults, piece: _Piece, rule: int, found: LogitGradients) -> None:
@@ -323,7 +320,7 @@ def _add_rounded(
         _add_norms(results, piece, 0, weight_gradients(found.weights[chosen], received, found.missing[chosen]))
     if piece.counted is not None and ("weights", 0) in tally.counts:
         with np.errstate(divide="ignore"):
-            results.counted["weights", 0].append(np.log10(found.seen_weights(piece.counted)))
+            tally.counts["weights", 0] += count(np.log10(found.seen_weights(piece.counted)), WEIGHTS)
 
 
 def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatArray) -> FloatArray | None:
@@ -335,10 +332,9 @@ def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _Row
     """Add the row results of a block to the sums of its draws and to the histograms of rows."""
     shape = (block.draws, block.rows)
     seen = results.visible > 0
-    if seen.any():
-        tally.smallest = min(tally.smallest, float(results.smallest[seen].min()))
-        tally.largest = max(tally.largest, float(results.largest[seen].max()))
-    visible = results.visible.reshape(shape)
+    tally.smallest = min(tally.smallest, float(results.smallest.min(where=seen, initial=math.inf)))
+    tally.largest = max(tally.largest, float(results.largest.max(where=seen, initial=-math.inf)))
+    visible = results.visible.reshape(shape if results.visible.size > 1 else (1, 1))
     moments = row_moments(visible, results.powers.reshape(4, *shape), results.offsets, results.precision)
     _accumulate(tally, tally.score_sums, sums_of_scores(moments), draws)
     if not math.isnan(tally.band):
@@ -351,16 +347,15 @@ def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _Row
     else:
         multipliers = np.array([multiplier for _, multiplier in tally.rules])[:, np.newaxis, np.newaxis]
         sink = _above_largest(tally, multipliers, results.largest.reshape(shape))
-        found = row_statistics(results.sums.swapaxes(0, 1).reshape(5, -1, *shape), visible, sink)
+        found = row_statistics(results.sums.reshape(5, -1, *shape), visible, sink)
     add_sums(tally, draws, sums_of_rows(found, visible))
-    seen = visible > 0
-    for (name, index), values in results.counted.items():
+    unseen = None if visible.all() else visible == 0
+    for name, index in tally.counts:
         if name == "entropy":
-            values.append(found.entropy[index][seen])
+            tally.counts[name, index] += count(found.entropy[index], tally.entropies, hidden=unseen)
         elif name == "jacobian_norm":
-            values.append(np.sqrt(found.jacobian_norm_squared[index][seen]))
-        if values:
-            tally.counts[name, index] += count(np.concatenate(values), tally.axes[name])
+            values = np.sqrt(found.jacobian_norm_squared[index])
+            tally.counts[name, index] += count(values, JACOBIAN, hidden=unseen)
     if results.gradients is not None:
         taken = tally.shape.differentiated
         if tally.gradient_norms is None:

@@ -49,13 +49,19 @@ class Curves:
 
     def at(self, s: FloatArray) -> Mapping[str, FloatArray]:
         """Return each defined statistic, by name, at standard deviations s >= 0; all arrays have shape (points,)."""
-        x = np.clip(2 * s / (s + _CENTRE) - 1, -1, 1)
-        powers = np.repeat((x + 1j * np.sqrt(1 - x * x))[:, np.newaxis], len(self.coefficients), axis=1)
-        powers[:, 0] = 1
-        basis = np.cumprod(powers, axis=1).real  # cos(k arccos x)
-        values = basis @ self.coefficients * (_CENTRE / (s + _CENTRE))[:, None]
-        values = np.maximum(np.where(_ONE_LESS, 1 - values, values), 0)
-        return {name: column for name, column in zip(NAMES, values.T, strict=True) if name not in self.missing}
+        values = zip(NAMES, self._values(s).T, strict=True)
+        return {name: each for name, each in values if name not in self.missing}
+
+    def mean(self, s: FloatArray, weights: FloatArray) -> dict[str, float]:
+        """Return the mean of each defined statistic over standard deviations s with weights (points,)."""
+        values = zip(NAMES, (weights @ self._values(s)).tolist(), strict=True)
+        return {name: each for name, each in values if name not in self.missing}
+
+    def _values(self, s: FloatArray) -> FloatArray:
+        angles = np.arccos(2 * s / (s + _CENTRE) - 1)
+        basis = np.cos(np.multiply.outer(angles, np.arange(len(self.coefficients))))
+        values = basis @ self.coefficients * (_CENTRE / (s + _CENTRE))[:, np.newaxis]
+        return np.maximum(np.where(_ONE_LESS, 1 - values, values), 0)
 
 
 def curves(n_keys: int, n_queries: int, mask: MaskName) -> Curves:
@@ -90,7 +96,7 @@ def _equal_rows(n: int) -> Curves:
     if n == 1:
         coefficients = np.zeros((1, len(NAMES)))
     elif n in KEPT_CURVES:
-        coefficients = _kept()[:, KEPT_CURVES.index(n)]
+        coefficients = np.ascontiguousarray(_kept()[:, KEPT_CURVES.index(n)])
     else:
         coefficients = _chebyshev(_samples(np.array([float(n)]), _DEGREE if n <= 10_000 else 80))[:, 0]
     missing = {*_OF_SEVERAL} if n == 1 else {"one_hot_rows"} if n > ONE_HOT_KEYS else set[str]()

@@ -19,7 +19,7 @@ from ..against import settings, share_scores
 from ..arrays import FloatArray
 from ..parameters import ROUNDED, MaskName, Parameters
 from ..scales import multiplier
-from ..statistics.catalogue import DEAD, STATISTICS
+from ..statistics.catalogue import DEAD, STATISTIC
 from ..statistics.histogram import Axis, Histogram
 from ..statistics.measurement import Column, Measurement
 from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
@@ -136,8 +136,8 @@ def _values(
     """Return the expectation of each statistic at multiplier c."""
     found = _logit_values(c, p, moments, within, rows)
     if p.sink == "none":
-        at = rows.curves and rows.curves.at(c * rows.deviations)
-        found |= _of_equals(p, rows) | _attention_values(rows, at) | _gradient_values(c, p, rows, at)
+        means = _attention_values(c, rows)
+        found |= _of_equals(p, rows) | means | _gradient_values(c, p, rows, means)
     return _complete(found)
 
 
@@ -151,7 +151,7 @@ def _of_others(c: float, p: Parameters, rows: _Rows) -> Mapping[str, float | Non
 
 
 def _complete(found: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    return {statistic.name: found.get(statistic.name) for statistic in STATISTICS}
+    return {name: found.get(name) for name in STATISTIC}
 
 
 def _of_equals(p: Parameters, rows: _Rows) -> dict[str, float | None]:
@@ -202,19 +202,17 @@ def _ratio_of_standard_normals(n_keys: int, n_queries: int, mask: MaskName) -> f
     return float(np.average(ratios, weights=shares[several]))
 
 
-def _attention_values(rows: _Rows, at: Mapping[str, FloatArray] | None) -> dict[str, float | None]:
+def _attention_values(c: float, rows: _Rows) -> dict[str, float]:
     """Return the means over rows of the statistics of weights, from the curves at their deviations."""
     if rows.equal:
         return _equal_weights(rows.lengths, rows.shares)
-    found = {name: float(rows.weights @ curve) for name, curve in at.items()} if at else {}
+    found = rows.curves.mean(c * rows.deviations, rows.weights) if rows.curves else {}
     if found.get("one_hot_rows", 1) < ONE_HOT_NOISE:
         found["one_hot_rows"] = 0.0
-    return {**found}
+    return found
 
 
-def _gradient_values(
-    c: float, p: Parameters, rows: _Rows, at: Mapping[str, FloatArray] | None
-) -> dict[str, float | None]:
+def _gradient_values(c: float, p: Parameters, rows: _Rows, means: Mapping[str, float]) -> dict[str, float]:
     """Return the root of E‖∂L/∂q‖² = (c σ)² d_v ((d_k − 1) E‖J‖_F² + E|Jz|²).
 
     σ is the standard deviation of a key's component without the shared direction, and z a row's scores over their
@@ -223,14 +221,14 @@ def _gradient_values(
     own = p.std_k * math.sqrt(1 - abs(p.correlation))
     if rows.equal:  # ‖J‖_F² and |Jz|² are the same
         square = p.d_k * float(rows.shares @ ((rows.lengths - 1) / rows.lengths**2))
-    elif at:
-        square = float(rows.weights @ ((p.d_k - 1) * at["jacobian_norm_squared"] + at["jacobian_along_logits"]))
+    elif means:
+        square = (p.d_k - 1) * means["jacobian_norm_squared"] + means["jacobian_along_logits"]
     else:
         return {}
     return {"grad_q_rms": c * own * math.sqrt(p.d_v * square)}
 
 
-def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float | None]:
+def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float]:
     """Return the statistics of rows whose weights are all 1/L."""
     weight, several = 1 / lengths, lengths > 1
     squared_norm = weight * (1 - weight)
@@ -245,7 +243,7 @@ def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float |
         "jacobian_norm_squared": squared_norm,
         "weight_times_complement": squared_norm,
     }
-    values: dict[str, float | None] = {name: float(shares @ each) for name, each in means.items()}
+    values = {name: float(shares @ each) for name, each in means.items()}
     if several.any():
         values |= {"entropy_fraction": 1.0, "one_hot_rows": 0.0}
     if (several & (squared_norm >= DEAD**2)).any():
@@ -276,13 +274,22 @@ def _deviations(
     measured: Column, predicted: PredictedColumn, p: Parameters, draws: int
 ) -> Mapping[str, float | None]:
     found: dict[str, float | None] = dict.fromkeys(measured.measured)
-    unlike = _not_comparable(predicted, p)
-    for name, (value, stderr) in measured.measured.items():
-        exact = predicted.values[name]
-        if exact is None or value is None or stderr is None or name in unlike or measured.measured[name].is_rough:
+    unlike, rows = _not_comparable(predicted, p), p.batch * p.n_queries
+    # If none of a thousand rows is one-hot, all draws agree on 0, although the true share may be above 0.
+    of_shares = {
+        "one_hot_rows": rows - p.batch if p.mask == "causal" else rows,  # that see at least two keys
+        "logit_within_3sd": rows * p.n_keys,
+    }
+    for name, exact in predicted.values.items():
+        if exact is None or name in unlike or name not in found:
+            continue
+        estimate = measured.measured[name]
+        value, stderr = estimate
+        if value is None or stderr is None or estimate.is_rough:
             continue
         difference = value - exact
-        stderr = max(stderr, _smallest_stderr(name, exact, p))
+        if (count := of_shares.get(name, 0)) > 0:  # at least the binomial standard error
+            stderr = max(stderr, math.sqrt(max(exact * (1 - exact), 0) / count))
         if abs(difference) <= 1e-5 * max(abs(exact), abs(value)):
             found[name] = 0.0  # within the precision of the measurement
         else:
@@ -323,14 +330,3 @@ def _not_comparable(predicted: PredictedColumn, p: Parameters) -> Collection[str
 
 _VARIANCES = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})
 _OF_SPREAD = _VARIANCES | {"saturation", "logit_excess_kurtosis", "row_mean_share", "logit_within_3sd"}
-
-
-def _smallest_stderr(name: str, exact: float, p: Parameters) -> float:
-    """Return the binomial standard error of a share of rows or of scores; 0 for other statistics.
-
-    If none of a thousand rows is one-hot, all draws agree on 0, although the true share may be above 0.
-    """
-    rows = p.batch * p.n_queries
-    several = rows - p.batch if p.mask == "causal" else rows  # rows that see at least two keys
-    count = {"one_hot_rows": several, "logit_within_3sd": rows * p.n_keys}.get(name)
-    return math.sqrt(max(exact * (1 - exact), 0) / count) if count else 0.0
