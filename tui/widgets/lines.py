@@ -137,8 +137,9 @@ class LinesWidget(Widget):
             self._painted.pop(row, None)
         if rows and self.display and self.is_attached:
             self._repaint_regions.add(Region(0, min(rows), self.outer_size.width, max(rows) - min(rows) + 1))
-            self.screen._dirty_widgets.add(self)  # pyright: ignore[reportPrivateUsage]
-            self.screen.check_idle()
+            screen = self.screen
+            screen._dirty_widgets.add(self)  # pyright: ignore[reportPrivateUsage]
+            screen.check_idle()
 
     def redraw(self) -> None:
         """Compose the lines again and repaint those that changed."""

@@ -139,7 +139,8 @@ def pair_lines(
         curve = drawn[index]
         exact = curve.scaled(column.multiplier).onto(halves(edges)) if curve else ()
         rows = bars(counts, height, glyphs)
-        expected = [2 * share * histogram.total for share in exact]
+        twice = 2 * histogram.total
+        expected = [twice * share for share in exact]
         law = curve_rows(expected, counts, height, glyphs)
         trace = trace_rows(earlier[index].histograms[name].onto(edges), counts, height) if curve and earlier else {}
         traced |= bool(trace)
@@ -263,7 +264,7 @@ def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
     levels = [round(count * unit) or int(count >= 0.5) for count in counts]
     above = steps * (height - 1)
     ramp = glyphs.bars[0] * above + glyphs.bars + glyphs.bars[-1] * above  # a line shows only its own steps
-    return ["".join([ramp[level + row * steps] for level in levels]) for row in range(height)]
+    return ["".join(map(ramp[row * steps :].__getitem__, levels)) for row in range(height)]
 
 
 def sparkline(histogram: Histogram, low: float, high: float, cells: int, glyphs: Glyphs) -> str:
