@@ -146,7 +146,9 @@ def rounded_softmax(
             found = _fused(logits, form, hidden, sink)
         else:
             weights, share, lse = softmax_of(logits, hidden, sink)
-            found = Softmax(round_to(weights, name).values, round_to(share, name).values, lse)
+            if form.rounded:
+                weights, share = round_to(weights, name).values, round_to(share, name).values
+            found = Softmax(weights.astype(form.accumulator, copy=False), share, lse)
     failed = nan_rows(logits, hidden, sink is not None)
     if failed.any():
         for each in found:

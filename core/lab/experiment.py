@@ -71,11 +71,11 @@ class RunStep:
         found = [column for kept in self.tallies for column in reading.columns(kept, draws, unbiased=True)]
         columns: list[Column] = []
         for index, (column, c) in enumerate(zip(found, self.multipliers, strict=True)):
-            measured = dict(column.measured)
+            measured = column.measured
             if self.numerics is not None:
-                measured |= self.numerics.estimates(index, draws)
+                measured = {**measured, **self.numerics.estimates(index, draws)}
             of_rows = range_of_rows(self.parameters, RuleColumn(column.rule, c, self.parameters.setting))
-            column = replace(column, multiplier=c, measured=measured, multipliers=of_rows)
+            column = Column(column.rule, c, measured, column.histograms, multipliers=of_rows, keys=column.keys)
             columns.append(with_rough_errors(self.parameters, column, draws))
         return (*self.earlier, *columns)
 

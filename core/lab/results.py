@@ -12,7 +12,7 @@ from ..message import message
 from ..parameters import FIELD, MechanismName, Parameters, ScaleName
 from ..scales import SCALE_RULES, multiplier
 from ..statistics.catalogue import STATISTIC
-from ..statistics.measurement import Column, Estimate, Measurement
+from ..statistics.measurement import NOTHING, Column, Estimate, Measurement
 
 RULES = tuple(SCALE_RULES)  # in catalogue order; a formula comes after them
 # The statistics by which rules are compared.
@@ -90,7 +90,7 @@ class RuleRow:
 
     def estimate(self, name: str) -> Estimate:
         """Return an estimate, without a value if it was not measured."""
-        return self.measured.get(name, Estimate(None, None))
+        return self.measured.get(name, NOTHING)
 
     def value(self, column: str) -> float | None:
         """Return the sort key of a column of SORTABLE; None if missing."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..attention.computation import Computation
 from ..statistics.catalogue import STATISTICS
-from ..statistics.measurement import Column, Estimate
+from ..statistics.measurement import NOTHING, Column
 from .attention import is_eager, is_rounded
 from .text import Piece
 
@@ -24,7 +24,6 @@ _OF_NAN = ("entropy", "effective_keys", "max_weight", "jacobian_norm", "weight_l
 _FINITE = ("logit_mean", "logit_variance", "logit_std", "logit_min", "logit_max", "logit_variance_within_row",
            "saturation")  # fmt: skip
 _NOT_LINEAR = ("logit_variance", "logit_std")  # in the sums of draws, so that those of few draws are biased
-_MISSING = Estimate(None, None)
 
 # The names in the code of statistics, and the lines that make them. A name may need earlier ones.
 _LINES = {
@@ -51,7 +50,7 @@ def printable(c: Computation, columns: Sequence[Column], wanted: Sequence[str], 
     """
     measured = [column.measured for column in columns]
     names = [name for name in CODE if name in wanted]
-    names = [name for name in names if all(each.get(name, _MISSING).value is not None for each in measured)]
+    names = [name for name in names if all(each.get(name, NOTHING).value is not None for each in measured)]
     if has_nan_rows(columns):
         return [name for name in names if name in _OF_NAN]
     left_out = {"nan_rows"}
@@ -66,7 +65,7 @@ def printable(c: Computation, columns: Sequence[Column], wanted: Sequence[str], 
 
 def has_nan_rows(columns: Sequence[Column]) -> bool:
     """Return whether a row of these columns is NaN."""
-    return any((column.measured.get("nan_rows", _MISSING).value or 0) > 0 for column in columns)
+    return any((column.measured.get("nan_rows", NOTHING).value or 0) > 0 for column in columns)
 
 
 def _may_overflow(column: Column) -> bool:

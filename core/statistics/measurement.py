@@ -31,6 +31,9 @@ class Estimate(NamedTuple):
         return isinstance(self, RoughEstimate)
 
 
+NOTHING = Estimate(None, None)
+
+
 class RoughEstimate(Estimate):
     """An estimate whose standard error is at least `stderr`: it depends on draws too rare to be among these."""
 

@@ -10,8 +10,8 @@ import numpy as np
 from ..arrays import FloatArray
 from ..message import message
 from .counting import count, histogram
-from .histogram import Histogram
-from .measurement import HISTOGRAMS, Column, Estimate, HistogramName
+from .histogram import Axis, Histogram
+from .measurement import HISTOGRAMS, NOTHING, Column, Estimate, HistogramName
 from .summary import estimates, estimates_of_norms
 from .tally import GRADIENTS, Shape, Tally
 
@@ -100,17 +100,17 @@ def _placed_norms(tally: Tally, held: slice) -> FloatArray:
 
 def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     """Return the columns of the first `draws` draws; exactly their blocks must have been added."""
-    axis = replace(tally.axis, low=tally.axis.low + tally.centre, high=tally.axis.high + tally.centre)
+    axis = Axis(tally.axis.low + tally.centre, tally.axis.high + tally.centre, tally.axis.bins)
     logits = histogram(tally.counts["logits", 0], axis) if "logits" in tally.histograms else None
     result: list[Column] = []
     sums = {name: each[..., :draws] for name, each in (tally.score_sums | tally.row_sums).items()}
     found = estimates(sums, tally.centre, [multiplier for _, multiplier in tally.rules], unbiased)
     for index, (rule, multiplier) in enumerate(tally.rules):
-        measured = dict(found[index])
+        measured = found[index]
         every = tally.gradient_norms
         norms = None if every is None else every[index, :draws]
         if tally.sink is None:
-            measured["sink_weight"] = Estimate(None, None)
+            measured["sink_weight"] = NOTHING
         if norms is not None:
             measured |= estimates_of_norms(norms)
         if tally.smallest <= tally.largest:

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from ..arrays import FloatArray
 from ..attention.row_gradients import norm_statistics
 from ..attention.softmax import RowStatistics
-from .catalogue import DEAD, ONE_HOT, STATISTICS
-from .measurement import Estimate
+from .catalogue import DEAD, ONE_HOT, STATISTIC
+from .measurement import NOTHING, Estimate
 
 GROUPS = 16  # groups of draws that the standard errors of medians leave out one at a time
 _AT_ONCE = 1 << 20  # norms processed at once; beyond, memory costs more than calls
@@ -134,9 +134,7 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
     }
 
 
-def estimates(
-    sums: Sums, centre: float, multipliers: Sequence[float], unbiased: bool
-) -> list[Mapping[str, Estimate]]:
+def estimates(sums: Sums, centre: float, multipliers: Sequence[float], unbiased: bool) -> list[dict[str, Estimate]]:
     """Return an estimate of every statistic at each multiplier; those that are not a function of sums are missing.
 
     `centre` is the constant that was subtracted from the scores. With `unbiased`, the estimates are for the
@@ -157,14 +155,14 @@ def estimates(
         whole = np.empty((len(found), *shape))
         for row, each in zip(whole, found.values(), strict=True):
             row[...] = each
-        pairs = np.stack(_jackknife([*found], whole, unbiased), axis=-1).astype(object)  # (statistics, rules, 2)
-    pairs[~np.isfinite(pairs.astype(np.float64))] = None
-    of: dict[str, list[list[float | None]]] = dict(zip(found, pairs.tolist(), strict=True))
-    nothing: list[list[float | None]] = [[None, None]] * len(multipliers)
-    return [
-        {each.name: Estimate(*of.get(each.name, nothing)[rule]) for each in STATISTICS}
-        for rule in range(len(multipliers))
-    ]
+        values, stderrs = (each.T.tolist() for each in _jackknife([*found], whole, unbiased))  # by rule
+    result: list[dict[str, Estimate]] = []
+    for pairs in (zip(*each, strict=True) for each in zip(values, stderrs, strict=True)):
+        measured = dict.fromkeys(STATISTIC, NOTHING)
+        for name, pair in zip(found, pairs, strict=True):
+            measured[name] = Estimate(*[each if math.isfinite(each) else None for each in pair])
+        result.append(measured)
+    return result
 
 
 def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:

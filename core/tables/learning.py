@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..claims.claim import VERDICT_WORDS
 from ..learning.step import exact_text, measured_text
-from ..statistics.measurement import Estimate
+from ..statistics.measurement import NOTHING
 from .formats import pair
 from .table import Block, Bold, Grid, Heading, Table
 
@@ -42,7 +42,7 @@ def claims_table(outcomes: Sequence[Outcome]) -> Table[Outcome]:
     def rows(outcome: Outcome) -> Iterator[list[Any]]:
         place = [outcome.claim.id, outcome.verdict]
         for found in outcome.findings:
-            measured = pair(found.measured or Estimate(None, None))
+            measured = pair(found.measured or NOTHING)
             yield [*place, found.label, found.claimed, *measured, found.exact, found.agrees]
         if not outcome.findings:
             yield [*place, *[None] * 6]

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -41,7 +42,9 @@ def saturation(parameters: Parameters, rule: ScaleName) -> Saturation | None:
     decides = p.precision not in ROUNDED and p.mechanism != "bilinear"
     if p.softcap:
         return _capped(p, rule, threshold, decides)
-    found = _at_widths(replace(p, d_k=int(_WIDTHS[0])), rule, threshold)
+    alike = copy(p)
+    vars(alike)["d_k"] = int(_WIDTHS[0])  # unchecked: a replacement takes longer than the rest
+    found = _at_widths(alike, rule, threshold)
     if found is None:
         return None
     spreads, reaches, saturated_at = found

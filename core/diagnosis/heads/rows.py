@@ -18,7 +18,7 @@ from ...captures.heads import LARGEST
 from ...captures.rules import Rule, computation, file_rule
 from ...message import plain
 from ...scales import Normalise
-from ...statistics.measurement import Estimate
+from ...statistics.measurement import NOTHING, Estimate
 from ...statistics.summary import RowMoments, estimates, sums_of_rows, sums_of_scores
 from ..subject import Indices
 
@@ -171,7 +171,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
         found["logit_min"], found["logit_max"] = _plain(shown.min()), _plain(shown.max())
         found["logit_within_3sd"] = _plain(np.count_nonzero(near) / shown.size)
     if data.sink is None:
-        found["sink_weight"] = Estimate(None, None)
+        found["sink_weight"] = NOTHING
     return {name: Estimate(each.value, None) for name, each in found.items()}
 
 

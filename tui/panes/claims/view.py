@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
 from ....core.message import counted, joined, message
-from ....core.statistics.measurement import Estimate
+from ....core.statistics.measurement import NOTHING
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted, line_width, middle_cut, window, wrapped
@@ -132,7 +132,7 @@ def cells_of(finding: Finding, glyphs: Glyphs) -> FigureCells:
     """Return the sign, the label, and the claimed, measured and exact values of a figure."""
     compared = finding.claimed != UNCLAIMED.words
     sign = ("✓" if finding.agrees else "✗") if compared else ""
-    measured, stderr = finding.measured or Estimate(None, None)
+    measured, stderr = finding.measured or NOTHING
     spread = "" if stderr is None else f" ± {figure_text(stderr, 2)}"
     values = (
         finding.claimed if compared else "–",

@@ -10,7 +10,7 @@ from ....core.message import joined, message
 from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word, rows_differ
 from ....core.scales import SCALE_RULES, Normalise, ScaleName, multiplier, scale_rule
 from ....core.statistics.catalogue import MUCH_LOST
-from ....core.statistics.measurement import Column, Estimate
+from ....core.statistics.measurement import NOTHING, Column
 from ....core.statistics.status import SATURATED, SATURATING
 from ....core.theory.prediction import Saturation, ratio_given, status_given
 from ..glyphs import Glyphs
@@ -143,4 +143,4 @@ def _covers(saturation: Saturation, d_k: int) -> bool:
 
 def _value(column: Column, name: str) -> float:
     """Return a measured value; 0 if there is none."""
-    return column.measured.get(name, Estimate(None, None)).value or 0.0
+    return column.measured.get(name, NOTHING).value or 0.0

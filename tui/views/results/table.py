@@ -16,7 +16,7 @@ from ....core.message import joined, message
 from ....core.parameters import ROUNDED
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
-from ....core.statistics.measurement import Column, Estimate, Measurement, is_unscaled
+from ....core.statistics.measurement import NOTHING, Column, Measurement, is_unscaled
 from ....core.theory.prediction import status_given
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
@@ -183,7 +183,7 @@ def rows_for(contents: Contents, room: int) -> list[TableRow]:
 def failures(columns: Sequence[Column]) -> list[str]:
     """Return the statistics of NaN rows and lost weight that matter in any of the columns."""
     least = {"nan_rows": 0.0, "weight_lost": MUCH_LOST}
-    values = {name: [column.measured.get(name, Estimate(None, None)).value for column in columns] for name in least}
+    values = {name: [column.measured.get(name, NOTHING).value for column in columns] for name in least}
     return [name for name, each in values.items() if any(v is not None and abs(v) > least[name] for v in each)]
 
 
