@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 from ..message import message
 from ..parameters import FIELD, Parameters
 from ..statistics.histogram import Histogram
 from ..statistics.measurement import Estimate
-from ..statistics.status import Status, status
+from ..statistics.status import SATURATED, Status, status
 
 Interval: TypeAlias = tuple[int, int]  # of d_k, the first and the last
 REACH = 256  # the d_k up to which one axis of logits holds
@@ -75,6 +76,25 @@ class Saturation:
 def status_given(saturation: Saturation | None, measured: Mapping[str, Estimate]) -> Status | None:
     """Return the status of a measured column, by its exact saturation ratio if that is known."""
     return status(measured, saturation.ratio if saturation is not None and saturation.decides else None)
+
+
+def is_saturated(saturation: Saturation | None, measured: Mapping[str, Estimate], d_k: int) -> bool | None:
+    """Return whether softmax is saturated at a d_k, by its measured ratio if the exact one is not known."""
+    if saturation is not None:
+        return any(first <= d_k <= last for first, last in saturation.saturated_at)
+    ratio = ratio_given(None, measured)
+    return None if ratio is None else ratio >= SATURATED
+
+
+def crossings(flags: Iterable[tuple[int, bool | None]]) -> Iterator[tuple[float, bool]]:
+    """Yield where softmax saturates, with True, and where it recovers: in the middle of two places on a log axis.
+
+    `flags` says at which places, ascending, it is saturated; None if that is not known.
+    """
+    known = [(at, saturated) for at, saturated in flags if saturated is not None]
+    for (at, before), (following, after) in pairwise(known):
+        if before != after:
+            yield math.sqrt(at * following), after
 
 
 def ratio_given(saturation: Saturation | None, measured: Mapping[str, Estimate]) -> float | None:

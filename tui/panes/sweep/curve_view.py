@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import set_cell_size
@@ -17,8 +15,7 @@ from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import setting_names
-from ....core.statistics.status import SATURATED
-from ....core.theory.prediction import ratio_given, status_given
+from ....core.theory.prediction import crossings, is_saturated, status_given
 from ...language.cells import cells, joining, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, line_width
@@ -185,25 +182,12 @@ def _changes(swept: Swept, index: int) -> Iterator[tuple[float, str]]:
                 if first < d_k <= last:
                     yield d_k, change
         return
-    saturated = [
-        (n, _is_saturated(columns[index], swept.parameters.d_k)) for n, columns in sorted(swept.exact.items())
-    ]
+    exact, points = sorted(swept.exact.items()), sorted(swept.points.items())
+    flags = [(n, is_saturated(columns[index].saturation, {}, swept.parameters.d_k)) for n, columns in exact]
     if saturation is None:
-        saturated = [(at, _is_measured_saturated(each, index)) for at, each in sorted(swept.points.items())]
-    for (at, before), (more, after) in pairwise([(at, known) for at, known in saturated if known is not None]):
-        if before != after:
-            yield math.sqrt(at * more), message("saturates") if after else message("recovers")
-
-
-def _is_measured_saturated(point: SweptPoint, index: int) -> bool | None:
-    """Return whether softmax is saturated at a point by its measured deviation; None if no row sees two keys."""
-    ratio = ratio_given(None, point.point.measurement.columns[index].measured)
-    return None if ratio is None else ratio >= SATURATED
-
-
-def _is_saturated(column: PredictedColumn, d_k: int) -> bool | None:
-    """Return whether softmax is saturated at a d_k; None if that is not known."""
-    return column.saturation and any(start <= d_k <= end for start, end in column.saturation.saturated_at)
+        flags = [(at, is_saturated(None, each.point.measurement.columns[index].measured, 0)) for at, each in points]
+    for at, saturates in crossings(flags):
+        yield at, message("saturates") if saturates else message("recovers")
 
 
 def title_line(statistic: Statistic, logarithmic: bool, glyphs: Glyphs, over: str = "d_k") -> Line:

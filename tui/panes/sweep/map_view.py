@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.against import fault_of_settings
@@ -14,6 +13,7 @@ from ....core.message import message
 from ....core.parameters import FIELD, Parameters
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import setting_names
+from ....core.theory.prediction import crossings, is_saturated
 from ...language.cells import cells as cells_of
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, fitted, merged, middle_cut
@@ -97,14 +97,10 @@ class Mapped:
         saturation = next((self.exact[d_k, n][index].saturation for d_k in D_KS if self.exact.get((d_k, n))), None)
         if saturation is not None:
             return tuple(_edges(saturation.saturated_at))
-        ratios = [(d_k, self._ratio((d_k, n), index)) for d_k in D_KS]
-        known = [(d_k, ratio >= 1) for d_k, ratio in ratios if ratio is not None]
-        runs = [[d_k for d_k, _ in run] for saturated, run in groupby(known, key=lambda each: each[1]) if saturated]
-        between = [(run[0], run[-1]) for run in runs]
-        return tuple(_edges_between(between, [d_k for d_k, _ in known]))
-
-    def _ratio(self, place: Place, index: int) -> float | None:
-        return self._column(place, index).measured["saturation"].value if place in self.measured else None
+        places = [(d_k, n) for d_k in D_KS if (d_k, n) in self.measured]
+        flags = [(place[0], is_saturated(None, self._column(place, index).measured, place[0])) for place in places]
+        first = next((saturated for _, saturated in flags if saturated is not None), False)
+        return (*([(0.0, True)] if first else []), *crossings(flags))
 
     def _column(self, place: Place, index: int) -> Column:
         return self.measured[place].point.measurement.columns[index]
@@ -116,15 +112,6 @@ def _edges(intervals: Sequence[tuple[int, int]]) -> Iterator[Edge]:
         yield (first - 0.5 if first > _NARROWEST else 0.0), True
         if last < _WIDEST:
             yield last + 0.5, False
-
-
-def _edges_between(intervals: Sequence[tuple[int, int]], d_ks: Sequence[int]) -> Iterator[Edge]:
-    """Yield edges in the middle, on a logarithmic axis, between the last place of an interval and its neighbour."""
-    for first, last in intervals:
-        at, end = d_ks.index(first), d_ks.index(last)
-        yield (math.sqrt(first * d_ks[at - 1]) if at else 0.0), True
-        if end + 1 < len(d_ks):
-            yield math.sqrt(last * d_ks[end + 1]), False
 
 
 @dataclass(frozen=True)

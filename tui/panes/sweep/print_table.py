@@ -13,9 +13,8 @@ from ....core.against import settings
 from ....core.message import Message, joined, message
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTIC, Statistic
-from ....core.statistics.status import SATURATED
 from ....core.tables.lab import SweepResult, place_titles, place_words
-from ....core.theory.prediction import Saturation, ratio_given
+from ....core.theory.prediction import is_saturated
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
@@ -25,7 +24,7 @@ from ...views.plots.histograms import axis_span, sparkline
 from ...views.results.table import COLUMN_ROLES, is_far
 
 if TYPE_CHECKING:
-    from ....core.lab.results import Point
+    pass
 
 _GAP = 2  # cells between blocks
 _LEAST, _WIDEST = 8, 30  # cells of a sparkline
@@ -234,8 +233,7 @@ def _saturated_widths(sweep: SweepResult) -> list[str | None]:
             rounded = settings(sweep.points[0][0].parameters)[index].precision in ROUNDED
             places.append(message("{where} in exact arithmetic", where=words) if rounded else words)
         else:
-            flags = [(point.parameters.d_k, _saturated(point, None, index)) for point, _ in sweep.points]
-            places.append(_runs(flags, "d_k"))
+            places.append(_runs(sweep, index, "d_k"))
     return places
 
 
@@ -243,25 +241,17 @@ def _saturated_keys(sweep: SweepResult) -> list[str | None]:
     """Return at which numbers of keys softmax is saturated under each column, if only these are swept."""
     if sweep.vary or len(sweep.d_ks) > 1 or len(sweep.points) < 2:
         return []
-    places: list[str | None] = []
-    for index in range(len(COLUMN_ROLES)):
-        flags = [
-            (point.parameters.n_keys, _saturated(point, exact.columns[index].saturation, index))
-            for point, exact in sweep.points
-        ]
-        places.append(_runs(flags, "keys"))
-    return places
+    return [_runs(sweep, index, "keys") for index in range(len(COLUMN_ROLES))]
 
 
-def _saturated(point: Point, known: Saturation | None, index: int) -> bool | None:
-    """Return whether softmax is saturated at a point, by its measured deviation if the exact one is not known."""
-    ratio = known.ratio if known else ratio_given(None, point.measurement.columns[index].measured)
-    return None if ratio is None else ratio >= SATURATED
-
-
-def _runs(flags: Sequence[tuple[int, bool | None]], over: Literal["d_k", "keys"]) -> str | None:
-    """Return at which of several points softmax `is saturated at 2–16 keys`; None if that is not known."""
-    known = [(place, saturated) for place, saturated in flags if saturated is not None] if len(flags) > 1 else []
+def _runs(sweep: SweepResult, index: int, over: Literal["d_k", "keys"]) -> str | None:
+    """Return at which points a column's softmax `is saturated at 2–16 keys`; None if that is not known."""
+    known: list[tuple[int, bool]] = []
+    for point, exact in sweep.points if len(sweep.points) > 1 else ():
+        p, measured = point.parameters, point.measurement.columns[index].measured
+        saturated = is_saturated(exact.columns[index].saturation, measured, p.d_k)
+        if saturated is not None:
+            known.append((p.n_keys if over == "keys" else p.d_k, saturated))
     runs = [[place for place, _ in run] for saturated, run in groupby(known, key=lambda each: each[1]) if saturated]
     words = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
     if not known:
