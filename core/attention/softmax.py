@@ -24,6 +24,8 @@ from ..arrays import BoolArray, FloatArray
 # Sinks are clipped to this distance above a row's largest logit, far beyond where all weights of the row are 0.
 HIGHEST_SINK = 700.0
 
+_LEAST = 1e-45  # of a weight: the smallest number of float32
+
 # A weight below exp(FLOOR) cannot change a sum that includes the largest entry, 1. Its square is still a normal
 # number: arithmetic on denormal numbers is ten times slower.
 FLOOR = {np.dtype(np.float32): -29.0, np.dtype(np.float64): -230.0}
@@ -249,3 +251,16 @@ def weight_statistics(
         first_key_weight=seen * p[np.arange(len(p)), first],
         jacobian_norm_squared=seen * np.vecdot(squares, jacobian),
     )
+
+
+def divergence(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return KL(p ‖ q) in nats of rows of weights (…, n), which beside a sink need not sum to 1."""
+    seen = p > 0
+    gap = np.log(np.where(seen, p, 1)) - np.log(np.where(seen, np.maximum(q, _LEAST), 1))
+    return np.asarray(np.vecdot(p, gap) - p.sum(axis=-1) + q.sum(axis=-1))
+
+
+def moved(p: FloatArray, q: FloatArray) -> BoolArray:
+    """Return for rows of weights (rows, n) whether q is largest at another key than p, which is smaller in p."""
+    rows = np.arange(len(p))
+    return np.less(p[rows, q.argmax(axis=-1)], p.max(axis=-1) * (1 - 1e-2))

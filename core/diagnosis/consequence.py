@@ -7,13 +7,12 @@ import math
 import numpy as np
 
 from ..arrays import FloatArray
+from ..attention.softmax import divergence, moved, weight_statistics
 from .causes.hypothesis import as_stored
-from .fitting.model import dot, logits, softmax
+from .fitting.model import logits, softmax
 from .results import Consequence
 from .subject import Subject
 from .trial import Trial
-
-_LEAST = 1e-45  # of a weight: the smallest number of float32
 
 
 def consequence(trial: Trial, expected: float) -> Consequence | None:
@@ -37,19 +36,17 @@ def _compared(subject: Subject, was: FloatArray, should: FloatArray, sinks: tupl
     if not count:
         return None
     p, q = was[rows], should[rows]
-    own: FloatArray = np.log(np.where(p > 0, p, 1))
-    logarithms: FloatArray = np.log(np.where(q > 0, q, 1))
+    own, expected = (weight_statistics(each, np.ones(count)) for each in (p, q))
     one, other = p, q
     if all(sinks):
         one, other = (np.concatenate([each, 1 - each.sum(axis=-1, keepdims=True)], axis=-1) for each in (p, q))
     elif any(sinks):
-        one, other = (each / np.maximum(each.sum(axis=-1, keepdims=True), _LEAST) for each in (p, q))
-    ratio: FloatArray = np.log(np.where(one > 0, one, 1)) - np.log(np.maximum(other, _LEAST))
+        one, other = (each / np.maximum(each.sum(axis=-1, keepdims=True), 1e-45) for each in (p, q))
     return Consequence(
-        entropy=max(-dot(p, own).sum().item() / count, 0.0),
-        expected_entropy=max(-dot(q, logarithms).sum().item() / count, 0.0),
-        max_weight=p.max(axis=-1).sum().item() / count,
-        expected_max_weight=q.max(axis=-1).sum().item() / count,
-        divergence=max(dot(np.maximum(one, 0), ratio).sum().item() / count, 0.0),
-        changed_rows=int(np.count_nonzero(p.argmax(axis=-1) != q.argmax(axis=-1))) / count,
+        entropy=float(np.mean(own.entropy)),
+        expected_entropy=float(np.mean(expected.entropy)),
+        max_weight=float(np.mean(own.max_weight)),
+        expected_max_weight=float(np.mean(expected.max_weight)),
+        divergence=max(float(np.mean(divergence(one, other))), 0.0),
+        changed_rows=float(np.mean(moved(p, q))),
     )

@@ -23,11 +23,11 @@ from ..captures.rules import Rule, computation, file_rule, named_rule, shown_mul
 from ..errors import InputError
 from ..message import plain
 from ..scales import SCALE_RULES, Normalise, ScaleName
+from ..statistics.catalogue import ONE_HOT
 from .fitting.model import dot
 from .heads.rows import Rows, factors, scores, strips_of, terms, variance
 
 ROWS = 64  # of a head that are replayed
-_ONE_HOT = 0.95
 _SATURATED, _HEALTHY = 1.0, math.sqrt(0.5)  # σ of a row's logits over √(2 ln n)
 
 
@@ -110,7 +110,7 @@ def replay(
             divergence=max(divergence, 0.0),
             entropy=entropy,
             entropy_change=0.0 if first is None else entropy - first.entropy,
-            one_hot_rows=float(np.mean(now.largest[wide] > _ONE_HOT)) if wide.any() else 0.0,
+            one_hot_rows=float(np.mean(now.largest[wide] > ONE_HOT)) if wide.any() else 0.0,
             saturation=float(np.mean(now.deviation[wide] / saturated)) if wide.any() else None,
         )
     return Replay(layer, head, tuple(found.values()), left_out)
@@ -150,7 +150,7 @@ def _under_rules(part: Rows, original: Rule) -> Callable[[Normalise, FloatArray]
             lse=now.lse[used],
             entropy=(now.lse * p.sum(axis=-1) - dot(p, z))[used],
             largest=p.max(axis=-1)[used],
-            deviation=np.sqrt(variance(z, part)[used]),
+            deviation=np.sqrt(variance(z, part.seen)[used]),
             divergence=(now.lse - base.lse - dot(base.weights, z) + heat)[used],
         )
 

@@ -10,12 +10,15 @@ from typing import Literal
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
+from ...attention.softmax import divergence, moved, weight_statistics
 from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
 from ...message import joined, message
+from ...statistics.catalogue import ONE_HOT
 from ..causes.hypothesis import as_stored
 from ..fitting.evidence import is_short, spacing, unit
-from ..fitting.model import dot, logits, softmax
+from ..fitting.model import logits, softmax
+from ..heads.rows import variance
 from ..reading import read_for_comparison
 from ..results import ORDER, STAGES, StageName
 from ..subject import Evidence, Subject, some_rows, spread_rows
@@ -26,8 +29,6 @@ from .results import Comparison, Figures, HeadComparison, Pair, Stage
 from .score_change import ScoreChange, limit, product_change, score_change
 
 _ROWS = 64  # of a head that statistics are taken over
-_ONE_HOT = 0.95
-_LEAST = 1e-45  # of a weight: the smallest number of float32
 
 
 def sampled(subject: Subject) -> Subject:
@@ -55,43 +56,30 @@ def weights_of(subject: Subject, found: Examined, multiplier: float) -> tuple[Fl
 
 def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -> Figures | None:
     """Return the statistics of the rows that see at least one key; None if there are none."""
-    seen: BoolArray = np.ones(p.shape, np.bool_) if subject.seen is None else subject.seen
+    seen = np.ones(p.shape, np.bool_) if subject.seen is None else np.broadcast_to(subject.seen, p.shape)
     counts = np.count_nonzero(seen, axis=-1)
     used, wide = counts > 0, counts > 1
     if not used.any():
         return None
-    entropy = -dot(p, np.log(np.where(p > 0, p, 1)))
-    shown = np.where(seen, z, 0)
-    away = np.where(seen, z - (shown.sum(axis=-1) / np.maximum(counts, 1))[..., np.newaxis], 0)
-    deviation = np.sqrt(dot(away, away) / np.maximum(counts, 1))
-    top = p.max(axis=-1)
-    first = np.take_along_axis(p, np.argmax(seen, axis=-1)[..., np.newaxis], axis=-1)[..., 0]
+    found, several = (weight_statistics(p[rows], counts[rows], ~seen[rows]) for rows in (used, wide))
     return Figures(
         multiplier,
-        _mean(deviation, used),
-        _mean(entropy, used),
-        _mean(entropy / np.log(np.maximum(counts, 2)), wide) if wide.any() else None,
-        _mean(top, used),
-        _mean(np.greater(top, _ONE_HOT).astype(np.float64), wide) if wide.any() else None,
-        _mean(first, used),
+        float(np.mean(np.sqrt(variance(z, seen))[used])),
+        float(np.mean(found.entropy)),
+        float(np.mean(several.entropy / np.log(counts[wide]))) if wide.any() else None,
+        float(np.mean(found.max_weight)),
+        np.count_nonzero(several.max_weight > ONE_HOT) / several.max_weight.size if wide.any() else None,
+        float(np.mean(found.first_key_weight)),
     )
 
 
-def _mean(values: FloatArray, rows: BoolArray) -> float:
-    return float(np.mean(values[rows]))
-
-
-def divergence(one: Subject, other: Subject, p: FloatArray, r: FloatArray) -> tuple[float, float] | None:
+def change(one: Subject, other: Subject, p: FloatArray, r: FloatArray) -> tuple[float, float] | None:
     """Return KL(p ‖ r) in nats and the share of rows whose largest weight moved, over rows that both use."""
     rows = one.used & other.used & np.greater(p.sum(axis=-1), 0) & np.greater(r.sum(axis=-1), 0)
     if not rows.any():
         return None
     a, b = p[rows], r[rows]
-    gap = np.log(np.where(a > 0, a, 1)) - np.log(np.where(a > 0, np.maximum(b, _LEAST), 1))
-    kl: FloatArray = dot(a, gap) - a.sum(axis=-1) + b.sum(axis=-1)  # weights beside a sink do not sum to 1
-    top = np.take_along_axis(a, a.argmax(axis=-1)[:, np.newaxis], -1)[:, 0]
-    there = np.take_along_axis(a, b.argmax(axis=-1)[:, np.newaxis], -1)[:, 0]
-    return max(float(np.mean(kl)), 0.0), float(np.mean(there < top * (1 - 1e-2)))
+    return max(float(np.mean(divergence(a, b))), 0.0), float(np.mean(moved(a, b)))
 
 
 _APPROXIMATE = 4e-5  # of a log-sum-exp: kernels on 16-bit inputs may use an approximate exponential
@@ -156,7 +144,7 @@ def compare_subjects(one: Subject, other: Subject, pair: Pair, common: Common) -
         tuple(found[name] for name in ORDER),
         figures(some, p, z, process.multipliers[0]),
         figures(others, r, y, process.multipliers[1]),
-        divergence(some, others, p, r),
+        change(some, others, p, r),
     )
 
 

@@ -200,7 +200,7 @@ def _threshold(row: Rows, c: Computation) -> float | None:
     if count < 2:
         return None
     products = scores(row, "none") / layer.own_factor
-    saturated, spread = math.sqrt(2 * math.log(count)), math.sqrt(float(variance(products, row)[0, 0]))
+    saturated, spread = math.sqrt(2 * math.log(count)), math.sqrt(variance(products, row.seen)[0, 0])
     if spread == 0:
         return None
     simple = saturated / spread
@@ -210,7 +210,7 @@ def _threshold(row: Rows, c: Computation) -> float | None:
 
     def beyond(exponent: float) -> float:
         z = exact.logits(products, terms(row, simple * math.exp(exponent)))
-        return math.sqrt(float(variance(z, row)[0, 0])) - saturated
+        return math.sqrt(variance(z, row.seen)[0, 0]) - saturated
 
     stored = shown_multiplier(file_rule(layer), layer, row.data)
     root = _root(beyond, math.log(stored / simple))

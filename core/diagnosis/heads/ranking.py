@@ -48,7 +48,7 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
         squares = np.sum(np.square(part.q), axis=-1) / f_q**2  # |q|², [texts, rows]
         traces = _traces(part) / f_k**2
         products = scores(part, "none")
-        within = variance(products, part) / (f_q * f_k) ** 2
+        within = variance(products, part.seen) / (f_q * f_k) ** 2
         size, weighted = float(squares[used].mean()), float((squares * traces)[used].mean())
     if not (np.isfinite(within[used]).all() and math.isfinite(weighted)):
         return None
@@ -70,7 +70,7 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
         longest_key_size=float(lengths.max()) / typical,
         query_variety=variety(part.q),
         key_variety=variety(part.k),
-        bias_spread=None if part.bias is None else math.sqrt(float(variance(part.bias, part)[used].mean())),
+        bias_spread=None if part.bias is None else math.sqrt(float(variance(part.bias, part.seen)[used].mean())),
     )
 
 

@@ -117,11 +117,11 @@ def logits(rows: Rows, rule: Rule) -> FloatArray:
     return c.logits(scores(rows, rule.normalise), terms(rows, factors(rows, rule)))
 
 
-def variance(z: FloatArray, rows: Rows) -> FloatArray:
+def variance(z: FloatArray, seen: BoolArray | None) -> FloatArray:
     """Return the variance of each row's visible numbers, [texts, rows]; 0 for a row that sees no key."""
-    if rows.seen is None:
+    if seen is None:
         return np.var(z, axis=-1)
-    seen, count = rows.seen, np.maximum(rows.counts, 1)
+    count = np.maximum(np.count_nonzero(seen, axis=-1), 1)
     shown = np.where(seen, z, 0)
     mean = np.sum(shown, axis=-1) / count
     away = np.where(seen, z - mean[..., np.newaxis], 0)
