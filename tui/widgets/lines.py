@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import ClassVar, NamedTuple
 
@@ -51,6 +51,14 @@ class _Frame(NamedTuple):
     gutter: Spacing
     boxed: bool  # whether there is a border on all sides
     ruled: bool  # whether there is one at the right
+
+
+class _Painted(Strip):
+    """A painted line, usually shown whole; one of Textual's then refers to itself, and waits for the collector."""
+
+    def divide(self, cuts: Iterable[int]) -> Sequence[Strip]:
+        ends = [*cuts]
+        return [self] if ends == [self.cell_length] else super().divide(ends)
 
 
 class LinesWidget(Widget):
@@ -263,7 +271,7 @@ class LinesWidget(Widget):
         segments = [
             Segment(text, styles[role] if role in styles else self._style(role)) for text, role in spans if text
         ]
-        return Strip(segments, outer.width)
+        return _Painted(segments, outer.width)
 
     # Selecting text with the mouse
 
