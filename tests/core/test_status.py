@@ -85,7 +85,7 @@ def test_normal_logits_are_saturated_at_exactly_the_widths_of_theory(n_keys: int
     """Unless most rows are one-hot, which is worse."""
     words: set[Status | None] = set()
     for d_k in (1, 2, 3, 4, 5, 9, 10, 14, 64):
-        p = Parameters(d_k=d_k, n_keys=n_keys, mask=mask, batch=64)
+        p = Parameters(d_k=d_k, n_keys=n_keys, mask=mask, batch=512 // n_keys)
         found, exact = run(p, full=False).columns[0], predict(p).columns[0].saturation
         assert exact is not None
         word = status_given(exact, found.measured)
@@ -100,7 +100,7 @@ def test_normal_logits_are_saturated_at_exactly_the_widths_of_theory(n_keys: int
 @pytest.mark.parametrize("scale", ["none", "sqrt_d_k", "custom"])
 def test_random_keys_are_never_sinks(n_keys: int, mask: Any, scale: str) -> None:
     """Under a causal mask of two keys, the first one gets three quarters of the weight."""
-    p = Parameters(n_keys=n_keys, n_queries=n_keys, mask=mask, scale=scale, multiplier=0.01, batch=256)
+    p = Parameters(n_keys=n_keys, n_queries=n_keys, mask=mask, scale=scale, multiplier=0.01, batch=1024 // n_keys)
     assert status(run(p, full=False).columns[1].measured) not in ("sink", None)
 
 

@@ -136,8 +136,9 @@ def test_a_rule_without_a_multiplier_is_refused() -> None:
         raced("custom", d_k=8, steps=1, seeds=1)
 
 
-def test_a_long_step_comes_in_parts_and_its_runs_are_those_of_short_ones() -> None:
-    race = Race(1024, ("sqrt_d_k", "rms_sqrt_d_k"), rate=2.0, steps=2, seeds=20)
+def test_a_long_step_comes_in_parts_and_its_runs_are_those_of_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attn_tui.core.training.race._PART", 1024)
+    race = Race(64, ("sqrt_d_k", "rms_sqrt_d_k"), rate=2.0, steps=2, seeds=20)
     seen = list(run(race))
     assert [curves.done for curves in seen] == sorted(curves.done for curves in seen)
     assert len(seen) > 2 * race.steps
