@@ -5,6 +5,7 @@ import base64
 import re
 import shlex
 from collections.abc import Callable, Coroutine, Hashable, Sequence
+from dataclasses import replace
 from functools import partial, wraps
 from inspect import Signature, signature
 from pathlib import Path
@@ -16,6 +17,7 @@ from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import Outcome
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.learning.bugs import Bug
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Measurement
 from attn_tui.core.tables.table import Format
@@ -23,12 +25,18 @@ from attn_tui.core.theory.prediction import Theory
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute.engine import Engine, Notification, Reply, Submission
-from attn_tui.tui.compute.request import Request, Work
+from attn_tui.tui.compute.measure import Measure, PredictEntropy
+from attn_tui.tui.compute.request import Cache, Request, Work
 from attn_tui.tui.compute.worker import Schedule
 from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.capture.requests import MeasureHeads, OpenCapture
 from attn_tui.tui.panes.claims.requests import CheckClaims, ClaimList
 from attn_tui.tui.panes.lab.pane import LabPane
+from attn_tui.tui.panes.learn.items import AT, ITEMS
+from attn_tui.tui.panes.learn.requests import ReadItem
 from attn_tui.tui.panes.pane import Pane
+from attn_tui.tui.panes.sweep.requests import Predict
+from attn_tui.tui.panes.train.requests import RunRace
 from cases import present
 from rich.segment import Segment
 from rich.style import Style
@@ -71,6 +79,32 @@ def _parse_once(sheet: Any, css: str, **how: Any) -> Any:
 
 
 _sheets._parse_rules = _parse_once
+
+_works: dict[type[Request], Any] = {
+    kind: kind.work for kind in (Measure, Predict, PredictEntropy, MeasureHeads, RunRace, ReadItem)
+}
+_worked: dict[Request, list[object]] = {}
+
+
+def _work_once(request: Any, cache: Cache) -> Work:
+    """Take the steps of a request, or repeat them if an app of this process has: they depend on nothing else."""
+    work = _works[Measure if isinstance(request, Measure) else type(request)](request, cache)
+    if isinstance(request, ReadItem) and not isinstance(ITEMS[AT[request.item]].content, Bug):
+        request = replace(request, folder=Path())
+    if request not in _worked:
+        steps = list[object]()
+        try:
+            while True:
+                steps.append(next(work))
+                yield steps[-1]
+        except StopIteration as end:
+            answer = end.value
+        if getattr(request, "folder", Path()) == Path() and getattr(request, "file", OpenCapture()).path is None:
+            _worked[request] = [*steps, answer]  # others write a file, or read one that may change
+        return answer
+    *steps, answer = _worked[request]
+    yield from steps
+    return answer
 
 
 class LocalEngine(Engine):
@@ -394,6 +428,9 @@ def play(
             patched.setattr(Compositor, "render_update", _drop_update)
         if not claims and CheckClaims.work is _check_claims:
             patched.setattr(CheckClaims, "work", untested_claims)
+        for asked, work in _works.items():
+            if asked.work is work:
+                patched.setattr(asked, "work", _work_once)
         return asyncio.run(run())
 
 

@@ -209,7 +209,7 @@ async def test_a_lack_of_memory_is_reported_and_the_next_key_is_answered(
 
     await stage.at_rest()
     with monkeypatch.context() as patch:
-        patch.setattr("attn_tui.core.lab.experiment.stream", runs_out)
+        patch.setattr(Measure, "work", runs_out)
         await stage.press("up")
         await stage.at_rest()
         assert stage.table.dimmed
