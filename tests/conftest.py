@@ -1,5 +1,6 @@
 """Tests assert nothing about time, share the processors, and read and write no settings of the user."""
 
+import gc
 import itertools
 import os
 import sys
@@ -16,6 +17,13 @@ settings.register_profile("few", deadline=None, max_examples=25)  # of `make tes
 settings.load_profile("untimed")
 
 HOMES = itertools.count()
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage leave alone what lives as long as the tests, and run more rarely."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @pytest.fixture(autouse=True)
