@@ -38,7 +38,7 @@ def is_open(stage: Stage) -> bool:
 
 
 @pytest.mark.parametrize("name", [field.name for field in FIELDS if field.kind == "choice" and field.applies(SMALL)])
-@played(settled=True)
+@played(idle=True)
 async def test_a_list_of_the_lab_shows_what_its_rows_do_enter_keeps_and_escape_restores(
     stage: Stage, name: str
 ) -> None:

@@ -108,7 +108,7 @@ async def test_a_click_or_the_wheel_on_another_field_says_why_a_number_is_refuse
     assert_said(stage, reason)
 
 
-@played()
+@played(idle=True)
 async def test_a_key_or_a_click_that_leaves_the_number_says_why_it_is_refused(stage: Stage) -> None:
     pane = await stage.opened(SweepPane)
     pane.view = "map"

@@ -71,7 +71,7 @@ STEPS = [  # of a field, by keys, and its value then
 ]
 
 
-@played()
+@played(idle=True)
 async def test_a_field_with_the_focus_is_stepped_and_typed_into(stage: Stage) -> None:
     stage.app.screen.set_focus(stage.panel)
     for name, keys, value in STEPS:
@@ -128,7 +128,7 @@ async def test_escape_leaves_all_as_it_was_before_a_model_was_typed(stage: Stage
     assert stage.asked == replace(SMALL, d_k=SMALL.d_k + 1)
 
 
-@played()
+@played(idle=True)
 async def test_a_command_of_the_palette_accepts_the_model_that_is_typed(stage: Stage) -> None:
     stage.app.screen.set_focus(stage.panel)
     stage.panel.cursor = "model"

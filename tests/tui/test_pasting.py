@@ -29,7 +29,7 @@ async def test_a_pasted_number_is_d_k_at_once(stage: Stage, pane: str) -> None:
         assert (stage.asked, stage.app.pane.is_typing) == (SMALL, True), refused
 
 
-@played(settled=True)
+@played(idle=True)
 async def test_a_field_takes_what_is_pasted(stage: Stage) -> None:
     stage.lab.go_to_field("mask")
     await stage.answered()
