@@ -91,6 +91,7 @@ def below(name: str, root: str) -> bool:
     return name == root or name.startswith(root + ".")
 
 
+@cache
 def package_of(name: str) -> str:
     """Return the package of one of our modules: the longest package name that its name begins with."""
     return max((package for package in LAYER if below(name, package)), key=len, default="tui")

@@ -5,19 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_the_page_has_examples() -> None:
+def test_the_examples_print_what_the_page_shows() -> None:
+    """All in one program, as a reader would try them one after another."""
     assert len(EXAMPLES) >= 4
-
-
-@pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=range(len(EXAMPLES)))
-def test_an_example_prints_what_the_page_shows(code: str, printed: str) -> None:
+    code, printed = map("".join, zip(*EXAMPLES, strict=True))
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False
     )
