@@ -66,7 +66,7 @@ def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -
         multiplier,
         float(np.mean(np.sqrt(variance(z, seen))[used])),
         float(np.mean(found.entropy)),
-        float(np.mean(several.entropy / np.log(counts[wide]))) if wide.any() else None,
+        np.divide(several.entropy, np.log(counts[wide])).mean().item() if wide.any() else None,
         float(np.mean(found.max_weight)),
         np.count_nonzero(several.max_weight > ONE_HOT) / several.max_weight.size if wide.any() else None,
         float(np.mean(found.first_key_weight)),
