@@ -105,6 +105,7 @@ class Layer:
     observed: bool = False  # whether scale, mask and soft-cap are what a program did, not what it was meant to do
     context_factor: float | None = None  # how many times longer the context was made, from the model's configuration
     numbered: bool = True  # whether the file tells the layer's number
+    features: tuple[str, ...] = ()  # of FEATURES, those that change attention and that the file has
     refusal: str = ""  # why its heads cannot be measured
     file: str = ""  # the name of its file, if there are several
     path: Path = field(default=Path(), compare=False)  # of its file, as given

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ..message import message, plain, quoted
 from .axes import LARGEST, NamedAxes, locate_evidence, locate_vectors
 from .capture import Corner, Layer, Meaning, Sizes
-from .features import ADDED, EVIDENCE, FEATURE, SHARED, TENSORS
+from .features import ADDED, EVIDENCE, FEATURE, FEATURES, SHARED, TENSORS
 from .files import CaptureError
 from .files.stored import FLOATS, Numbers, Stored, numbers
 from .masks import Masking, hides_padding, mask_shape, masks_of
@@ -141,6 +141,12 @@ def build_layer(
         scores=metadata.scores,
         observed=metadata.observed,
         numbered=pair.numbered or metadata.index is not None,
+        features=tuple(
+            each.name
+            for each in FEATURES
+            if (each.changes and getattr(metadata, each.name, None) != getattr(LayerMetadata, each.name, None))
+            or (each.name in SHARED and each.name in tensors)
+        ),
         refusal=metadata.refusal or twice or refusal or ("" if known else mismatch) or unaligned,
         q=tuple(each.described() for each in vectors.q),
         k=tuple(each.described() for each in vectors.k),

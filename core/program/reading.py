@@ -9,9 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..captures.capture import HeadSubject, MaskTensor, Tensor
+from ..captures.features import MASKS
 from ..message import message
 from .text import WIDEST, Dialect, NoCodeError, code_of, number
 
+# The features of captures that programs print. A head with another one has no program.
+PRINTED = {
+    *MASKS, "scale", "head_scales", "scales", "prescaled", "causal", "alignment", "window", "chunk", "softcap",
+    "bias", "slopes", "sinks", "rows", "attention", "mask_true", "over_queries",
+}  # fmt: skip
 _LARGEST = 1 << 26  # scores of a head that a program computes at once
 _OF_ML_DTYPES = ("bfloat16", "float8")  # NumPy's own files do not hold them
 _SIZES = "m, n, d_k = q.shape[1], k.shape[1], q.shape[2]"
@@ -148,6 +154,7 @@ def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> Reader:
     paths = {each.path for each in (*layer.q, *layer.k)} | {each.path for each in extras.masks}
     paths |= set() if extras.scales is None else {extras.scales[0]}
     suffixes = {path.suffix for path in paths}
+    others = [name for name in layer.features if name not in PRINTED]
     reasons = {
         message("its file is not .safetensors, .npz or .npy"): bool(suffixes - {".safetensors", ".npz", ".npy"}),
         message("NumPy files of {dtype} need more", dtype=layer.dtype): (
@@ -155,6 +162,7 @@ def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> Reader:
         ),
         message("NumPy has no {dtype}; Tab, or --format torch", dtype=layer.dtype): dialect == "python"
         and "float8" in layer.dtype,
+        message("programs do not have {names}", names=", ".join(others)): bool(others),
         message("its scores take too much memory"): layer.batch * layer.queries * layer.keys > _LARGEST,
     }
     reason = next((reason for reason, holds in reasons.items() if holds), None)

@@ -14,6 +14,7 @@ from attn_tui.core.captures.rules import rule_of
 from attn_tui.core.captures.settings import HeadSetting
 from attn_tui.core.learning.bugs import BUGS, Bug
 from attn_tui.core.learning.examine import write_capture
+from attn_tui.core.program import reading
 from attn_tui.core.program.captured import head_code
 from attn_tui.core.program.diagnosis import diagnosis_code
 from attn_tui.core.program.text import Dialect, NoCodeError
@@ -120,6 +121,13 @@ def test_the_code_of_a_head_with_nan_rows_prints_its_numbers(dialect: Dialect, t
     text = program(saved(tmp_path, sides), dialect, rules=[EAGER | {"scale": "none"}, EAGER])
     assert "NaN rows" in text
     assert compared(text) == ""
+
+
+def test_a_feature_without_its_text_in_programs_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PRINTED", reading.PRINTED - {"chunk", "bias"})
+    path = saved(tmp_path, {"bias": numbers(1, 4, 6, 6)}, chunk="3")
+    with pytest.raises(NoCodeError, match="chunk, bias"):
+        program(path, "python")
 
 
 @pytest.mark.parametrize(
