@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Literal, cast, get_args
 
 from .errors import ParameterError
@@ -78,7 +79,7 @@ class Parameters:
 
     def __reduce__(self) -> tuple[Callable[..., Parameters], tuple[Value, ...]]:
         """Pickle the values alone, which are half as many bytes as with their names: every part of work has them."""
-        return _unpickled, tuple(getattr(self, name) for name in _DEFAULTS)
+        return _unpickled, _values_of(vars(self))
 
     @cached_property
     def setting(self) -> Setting:
@@ -91,10 +92,16 @@ class Parameters:
         found = changes(self.against)
         if found.get("scale") == UNSCALED:
             found["scale"] = _unscaled(self.scale)
+        if self.against == UNSCALED:
+            return self.unchecked(**found)
         try:
             return replace(self, **{**found, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
         except ParameterError as error:
             raise ParameterError("against: {error}", error=error) from None
+
+    def unchecked(self, **values: Value) -> Parameters:
+        """Return these parameters with values that are valid beside the others; checking would take longer."""
+        return _unpickled(*_values_of(vars(self) | values))
 
     def with_value(self, name: str, value: Value) -> Parameters:
         """Return these parameters with a value replaced, or with all that a model sets; may raise ParameterError."""
@@ -371,10 +378,11 @@ _OF_SETTING = tuple(field.name for field in fields(Setting))
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
 _DEFAULTS: dict[str, object] = {field.name: field.default for field in fields(Parameters)}
 assert set(FIELD) == set(_DEFAULTS)
+_values_of: Callable[[dict[str, Any]], tuple[Value, ...]] = itemgetter(*_DEFAULTS)
 
 
 def _unpickled(*values: Value) -> Parameters:
-    """Return parameters with these values, which were checked before they were pickled."""
+    """Return parameters with these values, which were checked before."""
     found = object.__new__(Parameters)
     vars(found).update(zip(_DEFAULTS, values, strict=True))
     return found

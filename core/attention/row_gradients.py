@@ -11,7 +11,6 @@ Rows are those of `softmax.shift_rows`, the rows of all heads and draws stacked;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,16 +31,14 @@ Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
 _ABOVE_FLOOR = 1e4
 
 
-@dataclass(frozen=True, eq=False)
-class Upstream:
+class Upstream(NamedTuple):
     """∂L/∂p of some rows, G Vᵀ; it does not depend on the multiplier, so all columns share it."""
 
     relative: FloatArray  # (rows, n) minus its value at the key with the largest score
     at_largest: FloatArray  # (rows,) that value
 
 
-@dataclass(frozen=True, eq=False)
-class LogitGradients:
+class LogitGradients(NamedTuple):
     """∂L/∂z of some rows as factor·entries, so that entries do not underflow when the gradient is tiny."""
 
     entries: FloatArray  # (rows, n); 0 where hidden

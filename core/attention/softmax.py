@@ -13,7 +13,6 @@ weights sum to less than 1 (GPT-OSS learns one per head; 0 is the off-by-one sof
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +30,7 @@ _LEAST = 1e-45  # of a weight: the smallest number of float32
 FLOOR = {np.dtype(np.float32): -29.0, np.dtype(np.float64): -230.0}
 
 
-@dataclass(frozen=True, eq=False)
-class ShiftedRows:
+class ShiftedRows(NamedTuple):
     """Scores of some rows, minus the largest visible score of each row."""
 
     below: FloatArray  # (rows, n), ≤ 0; 0 where hidden
@@ -55,8 +53,7 @@ class ShiftedRows:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class RowStatistics:
+class RowStatistics(NamedTuple):
     """Statistics of the rows of softmax(c·scores); all arrays are float64 and have the same shape.
 
     A row that sees no key has no weights: all its entries are 0.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,8 +42,7 @@ from .scoring import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class RunStep:
+class RunStep(NamedTuple):
     """The progress of a run and its result so far."""
 
     fraction: float  # of the work done, 0 to 1
@@ -117,7 +117,7 @@ def stream(
     else:
         steps = _in_turn(p, draws, full, histograms)
     own = apart(p)
-    return (replace(step, apart=own) for step in steps) if any(own) else steps
+    return (step._replace(apart=own) for step in steps) if any(own) else steps
 
 
 def _in_turn(p: Parameters, draws: Draws, full: bool, histograms: Collection[HistogramName]) -> Iterator[RunStep]:
@@ -127,11 +127,11 @@ def _in_turn(p: Parameters, draws: Draws, full: bool, histograms: Collection[His
     same = drawn_from(a, sides(a)) == drawn_from(b, sides(b))
     done: tuple[Column, ...] = ()
     for step in _together(a, draws if same else draws.other, full, columns[0], histograms):
-        yield replace(step, fraction=step.fraction / 2, later=True, subject=p)
+        yield step._replace(fraction=step.fraction / 2, later=True, subject=p)
         if step.fraction == 1:
             done = step.columns(p.batch)
     for step in _together(b, draws, full, columns[1], histograms):
-        yield replace(step, fraction=(1 + step.fraction) / 2, earlier=done, subject=p)
+        yield step._replace(fraction=(1 + step.fraction) / 2, earlier=done, subject=p)
 
 
 def _together(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ ROOM = 1 << 22
 PIECE = 1 << 18
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
+class Piece(NamedTuple):
     """Scores of some rows of some draws; they may be overwritten, and all pieces share the same memory."""
 
     draws: slice

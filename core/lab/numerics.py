@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ _NAMES = ("score_overflow", "naive_exp_overflow", "weight_error", "weight_lost",
 _NAMES_ROUNDED = _NAMES[:3]
 
 
-@dataclass(frozen=True, eq=False)
-class Numerics:
+class Numerics(NamedTuple):
     """The errors of the sampled rows of each draw."""
 
     names: Sequence[str]  # of the statistics

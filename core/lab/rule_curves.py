@@ -124,8 +124,8 @@ def _multiplied(shifted: ShiftedRows, factors: FloatArray) -> ShiftedRows:
     """Return the rows of scores times a factor for each row (rows, 1)."""
     factors = factors.astype(shifted.below.dtype)
     own = factors[:, 0]
-    return replace(
-        shifted, below=shifted.below * factors, largest=shifted.largest * own, smallest=shifted.smallest * own
+    return shifted._replace(
+        below=shifted.below * factors, largest=shifted.largest * own, smallest=shifted.smallest * own
     )
 
 

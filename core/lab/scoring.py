@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -216,8 +216,7 @@ def kept_draws(p: Parameters, which: tuple[Side, ...], draws: Draws, group: slic
     return [draws.of(side, group, p.d_k).astype(dtype_of(p), copy=False) for side in which]
 
 
-@dataclass(frozen=True, eq=False)
-class Factors:
+class Factors(NamedTuple):
     """The factors of centred scores: s − E s = qᵀk + of_query + of_key.
 
     `of_query` is constant over a row, so softmax ignores it; it is never added to the scores.

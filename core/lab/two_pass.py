@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,8 +53,7 @@ class Column:
     survey: Survey = field(default_factory=Survey)
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(NamedTuple):
     """Some draws: their queries and keys and, for gradients, their values and upstream gradients."""
 
     draws: slice

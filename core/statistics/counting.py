@@ -28,14 +28,14 @@ def count(
 ) -> Counts:
     """Return the counts (bins + 2,) of factor·values + shift on an axis: below it, in each bin, above it.
 
-    `shift` broadcasts to the values, and `hidden` marks those that are left out.
+    `shift` broadcasts to the values, which are overwritten, and `hidden` marks those that are left out.
 
     One pass of `bincount` over bin numbers is several times faster than np.histogram, which searches edges. The axis
     is treated as a millionth longer, so that both its ends belong to it after rounding.
     """
     number = values.dtype.type
     per_unit = axis.bins / (axis.high - axis.low) * (1 - 1e-6)
-    position = np.multiply(values, number(per_unit * factor))
+    position = np.multiply(values, number(per_unit * factor), out=values)
     position += np.asarray(1 + 5e-7 * axis.bins + (shift - axis.low) * per_unit, values.dtype)
     position.clip(number(0), number(axis.bins + 1), out=position)
     position = position if hidden is None else position[~hidden]
@@ -73,14 +73,12 @@ def count_inside(
 
 
 @lru_cache(maxsize=64)
-def counted_rows(every: int, first: int, rows: int) -> Chosen | None:
+def counted_rows(every: int, first: int, rows: int) -> npt.NDArray[np.intp] | None:
     """Select which of `rows` rows, starting at row `first` of all draws, are counted: one in each group of `every`.
 
     Its position in the group advances by the golden ratio, so that under a causal mask every position is counted in
     turn, whatever common factors the sizes have.
     """
-    if every == 1:
-        return slice(None)
     groups = np.arange(first // every, (first + rows - 1) // every + 1)
     chosen = groups * every + (groups * _GOLDEN % 1 * every).astype(np.intp) - first
     chosen = chosen[(chosen >= 0) & (chosen < rows)]

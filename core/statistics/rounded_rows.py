@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,11 +11,10 @@ from ..attention.precision import weight_lost
 from ..attention.softmax import RowStatistics, Softmax, weight_statistics
 from .counting import Chosen
 
-_FIELDS = len(fields(RowStatistics))
+_FIELDS = len(RowStatistics._fields)
 
 
-@dataclass(frozen=True, eq=False)
-class RoundedRows:
+class RoundedRows(NamedTuple):
     """Some rows, NaN rows with weights 0 and as if they saw nothing."""
 
     weights: FloatArray  # (rows, n)
@@ -32,8 +31,7 @@ class RoundedRows:
         return self.weights[rows][seen if self.hidden is None else seen & ~self.hidden[rows]]
 
 
-@dataclass(frozen=True, eq=False)
-class RoundedResults:
+class RoundedResults(NamedTuple):
     """Results of the rows of a block, filled piece by piece."""
 
     visible: FloatArray  # (rows,) as in RoundedRows
@@ -49,7 +47,7 @@ class RoundedResults:
     def put(self, rows: slice, found: RoundedRows) -> None:
         """Store the results of some rows."""
         self.visible[rows], self.lost[rows], self.failed[rows] = found.visible, found.lost, found.failed
-        self.statistics[:, rows] = [*vars(found.statistics).values()]
+        self.statistics[:, rows] = found.statistics
 
     def row_statistics(self, shape: tuple[int, ...]) -> RowStatistics:
         """Return the statistics of all rows in this shape."""

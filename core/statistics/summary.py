@@ -14,8 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +36,7 @@ _SKEWED = frozenset(
 Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,), or (rules, draws)
 
 
-@dataclass(frozen=True, eq=False)
-class RowMoments:
+class RowMoments(NamedTuple):
     """Moments of each row's scores; arrays of shape (draws, rows)."""
 
     visible: FloatArray  # keys that the row sees; (1, 1) if all see the same number

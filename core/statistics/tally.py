@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import BoolArray, Counts, FloatArray
 from ..attention.row_gradients import LogitGradients, Upstream, logit_gradients, upstream, weight_gradients
@@ -99,7 +100,7 @@ class Tally:
             for rule in range(1 if name == "logits" else len(self.rules))
         }
 
-    @property
+    @cached_property
     def axes(self) -> Mapping[HistogramName, Axis]:
         """The axes of the histograms counted."""
         axes: dict[HistogramName, Axis] = {"logits": self.axis, "weights": WEIGHTS, "entropy": self.entropies}
@@ -145,7 +146,7 @@ class _Piece(NamedTuple):
     scores: FloatArray  # (rows, keys) minus the centre
     hidden: BoolArray | None  # (rows, keys)
     offsets: FloatArray | None  # (rows,)
-    counted: Chosen | None  # the rows that the histograms of logits and weights count
+    counted: npt.NDArray[np.intp] | None  # the rows that the histograms of logits and weights count
     gradients: _GradientRows | None
     rounded: RoundedRows | None
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,7 @@ _OF_SEVERAL = ("entropy_fraction", "one_hot_rows")  # means over the rows that s
 _ONE_LESS = np.array([False, False, True, True, True, False, False, False])  # those that tend to 1, not to 0
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
+class Curves(NamedTuple):
     """Curves over s of the expectations of some rows; each value is the mean over those that the statistic counts."""
 
     coefficients: FloatArray  # Chebyshev, shape (degree, statistics), of (1 + s/3)·(value, or 1 − value)

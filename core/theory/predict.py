@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ def predict(parameters: Parameters) -> Prediction:
     return Prediction(parameters, (_column(a, of_a), _column(b, laws)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Laws:
+class _Laws(NamedTuple):
     """What is known of scores, whatever their scale rule."""
 
     moments: ScoreMoments
@@ -94,40 +93,49 @@ def score_curve(parameters: Parameters) -> Histogram | None:
     return Histogram(axis, array("d", (below / below[-1]).tobytes()))
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+class _Rows(NamedTuple):
     """The keys that rows see, and the law of the standard deviation of their scores."""
 
-    lengths: FloatArray  # keys that each kind of row sees
-    shares: FloatArray  # of all rows
+    seen: _Seen
     equal: bool = False  # whether the scores of every row are all equal
     curves: Curves | None = None  # over the deviation; None if not needed, or if scores are not normal
-    deviations: FloatArray = field(default_factory=lambda: np.zeros(1))  # of the scores within a row
-    weights: FloatArray = field(default_factory=lambda: np.ones(1))  # of these deviations; they sum to 1
+    deviations: FloatArray = np.zeros(1)  # of the scores within a row
+    weights: FloatArray = np.ones(1)  # of these deviations; they sum to 1
 
 
 def _rows(p: Parameters) -> _Rows:
     """Return the rows of a draw with these parameters."""
-    lengths, shares = _lengths(p.n_keys, p.n_queries, p.mask)
+    seen = _seen(p.n_keys, p.n_queries, p.mask)
     own = p.std_k * math.sqrt(1 - abs(p.correlation))
-    if own == 0 or lengths[-1] == 1 or (p.std_q == 0 and p.mean_q == 0):
-        return _Rows(lengths, shares, equal=True)
+    if own == 0 or seen.lengths[-1] == 1 or (p.std_q == 0 and p.mean_q == 0):
+        return _Rows(seen, equal=True)
     if p.components != "normal":
-        return _Rows(lengths, shares)
+        return _Rows(seen)
     if p.std_q == 0:
         norms, weights = np.array([math.sqrt(p.d_k) * abs(p.mean_q)]), np.ones(1)
     else:
         norms, weights = norm_nodes(p.d_k, p.mean_q / p.std_q)
         norms = p.std_q * norms
-    return _Rows(lengths, shares, False, curves(p.n_keys, p.n_queries, p.mask), own * norms, weights)
+    return _Rows(seen, False, curves(p.n_keys, p.n_queries, p.mask), own * norms, weights)
+
+
+class _Seen(NamedTuple):
+    """How many keys rows see."""
+
+    lengths: FloatArray  # ascending
+    shares: FloatArray  # of the rows that see each number
+    weight: float  # the mean over rows of 1/L
+    others: float  # that of (L − 1)/L: the variance of L numbers about their own mean, over that of their law
+    of_pairs: float  # the same over pairs
 
 
 @lru_cache(maxsize=64)
-def _lengths(n_keys: int, n_queries: int, mask: MaskName) -> tuple[FloatArray, FloatArray]:
-    """Return how many keys rows see, ascending, and the share of rows that see each number."""
+def _seen(n_keys: int, n_queries: int, mask: MaskName) -> _Seen:
     seen = causal_lengths(n_keys, n_queries) if mask == "causal" else np.array([float(n_keys)])
     lengths, counts = np.unique(seen, return_counts=True)
-    return lengths, counts / counts.sum()
+    shares = counts / counts.sum()
+    pairs = float(shares @ (lengths - 1) / (shares @ lengths))
+    return _Seen(lengths, shares, float(shares @ (1 / lengths)), float(shares @ ((lengths - 1) / lengths)), pairs)
 
 
 def _values(
@@ -146,7 +154,7 @@ def _of_others(c: float, p: Parameters, rows: _Rows) -> Mapping[str, float | Non
     law = normalised_law(p, p.scale)
     found: dict[str, float | None] = {}
     if law is not None:
-        found = _logit_values(c, p, law.moments, law.within, _Rows(rows.lengths, rows.shares))
+        found = _logit_values(c, p, law.moments, law.within, _Rows(rows.seen))
     return _complete(found | _of_equals(p, rows))
 
 
@@ -158,7 +166,7 @@ def _of_equals(p: Parameters, rows: _Rows) -> dict[str, float | None]:
     """Return the statistics of the first key's weight, which is every key's: keys are exchangeable under any law."""
     if p.sink != "none":
         return {}
-    return {"first_key_weight": float(rows.shares @ (1 / rows.lengths)), "first_key_over_uniform": 1.0}
+    return {"first_key_weight": rows.seen.weight, "first_key_over_uniform": 1.0}
 
 
 def _logit_values(
@@ -166,22 +174,19 @@ def _logit_values(
 ) -> dict[str, float | None]:
     """Return the statistics of logits: moments of their law, except for the variance within a row."""
     variance = moments.variance
-    lengths, shares = rows.lengths, rows.shares
-    # The variance of L numbers about their own mean is (L − 1)/L of their law's.
-    seen_by_rows = float(shares @ ((lengths - 1) / lengths)) * moments.variance_within_row
-    seen_by_pairs = float(shares @ (lengths - 1) / (shares @ lengths)) * moments.variance_within_row
     values: dict[str, float | None] = {
         "logit_mean": c * moments.mean,
         "logit_excess_kurtosis": moments.excess_kurtosis,
         "logit_within_3sd": within,
-        "logit_variance_within_row": c * c * seen_by_rows,
+        "logit_variance_within_row": c * c * (rows.seen.others * moments.variance_within_row),
     }
     if variance is not None:
         values |= {"logit_variance": c * c * variance, "logit_std": c * math.sqrt(variance)}
-        values["row_mean_share"] = 1 - seen_by_pairs / variance if variance else None
+        within_rows = rows.seen.of_pairs * moments.variance_within_row
+        values["row_mean_share"] = 1 - within_rows / variance if variance else None
         if variance == 0:
             values |= {"logit_min": c * moments.mean, "logit_max": c * moments.mean}
-    if rows.lengths[-1] > 1 and (rows.equal or rows.curves):
+    if rows.seen.lengths[-1] > 1 and (rows.equal or rows.curves):
         mean = 0.0 if rows.equal else float(rows.weights @ rows.deviations)
         values["saturation"] = c * mean * _ratio_of_standard_normals(p.n_keys, p.n_queries, p.mask)
     return values
@@ -193,7 +198,7 @@ def _ratio_of_standard_normals(n_keys: int, n_queries: int, mask: MaskName) -> f
 
     That of the standard deviation of L of them about their own mean is √(2/L) Γ(L/2)/Γ((L − 1)/2).
     """
-    lengths, shares = _lengths(n_keys, n_queries, mask)
+    lengths, shares = _seen(n_keys, n_queries, mask)[:2]
     several = lengths > 1
     ratios = [
         math.exp(math.lgamma(n / 2) - math.lgamma((n - 1) / 2)) / math.sqrt(n * math.log(n))
@@ -205,7 +210,7 @@ def _ratio_of_standard_normals(n_keys: int, n_queries: int, mask: MaskName) -> f
 def _attention_values(c: float, rows: _Rows) -> dict[str, float]:
     """Return the means over rows of the statistics of weights, from the curves at their deviations."""
     if rows.equal:
-        return _equal_weights(rows.lengths, rows.shares)
+        return _equal_weights(rows.seen.lengths, rows.seen.shares)
     found = rows.curves.mean(c * rows.deviations, rows.weights) if rows.curves else {}
     if found.get("one_hot_rows", 1) < ONE_HOT_NOISE:
         found["one_hot_rows"] = 0.0
@@ -220,7 +225,7 @@ def _gradient_values(c: float, p: Parameters, rows: _Rows, means: Mapping[str, f
     """
     own = p.std_k * math.sqrt(1 - abs(p.correlation))
     if rows.equal:  # ‖J‖_F² and |Jz|² are the same
-        square = p.d_k * float(rows.shares @ ((rows.lengths - 1) / rows.lengths**2))
+        square = p.d_k * float(rows.seen.shares @ ((rows.seen.lengths - 1) / rows.seen.lengths**2))
     elif means:
         square = (p.d_k - 1) * means["jacobian_norm_squared"] + means["jacobian_along_logits"]
     else:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..message import message
 from ..parameters import FIELD, Parameters
@@ -105,16 +105,14 @@ def ratio_given(saturation: Saturation | None, measured: Mapping[str, Estimate])
     return None if found is None or found.value is None or not math.isfinite(found.value) else found.value
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """The predictions for some parameters, to compare with their Measurement."""
 
     parameters: Parameters
     columns: tuple[PredictedColumn, ...]  # of A and B
 
 
-@dataclass(frozen=True, eq=False)
-class Theory:
+class Theory(NamedTuple):
     """A prediction, and the deviations of a measurement from it."""
 
     prediction: Prediction

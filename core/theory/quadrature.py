@@ -20,7 +20,6 @@ rounding errors by n², so it is accurate to 1e-8 up to 10⁴ keys.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -42,8 +41,7 @@ _PATH_STEP = math.log(ONE_HOT / (1 - ONE_HOT)) / 16  # of ln t, on the path of a
 _NEAR = 8  # neighbouring points that share one exponential there
 
 
-@dataclass(frozen=True, eq=False)
-class Expectations:
+class Expectations(NamedTuple):
     """Expectations for each n of an array, all of that array's shape."""
 
     entropy: FloatArray  # nats

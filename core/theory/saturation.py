@@ -6,7 +6,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
-from copy import copy
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -42,9 +41,7 @@ def saturation(parameters: Parameters, rule: ScaleName) -> Saturation | None:
     decides = p.precision not in ROUNDED and p.mechanism != "bilinear"
     if p.softcap:
         return _capped(p, rule, threshold, decides)
-    alike = copy(p)
-    vars(alike)["d_k"] = int(_WIDTHS[0])  # unchecked: a replacement takes longer than the rest
-    found = _at_widths(alike, rule, threshold)
+    found = _at_widths(p.unchecked(d_k=int(_WIDTHS[0])), rule, threshold)
     if found is None:
         return None
     spreads, reaches, saturated_at = found

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,8 +46,7 @@ def share_within(parameters: Parameters, deviations: float) -> float | None:
     return None if law is None or variance is None else law.within(deviations * math.sqrt(variance))
 
 
-@dataclass(frozen=True, eq=False)
-class _Mixture:
+class _Mixture(NamedTuple):
     """A mixture of normal laws N(mean, deviation²) with weights that sum to 1."""
 
     weights: FloatArray

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,8 +22,7 @@ from ..scales import scale_rule
 Polynomial: TypeAlias = Mapping[tuple[int, int, int], float]  # powers of g, a and b -> coefficient
 
 
-@dataclass(frozen=True)
-class ScoreMoments:
+class ScoreMoments(NamedTuple):
     """Moments of the unscaled score; None if one does not exist."""
 
     mean: float
@@ -170,8 +168,7 @@ def _log_mean_over_directions(d: int, x: FloatArray) -> FloatArray:
     return top + np.log(np.exp(exponent - top[:, None]).sum(axis=1))
 
 
-@dataclass(frozen=True)
-class NormalisedLaw:
+class NormalisedLaw(NamedTuple):
     """The law of a score before the scale; its direction is that of the cosine."""
 
     moments: ScoreMoments

@@ -104,7 +104,7 @@ def test_statistics_that_rare_scores_decide_are_not_compared(tails: float, degre
     p = replace(SMALL, components="student_t", degrees_of_freedom=degrees)
     measurement, prediction = run(p), predict(p)
     columns = [replace(c, values={**c.values, "logit_excess_kurtosis": tails}) for c in prediction.columns]
-    for found in deviations(measurement, replace(prediction, columns=tuple(columns))):
+    for found in deviations(measurement, prediction._replace(columns=tuple(columns))):
         assert {name for name in ("row_mean_share", "logit_variance") if found[name] is not None} == compared
 
 

@@ -16,7 +16,7 @@ some_values = stn.arrays(float, st.integers(0, 50), elements=st.floats(-20, 20))
 
 
 def of(values: Any, axis: Axis = AXIS) -> Histogram:
-    return histogram(count(np.asarray(values), axis), axis)
+    return histogram(count(np.array(values), axis), axis)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -161,7 +161,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
     flat = weight_statistics(
         p.reshape(-1, keys), visible.reshape(-1), None if hidden is None else hidden.reshape(-1, keys)
     )
-    of_rows = RowStatistics(*(getattr(flat, each.name)[np.newaxis] for each in fields(flat)))
+    of_rows = RowStatistics(*(each[np.newaxis] for each in flat))
     sums = {**sums_of_scores(_moments(z, part)), **sums_of_rows(of_rows, visible.reshape(1, -1))}
     found = dict(estimates(sums, 0.0, [1.0], unbiased=False)[0])
     shown = z[np.broadcast_to(part.visible, z.shape)]
