@@ -7,7 +7,6 @@ from typing import Literal
 
 from textual import events
 from textual.app import ComposeResult
-from textual.message import Message
 from textual.screen import ModalScreen
 
 from ...core.formula import LONGEST
@@ -27,23 +26,12 @@ class ListText(LinesWidget):
     HEADED = True
     DEFAULT_CLASSES = "modal"
 
-    def __init__(self, found: ChoiceList) -> None:
+    def __init__(
+        self, found: ChoiceList, click: Callable[[int | str], object], move: Callable[[int], object]
+    ) -> None:
+        """`click` is called with a row, by its index among the matches, or a key; `move` with the wheel's rows."""
         super().__init__()
-        self.found = found
-
-    class Clicked(Message):
-        """A row, by its index among the matches, or a key was clicked."""
-
-        def __init__(self, meaning: int | str) -> None:
-            super().__init__()
-            self.meaning = meaning
-
-    class Moved(Message):
-        """The wheel was turned."""
-
-        def __init__(self, rows: int) -> None:
-            super().__init__()
-            self.rows = rows
+        self.found, self._click, self._move = found, click, move
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return list_lines(self.found, width, height, self.glyphs)
@@ -59,10 +47,10 @@ class ListText(LinesWidget):
         place, (width, height) = self.place_of(event), self.room
         meaning = clicked(self.found, width, height, self.glyphs, *place) if 0 <= place.y < height else None
         if meaning is not None:
-            self.post_message(self.Clicked(meaning))
+            self._click(meaning)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
-        self.post_message(self.Moved(direction))
+        self._move(direction)
 
 
 class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
@@ -77,7 +65,7 @@ class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
 
     def __init__(self, found: ChoiceList, preview: Callable[[Sequence[str]], object]) -> None:
         super().__init__(classes="live" if found.live else "")
-        self.text = ListText(found)
+        self.text = ListText(found, self._click, lambda rows: self._show(self.text.found.moved(rows)))
         self.preview = preview
 
     def compose(self) -> ComposeResult:
@@ -109,20 +97,15 @@ class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
         pasted = " ".join(event.text.split())
         self._show(self.text.found.filtered((self.text.found.words + pasted)[:LONGEST]))
 
-    def on_list_text_clicked(self, event: ListText.Clicked) -> None:
-        event.stop()
-        if isinstance(event.meaning, str):
-            self.app.simulate_key(pressed_name(event.meaning))  # pyright: ignore[reportUnknownMemberType]
+    def _click(self, meaning: int | str) -> None:
+        if isinstance(meaning, str):
+            self.app.simulate_key(pressed_name(meaning))  # pyright: ignore[reportUnknownMemberType]
             return
-        self._show(self.text.found.moved(event.meaning - self.text.found.cursor))
+        self._show(self.text.found.moved(meaning - self.text.found.cursor))
         if self.text.found.marked is None:
             self._choose()
         else:
             self._show(self.text.found.toggled())
-
-    def on_list_text_moved(self, event: ListText.Moved) -> None:
-        event.stop()
-        self._show(self.text.found.moved(event.rows))
 
     def _choose(self) -> None:
         found = self.text.found

@@ -86,7 +86,7 @@ class RulesPane(TypingPane):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.table = RuleTable()
+        self.table = RuleTable(self._choose, self._sort_by)
         self.words = RuleText()
         self.mechanisms = MechanismText()
         self.order = Order()
@@ -291,17 +291,15 @@ class RulesPane(TypingPane):
         else:
             self.show_rule(self._names[at])
 
-    def on_rule_table_clicked(self, event: RuleTable.Clicked) -> None:
-        event.stop()
-        self.action_move(self._names.index(event.rule) - self._names.index(self.cursor))
+    def _choose(self, rule: str) -> None:
+        self.action_move(self._names.index(rule) - self._names.index(self.cursor))
 
-    def on_rule_table_head_clicked(self, event: RuleTable.HeadClicked) -> None:
-        """Sort by the column; a second click reverses the order."""
-        event.stop()
-        if event.column == self.order.column:
+    def _sort_by(self, column: str) -> None:
+        """Sort by the column; a second time reverses the order."""
+        if column == self.order.column:
             self.action_reverse()
         else:
-            self._order(Order(event.column))
+            self._order(Order(column))
 
     def action_sort(self) -> None:
         self._order(Order(next_of(SORTABLE, self.order.column)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.message import Message
 
 from ....core.lab.results import RULES, Order, RuleRow
 from ....core.parameters import Parameters
@@ -22,24 +21,17 @@ if TYPE_CHECKING:
 
 
 class RuleTable(LinesWidget):
-    """Shows a row for each rule; if not all fit, those around the cursor."""
+    """Shows a row for each rule; if not all fit, those around the cursor.
+
+    `choose` is called with a clicked rule, `sort` with a column whose heading is clicked.
+    """
 
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
 
-    class Clicked(Message):
-        """A rule was clicked."""
-
-        def __init__(self, rule: str) -> None:
-            super().__init__()
-            self.rule = rule
-
-    class HeadClicked(Message):
-        """The heading of a column was clicked."""
-
-        def __init__(self, column: str) -> None:
-            super().__init__()
-            self.column = column
+    def __init__(self, choose: Callable[[str], object], sort: Callable[[str], object]) -> None:
+        super().__init__()
+        self._choose, self._sort = choose, sort
 
     shown = Shown(RULES, {}, {}, None, Order(), "")
     top = 0  # index of the first line shown
@@ -61,11 +53,11 @@ class RuleTable(LinesWidget):
         x, y = self.place_of(event)
         rule = rule_at(self.shown, self.top, y, self.room.height)
         if rule is not None:
-            self.post_message(self.Clicked(rule))
+            self._choose(rule)
         elif 0 <= y < HEAD:
             column = column_at(self.shown, self.size.width, x, self.glyphs)
             if column is not None:
-                self.post_message(self.HeadClicked(column))
+                self._sort(column)
 
 
 class RuleText(LinesWidget):

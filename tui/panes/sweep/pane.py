@@ -24,7 +24,7 @@ from ..stepping import TypingPane, stepping_keys
 from .curve_view import MOST_OTHERS, contents_of
 from .parts import CurvePart, MapPart
 from .requests import GRIDS, Grid, Place, Sweep, at_any, landmarks_of
-from .widget import Chosen, PlaceChosen, SweepPlot, WidthTable
+from .widget import SweepPlot, WidthTable
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
@@ -78,12 +78,12 @@ class SweepPane(TypingPane):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.plot = SweepPlot()
+        self.plot = SweepPlot(self._choose)
         self.words = Paragraph()
-        self.table = WidthTable()
+        self.table = WidthTable(self._choose)
         self.view: View = "both"
         self.curves = CurvePart(self)
-        self.map = MapPart(self)
+        self.map = MapPart(self, self._go)
         self._stale = False  # whether the sweep shown is for earlier parameters, and dimmed
         self._objection = ""  # why there is no result
         self._partial = ""  # how many draws the reading is from
@@ -174,13 +174,8 @@ class SweepPane(TypingPane):
     def on_resize(self) -> None:
         self._arrange()
 
-    def on_chosen(self, event: Chosen) -> None:
-        event.stop()
-        self.set_value(self.curves.over, event.place)
-
-    def on_place_chosen(self, event: PlaceChosen) -> None:
-        event.stop()
-        self._go(event.place)
+    def _choose(self, value: int) -> None:
+        self.set_value(self.curves.over, value)
 
     def _go(self, place: Place) -> None:
         """Set d_k and the number of keys."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -249,9 +249,9 @@ def _but_rule(swept: Swept) -> Parameters:
 class MapPart:
     """The map over d_k and keys of a pane, at the pane's parameters."""
 
-    def __init__(self, pane: Pane) -> None:
+    def __init__(self, pane: Pane, choose: Callable[[Place], object]) -> None:
         self.pane = pane
-        self.widget = SweepMap()
+        self.widget = SweepMap(choose)
         self.mapped = Mapped(_at_any_place(pane.parameters))
 
     # Requests and answers

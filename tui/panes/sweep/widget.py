@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual import events
-from textual.message import Message
 
 from ....core.message import message
 from ....core.parameters import Parameters
@@ -33,19 +32,15 @@ from .width_table import axis_words, landmark_lines, rows_in
 _LEAST = 6  # lines of the plot that values of other rules at the cursor leave
 
 
-class Chosen(Message):
-    """A place was clicked: a d_k or a number of keys."""
-
-    def __init__(self, place: int) -> None:
-        super().__init__()
-        self.place = place
-
-
 class SweepPlot(LinesWidget):
-    """Shows a statistic over d_k or keys."""
+    """Shows a statistic over d_k or keys; `choose` is called with a clicked value of what is swept."""
 
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
+
+    def __init__(self, choose: Callable[[int], object]) -> None:
+        super().__init__()
+        self._choose = choose
 
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
@@ -105,13 +100,17 @@ class SweepPlot(LinesWidget):
         if place.y < 0:  # on the name of the statistic
             await self.app.run_action("find", self.parent)  # pyright: ignore[reportUnknownMemberType]
         elif self._drawing is not None and place.y >= self._above(self.size.height):
-            self.post_message(Chosen(round(self._drawing.at.x_of(place.x))))
+            self._choose(round(self._drawing.at.x_of(place.x)))
 
 
 class WidthTable(LinesWidget):
-    """Shows a row for each landmark."""
+    """Shows a row for each landmark; `choose` is called with a clicked one."""
 
     DEFAULT_CLASSES = "region"
+
+    def __init__(self, choose: Callable[[int], object]) -> None:
+        super().__init__()
+        self._choose = choose
 
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
@@ -132,26 +131,22 @@ class WidthTable(LinesWidget):
         rows = rows_in(landmarks_of(self.swept.over, self.swept.values), self.cursor, self.size.height)
         y = self.place_of(event).y
         if 0 < y <= len(rows):
-            self.post_message(Chosen(rows[y - 1]))
+            self._choose(rows[y - 1])
 
 
 _ABOVE = 2  # lines above the panels: the values at the cursor
 _BELOW = 2  # lines of the legend
 
 
-class PlaceChosen(Message):
-    """A place of the map was clicked."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__()
-        self.place = place
-
-
 class SweepMap(LinesWidget):
-    """Shows a statistic over d_k and the number of keys."""
+    """Shows a statistic over d_k and the number of keys; `choose` is called with a clicked place."""
 
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
+
+    def __init__(self, choose: Callable[[Place], object]) -> None:
+        super().__init__()
+        self._choose = choose
 
     mapped = Mapped(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
@@ -185,4 +180,4 @@ class SweepMap(LinesWidget):
         at = layout(self.size.width, self.size.height - _ABOVE - _BELOW)
         place = at.place_at(clicked.x, clicked.y - _ABOVE)
         if place is not None:
-            self.post_message(PlaceChosen(place))
+            self._choose(place)
