@@ -22,6 +22,7 @@ from attn_tui.tui.panes.capture.requests import (
     MeasureHeads,
     OpenCapture,
 )
+from attn_tui.tui.panes.capture.sides import Sides
 from cases import for_each, present
 from stage import SIZES, SMALL, Script, Stage, capture_file, play, played, some_heads
 
@@ -270,10 +271,10 @@ def extreme(folder: Path, **metadata: float) -> OpenCapture:
 
 def test_a_head_that_overflows_is_refused_and_the_others_measured(tmp_path: Path) -> None:
     file, cache = extreme(tmp_path, scale=0.5), Cache()
-    *_, answer = MeasureHead(file, 0, 0, "none", "file").work(cache)
+    *_, answer = MeasureHead(file, (0, 0), Sides()).work(cache)
     assert isinstance(answer, Measurement)
     with pytest.raises(CaptureError, match="layer 0, head 1: logits overflow float64"):
-        list(MeasureHead(file, 0, 1, "none", "file").work(cache))
+        list(MeasureHead(file, (0, 1), Sides()).work(cache))
     found: dict[tuple[int, int], Any] = {}
     for part in MeasureHeads(file).work(cache):
         if isinstance(part, HeadStatistics):
@@ -286,7 +287,7 @@ def test_a_head_that_overflows_is_refused_and_the_others_measured(tmp_path: Path
 @for_each("rule", ["none", "rms_none"])
 def test_an_extreme_scale_of_the_file_is_named(tmp_path: Path, metadata: dict[str, float], rule: str) -> None:
     with pytest.raises(CaptureError, match=r"flow float64: the (scale|soft-cap) must be from 1e-50 to 1e"):
-        list(MeasureHead(extreme(tmp_path, **metadata), 0, 0, rule, "file").work(Cache()))
+        list(MeasureHead(extreme(tmp_path, **metadata), (0, 0), Sides(rule)).work(Cache()))
 
 
 def test_tensors_that_are_named_are_those_of_the_file_and_of_its_baseline(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ class CapturePane(Pane):
         """Return what is shown of the selected head; raise InputError if it is not known yet."""
         if self.views.shown == "replay":
             table = self.replay.table
-            if table is None or (table.layer, table.head) != self.heads.cursor:
+            if table is None or table.place != self.heads.cursor:
                 raise InputError("The rules are still being replayed on this head.")
             return table
         return self._measured_head()
@@ -269,7 +269,7 @@ class CapturePane(Pane):
                     self.bars.show(answer, self.matrix.tokens)
                     self.views.set_problem("")
             case ReplayTable():
-                if (answer.layer, answer.head) == self.heads.cursor:
+                if answer.place == self.heads.cursor:
                     self.replay.show(answer)
             case ComparedHeads() if answer.baseline == self.heads.baseline:
                 self.heads.learn_changes(answer)
@@ -354,8 +354,7 @@ class CapturePane(Pane):
 
     @property
     def _wanted(self) -> MeasureHead:
-        b = self.sides.b
-        return MeasureHead(self.file, *self.heads.cursor, self.sides.against, b.scale, b.computed)
+        return MeasureHead(self.file, self.heads.cursor, self.sides)
 
     def _measure(self) -> None:
         """Request what is shown of the selected head."""
@@ -376,17 +375,16 @@ class CapturePane(Pane):
         """Request the row with the cursor, and the part of the matrix that is shown."""
         if self.heads.capture is None or self.matrix.source is None:
             return
-        place, text, b = self.heads.cursor, self.matrix.text, self.sides.b
-        query = self.matrix.cursor[0]
-        self.ask(ShowRow(self.file, *place, self.sides.against, b.scale, text, query, b.computed))
+        place, text = self.heads.cursor, self.matrix.text
+        self.ask(ShowRow(self.file, place, self.sides, text, self.matrix.cursor[0]))
         shown = self.matrix.view
         if self.matrix.room.area and "matrix" in self.views.arranged(self.size):
-            self.ask(ShowMatrix(self.file, *place, text, shown.queries, shown.keys, shown.down, shown.across))
+            self.ask(ShowMatrix(self.file, place, text, shown.queries, shown.keys, shown.down, shown.across))
 
     def _request_view(self) -> None:
         """Request the rules replayed, if they are shown."""
         if self.heads.capture is not None and "replay" in self.views.arranged(self.size):
-            self.ask(ReplayHead(self.file, *self.heads.cursor))
+            self.ask(ReplayHead(self.file, self.heads.cursor))
 
     # Undo
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ....core.captures.settings import AS_STORED, HeadSetting, ScoreProcessing, setting_of_a
 from ....core.errors import InputError
 from ....core.message import message, plain
 from ....core.work.part import results_of
@@ -75,20 +74,15 @@ class MeasureHead(Request):
 
     PRIORITY: ClassVar[Priority] = Priority.VISIBLE
     file: OpenCapture
-    layer: int  # position in the file
-    head: int
-    against: str  # in what A differs from B
-    rule: str  # B's rule; `file` is the file's own scale
-    computed: ScoreProcessing = AS_STORED  # how B's logits are computed
+    place: Place
+    sides: Sides
 
     def work(self, cache: Cache) -> Work:
         from ....core.captures.heads import stream_head
 
-        capture = self.file.opened(cache)
-        layer = capture.layers[self.layer]
+        capture, layer = _layer(self, cache)
         last_sent = time.monotonic()
-        rules = _rules(layer, self.against, self.rule, self.computed)
-        for fraction, measurement in stream_head(capture, layer, self.head, rules):
+        for fraction, measurement in stream_head(capture, layer, self.place[1], _rules(layer, self.sides)):
             now = time.monotonic()
             if measurement is not None:
                 yield measurement
@@ -99,12 +93,16 @@ class MeasureHead(Request):
                 yield None
 
 
-def _rules(layer: Layer, against: str, rule: str, computed: ScoreProcessing) -> list[Rule]:
+def _layer(request: MeasureHead | ShowMatrix | ShowRow | ReplayHead, cache: Cache) -> tuple[CaptureFile, Layer]:
+    capture = request.file.opened(cache)
+    return capture, capture.layers[request.place[0]]
+
+
+def _rules(layer: Layer, sides: Sides) -> list[Rule]:
     """Return the rules of A and B for a layer."""
     from ....core.captures.rules import rule_of
 
-    b = HeadSetting(computed.precision, computed.arithmetic, computed.softcap, rule)
-    return [rule_of(each, layer) for each in (setting_of_a(b, against), b)]
+    return [rule_of(each, layer) for each in (sides.a, sides.b)]
 
 
 @dataclass(frozen=True)
@@ -282,8 +280,7 @@ class ShowMatrix(Request):
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     file: OpenCapture
-    layer: int  # position in the file
-    head: int
+    place: Place
     text: int
     queries: tuple[int, int]
     keys: tuple[int, int]
@@ -294,11 +291,9 @@ class ShowMatrix(Request):
         from ....core.captures.heads import file_rule
         from ....core.diagnosis.heads.attention import attention_matrix
 
-        capture = self.file.opened(cache)
-        layer = capture.layers[self.layer]
-        ends = self.queries, self.keys
-        rule = file_rule(layer)
-        yield from attention_matrix(capture, layer, self.head, rule, self.text, *ends, self.down, self.across)
+        capture, layer = _layer(self, cache)
+        shown = self.text, self.queries, self.keys, self.down, self.across
+        yield from attention_matrix(capture, layer, self.place[1], file_rule(layer), *shown)
 
 
 @dataclass(frozen=True)
@@ -307,24 +302,20 @@ class ShowRow(Request):
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     file: OpenCapture
-    layer: int  # position in the file
-    head: int
-    against: str
-    rule: str
+    place: Place
+    sides: Sides
     text: int
     query: int
-    computed: ScoreProcessing = AS_STORED
 
     def work(self, cache: Cache) -> Work:
         from ....core.captures.heads import file_rule
         from ....core.diagnosis.heads.attention import attention_row
 
-        capture = self.file.opened(cache)
-        layer = capture.layers[self.layer]
+        capture, layer = _layer(self, cache)
         rules = [file_rule(layer)]
         with suppress(InputError):  # the statistics of the head say why a rule has no multiplier
-            rules = _rules(layer, self.against, self.rule, self.computed)
-        yield attention_row(capture, layer, self.head, rules, self.text, self.query)
+            rules = _rules(layer, self.sides)
+        yield attention_row(capture, layer, self.place[1], rules, self.text, self.query)
 
 
 @dataclass(frozen=True)
@@ -376,16 +367,15 @@ class ReplayHead(Request):
 
     PRIORITY: ClassVar[Priority] = Priority.VISIBLE
     file: OpenCapture
-    layer: int  # position in the file
-    head: int
+    place: Place
 
     def work(self, cache: Cache) -> Work:
         from ....core.diagnosis.replay import replay
         from ....core.tables.heads import remedy_lines, replay_grid, replay_table
         from ....core.tables.table import written
 
-        capture = self.file.opened(cache)
-        found = [replay(capture, capture.layers[self.layer], self.head)]
+        capture, layer = _layer(self, cache)
+        found = [replay(capture, layer, self.place[1])]
         header, lines, _ = replay_grid(found)
         below = remedy_lines(found)
         if found[0].left_out:
@@ -397,15 +387,14 @@ class ReplayHead(Request):
             )
         formats: tuple[Format, ...] = ("json", "csv", "markdown")
         texts: dict[Format, str] = {format: written(replay_table([capture], found, 1), format) for format in formats}
-        yield ReplayTable(self.layer, self.head, tuple(header), tuple(map(tuple, lines)), tuple(below), texts)
+        yield ReplayTable(self.place, tuple(header), tuple(map(tuple, lines)), tuple(below), texts)
 
 
 @dataclass(frozen=True)
 class ReplayTable:
     """What every rule would have done to a head, as texts."""
 
-    layer: int  # position in the file
-    head: int
+    place: Place
     header: tuple[str, ...]
     lines: tuple[tuple[str, ...], ...]
     below: tuple[str, ...]  # what is said under the table
