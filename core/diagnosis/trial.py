@@ -140,7 +140,7 @@ def fitted(
     observed: Observed, hypothesis: Hypothesis | None, model: Model, start: FloatArray, free: bool = True
 ) -> Candidate:
     """Fit a hypothesis from these coefficients; unless `free`, with this multiplier."""
-    found = fit(observed, model, start, free=free)
+    found = fit(observed, model, start, free=free, errors=True)
     misfit, level = _level(observed, model, found.theta)
     return Candidate(hypothesis, model, found, misfit, observed, level)
 

@@ -108,7 +108,7 @@ def test_the_program_has_its_own_arguments_variables_signals_and_path(tmp_path: 
     assert done.err == "attn-tui: nothing recorded: the program did not import PyTorch\n"
 
 
-@pytest.mark.parametrize("code", [0, 1, 3, 255])
+@pytest.mark.parametrize("code", [0, 255])
 def test_the_exit_code_is_the_programs(code: int, tmp_path: Path) -> None:
     words = ["-o", "a.safetensors", "--", sys.executable, "-c", f"import sys; print('x'); sys.exit({code})"]
     done = record(words, tmp_path)

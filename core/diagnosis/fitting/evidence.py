@@ -137,10 +137,10 @@ class Residual:
     rest: float  # the mean square of entries that contradict the mask
     used: BoolArray | None = None  # the entries of the evidence that r has, in order; None: others
 
-    @property
+    @cached_property
     def distance(self) -> float:
         """The root mean square of all entries."""
-        return math.sqrt(float(np.mean(self.r * self.r)) + self.rest) if self.r.size else math.inf
+        return math.sqrt(float(np.vdot(self.r, self.r)) / self.r.size + self.rest) if self.r.size else math.inf
 
 
 def observe(subject: Subject, evidence: Evidence, expected: float) -> Observed:
@@ -270,7 +270,7 @@ def _of_weights(observed: Observed, model: Model, found: Logits) -> Residual:
     inverse = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
 
     def centre(x: FloatArray) -> FloatArray:
-        return np.expand_dims(dot(square, x, axis), axis) * inverse
+        return (square * x).sum(axis=axis, keepdims=True) * inverse
 
     away = observed.target - z
     middle = centre(away)

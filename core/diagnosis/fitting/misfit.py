@@ -40,8 +40,13 @@ class Fit:
     distance: float  # the root mean square of what is left, over a fixed noise
 
 
-def fit(observed: Observed, model: Model, start: FloatArray, steps: int = 25, free: bool = True) -> Fit:
-    """Minimise the distance by damped Gauss–Newton steps from these coefficients; the multiplier may be fixed."""
+def fit(
+    observed: Observed, model: Model, start: FloatArray, steps: int = 25, free: bool = True, errors: bool = False
+) -> Fit:
+    """Minimise the distance by damped Gauss–Newton steps from these coefficients; the multiplier may be fixed.
+
+    Without `errors`, which take long, all are ∞.
+    """
     theta = np.array(start, np.float64)
     left = residual(observed, model, theta)
     damping = 1e-9
@@ -80,7 +85,7 @@ def fit(observed: Observed, model: Model, start: FloatArray, steps: int = 25, fr
         if not better:
             break
     width = observed.target.shape[-1] if observed.evidence.kind == "o" else 1
-    return Fit(theta, _errors(left.jacobian, left.r, width), cost)
+    return Fit(theta, _errors(left.jacobian, left.r, width) if errors else np.full(len(theta), np.inf), cost)
 
 
 def search(
