@@ -116,7 +116,7 @@ class Survey:
         if not self.count:
             self._pilot = float(offsets.mean())
         own, n = offsets - self._pilot, below.shape[-1]
-        seen = np.full(own.shape, n) if hidden is None else n - np.count_nonzero(hidden, axis=-1)
+        seen = np.full(own.shape, n) if hidden is None else n - hidden.sum(axis=-1, dtype=np.int32)
         if not np.any(seen):
             return
         first: FloatArray = (below @ np.ones(n, below.dtype)).astype(np.float64)
@@ -125,9 +125,9 @@ class Survey:
         self._total += float(np.sum(first + seen * own))
         self._squares += float(np.sum(second + 2 * own * first + seen * own * own))
         # argmin and argmax are several times faster than min and max here
+        rows, every = below.reshape(-1, n), np.arange(own.size)
         low, high = (
-            (np.take_along_axis(below, at[..., np.newaxis], axis=-1)[..., 0] + own)[seen > 0]
-            for at in (below.argmin(axis=-1), below.argmax(axis=-1))
+            (rows[every, at].reshape(own.shape) + own)[seen > 0] for at in (rows.argmin(axis=1), rows.argmax(axis=1))
         )
         self.low = min(self.low, float(low.min()) + self._pilot)
         self.high = max(self.high, float(high.max()) + self._pilot)

@@ -144,8 +144,9 @@ def norm_nodes(d: int, offset: float) -> tuple[FloatArray, FloatArray]:
     if mean > 0:
         log_density += _log_mean_over_directions(d, r * mean)
     weights = np.exp(log_density - log_density.max())
-    weights /= weights.sum()
-    return r, weights
+    near = weights > 1e-20  # two thirds, as a length spreads by 0.7 if means are 0
+    r, weights = r[near], weights[near]
+    return r, weights / weights.sum()
 
 
 def _log_mean_over_directions(d: int, x: FloatArray) -> FloatArray:
