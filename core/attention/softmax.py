@@ -148,7 +148,7 @@ def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRo
     if hidden is None:
         visible = np.full(len(scores), scores.shape[1])
     else:
-        visible = (scores.shape[1] - hidden.sum(axis=1, dtype=np.int32)).astype(np.intp)  # summed as intp: twice as long
+        visible = (scores.shape[1] - hidden.sum(axis=1, dtype=np.int32)).astype(np.intp)
         np.copyto(scores, np.finfo(scores.dtype).min, where=hidden)
     argmax = scores.argmax(axis=1)
     largest = np.where(visible > 0, scores[rows, argmax], 0)
