@@ -18,12 +18,15 @@ settings.load_profile("untimed")
 
 HOMES = itertools.count()
 
+gc.disable()  # until tests are collected
+
 
 def pytest_collection_finish() -> None:
     """Let the collector of garbage leave alone what lives as long as the tests, and run more rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
