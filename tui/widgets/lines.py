@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import ClassVar, NamedTuple
 
@@ -322,6 +322,14 @@ def _filtered(widget: Widget, style: Style, background: Color) -> Style:
     for each in widget.get_line_filters():
         segments = each.apply(segments, background)
     return segments[0].style or style
+
+
+class ChoosingLines(LinesWidget):
+    """Shows lines of which a click chooses something: `choose` is called with it."""
+
+    def __init__(self, choose: Callable[..., object]) -> None:
+        super().__init__()
+        self._choose = choose
 
 
 class ScrolledLines(LinesWidget):

@@ -124,7 +124,7 @@ class CapturePane(Pane):
         self.map = HeadMapWidget(self.heads, self._selected)
         self.list = HeadList(lambda row: self.map.go(*self.heads.places[row]))
         self.matrix = AttentionMatrix(self._matrix_moved)
-        self.bars = AttentionBars(lambda key: self.matrix.choose(self.matrix.cursor[0], key))
+        self.bars = AttentionBars(self._choose_key)
         self.results = Results(host.glyphs)
         self.replay = ReplayList()
         self.parts: Mapping[Part, Widget] = {
@@ -412,6 +412,9 @@ class CapturePane(Pane):
     def _selected(self) -> None:
         self._measure()
         self._rank()
+
+    def _choose_key(self, key: int) -> None:
+        self.matrix.choose(self.matrix.cursor[0], key)
 
     def _matrix_moved(self) -> None:
         self.bars.choose(self.matrix.cursor[1])

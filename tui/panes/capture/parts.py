@@ -12,7 +12,7 @@ from ....core.against import words as setting_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC
 from ...views.lines import Line, Thumb, fitted
-from ...widgets.lines import LinesWidget
+from ...widgets.lines import ChoosingLines, LinesWidget
 from .heads import Ranking
 from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
 from .row import key_at, named, nan_words, row_lines, shared, threshold_words
@@ -28,7 +28,7 @@ _NARROW_ROW = 40  # cells of a row of attention whose title says the format, ins
 MatrixPlace: TypeAlias = tuple[int, tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
-class HeadList(LinesWidget, can_focus=True):
+class HeadList(ChoosingLines, can_focus=True):
     """Shows all heads, sorted, with the reasons for their status; the cursor is that of the map."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -43,8 +43,7 @@ class HeadList(LinesWidget, can_focus=True):
 
     def __init__(self, choose: Callable[[int], object]) -> None:
         """Call `choose` with the row of a head that is chosen."""
-        super().__init__()
-        self._choose = choose
+        super().__init__(choose)
         self.ranking = Ranking((), message("worst first"), STATISTIC["saturation"], None)
         self._top, self._full = 0, 0.0
         self._chosen: str | None = None  # the place of the head with the cursor
@@ -245,16 +244,11 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         self.action_move(direction, 0)
 
 
-class AttentionBars(LinesWidget):
-    """Shows one row of attention as bars, in the settings of A and B."""
+class AttentionBars(ChoosingLines):
+    """Shows one row of attention as bars, in the settings of A and B; a click chooses a key."""
 
     HEADED = True
     DEFAULT_CLASSES = "region"
-
-    def __init__(self, choose: Callable[[int], object]) -> None:
-        """Call `choose` with a key that is clicked."""
-        super().__init__()
-        self._choose = choose
 
     row: AttentionRow | None = None
     disputed = False  # whether the evidence contradicts the file, whose scale is that of B

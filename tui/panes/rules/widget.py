@@ -10,7 +10,7 @@ from textual import events
 from ....core.lab.results import RULES, Order, RuleRow
 from ....core.parameters import Parameters
 from ...views.lines import Line, fitted, wrapped
-from ...widgets.lines import LinesWidget, ScrolledLines
+from ...widgets.lines import ChoosingLines, LinesWidget, ScrolledLines
 from .mechanisms import mechanism_lines
 from .rule_text import rule_text, rule_title
 from .view import HEAD, Shown, column_at, first_line, next_columns, rule_at, table_lines, title_line
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ....core.theory.prediction import Saturation
 
 
-class RuleTable(LinesWidget):
+class RuleTable(ChoosingLines):
     """Shows a row for each rule; if not all fit, those around the cursor.
 
     `choose` is called with a clicked rule, `sort` with a column whose heading is clicked.
@@ -30,8 +30,8 @@ class RuleTable(LinesWidget):
     DEFAULT_CLASSES = "region"
 
     def __init__(self, choose: Callable[[str], object], sort: Callable[[str], object]) -> None:
-        super().__init__()
-        self._choose, self._sort = choose, sort
+        super().__init__(choose)
+        self._sort = sort
 
     shown = Shown(RULES, {}, {}, None, Order(), "")
     top = 0  # index of the first line shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from textual import events
 
@@ -13,7 +13,7 @@ from ...language.cells import joining
 from ...views.lines import EDGES, Line, line_width
 from ...views.plots.plot import Drawing, Point, Series, draw, with_cursor
 from ...views.results.table import Contents
-from ...widgets.lines import LinesWidget
+from ...widgets.lines import ChoosingLines
 from .curve_view import (
     LOGARITHMIC,
     Other,
@@ -26,21 +26,17 @@ from .curve_view import (
     unit_words,
 )
 from .map_view import Mapped, layout, map_lines
-from .requests import Place, landmarks_of
+from .requests import landmarks_of
 from .width_table import axis_words, landmark_lines, rows_in
 
 _LEAST = 6  # lines of the plot that values of other rules at the cursor leave
 
 
-class SweepPlot(LinesWidget):
-    """Shows a statistic over d_k or keys; `choose` is called with a clicked value of what is swept."""
+class SweepPlot(ChoosingLines):
+    """Shows a statistic over d_k or keys; a click chooses a value of what is swept."""
 
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
-
-    def __init__(self, choose: Callable[[int], object]) -> None:
-        super().__init__()
-        self._choose = choose
 
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
@@ -103,14 +99,10 @@ class SweepPlot(LinesWidget):
             self._choose(round(self._drawing.at.x_of(place.x)))
 
 
-class WidthTable(LinesWidget):
-    """Shows a row for each landmark; `choose` is called with a clicked one."""
+class WidthTable(ChoosingLines):
+    """Shows a row for each landmark, which a click chooses."""
 
     DEFAULT_CLASSES = "region"
-
-    def __init__(self, choose: Callable[[int], object]) -> None:
-        super().__init__()
-        self._choose = choose
 
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
@@ -138,15 +130,11 @@ _ABOVE = 2  # lines above the panels: the values at the cursor
 _BELOW = 2  # lines of the legend
 
 
-class SweepMap(LinesWidget):
-    """Shows a statistic over d_k and the number of keys; `choose` is called with a clicked place."""
+class SweepMap(ChoosingLines):
+    """Shows a statistic over d_k and the number of keys; a click chooses a place."""
 
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
-
-    def __init__(self, choose: Callable[[Place], object]) -> None:
-        super().__init__()
-        self._choose = choose
 
     mapped = Mapped(Parameters())
     statistic: Statistic = STATISTIC["entropy"]

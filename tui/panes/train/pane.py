@@ -21,7 +21,7 @@ from ...widgets.typing import typing
 from ..fields import FieldsPane
 from ..lists import choose_of, choose_rules
 from ..pane import Host
-from .requests import Raced, RunRace
+from .requests import RunRace
 from .view import MOST_RULES
 from .widget import START, RaceCurves, RaceSettings
 
@@ -109,8 +109,8 @@ class TrainPane(FieldsPane):
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
-            case Raced(shown) if shown.race == self.race and not self.is_current:
-                self._take(shown)
+            case Snapshot() if answer.race == self.race and not self.is_current:
+                self._take(answer)
             case Progress() if not self._is_shown:
                 self.curves.dim(True)
             case Failed(reason):

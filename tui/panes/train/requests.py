@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....core.training.settings import RACE_FIELDS, RATES, Race, option_of
-from ....core.training.snapshot import Snapshot, snapshot
+from ....core.training.snapshot import snapshot
 from ...compute.question import Question
 from ...compute.request import BATCH_INTERVAL, Cache, Work
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunRace(Question["Sequence[Ended]"]):
-    """Train under all rules of a race. Answered by Raced, again and again while the curves grow."""
+    """Train under all rules of a race. Answered by a Snapshot, again and again while the curves grow."""
 
     race: Race
     d_ks: tuple[int, ...] = ()  # of further races, as a command runs them
@@ -32,7 +32,7 @@ class RunRace(Question["Sequence[Ended]"]):
         for curves in run(self.race):
             now = time.monotonic()
             if curves.used is not None or (curves.done and now - last_sent > 2 * BATCH_INTERVAL):
-                yield Raced(snapshot(curves))
+                yield snapshot(curves)
                 last_sent = time.monotonic()
             else:
                 yield None
@@ -61,10 +61,3 @@ class RunRace(Question["Sequence[Ended]"]):
         from ....core.program.training import training_code
 
         return training_code(answer, dialect, self.line())
-
-
-@dataclass(frozen=True, eq=False)
-class Raced:
-    """A race so far."""
-
-    snapshot: Snapshot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -21,7 +21,7 @@ from ...views.results.watching import (
     step_line,
     summary,
 )
-from ...widgets.lines import LinesWidget
+from ...widgets.lines import ChoosingLines
 
 if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
@@ -72,16 +72,11 @@ def _room_of_chart(shown: Snapshot, height: int) -> int:
     return room if height >= _HIGH and room >= _LOWEST_CHART else 0
 
 
-class HeadsWidget(LinesWidget):
-    """Shows heads of a run, of which a click chooses one."""
+class HeadsWidget(ChoosingLines):
+    """Shows heads of a run, of which a click chooses one, by its layer and its number."""
 
     shown: Snapshot | None = None
     cursor: tuple[int, int] = (0, 0)
-
-    def __init__(self, choose: Callable[[int, int], object]) -> None:
-        """Call `choose` with the layer and the head that are clicked."""
-        super().__init__()
-        self._choose = choose
 
 
 class RunMap(HeadsWidget):
