@@ -153,14 +153,11 @@ def estimates(sums: Sums, centre: float, multipliers: Sequence[float], unbiased:
         whole = np.empty((len(found), *shape))
         for row, each in zip(whole, found.values(), strict=True):
             row[...] = each
-        values, stderrs = (each.T.tolist() for each in _jackknife([*found], whole, unbiased))  # by rule
-    result: list[dict[str, Estimate]] = []
-    for pairs in (zip(*each, strict=True) for each in zip(values, stderrs, strict=True)):
-        measured = dict.fromkeys(STATISTIC, NOTHING)
-        for name, pair in zip(found, pairs, strict=True):
-            measured[name] = Estimate(*[each if math.isfinite(each) else None for each in pair])
-        result.append(measured)
-    return result
+        pairs = np.stack(_jackknife([*found], whole, unbiased))
+    known: Any = pairs.astype(object)  # (2, statistics, rules)
+    known[~np.isfinite(pairs)] = None
+    nothing, by_rule = dict.fromkeys(STATISTIC, NOTHING), known.transpose(2, 0, 1).tolist()
+    return [nothing | dict(zip(found, map(Estimate, *pairs), strict=True)) for pairs in by_rule]
 
 
 def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
@@ -215,7 +212,8 @@ def skewness_factors(values: FloatArray) -> FloatArray:
 
 def _standard_errors(names: Iterable[str], without: FloatArray) -> FloatArray:
     """Return the standard error of each statistic from its values (statistics, …, m) without one of m draws."""
-    found = np.sqrt((without.shape[-1] - 1) * without.var(axis=-1))
+    m, away = without.shape[-1], without - without.mean(axis=-1, keepdims=True)
+    found = np.sqrt((m - 1) / m * np.vecdot(away, away))
     skewed = [at for at, name in enumerate(names) if name in _SKEWED]
     found[skewed] *= skewness_factors(without[skewed])
     return found
