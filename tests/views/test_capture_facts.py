@@ -95,7 +95,7 @@ def test_extreme_and_missing_values_fit() -> None:
 def table() -> ReplayTable:
     capture = open_capture(sample_path())
     header, lines, _ = replay_grid([replay(capture, capture.layers[0], 2)])
-    return ReplayTable(0, 2, tuple(header), tuple(map(tuple, lines)), ("What is said below.",), {})
+    return ReplayTable((0, 2), tuple(header), tuple(map(tuple, lines)), ("What is said below.",), {})
 
 
 def test_rules_have_their_labels_and_numbers_their_points_in_one_line(table: ReplayTable) -> None:
