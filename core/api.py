@@ -41,8 +41,8 @@ from .diagnosis.comparing.results import Comparison, HeadComparison, Pair
 from .diagnosis.configuration import Configuration, configuration_of, expecting
 from .diagnosis.disagreement import disagreements
 from .diagnosis.reading import file_configuration
-from .diagnosis.replay import Replay, Replayed, replay
-from .diagnosis.results import Verdict
+from .diagnosis.replay import replay
+from .diagnosis.results import Replay, Replayed, Verdict
 from .diagnosis.verdict import at_birth, diagnose_head
 from .errors import InputError, did_you_mean
 from .lab.experiment import run

@@ -7,9 +7,8 @@ stored q and k are divided out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,41 +25,9 @@ from ..scales import SCALE_RULES, Normalise, ScaleName
 from ..statistics.catalogue import ONE_HOT
 from .fitting.model import dot
 from .heads.rows import Rows, factors, scores, strips_of, terms, variance
+from .results import Replay, Replayed
 
 ROWS = 64  # of a head that are replayed
-_SATURATED, _HEALTHY = 1.0, math.sqrt(0.5)  # σ of a row's logits over √(2 ln n)
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """One rule, or several that give the same weights at this head; means over rows."""
-
-    rules: tuple[str, ...]
-    multiplier: float  # of q·k without stored factors; for the last query, if rows differ
-    divergence: float  # KL(original ‖ replayed), nats
-    entropy: float  # nats
-    entropy_change: float  # nats, from the original
-    one_hot_rows: float  # share of the rows that see at least two keys
-    saturation: float | None  # σ of a row's logits over √(2 ln n); None if no row sees two keys
-
-
-@dataclass(frozen=True)
-class Replay:
-    """A head under every rule; the original, the file's own scale, comes first."""
-
-    layer: Layer
-    head: int
-    replayed: tuple[Replayed, ...] = field(repr=False)
-    left_out: tuple[str, ...]  # rules that need what the file does not say, or have no multiplier here
-
-    @property
-    def remedy(self) -> Replayed | None:
-        """The rule of least divergence that makes a saturated head healthy; None if none does or it is not."""
-        original, *others = self.replayed
-        if original.saturation is None or original.saturation < _SATURATED:
-            return None
-        able = [each for each in others if each.saturation is not None and each.saturation < _HEALTHY]
-        return min(able, key=lambda each: each.divergence, default=None)
 
 
 def replay(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..parameters import Value
+
+if TYPE_CHECKING:
+    from ..captures.capture import Layer
 
 # The stages of attention at which causes act and heads differ, in the order of computing, and the words for them.
 StageName: TypeAlias = Literal[
@@ -145,3 +149,38 @@ class AttentionRow:
     keys: tuple[int, ...]  # those listed, in order: the ones with the largest weights under any of the rules
     columns: tuple[RowColumn, ...]
     threshold: float | None  # the multiplier at which the row saturates and recovers; None if there is none
+
+
+_SATURATED, _HEALTHY = 1.0, math.sqrt(0.5)  # σ of a row's logits over √(2 ln n)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One rule, or several that give the same weights at this head; means over rows."""
+
+    rules: tuple[str, ...]
+    multiplier: float  # of q·k without stored factors; for the last query, if rows differ
+    divergence: float  # KL(original ‖ replayed), nats
+    entropy: float  # nats
+    entropy_change: float  # nats, from the original
+    one_hot_rows: float  # share of the rows that see at least two keys
+    saturation: float | None  # σ of a row's logits over √(2 ln n); None if no row sees two keys
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A head under every rule; the original, the file's own scale, comes first."""
+
+    layer: Layer
+    head: int
+    replayed: tuple[Replayed, ...] = field(repr=False)
+    left_out: tuple[str, ...]  # rules that need what the file does not say, or have no multiplier here
+
+    @property
+    def remedy(self) -> Replayed | None:
+        """The rule of least divergence that makes a saturated head healthy; None if none does or it is not."""
+        original, *others = self.replayed
+        if original.saturation is None or original.saturation < _SATURATED:
+            return None
+        able = [each for each in others if each.saturation is not None and each.saturation < _HEALTHY]
+        return min(able, key=lambda each: each.divergence, default=None)

@@ -26,7 +26,7 @@ from .table import Block, Cell, Grid, Table, columns_of, entry, grid, parameter_
 if TYPE_CHECKING:
     from ..captures.capture import Capture, HeadSubject, Layer
     from ..diagnosis.heads.reasons import HeadReasons
-    from ..diagnosis.replay import Replay, Replayed
+    from ..diagnosis.results import Replay, Replayed
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
 Inspected: TypeAlias = "tuple[HeadMeasurement, HeadReasons | None]"  # with the reasons for its status, if asked for
@@ -203,9 +203,9 @@ def by_file(heads: Sequence[Replay]) -> list[tuple[str, list[Replay]]]:
     return [(name if len(names) > 1 else "", [each for each in heads if each.layer.file == name]) for name in names]
 
 
-def remedy_lines(heads: Sequence[Replay]) -> list[str]:
-    """Return a line for each saturated head that some rule makes healthy."""
-    return [
+def replay_remarks(heads: Sequence[Replay]) -> list[str]:
+    """Return a line for each saturated head that some rule makes healthy, and one on the rules that are left out."""
+    remarks: list[str] = [
         message(
             "{layer} head {head} is saturated; {rule} (× {multiplier}) is the nearest rule that makes it healthy, "
             "KL {divergence} nats",
@@ -218,3 +218,7 @@ def remedy_lines(heads: Sequence[Replay]) -> list[str]:
         for each in heads
         if (found := each.remedy) is not None
     ]
+    left_out = ", ".join(dict.fromkeys(name for each in heads for name in each.left_out))
+    if left_out:
+        remarks.append(message("left out, because they need what the file does not say: {rules}", rules=left_out))
+    return remarks

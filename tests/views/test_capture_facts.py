@@ -8,12 +8,12 @@ from attn_tui.core.captures.capture import HeadSubject, Layer, sample_path
 from attn_tui.core.captures.heads import Rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.replay import replay
+from attn_tui.core.diagnosis.results import Replay
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
 from attn_tui.core.tables.heads import replay_grid
 from attn_tui.tui.cli.printing import head_list
 from attn_tui.tui.panes.capture.replay import replay_lines
-from attn_tui.tui.panes.capture.requests import ReplayTable
 from attn_tui.tui.panes.capture.view import capture_lines, layer_facts, statistic_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
@@ -92,15 +92,14 @@ def test_extreme_and_missing_values_fit() -> None:
 
 
 @pytest.fixture(scope="module")
-def table() -> ReplayTable:
+def found() -> Replay:
     capture = open_capture(sample_path())
-    header, lines, _ = replay_grid([replay(capture, capture.layers[0], 2)])
-    return ReplayTable((0, 2), tuple(header), tuple(map(tuple, lines)), ("What is said below.",), {})
+    return replay(capture, capture.layers[0], 2)
 
 
-def test_rules_have_their_labels_and_numbers_their_points_in_one_line(table: ReplayTable) -> None:
-    header, *rows = texts_of(replay_lines(table, 82, UNICODE))
-    rows = rows[: len(table.lines)]
+def test_rules_have_their_labels_and_numbers_their_points_in_one_line(found: Replay) -> None:
+    header, *rows = texts_of(replay_lines(found, 82, UNICODE))
+    rows = rows[: len(replay_grid([found]).lines)]
     assert header.split() == ["rule", "×", "KL", "entropy", "Δ", "1-hot", "%", "satur"]
     assert rows[0].startswith(" file = 1/√d_k")
     assert not any("sqrt" in row or "-" in row for row in rows)
@@ -111,14 +110,14 @@ def test_rules_have_their_labels_and_numbers_their_points_in_one_line(table: Rep
 
 @for_each("glyphs", [UNICODE, ASCII])
 @for_each("width", [40, 52, 82, 160])
-def test_lines_fit_and_rules_without_room_are_counted(table: ReplayTable, width: int, glyphs: Glyphs) -> None:
-    lines = replay_lines(table, width, glyphs)
+def test_lines_fit_and_rules_without_room_are_counted(found: Replay, width: int, glyphs: Glyphs) -> None:
+    lines = replay_lines(found, width, glyphs)
     assert max(map(line_width, lines)) <= width
     text = "\n".join(texts_of(lines))
     assert text.isascii() or not glyphs.ascii
-    named = sum(row[0].count(" = ") + 1 for row in table.lines)
+    named = sum(row[0].count(" = ") + 1 for row in replay_grid([found]).lines)
     shown = 0
-    for line in texts_of(lines)[1 : 1 + len(table.lines)]:
+    for line in texts_of(lines)[1 : 1 + len(replay_grid([found]).lines)]:
         shown += line.count(" = ") + 1
         if " more " in line:
             shown += int(line.split(" more ")[0].split()[-1])

@@ -36,7 +36,7 @@ from ..working import Results, complete, one_engine
 
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
-    from ....core.diagnosis.replay import Replay
+    from ....core.diagnosis.results import Replay
     from ....core.tables.heads import HeadMeasurement, Inspected
     from ....core.tables.table import Table
 
@@ -147,19 +147,14 @@ def _tables(heads: Sequence[Replay], output: Output) -> str:
 
 def _table(heads: Sequence[Replay], output: Output) -> str:
     """Return a table with a line for each rule, and what is said below it."""
-    from ....core.tables.heads import remedy_lines, replay_grid
+    from ....core.tables.heads import replay_grid, replay_remarks
 
     say = output.glyphs.say
     header, lines, _ = replay_grid(heads)
     rows = [[say(name(rules)), *(signed(say(each), output.glyphs) for each in figures)] for rules, *figures in lines]
     table = [[*map(say, header)], *rows]
     shown = aligned(_folded(table, output.width) if output.on_screen else table, to_left=(0,))
-    left_out = dict.fromkeys(name for each in heads for name in each.left_out)
-    below = remedy_lines(heads)
-    if left_out:
-        below.append(
-            message("left out, because they need what the file does not say: {rules}", rules=", ".join(left_out))
-        )
+    below = replay_remarks(heads)
     said = [line for text in map(say, below) for line in _lines(text, output.text_width)]
     text = "\n".join([*shown, *([""] if below else []), *said])
     return f"{text}\n"

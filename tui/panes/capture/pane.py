@@ -14,7 +14,7 @@ from textual.layout import Layout
 from textual.widget import Widget
 
 from ....core.captures.capture import Capture, HeadSubject, sample_path
-from ....core.diagnosis.results import AttentionRow, Matrix
+from ....core.diagnosis.results import AttentionRow, Matrix, Replay
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
 from ....core.message import joined, message
@@ -42,7 +42,6 @@ from .requests import (
     OpenCapture,
     Place,
     ReplayHead,
-    ReplayTable,
     RoughHeads,
     ShowMatrix,
     ShowRow,
@@ -191,11 +190,11 @@ class CapturePane(Pane):
         baseline = None if replayed else self.heads.baseline
         return InspectHead(self.heads.capture, self.file, self.heads.cursor, self.sides, baseline, replayed)
 
-    def answered(self) -> Measurement[HeadSubject] | ReplayTable:
+    def answered(self) -> Measurement[HeadSubject] | Replay:
         """Return what is shown of the selected head; raise InputError if it is not known yet."""
         if self.views.shown == "replay":
             table = self.replay.table
-            if table is None or table.place != self.heads.cursor:
+            if table is None or (table.layer.position, table.head) != self.heads.cursor:
                 raise InputError("The rules are still being replayed on this head.")
             return table
         return self._measured_head()
@@ -268,8 +267,8 @@ class CapturePane(Pane):
                 if (answer.layer, answer.head, answer.query) == (*self.heads.cursor, self.matrix.cursor[0]):
                     self.bars.show(answer, self.matrix.tokens)
                     self.views.set_problem("")
-            case ReplayTable():
-                if answer.place == self.heads.cursor:
+            case Replay():
+                if (answer.layer.position, answer.head) == self.heads.cursor:
                     self.replay.show(answer)
             case ComparedHeads() if answer.baseline == self.heads.baseline:
                 self.heads.learn_changes(answer)

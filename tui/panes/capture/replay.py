@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 
 from ....core.message import message
 from ....core.scales import SCALE_RULES
+from ....core.tables.heads import replay_grid, replay_remarks
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, middle_cut, wrapped
@@ -17,7 +18,7 @@ from ...views.numbers import lined_up, signed
 from ...widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
-    from .requests import ReplayTable
+    from ....core.diagnosis.results import Replay
 
 _PAGE = 8
 _RULES = 20  # cells of rules below which columns are left out
@@ -43,11 +44,11 @@ class ReplayList(LinesWidget, can_focus=True):
     TITLE = message("every rule replayed on this head")
     DEFAULT_CLASSES = "region"
 
-    table: ReplayTable | None = None
+    table: Replay | None = None
     top = 0
 
-    def show(self, table: ReplayTable) -> None:
-        """Show a table."""
+    def show(self, table: Replay) -> None:
+        """Show a head under every rule."""
         self.table = table
         self.dim(False)
         self.redraw()
@@ -68,13 +69,14 @@ class ReplayList(LinesWidget, can_focus=True):
         self.action_scroll(direction)
 
 
-def replay_lines(table: ReplayTable, width: int, glyphs: Glyphs) -> list[Line]:
+def replay_lines(found: Replay, width: int, glyphs: Glyphs) -> list[Line]:
     """Return a header, a line for each rule, and what is said below.
 
     On narrow screens columns are left out; rules without room are counted.
     """
-    header = [glyphs.say(_SHORT.get(cell, cell)) for cell in table.header]
-    columns = [lined_up([signed(glyphs.say(row[at]), glyphs) for row in table.lines]) for at in range(1, len(header))]
+    titles, rows, _ = replay_grid([found])
+    header = [glyphs.say(_SHORT.get(cell, cell)) for cell in titles]
+    columns = [lined_up([signed(glyphs.say(row[at]), glyphs) for row in rows]) for at in range(1, len(header))]
     wide = [max(map(cells, (title, *column))) for title, column in zip(header[1:], columns, strict=True)]
     shown, room = range(len(columns)), 0
     for left_out in ((), (2,), (2, 5), (2, 3, 5), (2, 3, 4, 5)):
@@ -83,11 +85,11 @@ def replay_lines(table: ReplayTable, width: int, glyphs: Glyphs) -> list[Line]:
         if room >= _RULES:
             break
     lines = [_line(header[0], [to_right(header[at + 1], wide[at]) for at in shown], room, "dim")]
-    for number, row in enumerate(table.lines):
+    for number, row in enumerate(rows):
         figures = [to_right(columns[at][number], wide[at]) for at in shown]
         role: Role = "scaled" if number == 0 else "text"
         lines.append(_line(_rules(row[0].split(" = "), room, glyphs), figures, room, role))
-    for text in table.below:
+    for text in replay_remarks([found]):
         lines.append(())
         for line in wrapped(glyphs.say(text), width - 1):
             lines.append(((" ", "text"), *line))

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from ....core.diagnosis.results import Replay
 from ....core.errors import InputError
-from ....core.message import message, plain
+from ....core.message import plain
 from ....core.work.part import results_of
 from ...compute.question import Question
 from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work, batches
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from ....core.diagnosis.heads.reasons import HeadReasons
     from ....core.program.text import Dialect
     from ....core.statistics.measurement import Estimate, Measurement
-    from ....core.tables.formats import Say
-    from ....core.tables.table import Format, Table
+    from ....core.tables.table import Table
     from ....core.work.heads import HeadSurvey, Source
     from .sides import Sides
 
@@ -188,7 +188,7 @@ class MeasureHeads(Request):
 
 
 @dataclass(frozen=True, eq=False)
-class InspectHead(Question["Measurement[HeadSubject] | ReplayTable"]):
+class InspectHead(Question["Measurement[HeadSubject] | Replay"]):
     """What is shown of a head: its figures in the settings of A and B, or every rule replayed on it.
 
     With a baseline, the command compares both captures.
@@ -223,24 +223,18 @@ class InspectHead(Question["Measurement[HeadSubject] | ReplayTable"]):
     def files(self) -> Sequence[Path]:
         return (*self.capture.files, *(() if self.baseline is None else (self.baseline,)))
 
-    def table(self, answer: Measurement[HeadSubject] | ReplayTable) -> Table[Any]:
-        from ....core.tables.heads import inspect_table
+    def table(self, answer: Measurement[HeadSubject] | Replay) -> Table[Any]:
+        from ....core.tables.heads import inspect_table, replay_table
 
-        assert not isinstance(answer, ReplayTable)
+        if isinstance(answer, Replay):
+            return replay_table([self.capture], [answer], 1)
         apart = [*dict.fromkeys(name for column in answer.columns for name in column.apart)]
         return inspect_table([self.capture], [(answer, None)], len(answer.columns), apart, whole=True)
 
-    def written(
-        self, answer: Measurement[HeadSubject] | ReplayTable, format: Format, say: Say, ascii_only: bool = False
-    ) -> str:
-        if not isinstance(answer, ReplayTable):
-            return super().written(answer, format, say)
-        return say(answer.texts[format]) if format == "markdown" else answer.texts[format]
-
-    def code(self, answer: Measurement[HeadSubject] | ReplayTable, dialect: Dialect) -> str:
+    def code(self, answer: Measurement[HeadSubject] | Replay, dialect: Dialect) -> str:
         from ....core.program.captured import head_code
 
-        assert not isinstance(answer, ReplayTable)
+        assert not isinstance(answer, Replay)
         return head_code(answer, dialect, self.line())
 
 
@@ -363,7 +357,7 @@ class ComparedHeads:
 
 @dataclass(frozen=True)
 class ReplayHead(Request):
-    """Replay every scale rule on some rows of a head. Answered by ReplayTable."""
+    """Replay every scale rule on some rows of a head. Answered by a Replay."""
 
     PRIORITY: ClassVar[Priority] = Priority.VISIBLE
     file: OpenCapture
@@ -371,31 +365,6 @@ class ReplayHead(Request):
 
     def work(self, cache: Cache) -> Work:
         from ....core.diagnosis.replay import replay
-        from ....core.tables.heads import remedy_lines, replay_grid, replay_table
-        from ....core.tables.table import written
 
         capture, layer = _layer(self, cache)
-        found = [replay(capture, layer, self.place[1])]
-        header, lines, _ = replay_grid(found)
-        below = remedy_lines(found)
-        if found[0].left_out:
-            below.append(
-                message(
-                    "left out, because the file does not say what they need: {left_out}",
-                    left_out=", ".join(found[0].left_out),
-                )
-            )
-        formats: tuple[Format, ...] = ("json", "csv", "markdown")
-        texts: dict[Format, str] = {format: written(replay_table([capture], found, 1), format) for format in formats}
-        yield ReplayTable(self.place, tuple(header), tuple(map(tuple, lines)), tuple(below), texts)
-
-
-@dataclass(frozen=True)
-class ReplayTable:
-    """What every rule would have done to a head, as texts."""
-
-    place: Place
-    header: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
-    below: tuple[str, ...]  # what is said under the table
-    texts: Mapping[Format, str]  # for export
+        yield replay(capture, layer, self.place[1])
