@@ -30,7 +30,7 @@ from .captures.head import CaptureFile, read_head
 from .captures.heads import measure_head
 from .captures.reader import open_capture
 from .captures.rules import Rule, computation, file_rule, named_rule
-from .claims.catalogue import CLAIMS
+from .claims import catalogue
 from .claims.claim import Outcome
 from .claims.examine import examine
 from .diagnosis.check import Figures, Limits, findings
@@ -301,8 +301,8 @@ def cost(preset: str | None = None, **shape: Value | None) -> Answer[Cost]:
 
 def claims(*ids: str) -> Answer[Sequence[Outcome]]:
     """Test claims of study notes, by default all, as `attn-tui claims` does; this takes some seconds."""
-    chosen = {_named(each, (claim.id for claim in CLAIMS)) for each in ids}
-    found = [examine(claim) for claim in CLAIMS if not chosen or claim.id in chosen]
+    chosen = {_named(each, (claim.id for claim in catalogue.CLAIMS)) for each in ids}
+    found = [examine(claim) for claim in catalogue.CLAIMS if not chosen or claim.id in chosen]
     return Answer(found, claims_table(found))
 
 
