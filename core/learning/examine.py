@@ -140,10 +140,10 @@ def _within_rows(values: FloatArray, usable: BoolArray) -> FloatArray:
 
 
 def _about_top(scores: FloatArray, logs: FloatArray, usable: BoolArray) -> FloatArray:
-    """Return the slope of ln p from the scores of the top tenth to the row's largest, if there are two."""
+    """Return the slope of ln p from the scores of the top tenth to the row's largest, if it has two."""
     at = np.flatnonzero(usable)
-    at = at[np.argsort(scores[at])][-max(math.ceil(_TOP * len(at)), 2) :]
-    rise = scores[at[-1]] - scores[at[0]] if len(at) > 1 else 0.0
+    at = at[np.argsort(scores[at])][-math.ceil(_TOP * len(at)) :]
+    rise = scores[at[-1]] - scores[at[0]] if len(at) else 0.0
     return np.array([(logs[at[-1]] - logs[at[0]]) / rise]) if rise > 0 else np.empty(0)
 
 

@@ -104,6 +104,18 @@ async def test_shift_m_steps_the_statistic_of_the_map(stage: Stage) -> None:
         await stage.until(lambda label=statistic.label: stage.lines[3].startswith(f"│ {label}"))
 
 
+@played(size=(60, 24))
+async def test_undo_and_the_focus_bring_their_part_of_a_narrow_screen_to_the_front(stage: Stage) -> None:
+    pane = await stage.head()
+    await stage.press(*["v"] * 4)
+    assert (pane.views.front, pane.views.chosen) == ("results", "statistics")
+    await stage.press("u")
+    assert (pane.views.front, pane.views.chosen) == ("map", "attention")
+    stage.app.screen.set_focus(pane.results.table)
+    await stage.answered()
+    assert pane.views.front == "results"
+
+
 @pytest.mark.slow
 @played(size=(80, 24))
 async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_a_list(stage: Stage) -> None:
@@ -143,7 +155,7 @@ async def test_enter_opens_the_lab_with_the_shape_of_the_head(stage: Stage) -> N
 def test_a_shape_beyond_the_lab_s_bounds_is_refused_with_a_reason(tmp_path: Path) -> None:
     high = int(FIELD["n_keys"].high)
     keys = np.ones((1, high + 1, 2), dtype=np.float32)
-    file = capture_file(tmp_path, np.ones((1, 4, 2), dtype=np.float32), keys)
+    file = capture_file(tmp_path, np.ones((1, 1, 2), dtype=np.float32), keys)
 
     async def script(stage: Stage) -> None:
         await stage.head()

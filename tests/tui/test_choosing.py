@@ -62,7 +62,7 @@ async def test_a_list_of_the_lab_shows_what_its_rows_do_enter_keeps_and_escape_r
     assert stage.asked == before, "one undo restores what stood before"
 
 
-@played(settled=True)
+@played(idle=True)
 async def test_enter_on_a_number_opens_no_list_and_the_palette_opens_that_of_a(stage: Stage) -> None:
     await to_field(stage, "n_keys")
     await stage.press("enter", "3", "2", "enter")

@@ -368,7 +368,7 @@ async def test_the_message_after_the_last_item_names_keys_that_lead_to_the_list_
     assert "of 41 done" in stage.text
 
 
-@played(size=(80, 24))
+@played(size=(80, 24), idle=True)
 async def test_the_field_does_not_take_the_focus_from_a_pane_opened_at_once_after_it(stage: Stage) -> None:
     for pane in ("Learn", "Watch"):
         await stage.show(pane)

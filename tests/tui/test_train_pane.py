@@ -4,10 +4,13 @@ import json
 import shlex
 from dataclasses import replace
 
+from attn_tui.core.training.race import run
 from attn_tui.core.training.settings import Race
+from attn_tui.core.training.snapshot import QUANTITIES, snapshot
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.panes.train.pane import TrainPane
+from attn_tui.tui.panes.train.view import curve_lines
 from attn_tui.tui.panes.train.widget import START
 from attn_tui.tui.views.glyphs import UNICODE
 from cases import present
@@ -42,6 +45,14 @@ async def test_a_race_shows_its_curves_and_other_quantities_and_axes(stage: Stag
     await stage.press("M", "z")
     assert "∂L/∂" in stage.text
     assert ", log" not in stage.text
+
+
+def test_a_loss_far_above_that_of_a_guess_is_drawn_at_the_top() -> None:
+    *_, curves = run(replace(SHORT, rules=("none",)))
+    shown = snapshot(curves)
+    lost = {"loss": [[point._replace(middle=99.0) for point in shown.curves["loss"][0]]]}
+    lines = curve_lines(replace(shown, curves=lost), QUANTITIES[0], False, 40, 8, UNICODE)
+    assert any(text.strip().startswith("2") for text, _ in lines[2])
 
 
 @played()
