@@ -91,20 +91,19 @@ def _work_once(request: Any, cache: Cache) -> Work:
     work = _works[Measure if isinstance(request, Measure) else type(request)](request, cache)
     if isinstance(request, ReadItem) and not isinstance(ITEMS[AT[request.item]].content, Bug):
         request = replace(request, folder=Path())
-    if request not in _worked:
-        steps = list[object]()
-        try:
-            while True:
-                steps.append(next(work))
-                yield steps[-1]
-        except StopIteration as end:
-            answer = end.value
-        if getattr(request, "folder", Path()) == Path() and getattr(request, "file", OpenCapture()).path is None:
-            _worked[request] = [*steps, answer]  # others write a file, or read one that may change
-        return answer
-    *steps, answer = _worked[request]
+    steps = _worked.get(request, [])
     yield from steps
-    return answer
+    if not steps:
+        for step in _with_answer(work):
+            steps.append(step)
+            yield step
+        if getattr(request, "folder", Path()) == Path() and getattr(request, "file", OpenCapture()).path is None:
+            _worked[request] = steps  # others write a file, or read one that may change
+
+
+def _with_answer(work: Any) -> Work:
+    """Yield the steps of some work, and the answer that it returns."""
+    yield (yield from work)
 
 
 class LocalEngine(Engine):

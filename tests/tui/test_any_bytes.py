@@ -119,12 +119,6 @@ def send_random(strings: int, monkeypatch: pytest.MonkeyPatch) -> None:
     play(script, size=(60, 16), kind=Enduring)
 
 
-@pytest.mark.slow
-def test_random_bytes_leave_the_app_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # some strings export
-    send_random(60, monkeypatch)
-
-
 @pytest.mark.soak
 def test_many_random_bytes_need_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -2,7 +2,6 @@
 
 import select
 import termios
-import time
 import tty
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 from attn_tui.tui.terminal import driver
-from stage import FOREVER
 from terminal_session import ANSWER, LEFT, QUIET, RIGHT, SMALL, Session, running
 
 pytestmark = pytest.mark.skipif(not driver.SUPPORTED, reason="frames are not paced with this Textual")
@@ -84,24 +82,6 @@ def test_frames_wait_for_replies_and_then_show_the_newest_state(replied: Session
     answering_again(replied)
     replied.shows(last)
     assert replied.queries - queries < 20  # fewer frames than keys
-
-
-@pytest.mark.slow
-def test_a_slow_line_shows_some_states_and_ends_with_the_last_one() -> None:
-    with answered() as session:
-        queries, shown = session.queries, {d_k(session)}
-        pressed, began = 0, time.monotonic()
-        while pressed < 60 or d_k(session) != "124":
-            assert time.monotonic() - began < FOREVER, "the last state was never shown"
-            if pressed < 60 and time.monotonic() - began > pressed / 30:
-                session.send(RIGHT)
-                pressed += 1
-            session.read(0.01, most=70)
-            time.sleep(0.01)  # at most 7000 characters a second, as on a line of 56 kbit/s
-            shown.add(d_k(session))
-        session.shows(124)
-        assert len(shown) < 40
-        assert session.queries - queries < 60
 
 
 def test_a_terminal_that_never_replies_gets_every_frame_and_few_queries(session: Session) -> None:
