@@ -74,11 +74,6 @@ def test_an_exact_ratio_replaces_the_measured_one() -> None:
     assert said(0.99, saturation=1.01, entropy_fraction=0.45) == "saturating"
 
 
-def test_measurements_without_numerics_have_a_status() -> None:
-    measured = run(Parameters(n_keys=16, n_queries=8, batch=2), full=False).columns[0].measured
-    assert status(measured) == "saturated"
-
-
 @pytest.mark.parametrize("n_keys", [2, 3, 8, 128])
 @pytest.mark.parametrize("mask", ["none", "causal"])
 def test_normal_logits_are_saturated_at_exactly_the_widths_of_theory(n_keys: int, mask: Any) -> None:

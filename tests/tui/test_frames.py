@@ -240,12 +240,3 @@ async def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value(
     await stage.press("right", "right")
     await stage.at_rest()
     assert set(await frames_after(stage, "right")) == {(True, True)}
-
-
-@played(kind=ShownApp, settled=True)
-async def test_a_new_value_is_shown_without_waiting_for_its_result(stage: Stage) -> None:
-    await stage.at_rest()
-    stage.engine.hold = True
-    assert set(await frames_after(stage, "up")) == {(True, False)}
-    stage.engine.let_go()
-    await stage.settled()

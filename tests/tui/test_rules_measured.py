@@ -54,27 +54,6 @@ async def test_before_anything_is_measured_there_are_no_numbers(stage: Stage) ->
     assert "still being measured" in refusal(lambda: pane.numbers("json"))
 
 
-@pytest.mark.slow
-@played()
-async def test_keys_change_the_parameters_and_the_rows_follow(stage: Stage) -> None:
-    steps: list[tuple[str, dict[str, Any]]] = [
-        ("right", {"d_k": 65}), ("l", {"d_k": 66}), ("h", {"d_k": 65}), ("left", {"d_k": 64}), ("L", {"d_k": 128}),
-        ("H", {"d_k": 64}), ("]", {"n_keys": 32}), ("[", {"n_keys": 16}), ("F", {"precision": "float16"}),
-        ("C", {"components": "uniform"}), ("X", {"mask": "causal"}), ("r", {"seed": 1}),
-    ]  # fmt: skip
-    pane, asked = await stage.complete(RulesPane), SMALL
-    for number, (key, changes) in enumerate(steps):
-        asked = replace(asked, **changes)
-        await stage.press(key)
-        assert stage.asked == asked
-        if number in (1, 11):
-            await shown(stage, pane, asked)
-    stage.send(*["right"] * 40)  # faster than the rows can follow
-    asked = replace(asked, d_k=104)
-    await stage.until(lambda: stage.asked == asked)
-    await shown(stage, pane, asked)
-
-
 @pytest.mark.usefixtures("slow")
 @played(replace(SMALL, d_k=64, batch=4))
 async def test_exact_rows_come_first_and_rows_keep_their_places_dimmed_until_measured(stage: Stage) -> None:
