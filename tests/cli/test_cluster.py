@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,7 @@ from attn_tui.tui.cli.main import main
 from cli_runner import COMMAND, SAMPLE, WRONG, Captured, attn, printed, refusal
 from dask_cluster import PATIENCE, Cluster
 
-pytest.importorskip("distributed", reason="needs pip install 'attn-tui[cluster]'")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_spec("distributed"), reason="needs attn-tui[cluster]")]
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "8", "--batch", "4")
 LONG = ("sweep", "--d-k", "2:1024:log24", "--n-keys", "1024", "--n-queries", "256", "--batch", "16")

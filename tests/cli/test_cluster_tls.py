@@ -4,16 +4,17 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from cli_runner import Captured, attn, printed
 from dask_cluster import Cluster
 
-pytest.importorskip("distributed", reason="needs pip install 'attn-tui[cluster]'")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program"),
+    pytest.mark.skipif(not shutil.which("openssl"), reason="needs the openssl program"),
+    pytest.mark.skipif(not find_spec("distributed"), reason="needs attn-tui[cluster]"),
 ]
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "8", "--batch", "4", "--d-k", "2,64", "--format", "json")

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ from cases import for_each
 from sweeps import points
 
 ODD = Parameters(d_k=7, n_keys=5, n_queries=3, batch=2, scale="custom", multiplier=0.1, mean_q=-0.25, seed=3)
-EXACT = predict(ODD)
+exact_values = cache(lambda: predict(ODD))
 NAMES = [statistic.name for statistic in STATISTICS]
 
 
@@ -86,7 +87,7 @@ def of_heads(heads: list[Measurement[HeadSubject]]) -> Table[Inspected]:
 
 
 def test_report_json_has_the_promised_structure(measurement: Measurement[Parameters]) -> None:
-    report = strict(written(report_table(measurement, EXACT), "json"))
+    report = strict(written(report_table(measurement, exact_values()), "json"))
     assert list(report) == ["schema", "version", "parameters", "theory_arithmetic", "columns"]
     assert report["theory_arithmetic"] == "exact"
     assert report["schema"] == "attn-tui/report-2"
@@ -97,7 +98,7 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
         {"rule": "custom", "formula": "0.1", "multiplier": 0.1},
     ]
     assert [column["scale"] for column in report["columns"]] == scales
-    for column, found, exact in zip(report["columns"], measurement.columns, EXACT.columns, strict=True):
+    for column, found, exact in zip(report["columns"], measurement.columns, exact_values().columns, strict=True):
         assert list(column) == ["scale", "measured", "theory", "saturation", "status"]
         assert exact.saturation is not None
         assert column["saturation"] == {
@@ -157,11 +158,11 @@ def test_a_value_without_standard_error_is_shown_alone() -> None:
 
 
 def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) -> None:
-    text = written(report_table(measurement, EXACT), "csv")
+    text = written(report_table(measurement, exact_values()), "csv")
     assert "\r" not in text
     assert text.endswith("\n")
     rows = list(csv.DictReader(io.StringIO(text)))
-    columns = strict(written(report_table(measurement, EXACT), "json"))["columns"]
+    columns = strict(written(report_table(measurement, exact_values()), "json"))["columns"]
     assert len(rows) == len(NAMES) * 2
     last = ["multiplier", "status", "statistic", "value", "stderr", "theory", "theory_arithmetic"]
     assert list(rows[0])[-7:] == last
@@ -193,7 +194,7 @@ def test_csv_of_heads_is_tidy_and_agrees_with_json(capture: Capture, heads: list
 
 
 def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Parameters]) -> None:
-    text = written(report_table(measurement, EXACT), "markdown")
+    text = written(report_table(measurement, exact_values()), "markdown")
     assert text.startswith(
         "Parameters: d_k 7, keys 5, queries 3, batch 2, d_v 64, scale custom, multiplier 0.1, mask none"
     )
@@ -205,7 +206,7 @@ def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Pa
     assert "weight on sink" not in by_label
     for statistic in (statistic for statistic in STATISTICS if not statistic.conditional):
         values: list[float | None] = []
-        for column, exact in zip(measurement.columns, EXACT.columns, strict=True):
+        for column, exact in zip(measurement.columns, exact_values().columns, strict=True):
             values += [column.measured[statistic.name].value, exact.values[statistic.name]]
         for cell, value in zip(by_label[statistic.label], values, strict=True):
             assert (cell == "—") == (value is None)
@@ -239,7 +240,7 @@ def test_the_spelling_is_applied_to_every_cell(measurement: Measurement[Paramete
     def ascii_only(text: str) -> str:
         return text.replace("‖", "||").encode("ascii", "replace").decode()
 
-    text = written(report_table(measurement, EXACT), "markdown", ascii_only)
+    text = written(report_table(measurement, exact_values()), "markdown", ascii_only)
     assert text.isascii()
     assert any(row[0] == r"\|\|J\|\|_F" for row in cells(text))
 
