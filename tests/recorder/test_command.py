@@ -108,13 +108,6 @@ def test_the_program_has_its_own_arguments_variables_signals_and_path(tmp_path: 
     assert done.err == "attn-tui: nothing recorded: the program did not import PyTorch\n"
 
 
-@pytest.mark.parametrize("code", [0, 255])
-def test_the_exit_code_is_the_programs(code: int, tmp_path: Path) -> None:
-    words = ["-o", "a.safetensors", "--", sys.executable, "-c", f"import sys; print('x'); sys.exit({code})"]
-    done = record(words, tmp_path)
-    assert (done.code, done.out) == (code, "x\n")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_reach_the_program(number: signal.Signals, tmp_path: Path) -> None:
     code = "import time; print('ready', flush=True); time.sleep(60)"
