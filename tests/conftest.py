@@ -11,14 +11,13 @@ from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
+    gc.disable()  # until tests are collected
 
 settings.register_profile("untimed", deadline=None)
 settings.register_profile("few", deadline=None, max_examples=25)  # of `make test`
 settings.load_profile("untimed")
 
 HOMES = itertools.count()
-
-gc.disable()  # until tests are collected
 
 
 def pytest_collection_finish() -> None:
