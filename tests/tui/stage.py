@@ -25,7 +25,7 @@ from attn_tui.core.theory.prediction import Theory
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute.engine import Engine, Notification, Reply, Submission
-from attn_tui.tui.compute.measure import Measure, PredictEntropy
+from attn_tui.tui.compute.measure import Measure, Predict, PredictEntropy
 from attn_tui.tui.compute.request import Cache, Request, Work
 from attn_tui.tui.compute.worker import Schedule
 from attn_tui.tui.panes.capture.pane import CapturePane
@@ -35,7 +35,6 @@ from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.panes.learn.items import AT, ITEMS
 from attn_tui.tui.panes.learn.requests import ReadItem
 from attn_tui.tui.panes.pane import Pane
-from attn_tui.tui.panes.sweep.requests import Predict
 from attn_tui.tui.panes.train.requests import RunRace
 from cases import present
 from rich.segment import Segment

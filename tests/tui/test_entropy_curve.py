@@ -5,18 +5,18 @@ import math
 import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.theory.predict import predict
-from attn_tui.tui.compute.measure import Entropies, PredictEntropy
+from attn_tui.tui.compute.measure import Exact, PredictEntropy
 from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.lines import line_width
-from attn_tui.tui.views.plots.entropy_curve import WIDTHS, Curve, entropy_lines
+from attn_tui.tui.views.plots.entropy_curve import WIDTHS, Curve, curves_of, entropy_lines
 from stage import SMALL, Stage, played
 
 
 def curves(p: Parameters) -> tuple[Curve, ...]:
-    *_, answer = PredictEntropy(p, WIDTHS).work(Cache())
-    assert isinstance(answer, Entropies)
-    return answer.curves
+    *_, answer = PredictEntropy(p, WIDTHS, (p.n_keys,)).work(Cache())
+    assert isinstance(answer, Exact)
+    return curves_of(answer.cells)
 
 
 def test_the_curves_are_the_theory_of_each_width() -> None:

@@ -22,10 +22,9 @@ from attn_tui.tui.cli import output
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute import process as module
 from attn_tui.tui.compute.engine import EngineError, Notification, Reply
-from attn_tui.tui.compute.measure import Answer, Measure
+from attn_tui.tui.compute.measure import Answer, Exact, Measure, Predict
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Request, Work
-from attn_tui.tui.panes.sweep.requests import Exact, Predict
 from cases import present
 from stage import FOREVER, SMALL, numbers
 

@@ -12,10 +12,10 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import sweeps as work
 from attn_tui.core.work.sweeps import SweepPlan
 from attn_tui.tui.compute import request as requests
-from attn_tui.tui.compute.measure import Measure
+from attn_tui.tui.compute.measure import Measure, Predict
 from attn_tui.tui.compute.request import Failed, Request, Work
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.requests import GRIDS, Points, Predict, Sweep
+from attn_tui.tui.panes.sweep.requests import GRIDS, Points, Sweep
 from stage import SMALL, Stage, numbers, played, refusal, succeeds
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick

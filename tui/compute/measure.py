@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from ...core.errors import ParameterError
 from ...core.parameters import Parameters
 from ...core.statistics.measurement import HISTOGRAMS
 from .question import Question, parameter_options
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from ...core.program.text import Dialect
     from ...core.statistics.measurement import Measurement, RowWeights
     from ...core.tables.table import Table
-    from ...core.theory.prediction import Theory
+    from ...core.theory.prediction import PredictedColumn, Theory
 
+Place: TypeAlias = tuple[int, int]  # d_k and the number of keys
 PARTIAL_INTERVAL = 0.5  # seconds between answers from the draws measured so far
 
 
@@ -97,29 +99,34 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class PredictEntropy(Request):
-    """Predict the entropy of a row over d_k. Answered by Entropies."""
+class Predict(Request):
+    """Predict both columns at each d_k and number of keys. Answered by Exact for each number of keys."""
 
-    parameters: Parameters  # their d_k is ignored
-    d_k: tuple[int, ...]
+    parameters: Parameters  # their values of what is swept are ignored
+    d_ks: tuple[int, ...]
+    n_keys: tuple[int, ...]
 
     def work(self, cache: Cache) -> Work:
-        from ...core.against import fault_of_settings
         from ...core.theory.predict import predict
 
-        found: list[list[tuple[float, float]]] = [[], []]
-        placed = [replace(self.parameters, d_k=d_k) for d_k in self.d_k]
-        for p in placed:
-            columns = () if fault_of_settings(p) else predict(p).columns  # such as 1/ln d_k at 1
-            for curve, column in zip(found, columns, strict=bool(columns)):
-                if (value := column.values["entropy"]) is not None:
-                    curve.append((p.d_k, value))
-            yield None
-        yield Entropies((tuple(found[0]), tuple(found[1])))
+        for n in self.n_keys:
+            found: dict[Place, Sequence[PredictedColumn]] = {}
+            for d_k in self.d_ks:
+                try:
+                    found[d_k, n] = predict(replace(self.parameters, d_k=d_k, n_keys=n)).columns
+                except ParameterError:  # no multiplier there
+                    found[d_k, n] = ()
+                yield None
+            yield Exact(found)
 
 
 @dataclass(frozen=True, eq=False)
-class Entropies:
-    """Points (d_k, nats) of each column's curve; none if no exact value is known."""
+class Exact:
+    """The exact values of both columns at some places; none where a rule has no multiplier."""
 
-    curves: tuple[tuple[tuple[float, float], ...], ...]
+    cells: Mapping[Place, Sequence[PredictedColumn]]
+
+
+@dataclass(frozen=True)
+class PredictEntropy(Predict):
+    """Predict what the curves of entropy in the Lab show."""

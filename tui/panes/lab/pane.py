@@ -20,13 +20,13 @@ from ....core.message import joined, message
 from ....core.parameters import FIELD, FIELDS, Parameters, context_note, model_title
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import Column
-from ...compute.measure import Answer, Entropies, Measure, PredictEntropy
+from ...compute.measure import Answer, Exact, Measure, PredictEntropy
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.fields.panel import value_text
 from ...views.help import key_word
 from ...views.lines import Line
-from ...views.plots.entropy_curve import WIDTHS, Curve
+from ...views.plots.entropy_curve import WIDTHS, Curve, curves_of
 from ...views.results.advice import advice
 from ...views.results.table import with_theory
 from ...widgets.parameter_panel import ParameterPanel
@@ -169,9 +169,9 @@ class LabPane(TwoParts, SteppingPane):
             self.ask(lacking)
 
     def show_answer(self, request: Request, answer: object) -> None:
-        if isinstance(answer, Entropies):
+        if isinstance(answer, Exact):
             if request == self._curves[0] and self.answer is not None:
-                self._curves = self._curves[0], answer.curves
+                self._curves = self._curves[0], curves_of(answer.cells)
                 self.results.entropy.dim(self.is_stale)
                 self._show_entropy(self.answer)
             return
@@ -237,7 +237,7 @@ class LabPane(TwoParts, SteppingPane):
 
     def _show_entropy(self, answer: Answer) -> None:
         """Show entropy over d_k, dim until it is known; the curves are the same at every d_k."""
-        asked = PredictEntropy(replace(answer.parameters, d_k=Parameters.d_k), WIDTHS)
+        asked = PredictEntropy(replace(answer.parameters, d_k=Parameters.d_k), WIDTHS, (answer.parameters.n_keys,))
         if asked != self._curves[0]:
             self._curves = asked, self._curves[1]
             self.results.entropy.dim(True)

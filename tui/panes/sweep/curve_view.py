@@ -16,6 +16,7 @@ from ....core.scales import scale_rule
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import setting_names
 from ....core.theory.prediction import crossings, is_saturated, status_given
+from ...compute.measure import Predict
 from ...language.cells import cells, joining, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, line_width
@@ -23,7 +24,7 @@ from ...views.numbers import VALUE
 from ...views.plots.axes import Axis, axis_over
 from ...views.plots.plot import Mark, Plot, Point, Series
 from ...views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
-from .requests import Predict, SweptPoint
+from .requests import SweptPoint
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import PredictedColumn

@@ -14,12 +14,13 @@ from ....core.parameters import FIELD, Parameters
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import setting_names
 from ....core.theory.prediction import crossings, is_saturated
+from ...compute.measure import Place
 from ...language.cells import cells as cells_of
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, fitted, merged, middle_cut
 from ...views.numbers import short
 from ...views.results.table import COLUMN_ROLES
-from .requests import Place, Sweep, SweptPoint
+from .requests import Sweep, SweptPoint
 
 if TYPE_CHECKING:
     from ....core.statistics.measurement import Column

@@ -13,7 +13,7 @@ from ....core.field import next_of
 from ....core.message import joined, message
 from ....core.parameters import FIELD
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
-from ...compute.measure import Answer, Measure
+from ...compute.measure import Answer, Measure, Place
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.results.table import with_theory
@@ -23,7 +23,7 @@ from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
 from .curve_view import MOST_OTHERS, contents_of
 from .parts import CurvePart, MapPart
-from .requests import GRIDS, Grid, Place, Sweep, at_any, landmarks_of
+from .requests import GRIDS, Grid, Sweep, at_any, landmarks_of
 from .widget import SweepPlot, WidthTable
 
 if TYPE_CHECKING:

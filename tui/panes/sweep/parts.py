@@ -13,13 +13,13 @@ from ....core.errors import InputError
 from ....core.message import message
 from ....core.parameters import Parameters, usual_of
 from ....core.statistics.catalogue import Statistic
-from ...compute.measure import Answer
+from ...compute.measure import Answer, Exact, Place, Predict
 from ...compute.request import Request
 from ...views.results.table import Contents, with_theory
 from ..pane import Pane
 from .curve_view import MOST_OTHERS, Other, Swept, contents_of, others
 from .map_view import D_KS, N_KEYS, Mapped
-from .requests import GRIDS, Exact, Grid, MeasureOthers, Place, Points, Predict, Sweep, SweptPoint, at_any
+from .requests import GRIDS, Grid, MeasureOthers, Points, Sweep, SweptPoint, at_any
 from .widget import SweepMap
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from ....core.errors import ParameterError, did_you_mean
+from ....core.errors import did_you_mean
 from ....core.grid import parse_grid, parse_values
 from ....core.lab.results import Target
 from ....core.message import message
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from ....core.program.text import Dialect
     from ....core.tables.lab import SweepResult
     from ....core.tables.table import Table
-    from ....core.theory.prediction import PredictedColumn, Prediction
+    from ....core.theory.prediction import Prediction
 
-
-Place: TypeAlias = tuple[int, int]  # d_k and the number of keys
 
 _WIDTHS = ",".join(map(str, MODEL_WIDTHS))
 
@@ -285,28 +283,6 @@ class Sweep(Printed["SweepResult"]):
 
 
 @dataclass(frozen=True)
-class Predict(Request):
-    """Predict both columns at each d_k and number of keys. Answered by Exact for each number of keys."""
-
-    parameters: Parameters  # their values of what is swept are ignored
-    d_ks: tuple[int, ...]
-    n_keys: tuple[int, ...]
-
-    def work(self, cache: Cache) -> Work:
-        from ....core.theory.predict import predict
-
-        for n in self.n_keys:
-            found: dict[Place, Sequence[PredictedColumn]] = {}
-            for d_k in self.d_ks:
-                try:
-                    found[d_k, n] = predict(replace(self.parameters, d_k=d_k, n_keys=n)).columns
-                except ParameterError:  # no multiplier there
-                    found[d_k, n] = ()
-                yield None
-            yield Exact(found)
-
-
-@dataclass(frozen=True)
 class MeasureOthers(Request):
     """Measure other settings at the cursor, one after another. Answered by an Answer for each."""
 
@@ -315,13 +291,6 @@ class MeasureOthers(Request):
     def work(self, cache: Cache) -> Work:
         for parameters in self.each:
             yield (yield from Measure(parameters).work(cache))
-
-
-@dataclass(frozen=True, eq=False)
-class Exact:
-    """The exact values of both columns at some places; none where a rule has no multiplier."""
-
-    cells: Mapping[Place, Sequence[PredictedColumn]]
 
 
 @dataclass(frozen=True, eq=False)

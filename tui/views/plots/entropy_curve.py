@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,12 +17,22 @@ from .plot import Drawing, Plot, Point, Series, draw, with_cursor
 
 if TYPE_CHECKING:
     from ....core.parameters import Parameters
+    from ....core.theory.prediction import PredictedColumn
 
 TITLE = "exact entropy over d_k"
 Curve: TypeAlias = tuple[tuple[float, float], ...]  # d_k, entropy in nats; empty if no exact value is known
 
 WIDTHS = tuple(sorted({round(2 ** (half / 2)) for half in range(25)}))  # d_k from 1 to 4096
 _UNKNOWN = message("No exact value is known for these scores; Scales has measured curves.")
+
+
+def curves_of(cells: Mapping[tuple[int, int], Sequence[PredictedColumn]]) -> tuple[Curve, ...]:
+    """Return the curve of each column through the exact values at some d_k and a number of keys."""
+    known = [
+        (d_k, [column.values["entropy"] for column in columns]) for (d_k, _), columns in cells.items() if columns
+    ]
+    columns = range(len(COLUMN_ROLES))
+    return tuple(tuple((d_k, h) for d_k, values in known if (h := values[at]) is not None) for at in columns)
 
 
 def entropy_lines(
