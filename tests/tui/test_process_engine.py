@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import Signature, signature
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -345,3 +346,14 @@ def test_no_process_and_no_open_file_is_left(engine: ProcessEngine) -> None:
     for pid in pids:
         with pytest.raises(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
+
+
+def test_the_app_does_not_wait_for_an_engine_that_is_busy(
+    engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would stand still, and for ever if the engine then sent more than a connection holds."""
+    in_process(monkeypatch, "import time\nMeasure.work = lambda self, cache: iter(lambda: time.sleep(1e6), 0)")
+    asked = Thread(target=lambda: [engine.ask(Measure(at(1 + d_k % 4096))) for d_k in range(2000)], daemon=True)
+    asked.start()
+    asked.join(FOREVER)
+    assert not asked.is_alive()

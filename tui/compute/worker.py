@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection
-from select import POLLIN, poll
+from queue import SimpleQueue
 from threading import Thread
 
 from ...core.errors import NO_MEMORY, InputError
@@ -111,7 +112,8 @@ def main(descriptor: int) -> None:
     """Answer requests on the connection with this file descriptor until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the app
     connection = Connection(descriptor)
-    Thread(target=_end_with_app, args=(descriptor,), daemon=True).start()
+    inbox: SimpleQueue[bytes] = SimpleQueue()
+    Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     try:
         from ...core.blas import one_blas_thread
         from ...core.work.worker import keep_memory
@@ -121,24 +123,20 @@ def main(descriptor: int) -> None:
         gc.freeze()  # modules live as long as the process
         keep_memory()
         with one_blas_thread():
-            serve(Schedule(), connection)
-    except (EOFError, BrokenPipeError):
-        os._exit(0)
+            serve(Schedule(), inbox, connection.send)
     except Exception as error:  # such as a library that is not installed
         connection.send([Reply(0, crashed(error))])
         sys.exit(1)
 
 
-def serve(schedule: Schedule, connection: Connection) -> None:
-    """Answer requests, and send the replies of each step together; raise EOFError when the app has ended."""
-    arrived = poll()  # the connection's own method takes ten times as long
-    arrived.register(connection.fileno(), POLLIN)
+def serve(schedule: Schedule, inbox: SimpleQueue[bytes], send: Callable[[Sequence[Reply]], None]) -> None:
+    """Answer the pickled requests in `inbox`, and send the replies of each step together; never return."""
     while True:
-        while schedule.idle or arrived.poll(0):
-            if replies := [*schedule.submit(connection.recv())]:
-                connection.send(replies)
+        while schedule.idle or not inbox.empty():
+            if replies := [*schedule.submit(pickle.loads(inbox.get()))]:
+                send(replies)
         if replies := [*schedule.step()]:
-            connection.send(replies)
+            send(replies)
 
 
 def crashed(error: BaseException) -> Crashed:
@@ -146,9 +144,10 @@ def crashed(error: BaseException) -> Crashed:
     return Crashed(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
 
 
-def _end_with_app(descriptor: int) -> None:
-    """Exit at once when the app has ended, even during a computation."""
-    ended = poll()
-    ended.register(descriptor, 0)  # for nothing but the end of the connection
-    ended.poll()
-    os._exit(0)
+def _listen(connection: Connection, inbox: SimpleQueue[bytes]) -> None:
+    """Put what the app sends into `inbox`; exit at once when the app has ended, even during a computation."""
+    try:
+        while True:
+            inbox.put(connection.recv_bytes())
+    except (EOFError, OSError):
+        os._exit(0)
