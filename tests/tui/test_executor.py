@@ -72,6 +72,7 @@ def test_work_of_several_workers_is_answered_with_their_number_and_their_rate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("attn_tui.core.work.sweeps._LEAST", 1e-5)
+    monkeypatch.setattr(request, "BATCH_INTERVAL", -1.0)
     cache = request.Cache()
     cache.workers.name = "threads:2"
     found = [answer for answer in Sweep(SMALL, "1:39").work(cache) if isinstance(answer, Progress)]
