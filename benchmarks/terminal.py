@@ -32,7 +32,7 @@ SMALLEST = (80, 24)
 UP, DOWN, RIGHT, LEFT = (b"\x1b[" + final for final in (b"A", b"B", b"C", b"D"))
 SLOW = Link(bits=56_000, there_and_back=0.150)
 BYTES = 3400  # the most that a key may cost
-OF_PANE = {"Capture": 8000, "Train": 10_000}  # a new picture; a race while it is trained
+OF_PANE = {"Model": 8000, "Train": 10_000}  # a new picture; a race while it is trained
 
 
 @dataclass(frozen=True)

@@ -369,6 +369,7 @@ class CapturePane(Pane):
         self._request_attention()
         self._request_view()
         self.ask(self._wanted)
+        self.host.expect_answer()
 
     def _request_attention(self) -> None:
         """Request the row with the cursor, and the part of the matrix that is shown."""
