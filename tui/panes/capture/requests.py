@@ -169,9 +169,7 @@ class MeasureHeads(Request):
                 yield fraction, []
                 for each in results_of(done):
                     layer, head = each.place
-                    if (
-                        each.exact or each.measured is None
-                    ):  # that is marked on the map; selecting it shows the reason
+                    if each.exact or each.measured is None:  # marked on the map; selecting it shows the reason
                         yield fraction, [HeadStatistics({each.place: each.measured})]
                     if each.measured is not None:
                         latest[each.place] = each.measured

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import set_cell_size
@@ -54,7 +55,7 @@ class Swept:
         """Whether every point has been measured."""
         return len(self.points) == len(self.values)
 
-    @property
+    @cached_property
     def prediction(self) -> Predict:
         """The request for the exact values.
 
