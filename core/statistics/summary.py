@@ -11,7 +11,6 @@ farther end of a skewness-corrected interval decides (`skewness_factors`), becau
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -20,13 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..attention.row_gradients import norm_statistics
 from ..attention.softmax import RowStatistics
 from .catalogue import DEAD, ONE_HOT, STATISTIC
 from .measurement import NOTHING, Estimate
 
 GROUPS = 16  # groups of draws that the standard errors of medians leave out one at a time
-_AT_ONCE = 1 << 20  # norms processed at once; beyond, memory costs more than calls
 _NORMAL = 1.96  # normal deviate of a 95 % interval
 # The statistics whose standard errors are widened for skewness.
 _SKEWED = frozenset(
@@ -170,26 +167,34 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     draws = len(norms)
     groups = min(draws, GROUPS)
     order = np.argsort(norms, axis=None)[: np.count_nonzero(~np.isnan(norms))]  # NaN is last
-    rising = norms.ravel()[order]
+    rising = norms.ravel()[order].astype(np.float64)
     group = np.repeat(range(groups), [draws // groups + (each < draws % groups) for each in range(groups)])
     group = group[order // max(norms.shape[1], 1)]
-    everything = norm_statistics(rising)
-    at_once = max(_AT_ONCE // max(rising.size, 1), 1)
-    left_out: list[FloatArray] = []  # (statistics, groups), each of all other groups
-    for _, alike in itertools.groupby(range(groups), key=np.bincount(group, minlength=groups).__getitem__):
-        same = [*alike]
-        for first in range(0, len(same), at_once):
-            some = np.array(same[first : first + at_once])
-            left = np.broadcast_to(rising, (len(some), rising.size))[group != some[:, np.newaxis]]
-            left_out.append(np.stack(norm_statistics(left.reshape(len(some), -1))))
-    spreads = _standard_errors(everything._fields, np.hstack(left_out))
-    spreads[everything._fields.index("top1_share")] = math.hypot(spreads[-1], _share_beyond(rising))
+    values = _of_norms(rising)
+    left_out = [_of_norms(rising[group != each]) for each in range(groups)]
+    spreads = _standard_errors([*values], np.array([[*each.values()] for each in left_out]).T).tolist()
+    spreads[-1] = math.hypot(spreads[-1], _share_beyond(rising))
     found: dict[str, Estimate] = {}
-    for name, value, spread in zip(everything._fields, everything, spreads.tolist(), strict=True):
-        exists = math.isfinite(value)
-        stderr = spread if exists and math.isfinite(spread) else None
-        found[f"grad_q_{name}"] = Estimate(float(value) if exists else None, stderr)
+    for (name, value), spread in zip(values.items(), spreads, strict=True):
+        stderr = spread if math.isfinite(value) and math.isfinite(spread) else None
+        found[f"grad_q_{name}"] = Estimate(value if math.isfinite(value) else None, stderr)
     return found
+
+
+def _of_norms(rising: FloatArray) -> dict[str, float]:
+    """Return median, mean, root mean square and concentration of sorted norms (rows,); NaN if there are none.
+
+    The share of the top 1 % is that of Σ‖·‖² in the largest one per cent of rows, their number rounded up: one row of
+    up to 100, two of 101.
+    """
+    rows, squares = len(rising), np.square(rising)
+    total, largest = float(squares.sum()), float(squares[rows - -(-rows // 100) :].sum())
+    return {
+        "median": float(rising[(rows - 1) // 2 : rows // 2 + 1].sum()) / (2 - rows % 2) if rows else math.nan,
+        "mean": float(rising.sum()) / rows if rows else math.nan,
+        "rms": math.sqrt(total / rows) if rows else math.nan,
+        "top1_share": largest / total if total else math.nan,
+    }
 
 
 def skewness_factors(values: FloatArray) -> FloatArray:
@@ -221,7 +226,7 @@ def _standard_errors(names: Iterable[str], without: FloatArray) -> FloatArray:
 
 def _share_beyond(rising: FloatArray) -> float:
     """Return the share of Σ‖·‖² by which the largest 1 % of rows (rows,), rounded up to whole rows, exceed 1 %."""
-    rows, squares = len(rising), np.square(rising, dtype=np.float64)
+    rows, squares = len(rising), np.square(rising)
     top, total = -(-rows // 100), float(squares.sum())
     return (top - rows / 100) * float(squares[rows - top]) / total if total else 0.0
 

@@ -9,7 +9,6 @@ from attn_tui.core.attention import additive
 from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.attention.row_gradients import (
     logit_gradients,
-    norm_statistics,
     query_gradient_norms,
     upstream,
     weight_gradients,
@@ -211,30 +210,7 @@ def test_medians_have_not_changed(multiplier: float, median: float) -> None:
     shifted = shift(q @ k.mT)
     of_logits = logit_gradients(shifted, multiplier, upstream(g, v, shifted))
     norms = query_gradient_norms(of_logits, multiplier, k).reshape(64, 32)
-    each = norm_statistics(norms).median
+    each = np.median(norms, axis=1)
     standard_error = each.std(ddof=1) / 8
     assert np.median(norms) == pytest.approx(median, abs=4 * standard_error + 0.05)
     assert standard_error < 0.1 * median
-
-
-def test_statistics_of_norms() -> None:
-    norms = np.array([[3.0, 1.0, 2.0, 10.0], [0.0, 0.0, 0.0, 5.0]])
-    found = norm_statistics(norms)
-    assert found.median == pytest.approx([2.5, 0])
-    assert found.mean == pytest.approx([4, 1.25])
-    assert found.rms == pytest.approx([math.sqrt(114 / 4), 2.5])
-    assert found.top1_share == pytest.approx([100 / 114, 1])
-
-
-@pytest.mark.parametrize(("rows", "top"), [(1, 1), (99, 1), (100, 1), (101, 2), (250, 3)])
-def test_one_per_cent_of_rows_is_rounded_up(rows: int, top: int) -> None:
-    norms = np.random.default_rng(0).permutation(np.sqrt(np.arange(1.0, rows + 1)))
-    expected = np.arange(rows - top + 1, rows + 1).sum() / np.arange(1, rows + 1).sum()
-    assert norm_statistics(norms).top1_share == pytest.approx(expected)
-
-
-def test_norms_that_are_all_zero_have_no_share() -> None:
-    with np.errstate(all="raise"):
-        found = norm_statistics(np.zeros((2, 5), np.float32))
-    assert np.all(np.isnan(found.top1_share))
-    assert np.all(found.rms == 0)

@@ -208,6 +208,26 @@ def test_a_mean_of_skewed_values_has_a_wider_error() -> None:
     assert skewness_factors(np.arange(100.0)) == 1
 
 
+def test_statistics_of_norms() -> None:
+    found = estimates_of_norms(np.array([[3.0, 1.0, 2.0, 10.0], [0.0, math.nan, 0.0, 5.0]]))
+    values = {name.removeprefix("grad_q_"): each.value for name, each in found.items()}
+    assert values == pytest.approx({"median": 2, "mean": 3, "rms": math.sqrt(139 / 7), "top1_share": 100 / 139})
+
+
+@pytest.mark.parametrize(("rows", "top"), [(1, 1), (99, 1), (100, 1), (101, 2), (250, 3)])
+def test_one_per_cent_of_rows_is_rounded_up(rows: int, top: int) -> None:
+    norms = np.random.default_rng(0).permutation(np.sqrt(np.arange(1.0, rows + 1)))
+    expected = np.arange(rows - top + 1, rows + 1).sum() / np.arange(1, rows + 1).sum()
+    assert estimates_of_norms(norms[np.newaxis])["grad_q_top1_share"].value == pytest.approx(expected)
+
+
+def test_norms_that_are_all_zero_have_no_share() -> None:
+    with np.errstate(all="raise"):
+        found = estimates_of_norms(np.zeros((2, 5), np.float32))
+    assert found["grad_q_top1_share"] == (None, None)
+    assert found["grad_q_rms"] == (0, 0)
+
+
 def test_the_share_of_the_top_rows_has_an_error_for_the_part_of_a_row_beyond_one_per_cent() -> None:
     """Two equal draws of 90 rows: 2 rows are 1.1 % of 180, a fifth of a row too many."""
     norms = np.ones((2, 90))
