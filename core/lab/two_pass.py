@@ -183,10 +183,10 @@ def _backward(c: Computation, terms: Terms, group: Group, rows: slice, logits: F
     by = np.asarray(terms.multiplier)[..., 0]
     slopes = None if c.softcap is None else softcap_slopes(logits, c.softcap)
 
-    def norms(found: LogitGradients, _: int, d: slice, r: slice) -> FloatArray:
+    def norms(found: LogitGradients, _: int, r: slice) -> FloatArray:
         if slopes is not None:
-            np.multiply(found.entries, slopes[d, r].reshape(found.entries.shape), out=found.entries)
-        norms = query_gradient_norms(found, c.factor, k[d], q[d, r], c.mechanism, c.learned, c.norms[0], c.gain)
-        return norms * np.broadcast_to(part_of(by, d, r), q[d, r].shape[:2]).ravel()
+            np.multiply(found.entries, slopes[:, r].reshape(found.entries.shape), out=found.entries)
+        norms = query_gradient_norms(found, c.factor, k, q[:, r], c.mechanism, c.learned, c.norms[0], c.gain)
+        return norms * np.broadcast_to(part_of(by, slice(None), r), q[:, r].shape[:2]).ravel()
 
     return tally.Backward(g[:, rows], v, norms)

@@ -54,13 +54,11 @@ def count_inside(
     hidden: BoolArray | None,
     offsets: FloatArray | None,
     out: FloatArray,
-) -> list[int]:
-    """Count, for each draw, the visible scores (rows of all draws, n) within ±band; none if the band is NaN.
+) -> FloatArray:
+    """Count, for each draw, the visible scores (rows of all draws, n) within ±band.
 
     `offsets` (rows,) are still to be added to the scores. `out`, of their shape, is overwritten.
     """
-    if math.isnan(band):
-        return [0] * draws
     inside: BoolArray
     if offsets is None:
         inside = np.abs(scores, out=out) <= scores.dtype.type(band)
@@ -69,7 +67,7 @@ def count_inside(
         inside = (scores >= (-band - own).astype(scores.dtype)) & (scores <= (band - own).astype(scores.dtype))
     if hidden is not None:
         inside &= ~hidden
-    return [int(np.count_nonzero(each)) for each in inside.reshape(draws, -1)]
+    return np.array([np.count_nonzero(each) for each in inside.reshape(draws, -1)], np.float64)
 
 
 @lru_cache(maxsize=64)

@@ -11,8 +11,6 @@ from ..attention.precision import weight_lost
 from ..attention.softmax import RowStatistics, Softmax, weight_statistics
 from .counting import Chosen
 
-_FIELDS = len(RowStatistics._fields)
-
 
 class RoundedRows(NamedTuple):
     """Some rows, NaN rows with weights 0 and as if they saw nothing."""
@@ -30,40 +28,17 @@ class RoundedRows(NamedTuple):
         seen = np.broadcast_to(self.visible[rows, np.newaxis] > 0, self.weights[rows].shape)
         return self.weights[rows][seen if self.hidden is None else seen & ~self.hidden[rows]]
 
-
-class RoundedResults(NamedTuple):
-    """Results of the rows of a block, filled piece by piece."""
-
-    visible: FloatArray  # (rows,) as in RoundedRows
-    lost: FloatArray
-    failed: FloatArray
-    statistics: FloatArray  # (6, rows)
-
-    @classmethod
-    def empty(cls, rows: int) -> RoundedResults:
-        """Return results for a block of `rows`, none of which is there yet."""
-        return cls(np.zeros(rows), np.zeros(rows), np.zeros(rows), np.zeros((_FIELDS, rows)))
-
-    def put(self, rows: slice, found: RoundedRows) -> None:
-        """Store the results of some rows."""
-        self.visible[rows], self.lost[rows], self.failed[rows] = found.visible, found.lost, found.failed
-        self.statistics[:, rows] = found.statistics
-
-    def row_statistics(self, shape: tuple[int, ...]) -> RowStatistics:
-        """Return the statistics of all rows in this shape."""
-        return RowStatistics(*self.statistics.reshape(-1, *shape))
-
     def sums(self, shape: tuple[int, int]) -> dict[str, FloatArray]:
         """Return the sums (draws,) of lost weight and NaN rows; what is lost is not the sink's, but missing in Σp̂."""
-        lost, failed = (each.reshape(shape).sum(axis=1) for each in (self.lost, self.failed))
+        lost, failed = (each.reshape(shape).sum(axis=1, dtype=np.float64) for each in (self.lost, self.failed))
         return {"lost": lost, "nan": failed, "sink": -lost}
 
 
-def rounded_rows(block: Softmax, hidden: BoolArray | None, draws: slice, rows: slice) -> RoundedRows:
-    """Return some rows of a block of weights (draws, rows, n); `hidden` has its shape and marks masked keys."""
-    weights = block.weights[draws, rows].reshape(-1, block.weights.shape[-1])
-    rounded = Softmax(weights, block.sink[draws, rows].ravel(), block.lse[draws, rows].ravel())
-    hidden = None if hidden is None else hidden[draws, rows].reshape(weights.shape)
+def rounded_rows(block: Softmax, hidden: BoolArray | None) -> RoundedRows:
+    """Return the rows of a block of weights (draws, rows, n); `hidden` has its shape and marks masked keys."""
+    weights = block.weights.reshape(-1, block.weights.shape[-1])
+    rounded = Softmax(weights, block.sink.ravel(), block.lse.ravel())
+    hidden = None if hidden is None else hidden.reshape(weights.shape)
     failed = np.isnan(weights[:, 0])
     if failed.any():
         weights = np.where(failed[:, np.newaxis], 0, weights)

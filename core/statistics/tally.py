@@ -1,6 +1,6 @@
 """Add blocks of scores to a tally; the block size does not matter. `reading` reads a measurement from it.
 
-A block is processed in cache-sized pieces. The tally keeps only a few sums for each draw and the counts of its
+The tally keeps only a few sums for each draw and the counts of its
 histograms, so its memory depends neither on the number of scores nor on the number of rows.
 """
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ..arrays import BoolArray, Counts, FloatArray
 from ..attention.row_gradients import LogitGradients, Upstream, logit_gradients, upstream, weight_gradients
 from ..attention.softmax import (
+    RowStatistics,
     ShiftedRows,
     Softmax,
     logits_below,
@@ -29,13 +30,11 @@ from ..attention.softmax import (
 from .counting import Chosen, count, count_inside, counted_rows
 from .histogram import Axis
 from .measurement import HISTOGRAMS, HistogramName
-from .rounded_rows import RoundedResults, RoundedRows, clear_infinite, rounded_rows
+from .rounded_rows import RoundedRows, clear_infinite, rounded_rows
 from .summary import Sums, power_sums, row_moments, sums_of_rows, sums_of_scores
 
-# Entries of scores computed at once: matrix products are most efficient when large.
+# Entries of scores processed at once: matrix products are most efficient when large, and fewer cost more calls.
 BLOCK = 1 << 20
-# Entries processed at once: fewer cost more calls, and more miss the caches.
-PIECE = 1 << 18
 # The most entries that the histograms of logits and of weights count, in whole rows spread evenly over all draws: a
 # plot has a few hundred columns, and counting an entry costs more than all other work on it.
 COUNTED = 1 << 16
@@ -90,7 +89,7 @@ class Tally:
     row_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])  # (rules, draws held)
     counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # by rule; scores under rule 0
     gradient_norms: FloatArray | None = None  # ‖∂L/∂q‖ (rules, draws, rows measured), NaN if unseen
-    scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # reused by pieces
+    scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # reused by blocks
 
     def __post_init__(self) -> None:
         self.held = self.held if self.held.stop else slice(0, self.shape.draws)
@@ -125,45 +124,31 @@ class Backward:
 
     g: FloatArray  # (draws, rows, d_v) ∂L/∂O
     v: FloatArray  # (draws, keys, d_v) values
-    # Called with ∂L/∂z under a rule, the rule's index, draws and rows of the block; returns ‖∂L/∂q‖ of each row.
-    query_norms: Callable[[LogitGradients, int, slice, slice], FloatArray]
+    # Called with ∂L/∂z under a rule, its index, and rows of the block; returns ‖∂L/∂q‖ of these rows of every draw.
+    query_norms: Callable[[LogitGradients, int, slice], FloatArray]
 
 
-class _GradientRows(NamedTuple):
-    """The rows of a piece whose gradients are computed."""
+class _Block(NamedTuple):
+    """The rows of a block."""
+
+    shape: tuple[int, int]  # draws and rows of each
+    scores: FloatArray  # (draws · rows, keys) minus the centre
+    hidden: BoolArray | None  # (draws · rows, keys)
+    offsets: FloatArray | None  # (draws · rows,)
+    counted: npt.NDArray[np.intp] | None  # the rows that the histograms of logits and weights count
+    unseen: BoolArray | None  # the keys that are hidden from these
+    scratch: Sequence[FloatArray]  # memory for three arrays of the scores' shape
+
+
+class _Differentiated(NamedTuple):
+    """The rows of a block whose gradients are computed."""
 
     backward: Backward
-    draws: slice  # of the block
-    rows: slice  # of each of these draws
-    chosen: Chosen  # their indices among the rows of the piece
-
-
-class _Piece(NamedTuple):
-    """Some rows of a block."""
-
-    draws: slice  # of the block
-    rows: slice  # of all rows of the block
-    scores: FloatArray  # (rows, keys) minus the centre
-    hidden: BoolArray | None  # (rows, keys)
-    offsets: FloatArray | None  # (rows,)
-    counted: npt.NDArray[np.intp] | None  # the rows that the histograms of logits and weights count
-    gradients: _GradientRows | None
-    rounded: RoundedRows | None
-
-
-class _RowResults(NamedTuple):
-    """Row results of one block, filled piece by piece; arrays end in (rows,)."""
-
-    precision: float  # of the scores: the spacing of numbers at 1
-    offsets: FloatArray | float  # (draws, rows) still to be added to the scores
-    inside: FloatArray  # (draws,) the visible scores within the band
-    visible: FloatArray  # keys whose scores are added; (1,) if none is hidden
-    smallest: FloatArray  # minus the centre, offset included, like `largest`
-    largest: FloatArray
-    powers: FloatArray  # (4, rows) sums of the first four powers of the scores minus the centre
-    sums: FloatArray  # (5, rules, rows) `softmax.row_sums`
-    gradients: FloatArray | None  # (rules, rows) ‖∂L/∂q‖, NaN where not computed
-    rounded: RoundedResults | None
+    rows: slice  # of each draw
+    chosen: Chosen  # their indices among all rows
+    some: ShiftedRows
+    received: Upstream  # ∂L/∂p
+    norms: FloatArray  # (rules, draws · rows) ‖∂L/∂q‖, NaN where not computed; to be filled
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
@@ -200,156 +185,121 @@ def add(
     `rounded` are the rows' weights in a number format, not computed from the scores, which are the logits of the
     tally's single rule. Infinite scores and NaN rows are left out of all statistics.
     """
-    block = Shape(*scores.shape)
+    shape, keys = scores.shape[:2], scores.shape[2]
     masked = hidden = None if hidden is None else np.broadcast_to(hidden, scores.shape)
     if rounded is not None:
         hidden = clear_infinite(scores, rounded, hidden)
-    total, rules = block.draws * block.rows, len(tally.rules)
-    results = _RowResults(
-        precision=float(np.finfo(scores.dtype).eps),
-        offsets=0.0 if offsets is None else offsets[..., 0].astype(np.float64),
-        inside=np.zeros(block.draws),
-        visible=np.full(1 if hidden is None else total, float(block.keys)),
-        smallest=np.empty(total),
-        largest=np.empty(total),
-        powers=np.empty((4, total)),
-        sums=np.empty((5, rules, total)),
-        gradients=None if backward is None else np.full((rules, total), np.nan),
-        rounded=None if rounded is None else RoundedResults.empty(total),
-    )
-    for d, r in blocks(block, PIECE):
-        first = (draws.start + d.start) * tally.shape.rows + rows.start + r.start
-        at = d.start * block.rows + r.start
-        own = None if offsets is None else offsets[d, r]
-        flat = scores[d, r].reshape(-1, block.keys)
-        piece = _Piece(
-            draws=d,
-            rows=slice(at, at + len(flat)),
-            scores=flat,
-            hidden=None if hidden is None else hidden[d, r].reshape(flat.shape),
-            offsets=None if own is None else own.ravel(),
-            counted=counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None,
-            gradients=None if backward is None else _gradient_rows(tally.shape, backward, d, r, rows.start),
-            rounded=None if rounded is None else rounded_rows(rounded, masked, d, r),
-        )
-        _add_piece(tally, results, piece)
-    _reduce(tally, draws, rows, block, results)
-
-
-def _gradient_rows(shape: Shape, backward: Backward, draws: slice, rows: slice, first: int) -> _GradientRows | None:
-    """Select, from these draws and rows of a block, the rows whose gradients are computed; None if there are none.
-
-    `first` is the number of the block's first row within the draw.
-    """
-    start, step = shape.differentiated.start, shape.differentiated.step
-    skipped = (start - first - rows.start) % step
-    length = rows.stop - rows.start
-    if skipped >= length:
-        return None
-    chosen: Chosen = slice(skipped, None, step)
-    if step > 1 and draws.stop - draws.start > 1:
-        ends = length * np.arange(draws.stop - draws.start, dtype=np.intp)
-        chosen = np.add.outer(ends, np.arange(skipped, length, step, dtype=np.intp)).reshape(-1)
-    return _GradientRows(backward, draws, slice(rows.start + skipped, rows.stop, step), chosen)
-
-
-def _add_piece(tally: Tally, results: _RowResults, piece: _Piece) -> None:
-    """Process some rows of a block."""
-    scores, hidden, counted, rows = piece.scores, piece.hidden, piece.counted, piece.rows
-    logits, scratch, weights_gradient = _scratch(tally, scores)
-    own = 0.0 if piece.offsets is None else piece.offsets
-    draws = piece.draws.stop - piece.draws.start
-    results.inside[piece.draws] += count_inside(tally.band, draws, scores, hidden, piece.offsets, logits)
+    flat = scores.reshape(-1, keys)
+    hidden = None if hidden is None else hidden.reshape(flat.shape)
+    first = draws.start * tally.shape.rows + rows.start
+    counted = counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None
     unseen = None if hidden is None or counted is None else hidden[counted]
+    own = None if offsets is None else offsets.ravel()
+    block = _Block(shape, flat, hidden, own, counted, unseen, _scratch(tally, flat))
+    shifted, largest = _add_scores(tally, draws, block)
+    gradients = None if backward is None else _differentiated(tally, backward, rows, block, shifted)
+    if rounded is None:
+        found, visible = _weights_of_rules(tally, block, shifted, largest, gradients)
+    else:
+        found, visible = _rounded_weights(tally, draws, block, rounded_rows(rounded, masked), gradients)
+    add_sums(tally, draws, sums_of_rows(found, visible))
+    _count_rows(tally, found, visible)
+    if gradients is not None:
+        _keep_norms(tally, draws, rows, gradients.norms.reshape(-1, *shape))
+
+
+def _add_scores(tally: Tally, draws: slice, block: _Block) -> tuple[ShiftedRows, FloatArray]:
+    """Add the statistics of scores; return the rows, shifted, and the largest score of each, minus the centre."""
+    scores, hidden, counted = block.scores, block.hidden, block.counted
+    if not math.isnan(tally.band):
+        inside = count_inside(tally.band, block.shape[0], scores, hidden, block.offsets, block.scratch[0])
+        _accumulate(tally, tally.score_sums, {"inside": inside}, draws)
     if hidden is not None:
         np.copyto(scores, 0, where=hidden)
-    results.powers[:, rows] = power_sums(scores, tally.unit, logits, scratch)
+    powers = power_sums(scores, tally.unit, *block.scratch[:2])
     if counted is not None and ("logits", 0) in tally.counts:
-        shift = 0.0 if piece.offsets is None else piece.offsets[counted, np.newaxis]
-        tally.counts["logits", 0] += count(scores[counted], tally.axis, 1.0, shift, unseen)
+        shift = 0.0 if block.offsets is None else block.offsets[counted, np.newaxis]
+        tally.counts["logits", 0] += count(scores[counted], tally.axis, 1.0, shift, block.unseen)
     shifted = shift_rows(scores, hidden)
-    if hidden is not None:
-        results.visible[rows] = shifted.visible
-    results.smallest[rows], results.largest[rows] = shifted.smallest + own, shifted.largest + own
-    if piece.rounded is not None:
-        _add_rounded(tally, results, piece, piece.rounded, shifted, weights_gradient)
-        return
-    received, some = None, shifted
-    if piece.gradients is not None:
-        received, some = _upstream(piece.gradients, shifted, weights_gradient)
-    for index, (_, multiplier) in enumerate(tally.rules):
-        sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
-        results.sums[:, index, rows] = sums
-        sink = _above_largest(tally, multiplier, results.largest[rows])
-        if piece.gradients is not None and received is not None:
-            chosen, out = piece.gradients.chosen, logits[: len(some.below)]
-            above = None if sink is None else sink[chosen]
-            found = logit_gradients(some, multiplier, received, above, scratch[chosen], out)
-            _add_norms(results, piece, index, found)
-        if counted is not None and ("weights", index) in tally.counts:
-            others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))
-            shift = np.log1p(others)[:, np.newaxis] / -_LN10
-            tally.counts["weights", index] += count(scores[counted], WEIGHTS, multiplier / _LN10, shift, unseen)
-
-
-def _add_norms(results: _RowResults, piece: _Piece, rule: int, found: LogitGradients) -> None:
-    """Add ‖∂L/∂q‖ of the rows of a piece whose gradients are computed; NaN rows have none."""
-    assert piece.gradients is not None
-    assert results.gradients is not None
-    chosen = piece.gradients.chosen
-    norms = piece.gradients.backward.query_norms(found, rule, piece.gradients.draws, piece.gradients.rows)
-    if piece.rounded is not None:
-        norms = np.where(piece.rounded.failed[chosen], np.nan, norms)
-    results.gradients[rule, piece.rows][chosen] = norms
-
-
-def _upstream(gradients: _GradientRows, shifted: ShiftedRows, out: FloatArray) -> tuple[Upstream, ShiftedRows]:
-    """Return ∂L/∂p of the rows whose gradients are computed, and these rows."""
-    some, backward = shifted.only(gradients.chosen), gradients.backward
-    g, v = backward.g[gradients.draws, gradients.rows], backward.v[gradients.draws]
-    return upstream(g, v, some, out[: len(some.below)]), some
-
-
-def _add_rounded(
-    tally: Tally, results: _RowResults, piece: _Piece, found: RoundedRows, shifted: ShiftedRows, out: FloatArray
-) -> None:
-    """Add the statistics of rounded weights of some rows."""
-    assert results.rounded is not None
-    results.rounded.put(piece.rows, found)
-    if piece.gradients is not None:
-        chosen, received = piece.gradients.chosen, _upstream(piece.gradients, shifted, out)[0]
-        _add_norms(results, piece, 0, weight_gradients(found.weights[chosen], received, found.missing[chosen]))
-    if piece.counted is not None and ("weights", 0) in tally.counts:
-        with np.errstate(divide="ignore"):
-            tally.counts["weights", 0] += count(np.log10(found.seen_weights(piece.counted)), WEIGHTS)
-
-
-def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatArray) -> FloatArray | None:
-    """Return the sink logit minus each row's largest logit; `largest` is a score minus the centre."""
-    return None if tally.sink is None else tally.sink - multiplier * (tally.centre + largest)
-
-
-def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _RowResults) -> None:
-    """Add the row results of a block to the sums of its draws and to the histograms of rows."""
-    shape = (block.draws, block.rows)
-    seen = results.visible > 0
-    tally.smallest = min(tally.smallest, float(results.smallest.min(where=seen, initial=math.inf)))
-    tally.largest = max(tally.largest, float(results.largest.max(where=seen, initial=-math.inf)))
-    visible = results.visible.reshape(shape if results.visible.size > 1 else (1, 1))
-    moments = row_moments(visible, results.powers.reshape(4, *shape), results.offsets, results.precision)
+    own = 0.0 if block.offsets is None else block.offsets
+    smallest, largest, seen = shifted.smallest + own, shifted.largest + own, shifted.visible > 0
+    tally.smallest = min(tally.smallest, float(smallest.min(where=seen, initial=math.inf)))
+    tally.largest = max(tally.largest, float(largest.max(where=seen, initial=-math.inf)))
+    offsets = 0.0 if block.offsets is None else block.offsets.reshape(block.shape).astype(np.float64)
+    precision = float(np.finfo(scores.dtype).eps)
+    moments = row_moments(_visible(block, shifted), powers.reshape(4, *block.shape), offsets, precision)
     _accumulate(tally, tally.score_sums, sums_of_scores(moments), draws)
-    if not math.isnan(tally.band):
-        _accumulate(tally, tally.score_sums, {"inside": results.inside}, draws)
-    rounded = results.rounded
-    if rounded is not None:
-        visible = rounded.visible.reshape(shape)
-        add_sums(tally, draws, rounded.sums(shape))
-        found = rounded.row_statistics((1, *shape))
-    else:
-        multipliers = np.array([multiplier for _, multiplier in tally.rules])[:, np.newaxis, np.newaxis]
-        sink = _above_largest(tally, multipliers, results.largest.reshape(shape))
-        found = row_statistics(results.sums.reshape(5, -1, *shape), visible, sink)
-    add_sums(tally, draws, sums_of_rows(found, visible))
+    return shifted, largest
+
+
+def _visible(block: _Block, shifted: ShiftedRows) -> FloatArray:
+    """Return the number of keys that each row sees (draws, rows); (1, 1) if none is hidden."""
+    if block.hidden is None:
+        return np.full((1, 1), float(block.scores.shape[1]))
+    return shifted.visible.reshape(block.shape).astype(np.float64)
+
+
+def _weights_of_rules(
+    tally: Tally, block: _Block, shifted: ShiftedRows, largest: FloatArray, gradients: _Differentiated | None
+) -> tuple[RowStatistics, FloatArray]:
+    """Return the statistics (rules, draws, rows) of weights, and how many keys rows see; count weights."""
+    logits, scratch, _ = block.scratch
+    counted, sums = block.counted, np.empty((5, len(tally.rules), len(largest)))
+    for index, (_, multiplier) in enumerate(tally.rules):
+        sums[:, index] = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
+        sink = _above_largest(tally, multiplier, largest)
+        if gradients is not None:
+            some, chosen, above = gradients.some, gradients.chosen, None if sink is None else sink[gradients.chosen]
+            out = logits[: len(some.below)]
+            found = logit_gradients(some, multiplier, gradients.received, above, scratch[chosen], out)
+            gradients.norms[index, chosen] = gradients.backward.query_norms(found, index, gradients.rows)
+        if counted is not None and ("weights", index) in tally.counts:
+            others = sums[1, index, counted] + (0.0 if sink is None else sink_power(sink[counted]))
+            shift = np.log1p(others)[:, np.newaxis] / -_LN10
+            values = block.scores[counted]
+            tally.counts["weights", index] += count(values, WEIGHTS, multiplier / _LN10, shift, block.unseen)
+    multipliers = np.array([multiplier for _, multiplier in tally.rules])[:, np.newaxis, np.newaxis]
+    sink = _above_largest(tally, multipliers, largest.reshape(block.shape))
+    visible = _visible(block, shifted)
+    return row_statistics(sums.reshape(5, -1, *block.shape), visible, sink), visible
+
+
+def _rounded_weights(
+    tally: Tally, draws: slice, block: _Block, rows: RoundedRows, gradients: _Differentiated | None
+) -> tuple[RowStatistics, FloatArray]:
+    """Return the same for rounded weights; add what rounding loses."""
+    if gradients is not None:
+        chosen = gradients.chosen
+        found = weight_gradients(rows.weights[chosen], gradients.received, rows.missing[chosen])
+        norms = gradients.backward.query_norms(found, 0, gradients.rows)
+        gradients.norms[0, chosen] = np.where(rows.failed[chosen], np.nan, norms)
+    if block.counted is not None and ("weights", 0) in tally.counts:
+        with np.errstate(divide="ignore"):
+            tally.counts["weights", 0] += count(np.log10(rows.seen_weights(block.counted)), WEIGHTS)
+    add_sums(tally, draws, rows.sums(block.shape))
+    statistics = RowStatistics(*(each.reshape(1, *block.shape) for each in rows.statistics))
+    return statistics, rows.visible.reshape(block.shape)
+
+
+def _differentiated(
+    tally: Tally, backward: Backward, rows: slice, block: _Block, shifted: ShiftedRows
+) -> _Differentiated | None:
+    """Select the rows of a block whose gradients are computed; `rows` are those of the block within a draw."""
+    taken, (draws, length) = tally.shape.differentiated, block.shape
+    if (taken.start - rows.start) % taken.step >= length:
+        return None
+    own = slice((taken.start - rows.start) % taken.step, length, taken.step)
+    chosen: Chosen = slice(own.start, None, own.step)
+    if draws > 1 and taken.step > 1:
+        places = np.arange(*own.indices(length), dtype=np.intp)
+        chosen = np.add.outer(length * np.arange(draws, dtype=np.intp), places).reshape(-1)
+    some, norms = shifted.only(chosen), np.full((len(tally.rules), len(block.scores)), np.nan)
+    received = upstream(backward.g[:, own], backward.v, some, block.scratch[2][: len(some.below)])
+    return _Differentiated(backward, own, chosen, some, received, norms)
+
+
+def _count_rows(tally: Tally, found: RowStatistics, visible: FloatArray) -> None:
+    """Add the rows of a block to the histograms of rows."""
     unseen = None if visible.all() else visible == 0
     for name, index in tally.counts:
         if name == "entropy":
@@ -357,16 +307,23 @@ def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _Row
         elif name == "jacobian_norm":
             values = np.sqrt(found.jacobian_norm_squared[index])
             tally.counts[name, index] += count(values, JACOBIAN, hidden=unseen)
-    if results.gradients is not None:
-        taken = tally.shape.differentiated
-        if tally.gradient_norms is None:
-            held = tally.held.stop - tally.held.start
-            whole = (len(tally.rules), held, len(range(tally.shape.rows)[taken]))
-            tally.gradient_norms = np.full(whole, np.nan, np.float32)
-        norms = results.gradients.reshape(-1, *shape)[..., (taken.start - rows.start) % taken.step :: taken.step]
-        before = len(range(rows.start)[taken])
-        own = slice(draws.start - tally.held.start, draws.stop - tally.held.start)
-        tally.gradient_norms[:, own, before : before + norms.shape[-1]] = norms
+
+
+def _keep_norms(tally: Tally, draws: slice, rows: slice, norms: FloatArray) -> None:
+    """Keep the norms (rules, draws, rows) of the rows whose gradients are computed."""
+    taken, held = tally.shape.differentiated, tally.held
+    if tally.gradient_norms is None:
+        whole = (len(tally.rules), held.stop - held.start, len(range(tally.shape.rows)[taken]))
+        tally.gradient_norms = np.full(whole, np.nan, np.float32)
+    norms = norms[..., (taken.start - rows.start) % taken.step :: taken.step]
+    before = len(range(rows.start)[taken])
+    own = slice(draws.start - held.start, draws.stop - held.start)
+    tally.gradient_norms[:, own, before : before + norms.shape[-1]] = norms
+
+
+def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatArray) -> FloatArray | None:
+    """Return the sink logit minus each row's largest logit; `largest` is a score minus the centre."""
+    return None if tally.sink is None else tally.sink - multiplier * (tally.centre + largest)
 
 
 def add_sums(tally: Tally, draws: slice, sums: Sums) -> None:
@@ -386,7 +343,7 @@ def _accumulate(tally: Tally, into: dict[str, FloatArray], sums: Sums, draws: sl
 
 
 def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:
-    """Return arrays of a piece's shape, reusing memory: allocating costs more than the arithmetic."""
+    """Return arrays of a block's shape, reusing memory: allocating costs more than the arithmetic."""
     if not tally.scratch or tally.scratch[0].size < like.size:
         tally.scratch = [np.empty(like.size, like.dtype) for _ in range(3)]
     return [each[: like.size].reshape(like.shape) for each in tally.scratch]

@@ -11,7 +11,6 @@ import textbook
 from attn_tui.core.lab import numerics, scoring, two_pass
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.measurement import Column, HistogramName
 from cases import for_each
 from measurements import cut_into_blocks
@@ -152,18 +151,12 @@ def test_the_textbooks_gradients_agree_with_finite_differences(mechanism: Any, r
         assert found @ component == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-7)
 
 
-@pytest.mark.parametrize(("block", "piece"), [(70, 30), (600, 300)])
+@pytest.mark.parametrize("block", [70, 600])
 @pytest.mark.parametrize("change", [{}, {"softcap": 3.0}, {"mechanism": "additive", "scale": "cosine_10"}], ids=str)
-def test_measurements_in_blocks_and_pieces(
-    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], block: int, piece: int
-) -> None:
-    """A block is part of a draw or several draws, and a piece is part of a block.
-
-    With blocks of part of a draw, components and logits are made and forgotten.
-    """
+def test_measurements_in_blocks(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], block: int) -> None:
+    """With blocks of part of a draw, not of several draws, components and logits are made and forgotten."""
     p = replace(QUESTION, precision="float64", mask="causal", sink="logit", **change)
     cut_into_blocks(monkeypatch, block)
-    monkeypatch.setattr(tally, "PIECE", piece)
     if block < p.n_queries * p.n_keys:
         monkeypatch.setattr(scoring, "KEPT", 0)
         monkeypatch.setattr(two_pass, "_KEPT", 0)

@@ -20,7 +20,6 @@ from attn_tui.core.lab.growing_scores import GrowingScores
 from attn_tui.core.lab.results import Point, Target
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
-from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.tables.lab import SweepResult, place_titles, sweep_table
 from attn_tui.core.tables.table import written
@@ -79,7 +78,6 @@ def test_memory_does_not_grow_with_the_number_of_points(monkeypatch: pytest.Monk
 
 def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_small(monkeypatch, 1 << 15)
-    monkeypatch.setattr(tally, "PIECE", 1 << 13)
     p = Parameters(n_keys=64, batch=2)
     few, many = (peak_memory(lambda n=n: drain(replace(p, n_queries=n), [8, 64])) for n in (1 << 10, 1 << 12))
     assert many <= few + 64 * 4 * 2 * (1 << 12)  # one chunk of all queries of a draw
