@@ -1,10 +1,10 @@
 """‖∂L/∂q‖ of many rows at once, at little more than the cost of one matrix product per multiplier.
 
 For L = Σ G∘O, A = G Vᵀ and the weights p of a row, ∂L/∂z = p∘(A − Σ p A). On a one-hot row this cancels: the entry of
-the largest weight is a small difference of two values near A. So A is taken relative to its value there, and only the
-other keys contribute, at full precision. Their exponentials E are relative to the second largest logit if those
-relative to the largest would lose precision. With s = exp(second − largest), t = exp(sink − largest), α = Σ' E A and
-Z = 1 + s Σ' E + t, ∂L/∂z = (s/Z)·E∘(A − s·μ) and, at the largest, −(s/Z)·μ, where μ = (α − (t/s)·A of the largest)/Z.
+the largest weight is a small difference of two values near A there, a. So only the other keys contribute, at full
+precision. Their exponentials E are relative to the second largest logit if those relative to the largest would lose
+precision. With s = exp(second − largest), t = exp(sink − largest), Z = 1 + s Σ' E + t and
+μ = (Σ' E A − a (Σ' E + t/s))/Z, ∂L/∂z = (s/Z)·E∘(A − a − s·μ) and, at the largest, −(s/Z)·μ.
 
 Rows are those of `softmax.shift_rows`, the rows of all heads and draws stacked; float32 or float64.
 """
@@ -34,8 +34,8 @@ _ABOVE_FLOOR = 1e4
 class Upstream(NamedTuple):
     """∂L/∂p of some rows, G Vᵀ; it does not depend on the multiplier, so all columns share it."""
 
-    relative: FloatArray  # (rows, n) minus its value at the key with the largest score
-    at_largest: FloatArray  # (rows,) that value
+    product: FloatArray  # (rows, n)
+    at_largest: FloatArray  # (rows,) its value at the key with the largest score
 
 
 class LogitGradients(NamedTuple):
@@ -51,10 +51,8 @@ def upstream(g: FloatArray, v: FloatArray, shifted: ShiftedRows, out: FloatArray
     `out` (rows, n) is memory to use.
     """
     product = np.matmul(g, v.mT, out=None if out is None else out.reshape(*g.shape[:-1], v.shape[-2]))
-    relative = product.reshape(shifted.below.shape)
-    at_largest = relative[np.arange(len(relative)), shifted.argmax]
-    relative -= at_largest[:, np.newaxis]
-    return Upstream(relative, at_largest)
+    product = product.reshape(shifted.below.shape)
+    return Upstream(product, product[np.arange(len(product)), shifted.argmax])
 
 
 def logit_gradients(
@@ -62,20 +60,22 @@ def logit_gradients(
     multiplier: float,
     upstream: Upstream,
     sink: FloatArray | None = None,
-    powers: FloatArray | None = None,
+    exponentials: tuple[FloatArray, FloatArray] | None = None,
     out: FloatArray | None = None,
 ) -> LogitGradients:
     """Return ∂L/∂z of the rows of softmax(multiplier · scores).
 
-    `sink` (rows,) is the sink logit minus the largest logit of each row, as in `row_statistics`. `powers` (rows, n)
-    is the scratch array of `row_sums`; it saves an exponential unless it lacks precision, and is overwritten. `out`
-    (rows, n) is memory for the result. A soft-cap is not included: multiply the entries by its slopes 1 − (z/cap)².
+    `sink` (rows,) is the sink logit minus the largest logit of each row, as in `row_statistics`. `exponentials` are
+    the scratch array (rows, n) of `row_sums`, which is overwritten, and its r₁ (rows,); unless they
+    lack precision, they save an exponential. `out` (rows, n) is memory for the result. A soft-cap is not included:
+    multiply the entries by its slopes 1 − (z/cap)².
     """
-    if powers is None:
+    if exponentials is None:
         powers, reference = _exponentials_of_others(shifted, multiplier, sink, slice(None))
         others = _row_sums(powers)
     else:
-        reference, others = np.zeros(len(powers)), _row_sums(powers)
+        powers, others = exponentials[0], exponentials[1].astype(np.float64)
+        reference = np.zeros(len(powers))
         # Of at least two visible keys, all but the largest are near the floor.
         floor = _ABOVE_FLOOR * np.exp(FLOOR[powers.dtype]) * powers.shape[1]
         poor = np.flatnonzero((others < floor) & (shifted.visible > 1))
@@ -83,12 +83,12 @@ def logit_gradients(
             powers[poor], reference[poor] = _exponentials_of_others(shifted, multiplier, sink, poor)
             others[poor] = _row_sums(powers[poor])
     lift = np.exp(reference)
-    taken = 0.0 if sink is None else np.exp(np.minimum(sink, HIGHEST_SINK, dtype=np.float64) - reference)  # t/s
-    total = 1 + lift * (others + taken)
-    alpha = np.vecdot(powers, upstream.relative)
-    mean = (alpha - taken * upstream.at_largest) / total
-    number = powers.dtype.type
-    entries = np.subtract(upstream.relative, (lift * mean).astype(number)[:, np.newaxis], out=out)
+    if sink is not None:
+        others = others + np.exp(np.minimum(sink, HIGHEST_SINK, dtype=np.float64) - reference)  # t/s
+    total = 1 + lift * others
+    mean = (np.vecdot(powers, upstream.product) - others * upstream.at_largest) / total
+    along = (upstream.at_largest + lift * mean).astype(powers.dtype)
+    entries = np.subtract(upstream.product, along[:, np.newaxis], out=out)
     np.multiply(powers, entries, out=entries)
     entries[np.arange(len(entries)), shifted.argmax] = np.where(shifted.visible > 0, -mean, 0)
     return LogitGradients(entries, lift / total)
@@ -99,8 +99,9 @@ def weight_gradients(weights: FloatArray, upstream: Upstream, missing: FloatArra
 
     `missing` (rows,) is 1 − Σp: the sink's share and what rounding lost.
     """
-    along = np.vecdot(weights, upstream.relative).astype(np.float64) - missing * upstream.at_largest
-    entries = upstream.relative - along.astype(weights.dtype)[:, np.newaxis]
+    entries = upstream.product - upstream.at_largest[:, np.newaxis]
+    along = np.vecdot(weights, entries).astype(np.float64) - missing * upstream.at_largest
+    entries -= along.astype(weights.dtype)[:, np.newaxis]
     entries *= weights
     largest = np.abs(entries).max(axis=1)
     largest[largest == 0] = 1

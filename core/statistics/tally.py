@@ -250,8 +250,8 @@ def _weights_of_rules(
         sink = _above_largest(tally, multiplier, largest)
         if gradients is not None:
             some, chosen, above = gradients.some, gradients.chosen, None if sink is None else sink[gradients.chosen]
-            out = logits[: len(some.below)]
-            found = logit_gradients(some, multiplier, gradients.received, above, scratch[chosen], out)
+            others, out = (scratch[chosen], sums[1, index, chosen]), logits[: len(some.below)]
+            found = logit_gradients(some, multiplier, gradients.received, above, others, out)
             gradients.norms[index, chosen] = gradients.backward.query_norms(found, index, gradients.rows)
         if counted is not None and ("weights", index) in tally.counts:
             others = sums[1, index, counted] + (0.0 if sink is None else sink_power(sink[counted]))

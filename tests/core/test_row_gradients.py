@@ -35,6 +35,12 @@ def shift(raw: Any, hidden: Any = None) -> ShiftedRows:
     return shift_rows(raw.reshape(-1, raw.shape[-1]).copy(), flat)
 
 
+def exponentials(shifted: ShiftedRows, multiplier: float) -> tuple[Any, Any]:
+    """Return the exponentials of all keys but the largest, and their sums."""
+    powers = np.empty_like(shifted.below)
+    return powers, row_sums(logits_below(shifted, multiplier), shifted, powers)[1]
+
+
 def exact_gradients(z: Any, a: Any, hidden: Any = False, sink: float | None = None) -> Any:
     """∂L/∂z_i = p_i (Σ_j p_j (A_i − A_j) + p_sink A_i) of logits (…, n), in long doubles and without cancellation."""
     z, a = (each.astype(np.longdouble) for each in (z, a))
@@ -60,13 +66,10 @@ def test_norms_agree_with_exact_gradients(
     q, k, v, g = draw(seed, n=n)
     hidden = np.random.default_rng(seed).random((2, 4, n)) < hide
     shifted = shift(q @ k.mT, hidden)
-    powers = None
-    if reuse:
-        powers = np.empty_like(shifted.below)
-        row_sums(logits_below(shifted, multiplier), shifted, powers)
+    others = exponentials(shifted, multiplier) if reuse else None
     sinks = None if sink is None else sink - multiplier * shifted.largest
     with np.errstate(all="raise", under="ignore"):
-        found = logit_gradients(shifted, multiplier, upstream(g, v, shifted), sinks, powers)
+        found = logit_gradients(shifted, multiplier, upstream(g, v, shifted), sinks, others)
         norms = query_gradient_norms(found, multiplier, k)
     exact = exact_gradients(multiplier * (q @ k.mT), g @ v.mT, hidden, sink)
     assert norms == pytest.approx(norms_of(multiplier * exact @ k), rel=1e-9, abs=1e-14)
@@ -133,11 +136,8 @@ def test_almost_one_hot_rows_keep_their_digits_in_float32(d: int, reuse: bool) -
     k, v = (rng.standard_normal((n, width), dtype=np.float32) for _ in range(2))
     g = rng.standard_normal((m, width), dtype=np.float32)
     shifted = shift_rows(raw)
-    powers = None
-    if reuse:
-        powers = np.empty_like(shifted.below)
-        row_sums(logits_below(shifted, 1.0), shifted, powers)
-    found = query_gradient_norms(logit_gradients(shifted, 1.0, upstream(g, v, shifted), None, powers), 1.0, k)
+    others = exponentials(shifted, 1.0) if reuse else None
+    found = query_gradient_norms(logit_gradients(shifted, 1.0, upstream(g, v, shifted), None, others), 1.0, k)
     expected = norms_of(exact_gradients(shifted.below, g.astype(np.longdouble) @ v.T) @ k)
     assert np.all(np.abs(found - expected) <= 1e-4 * expected)
     if d == 16384:
@@ -193,12 +193,12 @@ def test_gradients_in_given_memory_are_the_same() -> None:
     q, k, v, g = (each.astype(np.float32) for each in draw(3, draws=3, m=8, n=16))
     shifted = shift(q @ k.mT)
     alone = logit_gradients(shifted, 0.5, upstream(g, v, shifted))
-    lent = np.full((3, *shifted.below.shape), np.nan, np.float32)
-    found = logit_gradients(shifted, 0.5, upstream(g, v, shifted, lent[0]), None, None, lent[2])
-    assert np.shares_memory(found.entries, lent[2])
+    lent = np.full((2, *shifted.below.shape), np.nan, np.float32)
+    found = logit_gradients(shifted, 0.5, upstream(g, v, shifted, lent[0]), None, None, lent[1])
+    assert np.shares_memory(found.entries, lent[1])
     assert np.array_equal(found.entries, alone.entries)
-    row_sums(logits_below(shifted, 0.5), shifted, lent[1])
-    from_powers = logit_gradients(shifted, 0.5, upstream(g, v, shifted, lent[0]), None, lent[1], lent[2])
+    others = exponentials(shifted, 0.5)
+    from_powers = logit_gradients(shifted, 0.5, upstream(g, v, shifted, lent[0]), None, others, lent[1])
     one, two = (query_gradient_norms(each, 0.5, k) for each in (alone, from_powers))
     assert one == pytest.approx(two, rel=1e-5)
 
