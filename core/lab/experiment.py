@@ -19,6 +19,7 @@ from ..attention.scores import Weights
 from ..parameters import ROUNDED, Parameters, ScaleName, Value
 from ..scales import multiplier
 from ..statistics import reading, tally
+from ..statistics.catalogue import EVERY, OF_GRADIENTS
 from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurement, RowWeights
 from . import one_pass, two_pass
 from .numerics import Numerics, numerics
@@ -86,8 +87,12 @@ def run(
     full: bool = True,
     histograms: Collection[HistogramName] = HISTOGRAMS,
 ) -> Measurement[Parameters]:
-    """Return the complete measurement; raise ParameterError if a scale rule has no multiplier at this d_k."""
-    for step in stream(parameters, draws, full, histograms=histograms):
+    """Return the complete measurement; raise ParameterError if a scale rule has no multiplier at this d_k.
+
+    Without `full`, the statistics of gradients and of the number format are left out, which halves the time.
+    """
+    statistics = EVERY if full else EVERY - OF_GRADIENTS
+    for step in stream(parameters, draws, statistics, histograms=histograms):
         if step.fraction == 1:
             result = step.measurement()
             assert result is not None, "a batch has at least two draws"
@@ -98,46 +103,53 @@ def run(
 def stream(
     parameters: Parameters,
     draws: Draws | None = None,
-    full: bool = True,
+    statistics: Collection[str] = EVERY,
     names: Sequence[ScaleName] = (),
     histograms: Collection[HistogramName] = HISTOGRAMS,
 ) -> Iterator[RunStep]:
     """Yield the steps of a run, all of them short; the last has fraction 1.
 
-    `draws` keeps components from one run to the next. Without `full`, the statistics of gradients and of the number
-    format are left out, which halves the time. `names` are the rules of the columns; by default they are A and B. A
-    column does not depend on the others, except that all have the same draws where their laws and numbers of keys are
-    the same. `histograms` are those counted. Raise ParameterError as `run` does.
+    `draws` keeps components from one run to the next. `statistics` and `histograms` are those measured; the errors of
+    the number format are measured with gradients. `names` are the rules of the columns; by default they are A and B.
+    A column does not depend on the others, except that all have the same draws where their laws and numbers of keys
+    are the same. Raise ParameterError as `run` does.
     """
     p, draws = parameters, draws or Draws()
     if names:
-        return _together(p, draws, full, columns_under(p, names), histograms)
+        return _together(p, draws, columns_under(p, names), statistics, histograms)
     if share_scores(p):
-        steps = _together(p, draws, full, columns_of(p), histograms)
+        steps = _together(p, draws, columns_of(p), statistics, histograms)
     else:
-        steps = _in_turn(p, draws, full, histograms)
+        steps = _in_turn(p, draws, statistics, histograms)
     own = apart(p)
     return (step._replace(apart=own) for step in steps) if any(own) else steps
 
 
-def _in_turn(p: Parameters, draws: Draws, full: bool, histograms: Collection[HistogramName]) -> Iterator[RunStep]:
+def _in_turn(
+    p: Parameters, draws: Draws, statistics: Collection[str], histograms: Collection[HistogramName]
+) -> Iterator[RunStep]:
     """Yield the steps of A, then those of B."""
     a, b = settings(p)
     columns = [columns_under(each, [each.scale]) for each in (a, b)]
     same = drawn_from(a, sides(a)) == drawn_from(b, sides(b))
     done: tuple[Column, ...] = ()
-    for step in _together(a, draws if same else draws.other, full, columns[0], histograms):
+    for step in _together(a, draws if same else draws.other, columns[0], statistics, histograms):
         yield step._replace(fraction=step.fraction / 2, later=True, subject=p)
         if step.fraction == 1:
             done = step.columns(p.batch)
-    for step in _together(b, draws, full, columns[1], histograms):
+    for step in _together(b, draws, columns[1], statistics, histograms):
         yield step._replace(fraction=(1 + step.fraction) / 2, earlier=done, subject=p)
 
 
 def _together(
-    p: Parameters, draws: Draws, full: bool, columns: Sequence[RuleColumn], histograms: Collection[HistogramName]
+    p: Parameters,
+    draws: Draws,
+    columns: Sequence[RuleColumn],
+    statistics: Collection[str],
+    histograms: Collection[HistogramName],
 ) -> Iterator[RunStep]:
     """Yield the steps of columns that share their scores."""
+    full = not OF_GRADIENTS.isdisjoint(statistics)
     multipliers = [column.multiplier for column in columns]
     made, rough = 0.0, None
     if fits(p):
@@ -146,12 +158,12 @@ def _together(
             yield RunStep(made * fraction, p, (), multipliers, 0, None)
         rough = numerics(p, draws, weights_of(p), columns) if full else None
     if is_one_pass(p, [column.rule for column in columns]):
-        kept = empty_tally(p, columns, histograms=histograms)
+        kept = empty_tally(p, columns, statistics=statistics, histograms=histograms)
         work = one_pass.from_cache(p, draws, kept, full) if made else one_pass.draw_by_draw(p, kept, full)
         for fraction, done in work:
             yield RunStep(made + (1 - made) * fraction, p, (kept,), multipliers, done, rough)
     else:
-        for fraction, done, tallies in two_pass.stream(p, draws, full, columns, histograms):
+        for fraction, done, tallies in two_pass.stream(p, draws, full, columns, statistics, histograms):
             yield RunStep(made + (1 - made) * fraction, p, tallies, multipliers, done, rough)
 
 

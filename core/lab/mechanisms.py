@@ -39,7 +39,7 @@ def measure(
     mechanism, rule, with_sink = compared
     sink: SinkName = "logit" if with_sink else parameters.sink
     asked = replace(parameters, d_k=d_k, mechanism=mechanism, scale=rule, sink=sink, softcap=0.0)
-    for step in experiment.stream(asked, draws, full=False, names=[rule], histograms=()):
+    for step in experiment.stream(asked, draws, MEASURED, names=[rule], histograms=()):
         found = step.measurement() if step.fraction == 1 else None
         yield Step(step.fraction, found and _row(asked, found.columns[0], with_sink))
 

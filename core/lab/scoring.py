@@ -19,6 +19,7 @@ from ..attention.visibility import Visibility
 from ..parameters import ROUNDED, Parameters, rows_differ, scales_vectors, setting_a
 from ..scales import Normalise, ScaleName, Setting, multiplier, row_multiplier, scale_rule
 from ..statistics import tally
+from ..statistics.catalogue import EVERY
 from ..statistics.histogram import Axis
 from ..statistics.measurement import HISTOGRAMS, HistogramName
 from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
@@ -123,14 +124,15 @@ def empty_tally(
     p: Parameters,
     columns: Sequence[RuleColumn],
     draws: slice | None = None,
+    statistics: Collection[str] = EVERY,
     histograms: Collection[HistogramName] = HISTOGRAMS,
 ) -> tally.Tally:
     """Return an empty tally for a one-pass measurement of these columns; `draws` are those added, by default all."""
     reach = _AXIS * score_reach(p) or 1.0
     rules = [(column.rule, column.multiplier) for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
-    axis, held = Axis(-reach, reach, 1024), draws or slice(0, p.batch)
-    return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), axis, sink_of(p), held, histograms)
+    axis, held, sink = Axis(-reach, reach, 1024), draws or slice(0, p.batch), sink_of(p)
+    return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), axis, sink, held, statistics, histograms)
 
 
 def sink_of(p: Parameters) -> float | None:

@@ -19,6 +19,7 @@ from ..errors import InputError, not_one_of
 from ..parameters import FIELD, Parameters, ScaleName, Value, setting_a
 from ..scales import multiplier
 from ..statistics import reading, tally
+from ..statistics.catalogue import EVERY, OF_GRADIENTS
 from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurement
 from ..statistics.reading import merge
 from . import experiment
@@ -96,11 +97,11 @@ def separate(
 ) -> Iterator[Step[tuple[Placed, ...]]]:
     """Measure each d_k in a separate run, with twice the draws until it is precise enough."""
     most_draws = max(target.most_draws, p.batch) if target else p.batch
-    draws = Draws()
+    draws, statistics = Draws(), EVERY if full else EVERY - OF_GRADIENTS
     for number, d_k in enumerate(d_ks):
         asked, point = replace(p, d_k=d_k), None
         while point is None:
-            for step in experiment.stream(asked, draws, full, histograms=histograms):
+            for step in experiment.stream(asked, draws, statistics, histograms=histograms):
                 measurement = step.measurement() if step.fraction == 1 else None
                 if measurement is not None:
                     reached = target is None or target.reached(measurement.columns)
@@ -186,7 +187,7 @@ def tallies(
             continue
         asked = replace(p, d_k=stop)
         columns = [*columns_under(setting_a(asked), [setting_a(asked).scale]), *columns_under(asked, rules)]
-        found = empty_tally(asked, columns, draws, histograms)
+        found = empty_tally(asked, columns, draws, histograms=histograms)
         for piece in scores.at(stop):
             tally.add(found, piece.draws, piece.rows, piece.scores, hidden(asked, piece.rows), piece.of_query)
         found.scratch.clear()

@@ -68,6 +68,7 @@ def stream(
     draws: Draws,
     gradients: bool,
     asked: Sequence[RuleColumn],
+    statistics: Collection[str],
     histograms: Collection[HistogramName],
 ) -> Iterator[tuple[float, float, Sequence[tally.Tally]]]:
     """Yield the finished fraction, the draws done and, in the second pass, the tally of each column.
@@ -97,7 +98,8 @@ def stream(
         band = 3 * known.std if known.std else np.nan
         axis, sink = known.axis(_BINS), sink_of(p)
         rules = [(column.rule, 1.0)]
-        tallies.append(tally.Tally(shape, rules, known.centre, band, axis, sink, histograms=histograms))
+        every = slice(0, p.batch)
+        tallies.append(tally.Tally(shape, rules, known.centre, band, axis, sink, every, statistics, histograms))
     done = 0
     for group in _groups(p, draws, columns, gradients):
         for rows in _rows(group, p):

@@ -247,5 +247,15 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
 )  # fmt: skip
 
+# What the Lab's first view shows, or says in words: its table, sentence, advice, words of status and histograms.
+OF_FIRST_VIEW = frozenset(
+    {
+        "logit_mean", "logit_std", "saturation", "entropy", "entropy_fraction", "effective_keys", "max_weight",
+        "one_hot_rows", "first_key_weight", "first_key_over_uniform", "sink_weight", "jacobian_norm", "dead_rows",
+        "nan_rows", "weight_lost",
+    }
+)  # fmt: skip
 ALWAYS = tuple(statistic for statistic in STATISTICS if not statistic.omissible)  # in every measurement
 STATISTIC: dict[str, Statistic] = {statistic.name: statistic for statistic in STATISTICS}
+EVERY = frozenset(STATISTIC)
+OF_GRADIENTS = frozenset(statistic.name for statistic in STATISTICS if statistic.group == "gradient")

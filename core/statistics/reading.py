@@ -71,8 +71,8 @@ def _add(merged: Tally, part: Tally) -> Tally:
 
 def _setup(tally: Tally) -> tuple[object, ...]:
     """Return what tallies to be merged must have in common; two bands of NaN count as equal."""
-    t = tally
-    return t.shape.rows, t.shape.keys, [*t.rules], t.centre, repr(t.band), t.axis, t.sink, {*t.histograms}
+    t, wanted = tally, ({*tally.statistics}, {*tally.histograms})
+    return t.shape.rows, t.shape.keys, [*t.rules], t.centre, repr(t.band), t.axis, t.sink, wanted
 
 
 def _join(one: FloatArray, two: FloatArray) -> FloatArray:
@@ -104,7 +104,8 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     logits = histogram(tally.counts["logits", 0], axis) if "logits" in tally.histograms else None
     result: list[Column] = []
     sums = {name: each[..., :draws] for name, each in (tally.score_sums | tally.row_sums).items()}
-    found = estimates(sums, tally.centre, [multiplier for _, multiplier in tally.rules], unbiased)
+    multipliers = [multiplier for _, multiplier in tally.rules]
+    found = estimates(sums, tally.centre, multipliers, unbiased, tally.statistics)
     for index, (rule, multiplier) in enumerate(tally.rules):
         measured = found[index]
         every = tally.gradient_norms

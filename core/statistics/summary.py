@@ -12,7 +12,7 @@ farther end of a skewness-corrected interval decides (`skewness_factors`), becau
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..attention.softmax import RowStatistics
-from .catalogue import DEAD, ONE_HOT, STATISTIC
+from .catalogue import DEAD, EVERY, ONE_HOT, STATISTIC
 from .measurement import NOTHING, Estimate
 
 GROUPS = 16  # groups of draws that the standard errors of medians leave out one at a time
@@ -43,8 +43,12 @@ class RowMoments(NamedTuple):
     m4: FloatArray
 
 
-def power_sums(scores: FloatArray, unit: float, scratch: FloatArray, squares: FloatArray) -> FloatArray:
+def power_sums(
+    scores: FloatArray, unit: float, scratch: FloatArray, squares: FloatArray, higher: bool = True
+) -> FloatArray:
     """Return the sums (4, rows) of the first four powers of the scores (rows, n), 0 where hidden.
+
+    Without `higher`, those of third and fourth powers are 0.
 
     The scores' own precision is enough, because their centre and their rows' offsets have been subtracted. `unit` is
     a power of two: the powers are those of scores/unit, so that they stay in range. `scratch` and `squares` (rows, n)
@@ -52,12 +56,13 @@ def power_sums(scores: FloatArray, unit: float, scratch: FloatArray, squares: Fl
     """
     if unit != 1:
         scores = np.multiply(scores, scores.dtype.type(1 / unit), out=scratch)
-    np.multiply(scores, scores, out=squares)
-    sums = np.empty((4, len(scores)), scores.dtype)
+    sums = np.zeros((4, len(scores)), scores.dtype)
     np.matmul(scores, np.ones(scores.shape[1], scores.dtype), out=sums[0])
     np.vecdot(scores, scores, out=sums[1])
-    np.vecdot(squares, scores, out=sums[2])
-    np.vecdot(squares, squares, out=sums[3])
+    if higher:
+        np.multiply(scores, scores, out=squares)
+        np.vecdot(squares, scores, out=sums[2])
+        np.vecdot(squares, squares, out=sums[3])
     return sums if unit == 1 else sums * unit ** np.arange(1.0, 5)[:, np.newaxis]
 
 
@@ -129,8 +134,10 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
     }
 
 
-def estimates(sums: Sums, centre: float, multipliers: Sequence[float], unbiased: bool) -> list[dict[str, Estimate]]:
-    """Return an estimate of every statistic at each multiplier; those that are not a function of sums are missing.
+def estimates(
+    sums: Sums, centre: float, multipliers: Sequence[float], unbiased: bool, names: Collection[str] = EVERY
+) -> list[dict[str, Estimate]]:
+    """Return an estimate of every statistic at each multiplier, NOTHING of those not in `names`.
 
     `centre` is the constant that was subtracted from the scores. With `unbiased`, the estimates are for the
     population of draws, with the bias of order 1/draws removed; without, they describe only these draws.
@@ -146,6 +153,7 @@ def estimates(sums: Sums, centre: float, multipliers: Sequence[float], unbiased:
             left_out |= dict(zip(alike, without, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):
         found = _statistics(left_out, centre, np.array(multipliers)[:, np.newaxis])
+        found = {name: each for name, each in found.items() if name in names}
         shape = len(multipliers), next(iter(left_out.values())).shape[-1]
         whole = np.empty((len(found), *shape))
         for row, each in zip(whole, found.values(), strict=True):

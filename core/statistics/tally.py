@@ -27,6 +27,7 @@ from ..attention.softmax import (
     shift_rows,
     sink_power,
 )
+from .catalogue import EVERY
 from .counting import Chosen, count, count_inside, counted_rows
 from .histogram import Axis
 from .measurement import HISTOGRAMS, HistogramName
@@ -82,6 +83,7 @@ class Tally:
     axis: Axis
     sink: float | None = None
     held: slice = field(default_factory=lambda: slice(0, 0))  # the draws whose sums are held; by default all
+    statistics: Collection[str] = EVERY  # those that are read from it
     histograms: Collection[HistogramName] = HISTOGRAMS  # those that are counted
     smallest: float = math.inf  # score minus the centre, like `largest`
     largest: float = -math.inf
@@ -211,12 +213,13 @@ def add(
 def _add_scores(tally: Tally, draws: slice, block: _Block) -> tuple[ShiftedRows, FloatArray]:
     """Add the statistics of scores; return the rows, shifted, and the largest score of each, minus the centre."""
     scores, hidden, counted = block.scores, block.hidden, block.counted
-    if not math.isnan(tally.band):
+    if "logit_within_3sd" in tally.statistics and not math.isnan(tally.band):
         inside = count_inside(tally.band, block.shape[0], scores, hidden, block.offsets, block.scratch[0])
         _accumulate(tally, tally.score_sums, {"inside": inside}, draws)
     if hidden is not None:
         np.copyto(scores, 0, where=hidden)
-    powers = power_sums(scores, tally.unit, *block.scratch[:2])
+    higher = "logit_excess_kurtosis" in tally.statistics
+    powers = power_sums(scores, tally.unit, *block.scratch[:2], higher=higher)
     if counted is not None and ("logits", 0) in tally.counts:
         shift = 0.0 if block.offsets is None else block.offsets[counted, np.newaxis]
         tally.counts["logits", 0] += count(scores[counted], tally.axis, 1.0, shift, block.unseen)

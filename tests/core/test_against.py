@@ -11,6 +11,7 @@ from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import FIELD, UNSCALED, Parameters
 from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.statistics.catalogue import EVERY, OF_GRADIENTS
 from attn_tui.core.statistics.measurement import column_names, setting_names
 from attn_tui.core.theory.predict import predict, theory_of
 from cases import for_each
@@ -100,7 +101,7 @@ def test_other_components_are_drawn_once_and_kept() -> None:
 
 def test_results_during_a_run_have_both_columns() -> None:
     p = replace(SMALL, n_keys=2048, n_queries=512, against="softcap=50")
-    partial = [found for step in stream(p, full=False) if (found := step.measurement())]
+    partial = [found for step in stream(p, statistics=EVERY - OF_GRADIENTS) if (found := step.measurement())]
     assert len(partial) > 1
     assert not partial[0].complete
     assert all(len(found.columns) == 2 for found in partial)

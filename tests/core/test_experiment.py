@@ -13,9 +13,9 @@ from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import ComponentLaw, MaskName, Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics import tally
-from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.core.statistics.measurement import HISTOGRAMS, Estimate
-from cases import for_each
+from attn_tui.core.statistics.catalogue import OF_FIRST_VIEW, STATISTIC, STATISTICS
+from attn_tui.core.statistics.measurement import HISTOGRAMS, NOTHING, Estimate
+from cases import for_each, present
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from measurements import CHANGES, LAWS, SCALES, assert_same, cut_into_blocks, numbers
@@ -36,6 +36,16 @@ def test_columns_are_the_unscaled_one_and_the_chosen_rule() -> None:
         for column in measurement.columns:
             assert list(column.measured) == [statistic.name for statistic in STATISTICS]
             assert list(column.histograms) == [*HISTOGRAMS, "gradient"]
+
+
+@for_each("change", [{}, {"mask": "causal", "mean_k": 0.5}, {"precision": "bfloat16", "against": "softcap=20"}])
+def test_a_statistic_is_the_same_whatever_others_are_measured(change: dict[str, Any]) -> None:
+    p = replace(SMALL, **change)
+    *_, last = stream(p, statistics=OF_FIRST_VIEW)
+    for column, whole in zip(present(last.measurement()).columns, run(p, full=False).columns, strict=True):
+        for name in STATISTIC:
+            known = name in OF_FIRST_VIEW or name in ("logit_min", "logit_max")
+            assert column.measured[name] == (whole.measured[name] if known else NOTHING), name
 
 
 def test_a_rule_without_a_multiplier_is_refused() -> None:

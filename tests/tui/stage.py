@@ -16,9 +16,10 @@ import pytest
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import Outcome
 from attn_tui.core.errors import InputError
-from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.experiment import stream
 from attn_tui.core.learning.bugs import Bug
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.catalogue import EVERY, OF_FIRST_VIEW
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Measurement
 from attn_tui.core.tables.table import Format
 from attn_tui.core.theory.prediction import Theory
@@ -351,8 +352,9 @@ class Stage:
     @property
     def expected(self) -> Measurement[Parameters]:
         """What the Lab's answer is to hold, measured again."""
-        full = present(self.lab.answer).full
-        return run(self.asked, full=full, histograms=HISTOGRAMS if full else HISTOGRAMS[:2])
+        wanted = (EVERY, HISTOGRAMS) if present(self.lab.answer).full else (OF_FIRST_VIEW, HISTOGRAMS[:2])
+        *_, last = stream(self.asked, statistics=wanted[0], histograms=wanted[1])
+        return present(last.measurement())
 
     @property
     def theory(self) -> Theory:

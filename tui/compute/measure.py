@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ...core.errors import ParameterError
 from ...core.parameters import Parameters
+from ...core.statistics.catalogue import EVERY, OF_FIRST_VIEW
 from ...core.statistics.measurement import HISTOGRAMS
 from .question import Question, parameter_options
 from .request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
@@ -27,8 +28,8 @@ PARTIAL_INTERVAL = 0.5  # seconds between answers from the draws measured so far
 class Measure(Question["Answer"]):
     """Measure these parameters. Answered by Answer; long measurements also by Progress and by partial Answers.
 
-    Unless it is `full`, an answer lacks what the Lab's first view does not show: gradients, the errors of the number
-    format, and all histograms but those of logits and weights.
+    Unless it is `full`, an answer has what the Lab's first view shows: the statistics OF_FIRST_VIEW, and the
+    histograms of logits and weights.
     """
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
@@ -42,8 +43,9 @@ class Measure(Question["Answer"]):
         last_progress = last_answer = time.monotonic()
         answered = 0  # draws
         draws = cache.draws(self.parameters)
+        statistics = EVERY if self.full else OF_FIRST_VIEW
         histograms = HISTOGRAMS if self.full else HISTOGRAMS[:2]
-        for step in stream(self.parameters, draws, self.full, histograms=histograms):
+        for step in stream(self.parameters, draws, statistics, histograms=histograms):
             now = time.monotonic()
             partial = int(step.draws) > answered and now - last_answer > PARTIAL_INTERVAL
             measurement = step.measurement() if partial or step.fraction == 1 else None
