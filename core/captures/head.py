@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -209,12 +210,22 @@ def _finite(
     values: AnyArray, wide: type[np.float32] | type[np.float64], array: Stored, layer: Layer, head: int
 ) -> FloatArray:
     """Return the values as a contiguous array of a computable dtype; raise CaptureError if one is not finite."""
-    with np.errstate(all="ignore"):  # a signalling NaN is reported below, once
-        numbers = np.ascontiguousarray(values, dtype=wide)
+    if values.dtype == np.float16 and wide is np.float32:
+        numbers = _halves().take(values.view(np.uint16), mode="clip")
+    else:
+        with np.errstate(all="ignore"):  # a signalling NaN is reported below, once
+            numbers = np.ascontiguousarray(values, dtype=wide)
     finite = np.isfinite(numbers)
     if not finite.all():
         raise _not_finite(array, layer, head, finite)
     return numbers
+
+
+@cache
+def _halves() -> FloatArray:
+    """Return all float16 numbers in float32, by their bits; NumPy converts three times slower than this is read."""
+    with np.errstate(all="ignore"):
+        return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
 def _not_finite(array: Stored, layer: Layer, head: int, finite: BoolArray) -> NotFiniteError:

@@ -163,7 +163,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
     )
     of_rows = RowStatistics(*(each[np.newaxis] for each in flat))
     sums = {**sums_of_scores(_moments(z, part)), **sums_of_rows(of_rows, visible.reshape(1, -1))}
-    found = dict(estimates(sums, 0.0, [1.0], unbiased=False)[0])
+    found = estimates(sums, 0.0, [1.0], unbiased=False)[0]  # of one draw, which has no standard errors
     shown = z[np.broadcast_to(part.visible, z.shape)]
     mean, deviation = found["logit_mean"].value, found["logit_std"].value
     if shown.size and mean is not None and deviation is not None:
@@ -172,7 +172,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
         found["logit_within_3sd"] = _plain(np.count_nonzero(near) / shown.size)
     if data.sink is None:
         found["sink_weight"] = NOTHING
-    return {name: Estimate(each.value, None) for name, each in found.items()}
+    return found
 
 
 def _plain(value: float | np.floating) -> Estimate:
