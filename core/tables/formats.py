@@ -21,13 +21,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  #
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
-def version() -> str:
-    """Return the program's version."""
-    from importlib import metadata  # takes ten milliseconds, so only when needed
-
-    return metadata.version("attn-tui")
-
-
 def data(value: Any) -> Any:
     """Return a value as JSON has it: an estimate is an object, and a number that is not finite None."""
     if isinstance(value, Estimate):

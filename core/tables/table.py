@@ -11,10 +11,11 @@ from operator import attrgetter
 from textwrap import indent
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
+from .. import VERSION
 from ..errors import InputError
 from ..parameters import FIELD
 from ..statistics.measurement import Estimate
-from .formats import NONE, Say, csv_text, data, digits, escaped, json_line, json_text, pair, version
+from .formats import NONE, Say, csv_text, data, digits, escaped, json_line, json_text, pair
 
 T = TypeVar("T")
 Format: TypeAlias = Literal["json", "csv", "markdown"]  # of what a pane exports
@@ -189,7 +190,7 @@ def pieces(table: Table[T], format: Data) -> Iterator[str]:
 
 
 def _head(table: Table[T]) -> dict[str, Any]:
-    return {"schema": f"attn-tui/{table.schema}", "version": version(), **table.head}
+    return {"schema": f"attn-tui/{table.schema}", "version": VERSION, **table.head}
 
 
 def _json(table: Table[T]) -> Iterator[str]:

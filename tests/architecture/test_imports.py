@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from attn_tui.core import VERSION
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
@@ -225,4 +226,4 @@ def test_every_file_that_is_not_a_module_is_installed_with_its_package() -> None
 def test_the_version_is_the_first_of_the_changelog_and_a_development_one_until_it_has_a_date() -> None:
     found = re.search(r"^## \[([\d.]+)\] - (.+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert found
-    assert PYPROJECT["project"]["version"] == found[1] + (".dev0" if found[2] == "unreleased" else "")
+    assert found[1] + (".dev0" if found[2] == "unreleased" else "") == VERSION

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from attn_tui.core import VERSION
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.captures.settings import HEAD_FIELDS
@@ -13,7 +14,6 @@ from attn_tui.core.field import Field
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.scales import SCALE_RULES
-from attn_tui.core.tables.formats import version
 from attn_tui.tui.app.keys import all_commands
 from attn_tui.tui.cli import open_app
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
@@ -142,7 +142,7 @@ def test_columns_beyond_every_screen_take_no_memory(capsys: Captured, monkeypatc
 
 
 def test_version(capsys: Captured) -> None:
-    assert printed(["--version"], capsys) == f"attn-tui {version()}\n"
+    assert printed(["--version"], capsys) == f"attn-tui {VERSION}\n"
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from attn_tui.core import VERSION
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.tables.formats import version
 from cases import for_each
 from cli_runner import Captured, printed, request_of
 
@@ -41,7 +41,7 @@ def test_options_make_a_layer(words: str, layer: Layer) -> None:
 
 def test_the_json_has_every_figure(capsys: Captured) -> None:
     found = as_json(["--model", "llama-3-8b"], capsys)
-    assert (found["schema"], found["version"]) == ("attn-tui/cost-1", version())
+    assert (found["schema"], found["version"]) == ("attn-tui/cost-1", VERSION)
     assert found["preset"] == {
         "name": "llama-3-8b",
         "model": "Llama 3 8B",

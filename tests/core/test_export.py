@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from attn_tui.core import VERSION
 from attn_tui.core.captures.capture import Capture, HeadSubject, sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import measure_head, named_rule
@@ -21,7 +22,7 @@ from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
 from attn_tui.core.statistics.status import status
-from attn_tui.core.tables.formats import csv_text, version
+from attn_tui.core.tables.formats import csv_text
 from attn_tui.core.tables.heads import Inspected, inspect_table
 from attn_tui.core.tables.lab import SweepResult, report_table, sweep_table
 from attn_tui.core.tables.statistics import theory_title
@@ -91,7 +92,7 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
     assert list(report) == ["schema", "version", "parameters", "theory_arithmetic", "columns"]
     assert report["theory_arithmetic"] == "exact"
     assert report["schema"] == "attn-tui/report-2"
-    assert report["version"] == version()
+    assert report["version"] == VERSION
     assert report["parameters"] == {field.name: getattr(ODD, field.name) for field in FIELDS}
     scales = [
         {"rule": "none", "formula": "1", "multiplier": 1.0},

@@ -85,9 +85,9 @@ def _run(words: list[str], ascii_only: bool, language: Language) -> int:
     from . import output
 
     if words == ["--version"]:  # loads no parser
-        from ...core.tables.formats import version
+        from ...core import VERSION
 
-        print(f"attn-tui {version()}")
+        print(f"attn-tui {VERSION}")
         return 0
     from ..terminal import tuning
     from .commands.catalogue import COMMANDS

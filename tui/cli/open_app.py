@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from ...core import VERSION
 from ...core.errors import InputError, did_you_mean, not_one_of
 from ...core.message import message
 from ...core.parameters import FIELDS, Parameters, Value, parameters_from
@@ -121,19 +121,11 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     parser.add("screen", "--executor", metavar="NAME", help=EXECUTOR_HELP)
     parser.add("screen", "--no-config", action="store_true", help="do not read or write the settings file")
     parser.add_common("screen")
-    parser.add("screen", "--version", action=_ShowVersion, nargs=0, help="show the version and exit")
+    parser.add(
+        "screen", "--version", action="version", version=f"attn-tui {VERSION}", help="show the version and exit"
+    )
     parser.add_fields(FIELDS)
     return parser
-
-
-class _ShowVersion(argparse.Action):
-    """Loads the version only if it is printed."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from ...core.tables.formats import version
-
-        print(f"attn-tui {version()}")
-        parser.exit()
 
 
 def run(request: OpenApp, ascii_only: bool, language: Language) -> int:

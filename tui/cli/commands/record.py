@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ....core import VERSION
 from ....core.files import FileError, check_file
 from ....core.message import message
 from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
-from ....core.tables.formats import version
 from ...compute.question import flag, option, shared
 from ...settings.parse import UsageError, no_effect, whole_number
 from ..captured import Expected, expected_rule
@@ -145,7 +145,7 @@ def _check(given: Given) -> RecordArguments:
     place = request.recording
     options = Options(
         os.path.abspath(place) + ("/" if place.endswith("/") else ""),
-        version=version(),
+        version=VERSION,
         **{name: getattr(request, name) for name in _PASSED},
     )
     wrong = recorder.problem(options)

@@ -48,9 +48,9 @@ _MODULES = {
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from attn_tui.core.tables.formats import version
+        from attn_tui.core import VERSION
 
-        return version()
+        return VERSION
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
