@@ -34,8 +34,8 @@ from .measurement import HISTOGRAMS, HistogramName
 from .rounded_rows import RoundedRows, clear_infinite, rounded_rows
 from .summary import Sums, power_sums, row_moments, sums_of_rows, sums_of_scores
 
-# Entries of scores processed at once: matrix products are most efficient when large, and fewer cost more calls.
-BLOCK = 1 << 20
+# Entries of scores processed at once: fewer cost more calls, more miss the caches.
+BLOCK = 1 << 19
 # The most entries that the histograms of logits and of weights count, in whole rows spread evenly over all draws: a
 # plot has a few hundred columns, and counting an entry costs more than all other work on it.
 COUNTED = 1 << 16
