@@ -30,6 +30,7 @@ COMPARED: tuple[tuple[MechanismName, ScaleName, bool], ...] = (
 )
 D_KS = (16, 32, 64, 128, 256, 512, 1024)
 MEASURED = ("logit_std", "entropy_fraction", "max_weight")  # the statistics compared
+_ENDS = ("logit_min", "logit_max")
 
 
 def measure(
@@ -39,14 +40,14 @@ def measure(
     mechanism, rule, with_sink = compared
     sink: SinkName = "logit" if with_sink else parameters.sink
     asked = replace(parameters, d_k=d_k, mechanism=mechanism, scale=rule, sink=sink, softcap=0.0)
-    for step in experiment.stream(asked, draws, MEASURED, names=[rule], histograms=()):
+    for step in experiment.stream(asked, draws, (*MEASURED, *_ENDS), names=[rule], histograms=()):
         found = step.measurement() if step.fraction == 1 else None
         yield Step(step.fraction, found and _row(asked, found.columns[0], with_sink))
 
 
 def _row(p: Parameters, column: Column, with_sink: bool) -> MechanismRow:
     found = column.measured
-    ends = [found[name].value for name in ("logit_min", "logit_max")]
+    ends = [found[name].value for name in _ENDS]
     largest = max((abs(end) for end in ends if end is not None), default=None)
     bound = score_bound(p.mechanism, weights_of(p))
     return MechanismRow(

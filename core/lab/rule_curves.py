@@ -123,10 +123,8 @@ def _entropies(p: Parameters, raw: list[FloatArray], chosen: npt.NDArray[np.intp
 def _multiplied(shifted: ShiftedRows, factors: FloatArray) -> ShiftedRows:
     """Return the rows of scores times a factor for each row (rows, 1)."""
     factors = factors.astype(shifted.below.dtype)
-    own = factors[:, 0]
-    return shifted._replace(
-        below=shifted.below * factors, largest=shifted.largest * own, smallest=shifted.smallest * own
-    )
+    below = shifted.below * factors
+    return shifted._replace(below=below, largest=shifted.largest * factors[:, 0], lowest=float(below.min(initial=0)))
 
 
 def _entropy_fraction(shifted: ShiftedRows, c: float, sink: float | None) -> float:

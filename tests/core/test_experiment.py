@@ -44,8 +44,7 @@ def test_a_statistic_is_the_same_whatever_others_are_measured(change: dict[str, 
     *_, last = stream(p, statistics=OF_FIRST_VIEW)
     for column, whole in zip(present(last.measurement()).columns, run(p, full=False).columns, strict=True):
         for name in STATISTIC:
-            known = name in OF_FIRST_VIEW or name in ("logit_min", "logit_max")
-            assert column.measured[name] == (whole.measured[name] if known else NOTHING), name
+            assert column.measured[name] == (whole.measured[name] if name in OF_FIRST_VIEW else NOTHING), name
 
 
 def test_a_rule_without_a_multiplier_is_refused() -> None:
