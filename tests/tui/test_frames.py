@@ -240,3 +240,20 @@ async def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value(
     await stage.press("right", "right")
     await stage.at_rest()
     assert set(await frames_after(stage, "right")) == {(True, True)}
+
+
+@played(kind=ShownApp, settled=True)
+async def test_a_key_that_waits_for_its_result_does_not_delay_the_last_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(stage.app, ShownApp)
+    monkeypatch.setattr(paced_app, "EXPECTED", 100.0)
+    stage.engine.hold = True
+    stage.send("right")
+    await stage.until(lambda: stage.engine.held, "a result")
+    stage.app.frames.clear()
+    stage.engine.let_go()
+    stage.engine.hold = True
+    stage.send("right")
+    await stage.until(lambda: stage.app.frames, "a frame")
+    stage.engine.let_go()

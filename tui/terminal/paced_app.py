@@ -69,6 +69,7 @@ class SizedScreen(AnyScreen):
 
 ReturnType = TypeVar("ReturnType")
 EXPECTED = 0.05  # seconds that a frame waits for an answer
+_DUE = 0.04  # seconds within which the screen, refreshed 60 times a second, paints a frame that no longer waits
 
 
 class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
@@ -79,6 +80,7 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
     follows_background: bool = False  # whether to ask for the colour of the terminal's background
     last_frame = 0.0  # when it was sent
     _batch: ExitStack | None = None  # while frames are delayed
+    _released = 0.0  # when frames were delayed no longer
     _timer: Timer | None = None
     _expected: asyncio.TimerHandle | None = None  # ends the wait for an answer
 
@@ -88,8 +90,12 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
         return self._expected is not None
 
     def expect_answer(self) -> None:
-        """Let the next frame wait a moment for an answer, so that a key and what it changes are one frame."""
-        if self._expected is None:
+        """Let the next frame wait a moment for an answer, so that a key and what it changes are one frame.
+
+        If the last answer is not painted yet, it does not wait: under a fast key no frame would come in between.
+        """
+        overdue = self.last_frame < self._released > time.monotonic() - _DUE
+        if self._expected is None and not overdue:
             self._expected = asyncio.get_running_loop().call_later(EXPECTED, self.show_answer)
             self.delay_or_paint()
 
@@ -148,7 +154,7 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
                 self._batch.enter_context(self.batch_update())
         elif self._batch is not None:
             self._batch.close()
-            self._batch = None
+            self._batch, self._released = None, time.monotonic()
             if not self.is_running:  # it is closing
                 return
             if self.all_sent():

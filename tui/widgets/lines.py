@@ -137,26 +137,43 @@ class LinesWidget(Widget):
         """Set whether everything is dim."""
         if dimmed != self.dimmed:
             self.dimmed, self._styles = dimmed, {}
-            self._repaint(range(self.outer_size.height))
+            self._repaint()
 
-    def _repaint(self, rows: Sequence[int]) -> None:
-        """Have the next frame show these lines, counted with the border; `refresh` sends the screen two messages."""
-        for row in rows:
-            self._painted.pop(row, None)
-        if rows and self.display and self.is_attached:
-            self._repaint_regions.add(Region(0, min(rows), self.outer_size.width, max(rows) - min(rows) + 1))
+    def _repaint(self) -> None:
+        """Paint all lines again with the next frame."""
+        self._painted = {}
+        self._repaint_regions.add(self.outer_size.region)
+        self._await_frame()
+
+    def _await_frame(self) -> None:
+        """Have the screen paint a frame; `refresh` sends it two messages."""
+        if self.display and self.is_attached:
             screen = self.screen
             screen._dirty_widgets.add(self)  # pyright: ignore[reportPrivateUsage]
             screen.check_idle()
 
     def redraw(self) -> None:
-        """Compose the lines again and repaint those that changed."""
-        if self._size_of_lines is None:
-            return  # not painted yet
-        before, (_, size, gutter, _, _) = self._lines, self._frame
-        self._compose_for(size)
-        lines = enumerate(zip_longest(before, self._lines), start=gutter.top)
-        self._repaint([*self._redraw_border(), *(row for row, (old, new) in lines if old != new)])
+        """Compose the lines again with the next frame, which paints those that changed."""
+        if self._size_of_lines is not None and not self._outdated:  # else they are not painted yet
+            self._outdated = True
+            self._await_frame()
+
+    def _exchange_repaint_regions(self) -> Collection[Region]:
+        """Return what the next frame paints again: however often the contents changed, they are composed once."""
+        self._update()
+        return super()._exchange_repaint_regions()
+
+    def _update(self) -> None:
+        """Compose the lines again if the contents have changed, and add those that changed."""
+        if self._outdated:
+            before, (_, size, gutter, _, _) = self._lines, self._frame
+            self._compose_for(size)
+            lines = enumerate(zip_longest(before, self._lines), start=gutter.top)
+            rows = [*self._redraw_border(), *(row for row, (old, new) in lines if old != new)]
+            for row in rows:
+                self._painted.pop(row, None)
+            if rows:
+                self._repaint_regions.add(Region(0, min(rows), self.outer_size.width, max(rows) - min(rows) + 1))
 
     def _redraw_border(self) -> Sequence[int]:
         """Compose the border again, and return the lines that changed."""
@@ -172,6 +189,7 @@ class LinesWidget(Widget):
     _selected: Selection | None = None  # the part of the text that is selected with the mouse
     _lines: tuple[Line, ...] = ()
     _size_of_lines: Size | None = None
+    _outdated: bool = False  # whether the contents have changed since
     _styles: dict[Role, Style] = {}  # noqa: RUF012
     _painted: dict[int, Strip] = {}  # noqa: RUF012  # lines as painted, counted with the border; without those that changed
     _outer: Size | None = None  # the outer size that they are for
@@ -179,6 +197,7 @@ class LinesWidget(Widget):
     _cached_frame: _Frame | None = None
 
     def _compose_for(self, size: Size) -> None:
+        self._outdated = False
         lines: tuple[Line, ...] = ()
         if size:
             head = (self._head(size.width),) if self._heads else ()
@@ -241,6 +260,7 @@ class LinesWidget(Widget):
         outer, size, gutter, _, _ = self._frame
         if self._size_of_lines != size:  # now: the Resize message would come a frame later
             self._compose_for(size)
+        self._update()
         if self._outer != outer:
             self._outer, self._painted = outer, {}
             self._border = self._compose_border() if gutter.top else None
@@ -278,7 +298,7 @@ class LinesWidget(Widget):
     def selection_updated(self, selection: Selection | None) -> None:
         if selection != self._selected:
             self._selected = selection
-            self._repaint(range(self.outer_size.height))
+            self._repaint()
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """Return the selected text, without the blanks that fill its lines, and what separates it from the next."""
