@@ -295,7 +295,7 @@ def _differentiated(
         return None
     own = slice((taken.start - rows.start) % taken.step, length, taken.step)
     chosen: Chosen = slice(own.start, None, own.step)
-    if draws > 1 and taken.step > 1:
+    if draws > 1 and length % taken.step:
         places = np.arange(*own.indices(length), dtype=np.intp)
         chosen = np.add.outer(length * np.arange(draws, dtype=np.intp), places).reshape(-1)
     some, norms = shifted.only(chosen), np.full((len(tally.rules), len(block.scores)), np.nan)

@@ -181,13 +181,17 @@ def test_without_a_band_there_is_no_share_within_it() -> None:
 
 
 @EITHER_MASK
-@pytest.mark.parametrize(("most", "size"), [(6, 300), (6, 9), (3, 300), (3, 84), (3, 14), (2, 7), (1, 42), (1, 21)])
+@pytest.mark.parametrize(
+    ("rows", "most", "size"),
+    [(6, 6, 300), (6, 6, 9), (6, 3, 300), (5, 3, 84), (6, 3, 14), (6, 2, 7), (6, 1, 42), (6, 1, 21)],
+)
 def test_gradients_are_measured_on_evenly_spaced_rows_whatever_the_blocks(
-    monkeypatch: pytest.MonkeyPatch, hidden: Any, most: int, size: int
+    monkeypatch: pytest.MonkeyPatch, hidden: Any, rows: int, most: int, size: int
 ) -> None:
     monkeypatch.setattr(tally, "DIFFERENTIATED", most)
-    scores, rng = some_scores(), np.random.default_rng(3)
-    draws, rows, keys = scores.shape
+    scores, rng = some_scores()[:, :rows], np.random.default_rng(3)
+    hidden = None if hidden is None else hidden[:rows]
+    draws, _, keys = scores.shape
     g, v = rng.standard_normal((draws, rows, 4)), rng.standard_normal((draws, keys, 4))
     kept = empty(scores.shape)
     seen = set[tuple[int, int]]()
