@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS, Statistic
+from attn_tui.core.statistics.catalogue import OF_FIRST_VIEW, STATISTIC, STATISTICS, Statistic
 from attn_tui.core.statistics.measurement import Column, Estimate
 from attn_tui.core.theory.predict import deviations, predict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.numbers import aligned, aligned_share, error
+from attn_tui.tui.views.results.advice import advice
 from attn_tui.tui.views.results.sentence import sentence
 from attn_tui.tui.views.results.table import (
     CELL,
@@ -346,6 +347,23 @@ def test_the_printed_table_equals_the_one_in_the_app(contents: Contents, glyphs:
         else:
             assert on_paper.split() == on_screen.split()
     assert printed[0].split()[0] == "logits"
+
+
+def test_the_first_view_says_the_same_of_an_answer_that_holds_only_its_statistics() -> None:
+    for change in (
+        {},
+        {"sink": "logit", "sink_logit": 6.0},
+        {"precision": "float16", "std_q": 90.0, "std_k": 90.0},
+    ):
+        p = replace(Parameters(d_k=16, n_keys=32, n_queries=8, batch=4, arithmetic="eager"), **change)
+        *_, last = stream(p, statistics=OF_FIRST_VIEW)
+        shown: list[tuple[object, ...]] = []
+        for columns in (present(last.measurement()).columns, run(p, full=False).columns):
+            contents = Contents(columns)
+            lines = table_lines(leading_rows(contents, 20), contents, layout(contents, 120), UNICODE)
+            said = [advice(p, column, None, UNICODE) for column in columns]
+            shown.append((lines, sentence(contents, UNICODE), said))
+        assert shown[0] == shown[1], change
 
 
 def test_the_leading_rows_are_as_many_whatever_the_numbers_are() -> None:
