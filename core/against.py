@@ -60,6 +60,8 @@ def words(values: Mapping[str, Value]) -> str:
 
     Beside a format, the usual arithmetic goes without saying, and another is one word: `bfloat16, eager`.
     """
+    if not values:
+        return ""
     shown = dict(values)
     if "precision" in shown and shown.get("arithmetic") == Parameters.arithmetic:
         del shown["arithmetic"]

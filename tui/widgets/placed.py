@@ -46,11 +46,18 @@ PLACED = _Placed()
 class Blank(AnyWidget):
     """Paints nothing but its background, without Textual's work for each line; its parts cover it."""
 
+    _strip: Strip | None = None  # the last one painted
+
     def render_lines(self, crop: Region) -> list[Strip]:
-        strip, background = Strip.blank(crop.width, self.visual_style.rich_style), self.background_colors[1]
-        for each in self.get_line_filters():
-            strip = strip.apply_filter(each, background)
-        return [strip] * crop.height
+        if self._strip is None or self._strip.cell_length != crop.width:
+            self._strip, background = Strip.blank(crop.width, self.visual_style.rich_style), self.background_colors[1]
+            for each in self.get_line_filters():
+                self._strip = self._strip.apply_filter(each, background)
+        return [self._strip] * crop.height
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strip = None
 
 
 class Stack(Blank, Container):
