@@ -364,6 +364,11 @@ def test_the_first_view_says_the_same_of_an_answer_that_holds_only_its_statistic
             said = [advice(p, column, None, UNICODE) for column in columns]
             shown.append((lines, sentence(contents, UNICODE), said))
         assert shown[0] == shown[1], change
+        incomplete = Contents(present(last.measurement()).columns, full=False)
+        for row in table_rows(incomplete):
+            if row.statistic is not None:
+                line = texts_of([row_line(row, incomplete, layout(incomplete, 80), UNICODE)])[0]
+                assert ("…" in line[LABEL:]) == (row.statistic.name not in OF_FIRST_VIEW), line
 
 
 def test_the_leading_rows_are_as_many_whatever_the_numbers_are() -> None:

@@ -15,13 +15,13 @@ from ....core.against import settings, words
 from ....core.message import joined, message
 from ....core.parameters import ROUNDED
 from ....core.scales import scale_rule
-from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
+from ....core.statistics.catalogue import FAR, MUCH_LOST, OF_FIRST_VIEW, STATISTICS, Statistic
 from ....core.statistics.measurement import NOTHING, Column, Measurement, is_unscaled
 from ....core.theory.prediction import status_given
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
-from ..numbers import STDERR, VALUE, aligned, aligned_share, short, spread
+from ..numbers import POINT, STDERR, VALUE, aligned, aligned_share, short, spread
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ....core.theory.prediction import PredictedColumn, Saturation, Theory
@@ -73,7 +73,7 @@ class Contents(NamedTuple):
     theory: Sequence[PredictedColumn] = ()
     deviations: Sequence[Mapping[str, float | None]] = ()  # of each column from its theory, in standard errors
     rounded: bool = False  # whether numbers were rounded to a format, which theory ignores
-    full: bool = True  # whether optional statistics without a value have none, or are not measured yet
+    full: bool = True  # whether all statistics are measured, or OF_FIRST_VIEW only
 
 
 def with_theory(measurement: Measurement[Any], theory: Theory, full: bool = True) -> Contents:
@@ -275,7 +275,7 @@ def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, g
     if shape.alone:
         spans = _part(statistic, contents, index, shape.alone, glyphs)
     else:
-        value, deviation = measured_text(contents.columns[index], statistic, glyphs)
+        value, deviation = _measured_text(contents, index, statistic, glyphs)
         spans: list[Span] = [(value, COLUMN_ROLES[index])]
         if not shape.instead:
             spans.append((deviation, "dim"))
@@ -307,10 +307,17 @@ def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, gl
     if alone == "exact":
         sign, exact = theory_text(contents, index, statistic, glyphs)
         return [(sign, "alert"), (exact, "theory")]
-    value, rest = measured_text(contents.columns[index], statistic, glyphs)
+    value, rest = _measured_text(contents, index, statistic, glyphs)
     if alone == "±":
         return [(to_right(rest.strip(), VALUE), "dim"), (" ", "text")]
     return [(value, COLUMN_ROLES[index]), (" ", "text")]
+
+
+def _measured_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
+    """Return what `measured_text` does, or `…` for what is not measured yet."""
+    if contents.full or statistic.name in OF_FIRST_VIEW:
+        return measured_text(contents.columns[index], statistic, glyphs)
+    return glyphs.say("…").rjust(POINT).ljust(VALUE), " " * (CELL - VALUE)
 
 
 def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
