@@ -10,7 +10,6 @@ import math
 import operator
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -53,8 +52,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A function or an operator, and its arguments."""
 
     function: str  # a key of FUNCTIONS, + - * / ** or, with one argument, -

@@ -8,9 +8,8 @@ a field of type `Plain` has text from outside that is safe to print.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from string import Formatter
-from typing import Any, NewType, Self
+from typing import Any, NamedTuple, NewType, Self
 
 Plain = NewType("Plain", str)  # text on one line, of printable characters; only `plain` and `short` make one
 
@@ -110,8 +109,7 @@ def name(text: str) -> Message:
     return made
 
 
-@dataclass(frozen=True)
-class _Name:
+class _Name(NamedTuple):
     """A name as a value of a message: no text, so that no language has it."""
 
     text: str

@@ -7,8 +7,7 @@ model, add a row; `tests/core/test_sources.py` holds each against its published 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .message import joined, message
 from .scales import SCALE_RULES, ScaleName
@@ -22,8 +21,7 @@ SET_BY_MODEL = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """A model's attention layer: its shape, its longest context, its scale, and the source of its numbers."""
 
     name: str  # on the command line
@@ -43,7 +41,7 @@ class Model:
     q_latent: int = 0  # the same of queries
     rotary: int = 0  # components of a key that do not come from the latent
     scale: ScaleName = "sqrt_d_k"
-    more: Mapping[str, float | str] = field(default_factory=dict[str, "float | str"])  # other parameters, by name
+    more: Mapping[str, float | str] = {}  # other parameters, by name
 
     @property
     def width(self) -> int:

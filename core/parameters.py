@@ -374,7 +374,7 @@ FIELDS: tuple[Field, ...] = (
     ),
 )  # fmt: skip
 
-_OF_SETTING = tuple(field.name for field in fields(Setting))
+_OF_SETTING = Setting._fields
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
 _DEFAULTS: dict[str, object] = {field.name: field.default for field in fields(Parameters)}
 assert set(FIELD) == set(_DEFAULTS)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from .errors import ParameterError
 from .formula import FUNCTIONS, FormulaError, accepted, as_python, function_of, names_in, parse
@@ -36,8 +35,7 @@ _FORMER = {
 _LOW, _HIGH = 1e-9, 1e6  # the bounds of a multiplier
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """What a multiplier may depend on, named as in Parameters."""
 
     d_k: int = 64
@@ -119,8 +117,7 @@ def multipliers(name: ScaleName, setting: Setting, d_ks: FloatArray) -> FloatArr
 def _value(rule: ScaleRule, setting: Setting, d_k: Any = None) -> Any:
     """Return the formula's value, perhaps at an array of d_k; NaN if it has none."""
     if d_k is not None:
-        setting = copy(setting)
-        object.__setattr__(setting, "d_k", d_k)
+        setting = setting._replace(d_k=d_k)
     try:
         return rule.multiplier(setting)
     except (ValueError, ArithmeticError):  # ln 0 and 1/ln 1

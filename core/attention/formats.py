@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..errors import InputError, not_one_of
 
 
-@dataclass(frozen=True)
-class NumberFormat:
+class NumberFormat(NamedTuple):
     """One floating-point format."""
 
     name: str  # in NumPy and ml_dtypes

@@ -20,7 +20,7 @@ class Preset:
     source: str
     note: str = ""  # a sentence on what the figures do not include
     scale: str = "sqrt_d_k"  # the name of its scale rule
-    context_factor: float = Setting.context_factor
+    context_factor: float = Setting().context_factor
 
     @property
     def rule(self) -> ScaleRule:
@@ -62,7 +62,7 @@ def _preset(model: Model) -> Preset:
         context=model.context,
         mask="causal" if model.causal else "none",
     )
-    factor = float(model.more.get("context_factor", Setting.context_factor))
+    factor = float(model.more.get("context_factor", Setting().context_factor))
     return Preset(model.name, model.title, layer, model.source, model.note, model.scale, factor)
 
 

@@ -84,7 +84,7 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, context: HeadContex
     from_start = layer.alignment == "top_left" and layer.rows is None
     last = (layer.queries if from_start else layer.keys) - 1 if context.position is None else context.position
     number = layer.index if layer.numbered or context.layer is None else context.layer
-    temperature = context.temperature or Setting.temperature
+    temperature = context.temperature or Setting().temperature
     setting = Setting(layer.d_k, layer.keys, custom, number, last, factor or 1.0, temperature)
     return Rule(name, multiplier(name, setting), setting if rule.by_row else None, context.position)
 
@@ -132,7 +132,7 @@ def first_position(rule: Rule, data: Head) -> int:
 def _of_rows(name: str, setting: Setting, both: bytes, shape: tuple[int, ...]) -> FloatArray:
     """Return the multipliers of rows from the bytes of the numbers of keys that they see, and of their positions."""
     kinds, place = np.unique(np.frombuffer(both, np.int64).reshape(2, -1), axis=1, return_inverse=True)
-    found = [row_multiplier(name, replace(setting, n_keys=n, position=at)) for n, at in kinds.T.tolist()]
+    found = [row_multiplier(name, setting._replace(n_keys=n, position=at)) for n, at in kinds.T.tolist()]
     return np.array(found)[place.reshape(-1)].reshape(shape[1:])
 
 

@@ -106,7 +106,7 @@ def factors_of_rows(p: Parameters, column: RuleColumn) -> FloatArray:
     if not rows_differ(p, column.rule):
         return np.array([[column.multiplier]])
     seen = np.minimum(np.arange(p.n_queries) + 1, p.n_keys)
-    own = {n: row_multiplier(column.rule, replace(column.setting, n_keys=n)) for n in sorted({*seen.tolist()})}
+    own = {n: row_multiplier(column.rule, column.setting._replace(n_keys=n)) for n in sorted({*seen.tolist()})}
     return np.array([[own[n]] for n in seen.tolist()])
 
 

@@ -168,7 +168,7 @@ def _by_row(subject: HeadSubject, rule: str, text: str, found: Loaded) -> str:
     if not by_keys and not by_position:  # every row sees all keys
         return text
     if by_keys:
-        alone = row_multiplier(rule, replace(setting, n_keys=1)) == 0
+        alone = row_multiplier(rule, setting._replace(n_keys=1)) == 0
         if alone or found.some_rows:  # the weights of a row that sees one key do not depend on its multiplier
             text = f"{text} if n > {1 if alone else 0} else 0"
     at = f"(at + {first}).tolist()" if first else "at.tolist()"

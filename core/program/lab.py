@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..against import apart, settings
@@ -296,7 +296,7 @@ def scale_code(p: Parameters, n_swept: bool = False) -> str:
         return text
     last = "min(m, n)" if n_swept else "m" if p.n_queries <= p.n_keys else "n"
     try:
-        alone = row_multiplier(p.scale, replace(p.setting, n_keys=1)) != 0
+        alone = row_multiplier(p.scale, p.setting._replace(n_keys=1)) != 0
     except ParameterError:
         alone = True
     # A row with one key has weight 1 whatever its multiplier is.

@@ -10,10 +10,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """Equal bins from `low` to `high`. With `log10`, these bounds and the values are decimal exponents."""
 
     low: float

@@ -47,8 +47,7 @@ GRADIENTS = Axis(-8.0, 4.0, 240, log10=True)
 _ORDINARY = 20  # the largest power of two, and minus the smallest, of scores whose fourth powers are safe in float32
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """The number of independent draws, rows of each draw, and keys of each row."""
 
     draws: int

@@ -32,8 +32,7 @@ class PredictedColumn:
         return f"<exact values of {len(known)} statistics: {', '.join(shown)}>"
 
 
-@dataclass(frozen=True)
-class Saturation:
+class Saturation(NamedTuple):
     """Where softmax saturates, so that a few keys hold all the weight of a row."""
 
     threshold: float  # the logit standard deviation √(2 ln n) of the random-energy model (Derrida 1981)

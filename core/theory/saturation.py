@@ -96,7 +96,7 @@ def _rows(p: Parameters, rule: ScaleName, threshold: float) -> float | None:
     several = lengths > 1
     factors: list[float] = []
     for n in lengths[several].tolist():
-        ends = [replace(p.setting, d_k=d_k, n_keys=at) for d_k in (64, 65) for at in (int(n), p.n_keys)]
+        ends = [p.setting._replace(d_k=d_k, n_keys=at) for d_k in (64, 65) for at in (int(n), p.n_keys)]
         try:
             low, whole, other, other_whole = (row_multiplier(rule, each) for each in ends)
         except ParameterError:
@@ -166,7 +166,7 @@ def _threshold(n_keys: int, n_queries: int, mask: MaskName) -> float | None:
 def _alike(rule: ScaleName, setting: Setting) -> Setting:
     """Return the setting with only what the rule needs besides d_k, so that settings alike to it are equal."""
     needs = [name for name in scale_rule(rule).needs if name != "d_k"]
-    return replace(Setting(), **{name: getattr(setting, name) for name in needs})
+    return Setting(**{name: getattr(setting, name) for name in needs})
 
 
 @lru_cache(maxsize=64)

@@ -145,7 +145,7 @@ def test_multipliers_at_many_widths_are_those_at_each(rule: ScaleName) -> None:
     setting, widths = Parameters(n_keys=5, layer=3, position=40_000, multiplier=0.3).setting, (1, 2, 7, 64, WIDEST)
     for d_k, found in zip(widths, multipliers(rule, setting, np.array(widths, float)), strict=True):
         try:
-            assert found == multiplier(rule, replace(setting, d_k=d_k))
+            assert found == multiplier(rule, setting._replace(d_k=d_k))
         except ParameterError:
             assert math.isnan(found)
     assert setting.d_k == 64
@@ -231,7 +231,7 @@ def test_intervals_with_a_soft_cap_end_where_the_deviation_crosses_the_threshold
     assert found.saturated_at
 
     def reaches(d_k: int) -> bool:
-        return capped_deviation(p, d_k, multiplier(rule, replace(p.setting, d_k=d_k))) >= found.threshold
+        return capped_deviation(p, d_k, multiplier(rule, p.setting._replace(d_k=d_k))) >= found.threshold
 
     for first, last in found.saturated_at:
         assert reaches(first)
@@ -252,7 +252,7 @@ def test_a_soft_cap_below_the_threshold_never_saturates() -> None:
 def test_each_row_of_a_causal_mask_has_its_own_multiplier(rule: ScaleName) -> None:
     p = Parameters(d_k=64, n_keys=32, n_queries=40, mask="causal")
     seen = [min(row + 1, 32) for row in range(1, 40)]
-    ratios = [8 * row_multiplier(rule, replace(p.setting, n_keys=n)) / math.sqrt(2 * math.log(n)) for n in seen]
+    ratios = [8 * row_multiplier(rule, p.setting._replace(n_keys=n)) / math.sqrt(2 * math.log(n)) for n in seen]
     found = known(p, rule)
     assert found.ratio == pytest.approx(np.mean(ratios), rel=1e-12)
     assert found.threshold == known(p, "none").threshold
@@ -267,10 +267,10 @@ def test_measured_rows_decide_the_status_where_theory_is_of_another_arithmetic_o
     found = known(p, "none")
     assert (found.saturated_at, found.decides) == (((10, WIDEST),), False)
     measured = run(p, full=False).columns[0].measured
-    larger = replace(found, std=10.0)
+    larger = found._replace(std=10.0)
     assert (
         status_given(larger, measured)
         == status_given(None, measured)
-        != status_given(replace(larger, decides=True), measured)
+        != status_given(larger._replace(decides=True), measured)
     )
     assert ratio_given(found, measured) == measured["saturation"].value

@@ -1,7 +1,6 @@
 """The scale rules: what every declaration must have; `test_sources.py` has their multipliers."""
 
 import math
-from dataclasses import fields
 from typing import Any, cast
 
 import pytest
@@ -10,7 +9,7 @@ from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.scales import SCALE_RULES, ScaleRule, Setting, multiplier
 from cases import for_each
 
-SETTINGS = {field.name for field in fields(Setting)}
+SETTINGS = {*Setting._fields}
 every_rule = for_each("rule", SCALE_RULES.values())
 
 
@@ -44,7 +43,7 @@ def test_a_setting_is_part_of_the_parameters() -> None:
     p = Parameters()
     for name, value in other.items():
         p = p.with_value(name, value)
-    assert vars(p.setting) == other
+    assert p.setting._asdict() == other
 
 
 def test_the_default_layer_position_and_context_factor_matter() -> None:

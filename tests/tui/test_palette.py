@@ -215,7 +215,7 @@ async def test_over_a_form_only_commands_for_the_whole_app_are_offered(stage: St
     assert await titles(await opened(stage), "entropy") == ["No matches found"]
 
 
-@played(settings=replace(Settings(), keys={"lab.redraw": "N"}))
+@played(settings=Settings(keys={"lab.redraw": "N"}))
 async def test_keys_from_the_settings_are_shown(stage: Stage) -> None:
     assert "N in Lab" in (await discovered(stage.app.screen)).values()
 

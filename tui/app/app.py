@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import events
@@ -265,7 +265,7 @@ class AttnApp(TypeAheadApp[int]):
     def absorb(self, pane: Pane) -> None:
         """Note what a pane shows now without a step, because no one set it."""
         present = self.history.present
-        self.history = self.history.showing(replace(present, panes={**present.panes, pane.NAME: pane.undo_state}))
+        self.history = self.history.showing(present._replace(panes={**present.panes, pane.NAME: pane.undo_state}))
 
     def action_undo(self) -> None:
         """Restore what stood before the last change."""

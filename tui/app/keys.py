@@ -6,8 +6,7 @@ The name of a command is the id of its binding; the [keys] table of the settings
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.keys import Keys, key_to_character
@@ -55,8 +54,7 @@ _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _KEYS = {key.value for key in Keys}
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command, its keys, and where they work."""
 
     name: str  # such as lab.redraw; empty if its keys cannot be changed
@@ -83,7 +81,7 @@ def all_commands() -> list[Command]:
 
 def with_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> list[Command]:
     """Return the commands with the keys of a keymap."""
-    return [replace(command, keys=keymap.get(command.name, command.keys)) for command in found]
+    return [command._replace(keys=keymap.get(command.name, command.keys)) for command in found]
 
 
 def help_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> dict[str, list[KeyHelp]]:
@@ -166,7 +164,7 @@ def with_accepted_keys(settings: Settings, environment: Mapping[str, str]) -> Se
                 )
             )
     from_file = any(name not in from_environment for name in objections)
-    return replace(settings, keys=keymap, path=None if from_file else settings.path, problems=tuple(problems))
+    return settings._replace(keys=keymap, path=None if from_file else settings.path, problems=tuple(problems))
 
 
 def _clashes(found: Sequence[Command], keymap: Mapping[str, str]) -> Iterator[tuple[str, str, Command]]:

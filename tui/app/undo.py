@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ...core.parameters import Parameters
 from .protocol import App
@@ -51,8 +51,7 @@ class History(Generic[S]):
         return History(self.future[0], (*self.past, self.present), self.future[1:])
 
 
-@dataclass(frozen=True)
-class AppState:
+class AppState(NamedTuple):
     """What undo restores: the parameters, the pane on screen, the theme, the executor, and what each pane keeps."""
 
     parameters: Parameters

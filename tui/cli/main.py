@@ -108,7 +108,6 @@ def _run(words: list[str], ascii_only: bool, language: Language) -> int:
 
 
 def _run_command(name: str, words: list[str], ascii_only: bool, language: Language) -> int:
-    from dataclasses import replace
 
     from ...core.errors import InputError
     from ...core.message import message, short
@@ -123,7 +122,7 @@ def _run_command(name: str, words: list[str], ascii_only: bool, language: Langua
     request = command.request(given)
     for remark in request.remarks:
         output.say(message("note: {remark}", remark=remark), glyphs)
-    where = replace(_output(given, parser.formats), ascii_only=ascii_only, language=language)
+    where = _output(given, parser.formats)._replace(ascii_only=ascii_only, language=language)
     parts = given.get("resume")
     is_resumed = parts is not None and os.path.exists(parts)
     try:

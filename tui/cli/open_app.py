@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -197,7 +197,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     from ..settings import store
 
     settings = store.load(store.config_file() if request.config else None, os.environ)
-    settings = replace(settings, executor=request.executor or settings.executor)
+    settings = settings._replace(executor=request.executor or settings.executor)
     engine.executor = settings.executor
     first_run = settings.path is not None and not settings.path.exists()
     saved: Mapping[str, Value] = {"d_k": FIRST_D_K} if first_run and not request.given else settings.parameters
@@ -213,7 +213,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         first_pane = "Watch"
     elif request.learn is not None:
         first_pane = "Learn"
-        settings = replace(settings, learn={**settings.learn, **({"at": request.learn} if request.learn else {})})
+        settings = settings._replace(learn={**settings.learn, **({"at": request.learn} if request.learn else {})})
     else:
         engine.ask(Measure(parameters, full=False))
     from rich.console import Console
@@ -235,7 +235,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         first_pane=first_pane,
         given=_given(request) | {"progress": settings.learn},
         glyphs=glyphs,
-        settings=replace(settings, theme=request.theme or settings.theme),
+        settings=settings._replace(theme=request.theme or settings.theme),
         themes=app_themes(Console().color_system),
     )
     try:

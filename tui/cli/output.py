@@ -8,10 +8,9 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias, TypeVar
 
 from ...core.errors import InputError
 from ...core.files import FileError, check_file, write_bytes, write_texts
@@ -43,8 +42,7 @@ WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
 _WIDEST_SCREEN = 1000  # cells; nothing that is printed needs more
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """The format of a result, and the file that it is written to; None is stdout."""
 
     format: OutputFormat = "table"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ...core.parameters import FIELD, FIELDS, NO_MODEL, Parameters, usual_of
 from .request import Request
@@ -58,8 +58,7 @@ class Question(Request, Generic[A]):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """An option of a command, or without a name an argument: what a field of its request is on the command line."""
 
     title: str  # of its group in the help

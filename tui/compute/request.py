@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from .workers import Pace, Running, Workers
 
@@ -95,23 +94,20 @@ def batches(
 # Answers to requests of every kind
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """The part of a long computation that is done, 0 to 1; and its pace, if it is not done in the engine's thread."""
 
     fraction: float
     pace: Pace | None = None
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(NamedTuple):
     """There is no result; the reason is one line that helps the user."""
 
     reason: str
 
 
-@dataclass(frozen=True)
-class Crashed:
+class Crashed(NamedTuple):
     """An unexpected error: one line, and Python's report."""
 
     error: str

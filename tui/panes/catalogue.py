@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.message import message
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from .pane import Pane
 
 
-@dataclass(frozen=True)
-class PaneRow:
+class PaneRow(NamedTuple):
     """A pane. Its folder contains `pane.py` with the class; `help.py` has the help on all panes."""
 
     title: str  # as help and palette name it

@@ -7,7 +7,7 @@ commands that print depend on their command line alone, so that a script prints 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +27,7 @@ class SettingError(InputError):
     """A setting with an invalid value."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The settings of one run of the app."""
 
     theme: str = AUTO
@@ -39,9 +38,9 @@ class Settings:
     all_parameters: bool = False
     all_statistics: bool = False
     executor: str = DEFAULT_ENGINE
-    parameters: Mapping[str, Value] = field(default_factory=dict[str, Value])  # by name; others have defaults
-    learn: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the progress in the Learn pane
-    keys: Mapping[str, str] = field(default_factory=dict[str, str])  # by the names of actions
+    parameters: Mapping[str, Value] = {}  # by name; others have defaults
+    learn: Mapping[str, Any] = {}  # the progress in the Learn pane
+    keys: Mapping[str, str] = {}  # by the names of actions
     path: Path | None = None  # the file to save to; None to save nothing
     problems: tuple[str, ...] = ()  # a line for each ignored setting
 
@@ -85,6 +84,9 @@ class Setting(NamedTuple):
         return value
 
 
+_USUAL = Settings()
+
+
 def _themes() -> Collection[str]:
     from ..terminal.themes import names  # loads Textual, as the app is about to
 
@@ -100,14 +102,14 @@ def _refuse_executor(text: str) -> None:
 
 
 SETTINGS = (
-    Setting("theme", "colours: auto is the terminal's", Settings.theme, _themes),
-    Setting("ascii", "plain ASCII instead of Unicode", Settings.ascii),
-    Setting("lang", "language: auto is the locale's", Settings.lang, lambda: CHOICES),
-    Setting("mouse", "use the mouse", Settings.mouse),
-    Setting("hint", "show the hint for new users", Settings.hint),
-    Setting("all_parameters", "show all parameters in the Lab", Settings.all_parameters),
-    Setting("all_statistics", "show all statistics in the Lab", Settings.all_statistics),
-    Setting("executor", "where long work is done, as --executor says", Settings.executor, refuse=_refuse_executor),
+    Setting("theme", "colours: auto is the terminal's", _USUAL.theme, _themes),
+    Setting("ascii", "plain ASCII instead of Unicode", _USUAL.ascii),
+    Setting("lang", "language: auto is the locale's", _USUAL.lang, lambda: CHOICES),
+    Setting("mouse", "use the mouse", _USUAL.mouse),
+    Setting("hint", "show the hint for new users", _USUAL.hint),
+    Setting("all_parameters", "show all parameters in the Lab", _USUAL.all_parameters),
+    Setting("all_statistics", "show all statistics in the Lab", _USUAL.all_statistics),
+    Setting("executor", "where long work is done, as --executor says", _USUAL.executor, refuse=_refuse_executor),
 )
 
 

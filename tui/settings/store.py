@@ -6,7 +6,6 @@ Invalid settings are reported and ignored. A file that contains any is never wri
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -185,8 +184,7 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
     unknown = [
         message("{name}: unknown setting{hint}", name=name, hint=did_you_mean(name, known)) for name in sorted(given)
     ]
-    return replace(
-        settings,
+    return settings._replace(
         **values,
         parameters={**kept, **parameters},
         keys={**settings.keys, **keys},

@@ -6,16 +6,15 @@ import locale
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from ...core.message import message
 from ..language.cells import cells
 from ..language.chosen import Language
 
 
-@dataclass(frozen=True)
-class Glyphs:
+class Glyphs(NamedTuple):
     """A set of characters for drawing; `say` converts labels and formulas to it."""
 
     bars: str  # from empty to full, in equal steps of height
@@ -97,7 +96,7 @@ _ASCII = str.maketrans(
 
 
 # English or another language in Unicode; ASCII is always English.
-IN_LANGUAGE: dict[Language, Glyphs] = {"en": UNICODE, "zh": replace(UNICODE, language="zh")}
+IN_LANGUAGE: dict[Language, Glyphs] = {"en": UNICODE, "zh": UNICODE._replace(language="zh")}
 
 
 def glyphs_for(ascii_only: bool, language: Language = "en") -> Glyphs:

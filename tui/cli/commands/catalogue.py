@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..parser import Command
 
 
-@dataclass(frozen=True)
-class CommandRow:
+class CommandRow(NamedTuple):
     """One command; the module of the same name defines COMMAND."""
 
     name: str

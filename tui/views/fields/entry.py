@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from ....core.errors import ParameterError, did_you_mean
@@ -18,8 +17,7 @@ LONGEST_NUMBER = 40  # characters; a held key types many
 LONGEST_PATH = 4096  # characters; no system accepts a longer one
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(NamedTuple):
     """A text and the position of its cursor."""
 
     text: str

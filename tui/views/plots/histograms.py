@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -270,7 +269,7 @@ def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
 def sparkline(histogram: Histogram, low: float, high: float, cells: int, glyphs: Glyphs) -> str:
     """Return a histogram from `low` to `high` as one line of `cells`; its bars do not touch the line above."""
     edges = [low + (high - low) * cell / cells for cell in range(cells + 1)]
-    return bars(histogram.onto(edges), 1, replace(glyphs, bars=glyphs.bars[:-1]))[0]
+    return bars(histogram.onto(edges), 1, glyphs._replace(bars=glyphs.bars[:-1]))[0]
 
 
 def axis_span(

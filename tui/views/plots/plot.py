@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from ...language.cells import cells as cells_of
@@ -35,8 +34,7 @@ class Point(NamedTuple):
     far: bool = False
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """The measured points of a quantity and its exact curve, over the same x."""
 
     role: Role
@@ -46,8 +44,7 @@ class Series:
     exact: Sequence[tuple[float, float]] = ()  # sorted by x
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A vertical line with a label."""
 
     x: float
@@ -55,8 +52,7 @@ class Mark:
     role: Role
 
 
-@dataclass(frozen=True)
-class Plot:
+class Plot(NamedTuple):
     """The axes and everything drawn on them."""
 
     x: Axis
@@ -66,8 +62,7 @@ class Plot:
     marks: Sequence[Mark] = ()
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """The place of the axes in a view: a margin with the labels of y, then `columns` × `rows` cells."""
 
     plot: Plot
@@ -91,8 +86,7 @@ class Frame:
         return self.plot.x.value(cell / max(self.columns - 1, 1))
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A plot without its cursor, as lines: the margin, then one character per column of the frame."""
 
     at: Frame
