@@ -1,7 +1,7 @@
 """Add blocks of scores to a tally; the block size does not matter. `reading` reads a measurement from it.
 
-The tally keeps only a few sums for each draw and the counts of its
-histograms, so its memory depends neither on the number of scores nor on the number of rows.
+The tally keeps only a few sums for each draw and the counts of its histograms, so its memory depends neither on the
+number of scores nor on the number of rows.
 """
 
 from __future__ import annotations

@@ -246,14 +246,15 @@ async def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value(
 async def test_a_key_that_waits_for_its_result_does_not_delay_the_last_one(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert isinstance(stage.app, ShownApp)
+    app = stage.app
+    assert isinstance(app, ShownApp)
     monkeypatch.setattr(paced_app, "EXPECTED", 100.0)
     stage.engine.hold = True
     stage.send("right")
     await stage.until(lambda: stage.engine.held, "a result")
-    stage.app.frames.clear()
+    app.frames.clear()
     stage.engine.let_go()
     stage.engine.hold = True
     stage.send("right")
-    await stage.until(lambda: stage.app.frames, "a frame")
+    await stage.until(lambda: app.frames, "a frame")
     stage.engine.let_go()
