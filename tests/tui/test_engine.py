@@ -234,6 +234,7 @@ def test_a_prefetched_measurement_answers_a_request_made_in_the_meantime(engine:
     measured = answer(at(6))
     engine.reply(measured, to=0)
     assert found == [(Measure(at(6)), measured)]
+    assert engine.requests[-1] is None, "it is not measured again"
 
 
 def test_a_prefetch_that_failed_or_was_not_requested_reaches_no_receiver(engine: Outbox) -> None:

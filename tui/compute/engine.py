@@ -141,6 +141,7 @@ class Engine:
                 current = self._current(Measure)
                 if current is not None and current.request == Measure(content.parameters, content.full):
                     pending = current
+                    self.withdraw(Measure)  # or it would be measured again
         pending.answer(content)
 
     def report_silence(self) -> None:
