@@ -66,9 +66,9 @@ def logit_gradients(
     """Return ∂L/∂z of the rows of softmax(multiplier · scores).
 
     `sink` (rows,) is the sink logit minus the largest logit of each row, as in `row_statistics`. `exponentials` are
-    the scratch array (rows, n) of `row_sums`, which is overwritten, and its r₁ (rows,); unless they
-    lack precision, they save an exponential. `out` (rows, n) is memory for the result. A soft-cap is not included:
-    multiply the entries by its slopes 1 − (z/cap)².
+    the scratch array (rows, n) of `row_sums`, which is overwritten, and its r₁ (rows,); unless they lack precision,
+    they save an exponential. `out` (rows, n) is memory for the result. A soft-cap is not included: multiply the
+    entries by its slopes 1 − (z/cap)².
     """
     if exponentials is None:
         powers, reference = _exponentials_of_others(shifted, multiplier, sink, slice(None))

@@ -238,13 +238,13 @@ def test_a_value_without_a_standard_error_has_no_plus_minus_and_a_missing_share_
     contents = Contents(with_values(MEASURED.columns, entropy=Estimate(1.25, None)))
     assert line_of("entropy", contents, 80).split() == ["entropy", "1.250", "1.250"]
     column = with_values(MEASURED.columns, dead_rows=Estimate(None, None))[0]
-    assert "%" not in "".join(measured_text(column, STATISTIC["dead_rows"], UNICODE))
+    assert "%" not in "".join(measured_text(Contents([column]), 0, STATISTIC["dead_rows"], UNICODE))
 
 
 @for_each("statistic", STATISTICS)
 def test_shares_and_nothing_else_are_percentages(statistic: Statistic) -> None:
     column = with_values(MEASURED.columns, **{statistic.name: Estimate(0.25, 0.01)})[0]
-    value, rest = measured_text(column, statistic, UNICODE)
+    value, rest = measured_text(Contents([column]), 0, statistic, UNICODE)
     assert len(value + rest) == CELL
     assert (value.strip(), rest.split()) == (("25.00 %", ["±1.0"]) if statistic in SHARES else ("0.2500", ["±0.010"]))
 

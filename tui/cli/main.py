@@ -108,7 +108,6 @@ def _run(words: list[str], ascii_only: bool, language: Language) -> int:
 
 
 def _run_command(name: str, words: list[str], ascii_only: bool, language: Language) -> int:
-
     from ...core.errors import InputError
     from ...core.message import message, short
     from . import output

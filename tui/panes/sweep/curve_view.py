@@ -276,7 +276,7 @@ def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: in
     if here is None:
         line.extend([(_named(name, room, glyphs), role), (f"     {glyphs.say('measuring')}", "dim")])
         return fitted(tuple(line), width)
-    value, rest = measured_text(here.columns[index], statistic, glyphs)
+    value, rest = measured_text(here, index, statistic, glyphs)
     title = column_title(here.columns[index], glyphs, room - 1)
     if name not in ("unscaled", "scaled") and glyphs.say(name) not in title:
         title = _named(name, room, glyphs)  # of which of several rules it is

@@ -119,7 +119,7 @@ def _row(
         return fitted((*line, (glyphs.say("    …"), "dim")), width)
     contents = contents_of(swept.points[at])
     for index, role in enumerate(COLUMN_ROLES):
-        value, rest = measured_text(contents.columns[index], statistic, glyphs)
+        value, rest = measured_text(contents, index, statistic, glyphs)
         line.extend([(value, role), (rest if shape.errors else "", "dim")])
         if shape.theory:
             sign, exact = theory_text(contents, index, statistic, glyphs)

@@ -27,8 +27,8 @@ def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: 
     """Return the explanation of a row, with its values if `values` is set, for tables too narrow for them."""
     said: list[str] = []
     names = column_names(contents.columns)
-    for index, column in enumerate(contents.columns if values else ()):
-        value, rest = (text.strip() for text in measured_text(column, statistic, glyphs))
+    for index in range(len(contents.columns) if values else 0):
+        value, rest = (text.strip() for text in measured_text(contents, index, statistic, glyphs))
         exact = theory_text(contents, index, statistic, glyphs)[1].strip() if contents.theory else ""
         known = message(", exact {exact}", exact=exact) if exact.strip("—- ") else ""
         said.append(joined([names[index], joined([" ".join((value + " " + rest).split()), known], "")]))

@@ -275,7 +275,7 @@ def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, g
     if shape.alone:
         spans = _part(statistic, contents, index, shape.alone, glyphs)
     else:
-        value, deviation = _measured_text(contents, index, statistic, glyphs)
+        value, deviation = measured_text(contents, index, statistic, glyphs)
         spans: list[Span] = [(value, COLUMN_ROLES[index])]
         if not shape.instead:
             spans.append((deviation, "dim"))
@@ -307,22 +307,20 @@ def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, gl
     if alone == "exact":
         sign, exact = theory_text(contents, index, statistic, glyphs)
         return [(sign, "alert"), (exact, "theory")]
-    value, rest = _measured_text(contents, index, statistic, glyphs)
+    value, rest = measured_text(contents, index, statistic, glyphs)
     if alone == "±":
         return [(to_right(rest.strip(), VALUE), "dim"), (" ", "text")]
     return [(value, COLUMN_ROLES[index]), (" ", "text")]
 
 
-def _measured_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
-    """Return what `measured_text` does, or `…` for what is not measured yet."""
-    if contents.full or statistic.name in OF_FIRST_VIEW:
-        return measured_text(contents.columns[index], statistic, glyphs)
-    return glyphs.say("…").rjust(POINT).ljust(VALUE), " " * (CELL - VALUE)
+def measured_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
+    """Return the value, with the sign of a percentage, and ± its standard error; together CELL cells.
 
-
-def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
-    """Return the value, with the sign of a percentage, and ± its standard error; together CELL cells."""
-    estimate = column.measured[statistic.name]
+    A value that is not measured yet is `…`.
+    """
+    if not contents.full and statistic.name not in OF_FIRST_VIEW:
+        return glyphs.say("…").rjust(POINT).ljust(VALUE), " " * (CELL - VALUE)
+    estimate = contents.columns[index].measured[statistic.name]
     share = statistic.unit == "share"
     value = (aligned_share if share else aligned)(estimate.value, glyphs)
     if estimate.stderr is None or (share and estimate.value == 0 and estimate.stderr == 0):
@@ -414,8 +412,8 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
             table.add_row(Text(" " + glyphs.say(row.label)), *texts)
             continue
         texts = [Text(" " + glyphs.say(row.label))]
-        for index, column in enumerate(contents.columns):
-            value, rest = measured_text(column, row.statistic, glyphs)
+        for index in range(len(contents.columns)):
+            value, rest = measured_text(contents, index, row.statistic, glyphs)
             texts.append(Text.assemble((value, PRINTED[COLUMN_ROLES[index]]), (rest.rstrip(), PRINTED["dim"])))
             if contents.theory:
                 sign, exact = theory_text(contents, index, row.statistic, glyphs)
