@@ -25,6 +25,11 @@ test-all: .venv/installed-for-tests  ## run all tests but those of make soak
 test-lowest: .venv-lowest/installed  ## run them on the oldest versions that pyproject.toml admits
 	@.venv-lowest/bin/python $(PYTEST) $(ARGS)
 
+test-plain:  ## try every public name and every command of an installed package that has no extras
+	@rm -rf .venv-plain build/lib && $(MAKE) --no-print-directory .venv-plain/pyvenv.cfg  # nothing left of another build
+	@.venv-plain/bin/python $(PIP) .
+	@.venv-plain/bin/python tests/plain_install.py
+
 test-torch: .venv-torch/installed  ## run what needs PyTorch: the recorder and its programs; make test-torch TORCH=torch takes another
 	@.venv-torch/bin/python $(PYTEST) tests/recorder $(ARGS)
 	@.venv-torch/bin/python $(PYTEST) tests/core/test_*_code.py -k torch $(ARGS)
@@ -72,18 +77,20 @@ release: .venv-release/installed  ## build and check dist/, and test the wheel i
 	@.venv-release/bin/python -m twine check --strict dist/*
 	@rm -rf build/wheel build/sdist && mkdir -p build/sdist && tar xzf dist/*.tar.gz --strip-components 1 -C build/sdist
 	@$(PYTHON) -m venv build/wheel
+	@build/wheel/bin/python $(PIP) dist/*.whl
+	@build/wheel/bin/python build/sdist/tests/plain_install.py
 	@build/wheel/bin/python $(PIP) "$$(echo dist/*.whl)[test]"
 	@cd build/sdist && ../wheel/bin/python $(PYTEST) -m 'not slow and not soak' --hypothesis-profile few $(ARGS)
 
 clean:  ## remove everything that was made
-	@rm -rf .venv .venv-lowest .venv-torch .venv-transformers-* .venv-release *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-lowest .venv-torch .venv-transformers-* .venv-plain .venv-release *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
 	@find core tui tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-all test-lowest test-torch test-transformers soak lint bench calibrate bench-terminal docs messages pictures release clean help
+.PHONY: run test test-all test-lowest test-plain test-torch test-transformers soak lint bench calibrate bench-terminal docs messages pictures release clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv; this takes a minute" >&2
@@ -128,7 +135,7 @@ help:  ## list the targets
 	@ln -sfn ../../../tui/cli/root/__init__.py $@/__init__.py
 	@ln -sfn ../../../tui/cli/root/testing.py $@/testing.py
 
-.venv/pyvenv.cfg .venv-lowest/pyvenv.cfg .venv-torch/pyvenv.cfg .venv-release/pyvenv.cfg:
+.venv/pyvenv.cfg .venv-lowest/pyvenv.cfg .venv-plain/pyvenv.cfg .venv-torch/pyvenv.cfg .venv-release/pyvenv.cfg:
 	@command -v $(PYTHON) >/dev/null || { echo "attn-tui needs Python 3.11 or newer; there is no $(PYTHON)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v < (3, 11) and sys.exit("attn-tui needs Python 3.11 or newer; \
 	$(PYTHON) is %d.%d. make PYTHON=python3.12 takes another" % v)'

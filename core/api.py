@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -33,13 +33,14 @@ from .captures.rules import Rule, computation, file_rule, named_rule
 from .claims import catalogue
 from .claims.claim import Outcome
 from .claims.examine import examine
-from .diagnosis.check import Figures, Limits, findings
+from .diagnosis.check import Figures, findings
 from .diagnosis.check import measure as head_figures
 from .diagnosis.comparing.compare import compare as compare_captures
 from .diagnosis.comparing.compare import compare_heads
 from .diagnosis.comparing.results import Comparison, HeadComparison, Pair
 from .diagnosis.configuration import Configuration, configuration_of, expecting
 from .diagnosis.disagreement import disagreements
+from .diagnosis.limits import LIMITS, Limits, limit
 from .diagnosis.reading import file_configuration
 from .diagnosis.replay import replay
 from .diagnosis.results import Replay, Replayed, Verdict
@@ -430,7 +431,10 @@ class Head:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Capture:
-    """A file of captured heads; `capture[layer, head]` is a head, by the layer's number in the model, or its name."""
+    """A file of captured heads; `capture[layer, head]` is a head, by the layer's number in the model, or its name.
+
+    If several layers have this number or this name, that is a KeyError.
+    """
 
     file: CaptureFile
 
@@ -446,10 +450,13 @@ class Capture:
 
     def __getitem__(self, place: tuple[int | str, int]) -> Head:
         at, head = place
-        layer = next((each for each in self.layers if at in (each.index, each.name)), None)
-        if layer is None or not 0 <= head < layer.heads:
+        found = [each for each in self.layers if at in (each.index, each.name)]
+        if len(found) > 1:
+            other = found[0].name if at == found[0].index else found[0].index
+            raise KeyError(f"{len(found)} layers are {at!r}: ask for one as {other!r}, or iterate over the capture")
+        if not found or not 0 <= head < found[0].heads:
             raise KeyError(f"no layer {at} with a head {head}")
-        return Head(self.file, layer, head)
+        return Head(self.file, found[0], head)
 
     def __iter__(self) -> Iterator[Head]:
         return (Head(self.file, layer, head) for layer in self.layers for head in range(layer.heads))
@@ -483,7 +490,12 @@ class Diagnosis(Result):
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the first head, which is the only one of `capture[layer, head].diagnose()`."""
+        """The verdict on the only head, that of `capture[layer, head].diagnose()`; several have none in common."""
+        if len(self.heads) != 1:
+            raise AttributeError(
+                f"{len(self.heads)} heads have a verdict each: iterate over .heads, "
+                "or ask capture[layer, head].diagnose()"
+            )
         return self.heads[0].verdict
 
     @property
@@ -617,9 +629,7 @@ def check(
     InputError if one is not accepted or a head cannot be read.
     """
     file = _file(source)
-    known = {each.name for each in fields(Limits)} - {"set"}
-    for name in limits:
-        _named(name, known)
+    limits = {_named(name, LIMITS): limit(value, name) for name, value in limits.items()}
     own = file_configuration(file)
     given = expecting(expect, None if config is None else configuration_of(dict(config), "config"), own)
     heads = [

@@ -27,6 +27,18 @@ class ParameterError(InputError):
     """A parameter's value is not accepted."""
 
 
+def needed(module: str, says: str) -> None:
+    """Import a library that attn-tui does not depend on; raise ModuleNotFoundError that says so if it is missing."""
+    from importlib import import_module
+
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ModuleNotFoundError(says, name=module) from None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ` (did you mean …?)` for the known word that is `nearest`; or nothing."""
     near = nearest(word, known)

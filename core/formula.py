@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
@@ -18,6 +19,7 @@ from .errors import ParameterError
 from .message import message
 
 LONGEST = 80  # characters of a formula; also limits how deep parentheses nest
+_LEAST, _MOST = math.ulp(0.0), sys.float_info.max  # of the numbers of a float that are not 0
 
 
 def _of_arrays(scalar: Callable[..., float], name: str) -> Callable[..., Any]:
@@ -208,8 +210,11 @@ class _Parser:
     def atom(self) -> Tree:
         token = self.next
         if token.kind == "number":
+            number = float(token.text)
+            if math.isinf(number) or (not number and token.text.lower().partition("e")[0].strip("0.")):
+                self.refuse(message("a number must be 0, or from {least:g} to {most:g}", least=_LEAST, most=_MOST))
             self.position += 1
-            return float(token.text)
+            return number
         if token.kind == "name":
             return self.named(token)
         if self.took("(") is None:

@@ -7,6 +7,7 @@ a field of type `Plain` has text from outside that is safe to print.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from string import Formatter
 from typing import Any, NamedTuple, NewType, Self
@@ -26,6 +27,22 @@ def short(text: object, most: int = _LONGEST) -> Plain:
     """Return the text as `plain` does, cut to `most` characters."""
     line = plain(text)
     return line if len(line) <= most else Plain(line[: most - 1] + "…")
+
+
+# What the runner of a build obeys in its log: `::error::` where a line begins, and `##[error]` anywhere.
+_COMMAND = re.compile(r"(?:^[^\S\n]*:(?=:)|#(?=#\w*\[))", re.MULTILINE)
+
+
+def without_commands(text: str, annotates: bool = False) -> str:
+    """Return lines with escapes for what the runner of a build would obey, unless they are to be annotations.
+
+    The escapes are those of strings in JSON and in Python: what a program reads stays the same.
+    """
+    return _COMMAND.sub(lambda found: found[0] if annotates and found[0] == ":" else _escaped(found[0]), text)
+
+
+def _escaped(text: str) -> str:
+    return f"{text[:-1]}\\u{ord(text[-1]):04x}"
 
 
 def quoted(text: object) -> str:

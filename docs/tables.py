@@ -1,4 +1,4 @@
-"""Renew the tables of json.md and capture-format.md that are made from declarations: `make docs`."""
+"""Renew the tables of json.md, capture-format.md and diagnose.md that are made from declarations: `make docs`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 
 from attn_tui.core.captures.features import EVIDENCE, FEATURE, FEATURES, MASKS
 from attn_tui.core.captures.naming import TOKENS_FIRST, WORDS, Words
+from attn_tui.core.diagnosis.models.scale_keys import LEARNED, SCALE_KEYS
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import MEANINGS
 
 PAGE = Path(__file__).with_name("json.md")
 CAPTURE_PAGE = Path(__file__).with_name("capture-format.md")
+DIAGNOSE_PAGE = Path(__file__).with_name("diagnose.md")
 TYPES = {"integer": "integer", "real": "number", "choice": "string", "setting": "string"}
 
 
@@ -45,6 +47,13 @@ def renewed_captures(page: str) -> str:
     return _with_table(page, "evidence | names | shape", evidence)
 
 
+def renewed_diagnosis(page: str) -> str:
+    """Return the page on diagnoses with its table of the keys of configurations made again."""
+    keys = [(_code(each.keys), each.models, each.effect, "yes" if each.applied else "no") for each in SCALE_KEYS]
+    learned = ("none, models learn it", _code(LEARNED), "a factor of each head or component", "no")
+    return _with_table(page, "keys | models | effect on the scores | applied", [*keys, learned])
+
+
 def _code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
@@ -74,5 +83,5 @@ def _with_table(page: str, header: str, lines: Iterable[tuple[str, ...]]) -> str
 
 
 if __name__ == "__main__":
-    for path, renew in ((PAGE, renewed), (CAPTURE_PAGE, renewed_captures)):
+    for path, renew in ((PAGE, renewed), (CAPTURE_PAGE, renewed_captures), (DIAGNOSE_PAGE, renewed_diagnosis)):
         path.write_text(renew(path.read_text("utf-8")), "utf-8")

@@ -12,6 +12,7 @@ from hypothesis import settings
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
     gc.disable()  # until tests are collected
+os.environ["PYTHONWARNINGS"] = "error"  # of the processes that tests start; pytest has its own filters
 
 settings.register_profile("untimed", deadline=None)
 settings.register_profile("few", deadline=None, max_examples=25)  # of `make test`

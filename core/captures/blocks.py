@@ -24,6 +24,7 @@ from ..message import message
 from ..statistics import reading, tally
 from ..statistics.counting import Survey
 from ..statistics.measurement import Column
+from .features import LARGEST, SMALLEST
 from .files import CaptureError
 from .head import Head
 
@@ -32,9 +33,6 @@ _BINS = 1024  # of the histogram of logits
 # The rows of a block with a causal mask: fewer would compute fewer hidden scores, and cost more for each block.
 _STRIP = 256
 _LEAST, _MOST = 2.0**-20, 2.0**20  # of scores in float32
-# Scores, scales and logits of these sizes have statistics in float64: fourth powers of scores are the most extreme.
-# They include every number of float32 that is not 0.
-SMALLEST, LARGEST = 1e-50, 1e50
 # The most scores of a head that are kept from the first pass to the second.
 KEPT = 1 << 22
 

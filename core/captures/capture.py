@@ -91,13 +91,18 @@ class Layer:
     prescaled: tuple[float, float] = (1.0, 1.0)  # the factors in the stored queries and keys; 1 if unknown
     unknown_factor: bool = False  # whether one of them is not one known number, such as a gain that is learned
     over_queries: bool = False  # whether softmax ran over the queries instead of the keys
-    changed: str = ""  # what changed the weights between softmax and the values
+    output_factor: float = 1.0  # of the stored outputs, over the weighted values
+    dropout: float = 0.0  # the share of weights that dropout set to 0
+    changed: tuple[Plain, ...] = ()  # what else changed the weights between softmax and the values
+    followed: bool = True  # whether it is known how the weights met the values
+    not_finite: tuple[tuple[int, int], ...] = ()  # of each head, scores that were not finite, and of how many
     window: tuple[int | None, int | None] | None = None  # keys before and after a query that it sees; None: all
     chunk: int | None = None  # a query sees keys of its own chunk of this size
     cross: bool = False  # whether queries and keys are of different texts
     bias: str | None = None  # the name of the tensor added to the logits
     sinks: str | None = None  # the name of the tensor of sink logits
     scales: str | None = None  # the name of the tensor of multipliers
+    row_factors: str | None = None  # the name of the tensor of factors that the stored queries contain, row by row
     rows: str | None = None  # the name of the tensor of the queries' positions, if not all queries are stored
     alignment: Corner = "top_left"  # of queries and keys, where `rows` do not tell
     evidence: tuple[str, ...] = ()  # of v, o, lse and weights, those that the file has
@@ -129,8 +134,9 @@ class Layer:
 
     @property
     def applied(self) -> float | None:
-        """What q·k is multiplied by in all: the scale, and the factors in q and k; None if it is not known."""
-        return None if self.scale is None or self.unknown_factor else self.scale * self.own_factor
+        """What q·k is multiplied by in all: the scale, and the factors in q and k; None if it is not one number."""
+        several = self.unknown_factor or self.row_factors is not None
+        return None if self.scale is None or several else self.scale * self.own_factor
 
     @property
     def kind(self) -> str:

@@ -11,13 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
-from ..message import Plain, message, plain, quoted, short
+from ..message import Plain, message, plain, quoted
+from ..texts import TextError, from_json
 from .capture import Corner
-from .files import CaptureError, from_json
+from .files import CaptureError
 
 V = TypeVar("V")
 SCHEMAS = ("attn-tui/qk-2", "attn-tui/qk-1")
 Causal = Literal["yes", "no", "top_left", "bottom_right"]  # "yes": corner not specified
+# Scores, scales and logits of these sizes have statistics in float64: fourth powers of scores are the most extreme.
+# They include every number of float32 that is not 0.
+SMALLEST, LARGEST = 1e-50, 1e50
 
 
 class Values:
@@ -96,11 +100,8 @@ class Values:
         """Return the value of a key that is a JSON text."""
         try:
             return from_json(value)
-        except ValueError as error:
-            why = short(error)
-            raise CaptureError(
-                "{where} {key!r} is not JSON: {error}", where=self.where, key=key, error=why
-            ) from error
+        except TextError as error:
+            raise CaptureError("{where} {key!r} {fault}", where=self.where, key=key, fault=error) from error
 
     def listed(self, key: str, value: object) -> Sequence[object]:
         """Return a list, which may be a JSON text; an empty one for anything else."""
@@ -166,6 +167,9 @@ def causal_of(values: Values) -> Causal | None:
     return alignment
 
 
+_FARTHEST = 10**15  # keys from a query to an end of its window
+
+
 def window_of(values: Values) -> tuple[int | None, int | None] | None:
     """Return how many keys before and after a query it sees; None if it sees all."""
     value = values.get("window")
@@ -175,7 +179,7 @@ def window_of(values: Values) -> tuple[int | None, int | None] | None:
     if text.startswith("(") and text.endswith(")"):  # a tuple of Python
         text = f"[{text[1:-1]}]"
     listed = sequence(values.json("window", text) if text.startswith("[") and isinstance(value, str) else value)
-    if len(listed) == 2 and all(type(side) is int for side in listed):
+    if len(listed) == 2 and all(type(side) is int and side < _FARTHEST for side in listed):
         before, after = (None if cast(int, side) < 0 else cast(int, side) for side in listed)
         return None if before is None and after is None else (before, after)
     if listed or isinstance(value, bool) or not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
@@ -213,10 +217,51 @@ def _prescaled(values: Values) -> tuple[float | None, float | None]:
     if value is None:
         return 1.0, 1.0
     factors = [None if each is None else number(each) for each in values.listed("prescaled", value)]
-    if len(factors) != 2 or not all(each is None or 0 < each < math.inf for each in factors):
-        accepted = message("two positive numbers: the factors in the stored q and k; null if one is unknown")
+    if len(factors) != 2 or not all(each is None or SMALLEST <= each <= LARGEST for each in factors):
+        accepted = message(
+            "two positive numbers from {least:g} to {most:g}: the factors in the stored q and k; null if one is "
+            "unknown",
+            least=SMALLEST,
+            most=LARGEST,
+        )
         raise values.error("prescaled", value, accepted)
     return factors[0], factors[1]
+
+
+def _dropout(values: Values) -> float:
+    value = values.get("weights_dropout")
+    try:
+        found = 0.0 if value is None else float(cast(str, value))
+    except (TypeError, ValueError):
+        found = math.nan
+    if not 0 <= found <= 1:
+        raise values.error("weights_dropout", value, "a number from 0 to 1")
+    return found
+
+
+def _changed(values: Values) -> tuple[Plain, ...]:
+    """Return the operations that changed weights."""
+    value = values.get("weights_changed")
+    if value is None:
+        return ()
+    found = strings(values.listed("weights_changed", value))
+    if found is None:
+        raise values.error("weights_changed", value, "a JSON list of texts")
+    return found
+
+
+def _not_finite(values: Values) -> tuple[tuple[int, int], ...]:
+    """Return of each head how many scores were not finite, and of how many."""
+    value = values.get("not_finite")
+    if value is None:
+        return ()
+    listed = values.listed("not_finite", value)
+    pairs = [cast("Sequence[int]", sequence(each)) for each in listed]
+    if not pairs or not all(
+        len(pair) == 2 and all(type(each) is int for each in pair) and 0 <= pair[0] <= pair[1] for pair in pairs
+    ):
+        raise values.error("not_finite", value, "a JSON list of [count, of], one for each head")
+    return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def _mask(values: Values) -> str | None:
@@ -358,6 +403,11 @@ FEATURES: tuple[Feature, ...] = (
         "this order",
         "the multiplier of q·k as stored, instead of the metadata's",
     ),
+    _tensors(
+        "row_factors", "added", "row_factors",
+        "[batch, head, queries, 1], where axes may be 1",
+        "the factor of each query that the stored q contains, beside `prescaled`, such as a temperature",
+    ),
     _of_layer(
         "rows", "JSON list of whole numbers from 0 up, one for each query",
         "the position of each query among the keys, if only some are saved", _rows,
@@ -376,6 +426,30 @@ FEATURES: tuple[Feature, ...] = (
     _of_layer(
         "over_queries", "`keys` or `queries`", "the axis of softmax, `keys` by default",
         lambda values: values.word("softmax_axis", {"keys": False, "queries": True}) or False, key="softmax_axis",
+    ),
+    _of_layer(
+        "output_factor", "positive number", "what the weighted values were multiplied by to give `o`",
+        lambda values: values.positive("output_factor"), changes=False,
+    ),
+    _of_layer(
+        "dropout", "number from 0 to 1", "the share of weights that dropout set to 0: o is not judged",
+        _dropout, key="weights_dropout", changes=False,
+    ),
+    _of_layer(
+        "changed", "JSON list of text",
+        "what else changed the weights between softmax and the values, in order: o is not judged", _changed,
+        key="weights_changed", changes=False,
+    ),
+    _of_layer(
+        "followed", "`true`, `false`",
+        "whether the recorder saw how the weights met the values, `true` by default; if not, o is not judged",
+        lambda values: values.word("weights_followed", {"true": True, "false": False}) is not False,
+        key="weights_followed", changes=False,
+    ),
+    _of_layer(
+        "not_finite", "JSON list of `[count, of]`, one for each head",
+        "how many scores were NaN or infinite when they entered softmax though nothing hides them, and of how many",
+        _not_finite, changes=False,
     ),
     _of_layer(
         "scores", "text", "number format of what entered softmax", lambda values: values.text("scores"), changes=False
@@ -435,8 +509,7 @@ FEATURES: tuple[Feature, ...] = (
     _of_file("capture", "text", "how the capture was made"),
     Feature("backend", "backend", places=("entry",)),
     _of_layer(
-        "notes", "text",
-        "for people; of a recording also what changed weights before they met the values: then o is not judged",
+        "notes", "text", "for people",
         lambda values: values.text("notes"), changes=False,
     ),
 )  # fmt: skip

@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..attention.visibility import Bias, Slope, Visibility
-from ..message import plain
+from ..message import message, plain
 from .axes import NamedAxes
 from .capture import NO_EXTRAS, Capture, Extras, Layer, MaskTensor
-from .files import CaptureError, Identity, NotFiniteError, opened
+from .features import LARGEST
+from .files import CaptureError, Identity, NotFiniteError, ValuesNotFiniteError, opened
 from .files.stored import AnyArray, AtHand, Stored
 from .layers import StoredLayer, scales_shape
 from .masks import Masking, mask_shape, query_mask, read_mask
@@ -51,6 +52,7 @@ class Head:
     # The file's multiplier of q·k as stored, or those of texts and queries, [batch or 1, queries or 1].
     scale: float | FloatArray | None = None
     extras: Extras = NO_EXTRAS  # how the numbers above were found
+    row_factors: FloatArray | None = None  # that the stored queries contain, [batch or 1, queries or 1]
 
 
 def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
@@ -83,6 +85,7 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     if not (stored.declared or layer.evidence):
         _require_filled(k, mask, stored.k[0].array)
     sink, scale = _of_head(capture, stored, "sinks", head), _scale(capture, stored, head)
+    inside = stored.added.get("row_factors")
     return Head(
         q=_finite(q, wide, stored.q[0].array, layer, head),
         k=_finite(k, wide, stored.k[0].array, layer, head),
@@ -100,6 +103,7 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
             sink=sink,
             scales=_tensor_of_scales(stored) if isinstance(scale, np.ndarray) else None,
         ),
+        row_factors=None if inside is None else _of_rows(capture, layer, inside, head),
     )
 
 
@@ -107,7 +111,7 @@ def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> F
     """Return v, o, lse or weights of one head in float64; None if the file does not have it.
 
     v is [batch, keys, d_v], o is [batch, queries, d_v], lse is [batch, queries], weights are [batch, queries, keys].
-    Raise NotFiniteError if v holds NaN or infinity; the others, which attention returned, may hold them.
+    Raise ValuesNotFiniteError if v holds NaN or infinity; the others, which attention returned, may hold them.
     """
     located = capture.stored[layer.position].evidence.get(role)
     if located is None:
@@ -117,7 +121,7 @@ def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> F
         np.float64
     )
     if role == "v" and not (finite := np.isfinite(values)).all():
-        raise _not_finite(located.array, layer, head, finite)
+        raise _not_finite(located.array, layer, head, finite, ValuesNotFiniteError)
     return values[..., 0] if role == "lse" else values
 
 
@@ -169,14 +173,15 @@ def _positions(capture: CaptureFile, stored: StoredLayer) -> npt.NDArray[np.int6
 
 
 def _of_head(capture: CaptureFile, stored: StoredLayer, role: str, head: int) -> float | None:
-    """Return the number of one head in a tensor that has one for each; raise CaptureError if it is not finite."""
+    """Return the number of one head in a tensor that has one for each; raise CaptureError if it is too large."""
     array = stored.added.get(role)
     if array is None:
         return None
     values = _read(capture, array, lambda stream: array.read(stream, (math.prod(array.shape),)))
     value = float(values[head])
-    if not math.isfinite(value) or (role == "slopes" and value < 0):
-        accepted = "a number from 0 up" if role == "slopes" else "a finite number"
+    least = 0.0 if role == "slopes" else -LARGEST
+    if not least <= value <= LARGEST:
+        accepted = message("a number from {least:g} to {most:g}", least=least, most=LARGEST)
         raise array.error(
             "{where}: head {head} has {value:g}; must be {accepted}", head=head, value=value, accepted=accepted
         )
@@ -190,13 +195,19 @@ def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | Floa
         return layer.head_scales[head]
     if array is None:
         return layer.scale
+    own = _of_rows(capture, layer, array, head)
+    return float(own[0, 0]) if own.size == 1 else own
+
+
+def _of_rows(capture: CaptureFile, layer: Layer, array: Stored, head: int) -> FloatArray:
+    """Return a head's multipliers or factors of texts and queries, [batch or 1, queries or 1]."""
     shape = scales_shape(array.shape, layer.sizes)
     assert shape is not None, "a layer without such a shape is refused"
     values = _read(capture, array, lambda stream: array.read(stream, array.shape)).reshape(shape).astype(np.float64)
     own = values[:, head if shape[1] > 1 else 0]
     if not (np.isfinite(own) & (own > 0)).all():
         raise array.error("{where}: head {head} has a scale that is not a positive number", head=head)
-    return float(own[0, 0]) if own.size == 1 else own
+    return own
 
 
 def _tensor_of_scales(stored: StoredLayer) -> tuple[Path, str, tuple[int, int, int]] | None:
@@ -228,9 +239,11 @@ def _halves() -> FloatArray:
         return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
-def _not_finite(array: Stored, layer: Layer, head: int, finite: BoolArray) -> NotFiniteError:
+def _not_finite(
+    array: Stored, layer: Layer, head: int, finite: BoolArray, kind: type[NotFiniteError] = NotFiniteError
+) -> NotFiniteError:
     bad = int(finite.size - np.count_nonzero(finite))
-    return NotFiniteError(
+    return kind(
         "{where}: layer {index}, head {head} has {bad} of {size} values that are NaN or infinite; all must be finite",
         where=array.where,
         index=layer.index,

@@ -20,9 +20,6 @@ from .naming import Axes, Pair
 # Names of biases that are of positions alone: other layers of a model have them too.
 OF_POSITIONS = ("position_bias", "relative_position_bias", "alibi", "alibi_slopes", "slopes")
 # Modules whose queries and keys are of different texts: BART's encoder_attn, ESPnet's src_attn, diffusers' attn2, …
-# Notes of a recorder: that the weights met the values along the queries, and what changed them before.
-_TURNED, _CHANGED = "the weights were not multiplied by values along the keys", "between softmax and the values: "
-
 _CROSS = re.compile(
     r"cross_?att|(?:^|[._])cross(?:[._]|$)|encoder_attn|enc_?dec_?att|(?:^|[._])(?:enc|src|context|x)_?attn\b"
     r"|multihead_attn|transformer_blocks\.\d+\.attn2\b"
@@ -108,6 +105,8 @@ def build_layer(
                 of_padding=of_padding,
             )
         )
+    if "row_factors" in added:
+        notes.append("every query contains its own factor (row_factors), which is measured as a part of it")
     named = {feature: plain(array.name) for feature, array in added.items()}
     layer = Layer(
         position=position,
@@ -127,14 +126,19 @@ def build_layer(
         head_scales=metadata.head_scales,
         prescaled=(metadata.prescaled[0] or 1.0, metadata.prescaled[1] or 1.0),
         unknown_factor=None in metadata.prescaled,
-        over_queries=metadata.over_queries or _TURNED in (metadata.notes or ""),
-        changed=(metadata.notes or "").partition(_CHANGED)[2].partition(";")[0],
+        output_factor=metadata.output_factor or 1.0,
+        over_queries=metadata.over_queries,
+        dropout=metadata.dropout,
+        changed=metadata.changed,
+        followed=metadata.followed,
+        not_finite=metadata.not_finite,
         window=metadata.window,
         chunk=metadata.chunk,
         cross=cross,
         bias=named.get("bias") or named.get("slopes"),
         sinks=named.get("sinks"),
         scales=named.get("scales"),
+        row_factors=named.get("row_factors"),
         rows=named.get("rows"),
         alignment=alignment or "top_left",
         evidence=tuple(evidence),
@@ -345,6 +349,10 @@ def _added(
             refusal = message("{what} of shape {shown} {fault}", what=array.what, shown=array.shown, fault=fault)
     if metadata.head_scales is not None and metadata.scale is not None:
         refusal = refusal or "the metadata has both scale and head_scales; keep one of them"
+    elif metadata.not_finite and len(metadata.not_finite) != sizes[1]:
+        count = len(metadata.not_finite)
+        fault = message("metadata not_finite has {count} pairs for {heads} heads", count=count, heads=sizes[1])
+        refusal = refusal or fault
     elif metadata.head_scales is not None and len(metadata.head_scales) != sizes[1]:
         count = len(metadata.head_scales)
         fault = message("metadata head_scales has {count} numbers for {sizes} heads", count=count, sizes=sizes[1])
@@ -379,6 +387,8 @@ def _fault(feature: str, array: Stored, sizes: Sizes, sampled: bool, metadata: L
             queries=queries,
             sizes=batch,
         )
+    if feature == "row_factors":
+        return ""
     stated = metadata.scale is not None or metadata.head_scales is not None
     return "and the metadata both give the scale; keep one of them" if stated else ""
 

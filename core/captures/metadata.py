@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ..message import Plain, message, plain, quoted
+from ..texts import TextError, from_json
 from .capture import Corner, Layer, Meaning
 from .features import (
     KNOWN,
@@ -26,7 +27,7 @@ from .features import (
     sequence,
     strings,
 )
-from .files import LARGEST_HEADER, CaptureError, from_json
+from .files import LARGEST_HEADER, CaptureError
 from .unknown import denied_changes_attention, metadata_changes_attention, unknown_change
 
 _WHOLE = ("metadata", "meta")  # keys whose value may be all metadata, as one JSON object
@@ -70,6 +71,11 @@ class LayerMetadata:
     attention: Literal["self", "cross", "heads"] | None = None  # what queries and keys are
     mask_true: Meaning | None = None
     over_queries: bool = False  # whether softmax ran over the queries
+    output_factor: float | None = None  # of the stored outputs, over the weighted values
+    dropout: float = 0.0  # the share of weights that were set to 0
+    changed: tuple[Plain, ...] = ()  # what else changed the weights between softmax and the values
+    followed: bool = True  # whether a recorder saw how the weights met the values
+    not_finite: tuple[tuple[int, int], ...] = ()  # of each head, scores that were not finite, and of how many
     scores: Plain | None = None  # the number format of what entered softmax
     notes: Plain | None = None  # a recorder's
     observed: bool = False  # whether the values are what a program did, and not what it was meant to do
@@ -149,7 +155,7 @@ def unpacked(path: Path, values: Mapping[str, str]) -> Mapping[str, str]:
     for whole in _WHOLE:
         try:
             inner = from_json(values.get(whole, ""))
-        except ValueError:
+        except TextError:
             continue
         if not isinstance(inner, dict):
             continue
@@ -236,7 +242,7 @@ class Metadata:
         if value.lstrip().startswith("["):
             try:
                 listed = strings(from_json(value))
-            except ValueError:
+            except TextError:
                 listed = None  # a plain text may begin with a bracket
             if listed is not None and len(listed) == batch:
                 return listed

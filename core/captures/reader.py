@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..message import message, plain, quoted, short
+from ..texts import LARGEST, TextError, decoded
 from .axes import parse_axes
 from .capture import Layer, Meaning, Texts
 from .features import SCHEMAS
@@ -35,7 +36,6 @@ _SHARD = re.compile(r"(?P<stem>.*)-[0-9]+-of-[0-9]+\.safetensors")
 _DEBUGGED = "data"  # the only tensor of a file that transformers' model debugger writes
 _OUTPUTS = "_outputs.safetensors"
 _FILES_LISTED = 5  # names in a note
-_LONGEST = 1 << 20  # bytes of a config.json
 # What a folder says if all of its files say the same.
 _OF_TEXTS = (
     *("model", "source", "licence", "text", "text_licence", "tokens", "query_tokens", "lengths"),
@@ -458,7 +458,10 @@ def _debugger_group(folder: Path, groups: Sequence[_Group]) -> _Group:
     metadata: dict[str, str] = {}
     if (config := folder / "config.json").is_file():
         with opened(config) as (stream, identity):
-            metadata["config"] = stream.read(_LONGEST).decode("utf-8", "replace")
+            try:
+                metadata["config"] = decoded(stream.read(LARGEST + 1))
+            except TextError as error:
+                raise CaptureError("{path}: {reason}", path=plain(config), reason=error) from error
         files.append((config, identity))
     note = message("{count} files of the model debugger are not used", count=len(groups) - len(kept))
     return _Group(folder, Contents(kept, metadata, tuple(files), (note,) if len(kept) < len(groups) else ()))

@@ -21,25 +21,11 @@ from ..statistics.measurement import Column
 from .comparing.results import Comparison, in_words_of_baseline
 from .configuration import Configuration
 from .heads.ranking import variety
+from .limits import Limits
 from .results import STAGES, Verdict
 from .verdict import at_birth, diagnose_head
 
 _SPREAD = 4.0  # times the spread of logits in a baseline of another text
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a head may be; None means any value."""
-
-    max_logit: float = 100.0  # the largest |logit|, before a soft-cap
-    max_capped: float = 0.5  # the share of logits beyond 2 soft-caps, where its slope is below 0.07
-    min_spread: float = 0.01  # the standard deviation of logits within rows
-    min_token_spread: float = 0.05  # of q and of k: the length of what differs between tokens over their length
-    min_file_entropy: float = 0.2  # the median over heads of entropy / ln n
-    min_entropy: float | None = None  # of a head, over ln n
-    max_one_hot: float | None = None  # share of rows
-    max_first_key: float | None = None  # weight
-    set: frozenset[str] = frozenset()  # those that the user chose
 
 
 # Rules of size alone: by default they fail no head whose scale is as expected, such as that of an untrained model.
@@ -60,6 +46,11 @@ class Figures:
     first_key_weight: float | None
     verdict: Verdict
     capped: float | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, such as `layer 3 head 7`."""
+        return message("{place} head {head}", place=self.layer.place, head=self.head)
 
 
 @dataclass(frozen=True)

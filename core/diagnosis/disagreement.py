@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..captures.capture import Layer
 from ..captures.head import CaptureFile
@@ -15,6 +16,7 @@ from .configuration import Configuration, configured_scale
 from .reading import file_configuration
 
 _MOST = 8  # layers that are named
+_CALL = re.compile(r"call \d+")  # what calls of JAX are named
 
 
 def with_disagreements(capture: CaptureFile, given: Configuration | None = None) -> CaptureFile:
@@ -23,23 +25,33 @@ def with_disagreements(capture: CaptureFile, given: Configuration | None = None)
         own = file_configuration(capture) if given is None else given
     except InputError:  # the diagnosis reports it
         own = None
-    found = disagreements(capture.layers, own)
-    return replace(capture, notes=(*capture.notes, *found), disagreements=tuple(found))
+    notes, found = (_differences(capture.layers, own, by_design) for by_design in (True, False))
+    return replace(capture, notes=(*capture.notes, *notes, *found), disagreements=tuple(found))
 
 
 def disagreements(layers: Sequence[Layer], config: Configuration | None = None) -> list[str]:
     """Return a sentence for each of scale, mask and soft-cap in which layers of a file differ for no known reason.
 
-    Only layers of the same kind are compared: those whose names differ in numbers alone.
+    Only layers of the same kind are compared: those whose names differ in numbers alone. A pattern that repeats, as
+    a window in every second layer, is a design; so may be what differs between calls that have no module's name.
     """
+    return _differences(layers, config, by_design=False)
+
+
+def _differences(layers: Sequence[Layer], config: Configuration | None, by_design: bool) -> list[str]:
+    """Return a sentence for each difference that is, or is not, by design."""
     kinds: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
         kinds.setdefault((layer.file, layer.kind), []).append(layer)
     found: list[str] = []
     for alike in kinds.values():
         if len(alike) > 1:
-            found += [text for text in (scale_disagreement(alike, config), _masks(alike, config)) if text]
-            found += filter(None, [_differing(alike, lambda layer: layer.softcap, _softcap_words)])
+            differing = (
+                _scales(alike, config),
+                _masks(alike, config),
+                _Differing(alike, lambda layer: layer.softcap, _softcap_words),
+            )
+            found += [each.words for each in differing if each.words and each.is_by_design == by_design]
     return found
 
 
@@ -48,13 +60,17 @@ def scale_disagreement(layers: Sequence[Layer], config: Configuration | None = N
 
     They may differ as the configuration says, or as 1/√d_k does.
     """
+    return _scales(layers, config).words
+
+
+def _scales(layers: Sequence[Layer], config: Configuration | None) -> _Differing:
     known = [layer for layer in layers if layer.applied is not None]
-    if config is not None and len({_ratio(layer, configured_scale(config, layer.index, layer.d_k).multiplier)
+    if config is not None and len({_ratio(layer, configured_scale(config, layer.index, layer.d_k).start)
                                    for layer in known}) == 1:  # fmt: skip
-        return ""
+        known = []
     if len({_ratio(layer, layer.d_k**-0.5) for layer in known}) == 1:
-        return ""
-    return _differing(known, lambda layer: _ratio(layer, 1.0), _scale_words)
+        known = []
+    return _Differing(known, lambda layer: _ratio(layer, 1.0), _scale_words)
 
 
 def _scale_words(layer: Layer) -> str:
@@ -69,7 +85,7 @@ def _ratio(layer: Layer, expected: float) -> str:
     return f"{(layer.applied or math.nan) / expected:.3g}"
 
 
-def _masks(layers: Sequence[Layer], config: Configuration | None) -> str:
+def _masks(layers: Sequence[Layer], config: Configuration | None) -> _Differing:
     """Return how the kinds of masks differ; layer types or a configured window explain windows and chunks."""
     explained = config is not None and (len(set(config.layer_types)) > 1 or config.window is not None)
 
@@ -77,7 +93,7 @@ def _masks(layers: Sequence[Layer], config: Configuration | None) -> str:
         return (layer.causal is not None, *(() if explained else (layer.window, layer.chunk)))
 
     windows = not explained and any(layer.window is not None for layer in layers)
-    return _differing(layers, kind, lambda layer: mask_words(layer, windows))
+    return _Differing(layers, kind, lambda layer: mask_words(layer, windows))
 
 
 def mask_words(layer: Layer, windows: bool) -> str:
@@ -100,6 +116,27 @@ def _softcap_words(layer: Layer) -> str:
     if layer.softcap is None:
         return message("without soft-cap")
     return message("capped at {softcap:g}", softcap=layer.softcap)
+
+
+@dataclass(frozen=True)
+class _Differing:
+    """A property of layers of one kind, and its words."""
+
+    layers: Sequence[Layer]
+    key: Callable[[Layer], Hashable]
+    say: Callable[[Layer], str]
+
+    @property
+    def words(self) -> str:
+        """How it differs; empty if it does not."""
+        return _differing(self.layers, self.key, self.say)
+
+    @property
+    def is_by_design(self) -> bool:
+        """Whether it repeats every n layers, at least twice, or the layers are calls without a module's name."""
+        values = [*map(self.key, self.layers)]
+        repeats = any(values[number:] == values[:-number] for number in range(2, len(values) // 2 + 1))
+        return repeats or all(_CALL.fullmatch(layer.name) for layer in self.layers)
 
 
 def _differing(layers: Sequence[Layer], key: Callable[[Layer], Hashable], words: Callable[[Layer], str]) -> str:

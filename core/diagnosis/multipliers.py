@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..message import joined, message
@@ -18,6 +18,7 @@ _PADDED = (8, 16, 32, 64, 96, 128, 256)
 # query_pre_attn_scalar of Gemma 2 and 3, and the widths that other implementations used instead.
 _SCALARS = (64, 72, 80, 96, 112, 128, 144, 160, 168, 192, 224, 256, 288, 320, 512, 576)
 _LATENT = (576, 320, 288)  # widths of q and k in absorbed latent attention: the latent rank and 64 or 32 rotated
+_ALIKE = 2e-3  # relative: what rounding a scale to 16 bits makes of it
 _COARSE = 1e-4  # relative: above it, an unknown number may be near one of many rules by chance
 
 Rule: TypeAlias = tuple[float, str, str]  # a multiplier, the cause that explains it, and words for it
@@ -37,29 +38,43 @@ def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
     What a recorder saw is not an expectation; neither is the file's configuration for heads of another width, such as
     those of images beside a text. Without any, 1/√d_k is assumed.
     """
-    own = facts.config
-    if given is not None or (own is not None and own.intended is not None):
-        return _configured(own or given or Configuration(), facts, "the configuration")
+    config = deciding(facts, given)
+    if config is not None:
+        is_given = given is not None or config.intended is not None
+        return _configured(config, facts, "the configuration" if is_given else "the configuration in the file")
     if facts.scale is not None and not facts.observed:
         return Expected(facts.scale, "the file")
-    if own is not None and own.states_scale and not (facts.observed and own.width not in (None, facts.d_k)):
-        return _configured(own, facts, "the configuration in the file")
     multiplier = facts.d_k**-0.5 / facts.prescaled
     return Expected(multiplier, message("1/√{d_k}, assumed", d_k=facts.d_k), assumed=True)
 
 
+def deciding(facts: Facts, given: Configuration | None) -> Configuration | None:
+    """Return the configuration that says which scale a head should have; None if none does."""
+    own = facts.config
+    if given is not None or (own is not None and own.intended is not None):
+        return own or given
+    if own is None or (facts.scale is not None and not facts.observed):
+        return None
+    other_heads = facts.observed and own.width not in (None, facts.d_k)
+    return own if own.states_scale and not other_heads else None
+
+
 def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
     found = configured_scale(config, facts.layer, facts.d_k)
-    multiplier, words = found.multiplier, joined((source, found.words), ", ")
+    multiplier, words = found.start, joined((source, found.words), ", ")
     if config.intended is not None:
         words = message("{formula}, as intended", formula=found.words)
+    if config.inside != 1 and (facts.observed or near(facts.prescaled, config.inside, 1e-3)):
+        multiplier *= config.inside
+        words = message("{words} × {inside:.4g} of q and k", words=words, inside=config.inside)
     if facts.prescaled != 1:
         amplitude = config.amplitude
         if amplitude is not None and near(facts.prescaled, amplitude**2, 1e-3):
             multiplier *= amplitude**2
         multiplier /= facts.prescaled
         words = message("{words}, ÷ {prescaled:.4g} that is inside q and k", words=words, prescaled=facts.prescaled)
-    return Expected(multiplier, words)
+    unknown = found.unknown or facts.unknown_positions
+    return Expected(multiplier, words, assumed=bool(unknown), unknown=unknown)
 
 
 def names(
@@ -81,7 +96,7 @@ def names(
             tried[candidate] = fits(candidate)
         if tried[candidate]:
             found[cause] = Name(cause, words)
-    listed = list(found.values())
+    listed = sorted(found.values(), key=lambda name: -_explained(name.cause, expected * own, facts))
     if not listed or (tolerance > _COARSE and all(CAUSES[name.cause].vague for name in listed)):
         listed.append(
             Name("scale-other", "no known rule gives this number: a learned temperature or a wrong constant")
@@ -93,7 +108,7 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
     """Yield multipliers with their causes and words, the likeliest first."""
     d, config = facts.d_k, facts.config
     root = d**-0.5
-    if facts.prescaled != 1:
+    if is_scale(facts.prescaled, expected):
         words = "the factor that is already inside q and k was applied again"
         yield expected * facts.prescaled, "scale-twice", words
     yield from _yarn(expected, root, _factors_of(config))
@@ -109,6 +124,8 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
         yield root, "scale-twice", message("1/√{d} was applied to scores that need no scale", d=d)
     yield math.sqrt(d), "scale-inverted", message("the scores were multiplied by √{d} instead of divided", d=d)
     yield 1 / expected, "scale-inverted", "the scores were divided by the scale"
+    if facts.prescaled != 1:
+        yield expected * facts.prescaled, "prescale-extra", _extra(facts)
     yield from _of_other_widths(expected, facts)
     yield math.sqrt(expected), "scale-quarter", "the square root of the scale: applied to q or k alone"
     yield d**-0.25, "scale-quarter", message("{d}^−¼: the scale was applied to q or k alone", d=d)
@@ -130,6 +147,36 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
         if 8 <= scalar <= 16_384 and tolerance * scalar < 0.02:
             words = message("1/√{scalar}, a constant that is not the model's", scalar=scalar)
             yield scalar**-0.5, "scale-fixed", words
+
+
+def _explained(cause: str, expected: float, facts: Facts) -> int:
+    """Return how many other layers of a recording have another multiplier than expected that this cause explains."""
+    count = 0
+    for layer, whole in facts.others:
+        if not near(whole, expected, _ALIKE):
+            rules = _rules(expected, replace(facts, layer=layer), 1.0, whole)
+            count += any(each == cause and near(number, whole, _ALIKE) for number, each, _ in rules)
+    return count
+
+
+def is_scale(prescaled: float, expected: float) -> bool:
+    """Return whether the factor inside q and k is the expected scale of the whole product, or its root.
+
+    Then q and k are scaled as they should be: both by the root, one of them by all, or only one by the root.
+    """
+    return prescaled != 1 and (near(prescaled, expected, _ALIKE) or near(prescaled**2, expected, _ALIKE))
+
+
+def _extra(facts: Facts) -> str:
+    """Return what is said of a factor inside q and k that is not the scale."""
+    factor, (of_q, of_k) = facts.prescaled, facts.inside
+    if of_q != 1 and near(of_q, of_k, _ALIKE):
+        inside = message("q and k carry × {factor:.4g} each", factor=of_q)
+    elif of_k == 1 or of_q == 1:
+        inside = message("{side} carries × {factor:.4g}", side="q" if of_k == 1 else "k", factor=factor)
+    else:
+        inside = message("q carries × {of_q:.4g} and k × {of_k:.4g}", of_q=of_q, of_k=of_k)
+    return message("{factor:.4g} × the expected scale: {inside}", factor=factor, inside=inside)
 
 
 def _of_other_widths(expected: float, facts: Facts) -> Iterator[Rule]:

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..captures.capture import Layer
 from ..captures.head import CaptureFile, Head, read_evidence, read_head
 from ..message import message, plain
-from .configuration import Configuration, configuration_of, expecting
+from .configuration import Configuration, Growth, configuration_of, expecting
+from .fitting.evidence import unit
+from .multipliers import deciding
 from .subject import Evidence, Facts, Indices, Kind, Subject, places
 
 _MOST = 1 << 19  # scores of a subject; a larger head is represented by some of its rows
 _MOST_TEXTS = 8
+_FEW = 32  # numbers from which their format is told
+
+
+def format_of(values: npt.NDArray[Any], stored: str) -> str:
+    """Return the number format that values were rounded to: bfloat16, which NumPy lacks, is often saved as float32.
+
+    Of such numbers the 16 low bits are 0, and the lowest of the others is 1 in half of them; in whole numbers and
+    powers of two it is not.
+    """
+    if stored != "float32":
+        return stored
+    bits = np.ascontiguousarray(values, np.float32).reshape(-1).view(np.uint32)
+    bits = bits[bits != 0]
+    if len(bits) < _FEW or (bits & 0xFFFF).any() or np.count_nonzero(bits & 0x10000) < len(bits) // 4:
+        return stored
+    return "bfloat16"
 
 
 def file_configuration(capture: CaptureFile) -> Configuration | None:
@@ -36,7 +56,6 @@ def read_subject(
     found = read_head(capture, layer, head)
     texts = slice(0, min(layer.batch, _MOST_TEXTS))
     rows = _rows(layer, texts.stop)
-    evidence = _evidence(capture, layer, head, texts, rows)
     whole = rows == slice(0, layer.queries, 1)
     shape = (texts.stop, len(range(*rows.indices(layer.queries))), layer.keys)
     seen = None
@@ -49,9 +68,13 @@ def read_subject(
         scale=scale,
         observed=layer.observed and layer.scale is not None,
         prescaled=layer.own_factor,
+        inside=layer.prescaled,
         unknown_factor=layer.unknown_factor or (layer.observed and _lost_queries(found, texts, rows, positions)),
         over_queries=layer.over_queries,
         changed=layer.changed,
+        followed=layer.followed,
+        dropout=layer.dropout,
+        not_finite=_scores_not_finite(layer, head),
         softcap=layer.softcap,
         sink=found.sink,
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
@@ -72,15 +95,30 @@ def read_subject(
         n_heads=capture.n_heads,
         config=given or own,
     )
+    present = _present(found, texts)
+    config = deciding(facts, given)
+    growth = None if config is None else config.growth_in(layer.index)
+    if growth is not None and growth.factor(layer.keys - 1) != 1:
+        facts = replace(facts, unknown_positions=_unknown_positions(layer, growth, present))
+    factors = _row_factors(found, layer, texts, rows)
+    if config is None and factors is not None and (facts.observed or facts.scale is None):
+        facts = replace(facts, row_factors=(float(factors.min()), float(factors.max())))
+    elif config is not None and (growth is not None or factors is not None):
+        grown = None if growth is None else np.array([growth.factor(int(each)) for each in positions], np.float64)
+        row_scales = _relative(grown, factors, (texts.stop, len(positions)), layer.dtype)
+        facts = replace(facts, same_rows=_same_rows(growth, factors))
+    q, k = found.q[texts, rows], found.k[texts]
+    formats = {format_of(each, layer.dtype) for each in (q, k)}
+    evidence = _evidence(capture, layer, head, texts, rows, facts.judges_outputs)
     subject = Subject(
-        q=found.q[texts, rows].astype(np.float64),
-        k=found.k[texts].astype(np.float64),
-        format=layer.dtype,
+        q=q.astype(np.float64),
+        k=k.astype(np.float64),
+        format=formats.pop() if len(formats) == 1 else layer.dtype,
         facts=facts,
         evidence=evidence,
         positions=positions,
         seen=seen,
-        present=_present(found, texts),
+        present=present,
         bias=_bias(found, texts, rows, shape),
         row_scales=row_scales,
         shift=layer.keys - layer.queries if layer.causal is not None and layer.rows is None else 0,
@@ -127,6 +165,50 @@ def _scale(found: Head, layer: Layer, texts: slice, rows: slice) -> tuple[float 
     return typical, own / typical
 
 
+def _row_factors(found: Head, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
+    """Return the factors inside queries, [texts, rows]; None if the file has none."""
+    if found.row_factors is None:
+        return None
+    return np.broadcast_to(found.row_factors, (layer.batch, layer.queries))[texts, rows]
+
+
+def _relative(
+    expected: FloatArray | None, inside: FloatArray | None, shape: tuple[int, int], format: str
+) -> FloatArray | None:
+    """Return the expected multipliers of rows [rows] over the factors inside q; None if all are 1.
+
+    Both are rounded to the format of q, so that what is nearer to 1 is 1.
+    """
+    ratio = np.ones(shape) if expected is None else np.broadcast_to(expected, shape)
+    ratio = ratio if inside is None else ratio / inside
+    ratio = np.where(np.abs(ratio - 1) <= max(4 * unit(format), 1e-5), 1.0, ratio)
+    return None if bool((ratio == 1).all()) else ratio
+
+
+def _same_rows(growth: Growth | None, inside: FloatArray | None) -> str:
+    """Return what it means if the scores as stored have the same multiplier in all rows."""
+    said = "" if growth is None else f"× {growth.formula} ({growth.key})"
+    if inside is None:
+        return message("the multiplier is the same in all rows, and the configuration says {said}", said=said)
+    least, most = float(inside.min()), float(inside.max())
+    if growth is None:
+        words = "queries were multiplied by {least:.4g} to {most:.4g}, which this layer is not expected to do"
+        return message(words, least=least, most=most)
+    words = "queries were multiplied by {least:.4g} to {most:.4g}, and the configuration says {said}"
+    return message(words, least=least, most=most, said=said)
+
+
+def _unknown_positions(layer: Layer, growth: Growth, present: BoolArray | None) -> str:
+    """Return why the factors of a layer's queries cannot be told; empty if they can."""
+    if growth.layers and not layer.numbered:
+        return message("the file does not say the number of the layer, by which {key} counts", key=growth.key)
+    if not layer.of_one_text:
+        return message("the file does not say where queries stand, by which {key} counts", key=growth.key)
+    if present is not None and not bool(present[:, 0].all()):
+        return message("texts are padded on the left, and {key} counts positions", key=growth.key)
+    return ""
+
+
 def _lost_queries(found: Head, texts: slice, rows: slice, positions: Indices) -> bool:
     """Return whether tokens have keys, but queries of 0: each row then has its own factor, which is unknown."""
     own = np.minimum(positions, found.k.shape[1] - 1)
@@ -161,21 +243,33 @@ def _tiled(
     return k, None if v is None else v[texts]
 
 
-def _evidence(capture: CaptureFile, layer: Layer, head: int, texts: slice, rows: slice) -> tuple[Evidence, ...]:
-    """Return what the file has, the most precise first; raise NotFiniteError if values are not finite."""
+def _scores_not_finite(layer: Layer, head: int) -> tuple[int, int] | None:
+    """Return how many scores of the layer were not finite, and of how many, if some of this head were not."""
+    if not layer.not_finite or not layer.not_finite[head][0]:
+        return None
+    return sum(bad for bad, _ in layer.not_finite), sum(count for _, count in layer.not_finite)
+
+
+def _evidence(
+    capture: CaptureFile, layer: Layer, head: int, texts: slice, rows: slice, outputs: bool
+) -> tuple[Evidence, ...]:
+    """Return what the file has, the most precise first, o only with `outputs`.
+
+    Raise NotFiniteError if values are not finite.
+    """
     stored = capture.stored[layer.position].evidence
     formats = {role: located.array.dtype for role, located in stored.items()}
     found: list[Evidence] = []
     kinds: tuple[Kind, ...] = ("lse", "weights", "o")
     for kind in kinds:
-        if kind not in layer.evidence or (kind == "o" and ("v" not in layer.evidence or layer.changed)):
+        if kind not in layer.evidence or (kind == "o" and ("v" not in layer.evidence or not outputs)):
             continue
         values = read_evidence(capture, layer, head, kind)
         v = read_evidence(capture, layer, head, "v") if kind == "o" else None
         assert values is not None
-        found.append(
-            Evidence(
-                kind, values[texts, rows], formats[kind], None if v is None else v[texts], formats.get("v", "float32")
-            )
-        )
+        format, of_v = format_of(values, formats[kind]), formats.get("v", "float32")
+        if v is not None:
+            v, of_v = v[texts], format_of(v, of_v)
+        values = values / layer.output_factor if kind == "o" else values
+        found.append(Evidence(kind, values[texts, rows], format, v, of_v))
     return tuple(found)

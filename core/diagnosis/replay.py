@@ -24,7 +24,7 @@ from ..message import plain
 from ..scales import SCALE_RULES, Normalise, ScaleName
 from ..statistics.catalogue import ONE_HOT
 from .fitting.model import dot
-from .heads.rows import Rows, factors, scores, strips_of, terms, variance
+from .heads.rows import Rows, factors, require_logits, scores, strips_of, terms, variance
 from .results import Replay, Replayed
 
 ROWS = 64  # of a head that are replayed
@@ -45,7 +45,7 @@ def replay(
     data = read_head(capture, layer, head)
     rules, left_out = _rules(layer, context, formulas)
     strips = strips_of(data, layer, rows)
-    under = [_under_rules(strip, rules[0]) for strip in strips]
+    under = [_under_rules(strip, rules[0], lambda z: require_logits(z, capture, layer, head)) for strip in strips]
     counts = np.concatenate([strip.counts[strip.used] for strip in strips])
     if not counts.size:
         raise CaptureError(
@@ -93,8 +93,13 @@ class _OfRows(NamedTuple):
     divergence: FloatArray  # of the original weights from these, nats
 
 
-def _under_rules(part: Rows, original: Rule) -> Callable[[Normalise, FloatArray], _OfRows]:
-    """Return a function of how q and k are normalised, and of multipliers that broadcast to [texts, rows, 1]."""
+def _under_rules(
+    part: Rows, original: Rule, require: Callable[[FloatArray], None]
+) -> Callable[[Normalise, FloatArray], _OfRows]:
+    """Return a function of how q and k are normalised, and of multipliers that broadcast to [texts, rows, 1].
+
+    It calls `require` with the visible logits.
+    """
     used, first = part.used, factors(part, original)
     c, of_rows = computation(original, part.layer, part.data), terms(part, first)
     known: dict[Normalise, FloatArray] = {}
@@ -102,9 +107,11 @@ def _under_rules(part: Rows, original: Rule) -> Callable[[Normalise, FloatArray]
     def replayed(how: Normalise, by: FloatArray) -> tuple[FloatArray, Softmax]:
         if how not in known:
             known[how] = scores(part, how)
-        z = c.logits(known[how], of_rows._replace(multiplier=by))
-        found = softmax_of(z, of_rows.hidden, part.data.sink)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = c.logits(known[how], of_rows._replace(multiplier=by))
         shown = z if part.seen is None else np.where(part.seen, z, 0)
+        require(shown)
+        found = softmax_of(z, of_rows.hidden, part.data.sink)
         return shown, found._replace(lse=np.where(used, found.lse, 0))
 
     before, base = replayed(original.normalise, first)

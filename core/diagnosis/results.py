@@ -36,9 +36,15 @@ Word: TypeAlias = Literal["healthy", "cause", "undecided", "unexplained", "no-ev
 class Expected:
     """The multiplier that a head should have had, and the words for where it comes from."""
 
-    multiplier: float
+    start: float  # the multiplier; if that is not known, what a fit starts from
     words: str
     assumed: bool = False
+    unknown: str = ""  # why it is not known
+
+    @property
+    def multiplier(self) -> float | None:
+        """The multiplier of q·k as stored; None if it is not known."""
+        return None if self.unknown else self.start
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class Finding:
     says: str
     also: tuple[str, ...] = ()  # causes that explain the evidence as well
     stage: StageName = "multiplier"  # at which it acts
+    born: bool = False  # whether it began in this layer for sure, whatever earlier ones did
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,8 @@ class Verdict:
     multiplier_error: float | None = None
     misfit: float | None = None  # in units of rounding
     consequence: Consequence | None = field(default=None, repr=False)
+    conflict: bool = False  # whether it is undecided because two kinds of evidence are of different computations
+    note: str = ""  # what else is to be known of the head, such as why its outputs are not judged
 
     @property
     def cause(self) -> str | None:
@@ -98,12 +107,19 @@ class Verdict:
     @property
     def is_unusual(self) -> bool:
         """Whether a recorded multiplier is not 1/√d_k, and nothing says what is intended."""
-        return self.verdict == "undecided" and bool(self.also)
+        return self.verdict == "undecided" and bool(self.also) and not self.conflict
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether somebody has to look at the head: it is wrong, unusual, or its evidence disagrees."""
+        return self.is_wrong or self.is_unusual or self.conflict
 
     @property
     def ratio(self) -> float | None:
         """The multiplier over the expected one; None if the evidence does not tell it."""
-        return None if self.multiplier is None else self.multiplier / self.expected.multiplier
+        if self.multiplier is None or self.expected.multiplier is None:
+            return None
+        return self.multiplier / self.expected.multiplier
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,13 @@ class Facts:
     scale: float | None = None  # of q·k as stored
     observed: bool = False  # whether the scale is what a recorder saw, which is not an expectation
     prescaled: float = 1.0  # the product of the factors that are already inside q and k
+    inside: tuple[float, float] = (1.0, 1.0)  # the factor inside q, and inside k
     unknown_factor: bool = False  # whether q or k contains a factor that nobody knows
     over_queries: bool = False  # whether a recorder saw that softmax ran over the queries
-    changed: str = ""  # what a recorder saw change the weights before they met the values: o is not judged
+    changed: tuple[str, ...] = ()  # what a recorder saw change the weights before they met the values
+    followed: bool = True  # whether a recorder saw how the weights met the values
+    dropout: float = 0.0  # the share of weights that were set to 0
+    not_finite: tuple[int, int] | None = None  # scores of the layer that were NaN or infinite, and of how many
     softcap: float | None = None
     sink: float | None = None  # a logit of no key
     window: int | None = None  # keys that a query sees, its own included
@@ -50,6 +54,17 @@ class Facts:
     d_model: int | None = None  # of the model
     n_heads: int | None = None
     config: Configuration | None = None
+    unknown_positions: str = (
+        ""  # why the expected multipliers of rows are not known, though a configuration says them
+    )
+    same_rows: str = ""  # what it means if rows of the stored scores have one multiplier, though others are expected
+    # The least and the largest factor of a row inside q, if nothing says which ones are intended.
+    row_factors: tuple[float, float] | None = None
+
+    @property
+    def judges_outputs(self) -> bool:
+        """Whether outputs tell of the weights that softmax returned."""
+        return self.followed and not self.changed and not self.dropout
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +80,7 @@ class Subject:
     seen: BoolArray | None = None  # [texts, rows, keys], as the file says; None: all
     present: BoolArray | None = None  # [texts, keys], False for padding; None: all
     bias: FloatArray | None = None  # [texts, rows, keys], added to the logits after the soft-cap
-    row_scales: FloatArray | None = None  # [texts, rows], relative to the scale
+    row_scales: FloatArray | None = None  # [texts, rows], of the expected multipliers of rows relative to the scale
     shift: int = 0  # keys − queries: how far the two alignments of a causal mask are apart
     whole: bool = True  # whether all rows of the layer are here
     tiled: tuple[FloatArray, FloatArray | None] | None = None  # k and v of key head h mod kv_heads, if another

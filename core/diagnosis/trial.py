@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,9 +97,9 @@ class Trial:
         return self.best.observed
 
 
-def attempt(whole: Subject, evidence: Evidence, expected: float) -> Trial:
+def attempt(said: Said, expected: float) -> Trial:
     """Explain one kind of evidence of a head; `expected` is the multiplier that it should have."""
-    only, subject, observed, stored = _as_said(whole, evidence, expected)
+    only, subject, observed, stored = said
     if stored.level > 0:
         quick, glimpse = _glimpse(subject, expected)
         start = search(glimpse, as_stored(quick), np.array([expected]), ())
@@ -111,11 +112,21 @@ def attempt(whole: Subject, evidence: Evidence, expected: float) -> Trial:
 
 def may_fit(whole: Subject, expected: float) -> bool:
     """Return whether what the file says explains all evidence of a head, with some multiplier."""
-    return all(_as_said(whole, each, expected)[-1].level < len(arithmetics(whole, each)) for each in whole.evidence)
+    return all(fit_as_said(whole, each, expected).stored.level < len(arithmetics(whole, each))
+               for each in whole.evidence)  # fmt: skip
 
 
-def _as_said(whole: Subject, evidence: Evidence, expected: float) -> tuple[Subject, Subject, Observed, Candidate]:
-    """Fit what the file says; return the head with this evidence, some of its rows, their evidence, and the fit."""
+class Said(NamedTuple):
+    """A head with one kind of evidence, and the fit of what its file says."""
+
+    only: Subject  # all its rows
+    subject: Subject  # some of them
+    observed: Observed  # the evidence of these
+    stored: Candidate
+
+
+def fit_as_said(whole: Subject, evidence: Evidence, expected: float) -> Said:
+    """Fit what the file says to one kind of evidence; `expected` is the multiplier that it should have."""
     only = replace(whole, evidence=(evidence,))
     rows = max(16, _MOST // only.k.shape[1] // only.q.shape[0])
     subject = some_rows(only, spread_rows(only.q.shape[1], rows))
@@ -123,10 +134,10 @@ def _as_said(whole: Subject, evidence: Evidence, expected: float) -> tuple[Subje
     model, theta = as_stored(subject), np.array([expected])
     stored = fitted(observed, None, model, theta)
     if stored.level > 0:  # rows with coarse logits may draw a fit away from what explains them all
-        misfit, level = _level(observed, model, theta)
+        misfit, level = level_of(observed, model, theta)
         if level < stored.level:
             stored = replace(stored, fit=replace(stored.fit, theta=theta), misfit=misfit, level=level)
-    return only, subject, observed, stored
+    return Said(only, subject, observed, stored)
 
 
 def _glimpse(subject: Subject, expected: float) -> tuple[Subject, Observed]:
@@ -141,11 +152,11 @@ def fitted(
 ) -> Candidate:
     """Fit a hypothesis from these coefficients; unless `free`, with this multiplier."""
     found = fit(observed, model, start, free=free, errors=True)
-    misfit, level = _level(observed, model, found.theta)
+    misfit, level = level_of(observed, model, found.theta)
     return Candidate(hypothesis, model, found, misfit, observed, level)
 
 
-def _level(observed: Observed, model: Model, theta: FloatArray) -> tuple[float, int]:
+def level_of(observed: Observed, model: Model, theta: FloatArray) -> tuple[float, int]:
     """Return the misfit, and the number of the arithmetic that explains the evidence."""
     enough = EXPLAINED + 2 / math.sqrt(max(observed.errors, 1))
     found = misfits(observed, model, theta, arithmetics(observed.subject, observed.evidence), enough)
@@ -214,7 +225,7 @@ class _Search:
             if best.distance < least / _PROMISING:
                 best = fit(glimpse, model, best.theta, _STEPS)
                 least = best.distance
-                if _level(glimpse, model, best.theta)[1] < self.stored.level:
+                if level_of(glimpse, model, best.theta)[1] < self.stored.level:
                     return self._on_all_rows([(best.distance, each, best.theta)])
             tried.append((best.distance, each, model, best.theta))
         tried.sort(key=lambda each: each[0])

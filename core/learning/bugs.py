@@ -35,6 +35,7 @@ CAUSES: dict[str, str] = {
     "scale-fixed": "a constant of another width",
     "bias-extra": "a bias that the file does not mention",
     "padding-attended": "padding that was attended to",
+    "mask-added": "the mask was added as ones and zeros",
 }
 
 
@@ -47,6 +48,7 @@ class Recipe:
     softcap: float | None = None
     tiled: bool = False  # query head h reads key head h mod kv_heads, instead of h // (heads / kv_heads)
     swapped: bool = False  # q and k changed places
+    added: bool = False  # the causal mask is added to the logits, as 1 and 0, and hides nothing
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ def facts(bug: Bug) -> str:
 _PLAIN = Recipe()
 _CAUSAL = Recipe(sees=0)
 _SCALES = ("scale-missing", "scale-twice", "scale-d-model", "scale-inverted", "causal-lost", "healthy")
+_MASKS = ("scale-missing", "causal-lost", "future-key", "mask-added", "softcap-missing", "healthy")
 _MIXED = ("scale-twice", "causal-lost", "future-key", "gqa-tiled", "softcap-missing", "healthy")
 
 BUGS: tuple[Bug, ...] = (
@@ -218,5 +221,18 @@ BUGS: tuple[Bug, ...] = (
         "The slope of ln(weight) is the same among the largest scores as among all. Under a soft-cap it would be "
         "smaller there: c·tanh(z/c) bends large logits.",
         layer=1,
+    ),
+    Bug(
+        "booleans",
+        "True and False",
+        "A causal mask of True and False is passed to attention in a new framework. Nothing complains, and the loss "
+        "is too good.",
+        _CAUSAL,
+        Recipe(added=True),
+        _MASKS,
+        "There is weight on later keys, but less than on earlier ones of the same score: e times less. True and "
+        "False were added to the logits as 1 and 0. Only −∞ hides a key.",
+        layer=1,
+        head=2,
     ),
 )

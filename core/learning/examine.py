@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..attention.computation import Computation
-from ..attention.visibility import Visibility
+from ..attention.visibility import Bias, Visibility
 from ..captures.capture import sample_path
 from ..captures.head import read_head
 from ..captures.reader import open_capture
@@ -83,6 +83,7 @@ def _computation(how: Recipe, tokens: int) -> Computation:
         tiled=how.tiled,
         multiplier=MULTIPLIERS[how.multiplier],
         softcap=how.softcap,
+        biases=(Bias(np.tril(np.ones((1, tokens, tokens)))),) if how.added else (),
         visibility=None if how.sees is None else Visibility(tokens, np.arange(tokens), after=how.sees),
     )
 

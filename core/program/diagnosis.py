@@ -22,7 +22,7 @@ from ..diagnosis.fitting.model import Model
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.subject import Subject, places, some_rows, spread_rows
 from ..diagnosis.trial import Candidate
-from ..diagnosis.verdict import Examined, examine
+from ..diagnosis.verdict import Examination, examine
 from ..scales import Normalise
 from ..statistics.measurement import Estimate
 from .attention import logit_lines, norm_functions
@@ -58,6 +58,7 @@ class _HeadExplanation:
     rows: bool  # whether the file's multipliers of rows were applied
     ahead: int | None = None  # instead of the file's mask, a row sees keys up to this many after its own
     masked: bool = True  # whether the file's mask was applied
+    added: bool = False  # whether it was added to the logits, as 1 and 0, instead of hiding keys
 
 
 def diagnosis_code(
@@ -75,7 +76,8 @@ def diagnosis_code(
     assert verdict.multiplier is not None
     about = subject_of(layer, head, read_head(capture, layer, head), [file_rule(layer)])
     model = best.model
-    cause = "window" if best.hypothesis is None else best.hypothesis.cause
+    said = "scale-by-position" if subject.facts.same_rows else "window"  # by the configuration
+    cause = said if best.hypothesis is None else best.hypothesis.cause
     made = _explained(about, subject, model)
     if made is None:
         raise NoCodeError("No short program undoes this cause: {cause}.", cause=cause)
@@ -94,10 +96,12 @@ def diagnosis_code(
     return without_unused(assembled(comments, blocks, [*end, *expected(("",), found)], dialect))
 
 
-def _explanation(examined: Examined) -> Candidate:
+def _explanation(examined: Examination) -> Candidate:
     """Return the explanation whose multiplier a program can find; raise NoCodeError if there is none."""
     verdict, trial = examined.verdict, examined.trial
-    unknown = verdict.verdict == "undecided" and not verdict.also  # else what is not known is what is intended
+    unknown = verdict.verdict == "undecided" and (
+        verdict.conflict or not verdict.also
+    )  # else what is not known is what is intended
     if unknown or verdict.verdict in ("no-evidence", "unexplained") or trial is None or verdict.multiplier is None:
         raise NoCodeError("No code: {reason}.", reason=verdict.says)
     return trial.best
@@ -112,7 +116,8 @@ def _explained(about: HeadSubject, subject: Subject, model: Model) -> _HeadExpla
     """Return the computation whose logits are those of a fitted model; None if a short program has none."""
     layer = about.layer
     completed = subject.facts.window is not None and (layer.window is None or layer.window[0] is None)
-    several = len(model.inner) != 1 or bool(model.outer) or (_two(model) and model.axis == -2)
+    added = _is_added(subject, model)
+    several = len(model.inner) != 1 or (bool(model.outer) and not added) or (_two(model) and model.axis == -2)
     if several or completed or (model.free_softcap and model.free_sink):
         return None
     [wanted] = model.inner
@@ -124,12 +129,12 @@ def _explained(about: HeadSubject, subject: Subject, model: Model) -> _HeadExpla
         ),
         None,
     )
-    if made is None:
+    if made is None or (made.rows and subject.facts.same_rows and subject.row_scales is not None):
         return None
     c = replace(made.computation, axis=model.axis)
     own = made.value_head if model.v is None else made.key_head
-    made = replace(made, computation=c, value_head=own)
-    if _sees(subject, model):
+    made = replace(made, computation=c, value_head=own, added=added)
+    if added or _sees(subject, model):
         return made
     ahead = _ahead(subject, model)
     plain = not about.extras.masks and about.extras.lengths is None and layer.window is layer.chunk is None
@@ -156,6 +161,14 @@ def _edits(about: HeadSubject, subject: Subject, rows: int) -> Iterator[tuple[_H
                 yield made, scores * some.row_scales[..., np.newaxis]
             else:
                 yield made, scores
+
+
+def _is_added(subject: Subject, model: Model) -> bool:
+    """Return whether a model adds the file's mask to the logits instead of hiding keys."""
+    if subject.seen is None or model.seen is not None or len(model.outer) != 1:
+        return False
+    rows = spread_rows(subject.seen.shape[1], model.outer[0].shape[1])
+    return np.array_equal(subject.seen[:, rows], model.outer[0])
 
 
 def _sees(subject: Subject, model: Model) -> bool:
@@ -217,7 +230,9 @@ def _pieces(
         lines.append(f"{line}[..., 0]" if role == "lse" else line)
     body = ["scale, cap = theta[0], exp(theta[1])"] if model.free_softcap else []
     body += ["scale, sink = theta"] if model.free_sink else []
+    c = replace(c, visibility=None) if made.added else c
     body += logit_lines([c], "cap" * model.free_softcap)
+    body += ["z = np.where(hidden, z, z + 1)  # the mask was added"] * made.added
     body += _away_from_weights(c, model, subject) if kind == "weights" else _away(kind, c, model, found)
     heading = f"def away({'theta' if _two(model) else 'scale'}):  # from the file: {_WORDS[kind]}"
     function = Piece("\n".join([heading, *(f"    {line}" for line in body)]), defines=True)

@@ -16,7 +16,7 @@ from .text import WIDEST, Dialect, NoCodeError, code_of, number
 # The features of captures that programs print. A head with another one has no program.
 PRINTED = {
     *MASKS, "scale", "head_scales", "scales", "prescaled", "causal", "alignment", "window", "chunk", "softcap",
-    "bias", "slopes", "sinks", "rows", "attention", "mask_true", "over_queries",
+    "row_factors", "bias", "slopes", "sinks", "rows", "attention", "mask_true", "over_queries",
 }  # fmt: skip
 _LARGEST = 1 << 26  # scores of a head that a program computes at once
 _OF_ML_DTYPES = ("bfloat16", "float8")  # NumPy's own files do not hold them

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Sequence
 from importlib import metadata
+from typing import TYPE_CHECKING
 
-import torch
+from .options import Options, foreign_file, problem, size_in_bytes, with_earlier_files
 
-from .options import Options, problem, size_in_bytes
-from .recorder import Recorder
+if TYPE_CHECKING:
+    import torch
+
+    from .recorder import Recorder
 
 
 def record(
@@ -30,6 +32,7 @@ def record(
     tokens: Sequence[str] | None = None,
     expect: str | float | None = None,
     query_tokens: Sequence[str] | None = None,
+    overwrite: bool = False,
 ) -> Recorder:
     """Record the attention of a model from now on, until the returned recorder is closed or its `with` block ends.
 
@@ -47,10 +50,19 @@ def record(
     tokens:     the text's tokens, one for each key
     expect:     the multiplier that is intended, for diagnoses of the file: a rule, a number or a formula of d
     query_tokens: those of the queries of cross-attention, which are of another text
+    overwrite:  replace files that are not recordings
 
-    Raise ValueError if an argument is not valid. Errors while recording never reach the program; `summary` of the
-    recorder says what was seen and missed.
+    Raise ValueError if an argument is not valid, or if a file may not be replaced. Errors while recording never reach
+    the program; `summary` of the recorder says what was seen and missed.
     """
+    try:
+        from .recorder import Recorder  # here: without PyTorch, the function can still be looked at
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(
+            "attn_tui.record needs PyTorch: pip install 'attn-tui[torch]'", name="torch"
+        ) from None
     options = Options(
         path=os.path.abspath(path),
         layers=layers,
@@ -66,10 +78,14 @@ def record(
         expect=None if expect is None else str(expect),
         query_tokens=None if query_tokens is None else tuple(query_tokens),
         version=_version(),
-        since=time.time(),
+        overwrite=overwrite,
     )
     if (wrong := problem(options)) is not None:
         raise ValueError(" ".join(wrong))
+    options = with_earlier_files(options)
+    if (file := foreign_file(options)) is not None:
+        remedy = "use another name, or overwrite=True"
+        raise ValueError(f"{file}: exists and is not a recording; {remedy}")
     recorder = Recorder(options, model, _warn)
     return recorder.start_here() if model is None else recorder.start()
 

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -44,12 +45,16 @@ class Waiting:
         return spec
 
     def _follow(self, loader: Any) -> None:
-        run = loader.exec_module
+        run = getattr(loader, "exec_module", None)
+        if run is None:  # an old kind of loader
+            return
 
         def exec_module(module: ModuleType) -> None:
-            del loader.exec_module  # the instance's, which hides the class's
+            if "exec_module" in vars(loader):  # others may wait, too, and have deleted it
+                del loader.exec_module  # which hides the class's
             run(module)
             self.stop()
             self._call()
 
-        loader.exec_module = exec_module
+        with suppress(AttributeError):  # a loader without a dictionary
+            loader.exec_module = exec_module

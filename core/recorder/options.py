@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .files.whole import may_replace
+
 ENDING = ".safetensors"
+_MOST_EARLIER = 100  # files with a wrong date: an environment variable is not long
 VARIABLE = "ATTN_TUI_RECORD"  # of the environment: the options of a program that is being recorded
 
 
@@ -32,8 +35,10 @@ class Options:
     query_tokens: tuple[str, ...] | None = None  # of cross-attention, whose queries are of another text
     version: str = ""  # of attn-tui
     process: int = 0  # that the command became
-    since: float = 0.0  # when the command began, in seconds of the clock
-    messages: str = ""  # a file that has what processes of this run said
+    since: float = 0.0  # when the recording began, in seconds of the clock
+    earlier: tuple[tuple[str, int, int], ...] = ()  # files dated later that were there before, as `_mark` has them
+    reports: tuple[str, str] | None = None  # where processes report to the witness: a path, and what it links to
+    overwrite: bool = False  # replace files that are not recordings
 
     def to_json(self) -> str:
         """Return the options as the value of the environment variable."""
@@ -43,8 +48,9 @@ class Options:
     def from_json(cls, text: str) -> Options:
         """Return the options that the environment variable holds."""
         values: dict[str, Any] = json.loads(text)
-        for key in ("tokens", "query_tokens"):
+        for key in ("tokens", "query_tokens", "reports"):
             values[key] = None if values.get(key) is None else tuple(values[key])
+        values["earlier"] = tuple((path, inode, when) for path, inode, when in values["earlier"])
         return cls(**values)
 
     @property
@@ -94,14 +100,53 @@ def size_in_bytes(text: str) -> int:
     return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
-def files_of(options: Options, since: float = 0.0) -> list[Path]:
-    """Return the files of all processes that were written under these options since a time, by name."""
+def files_of(options: Options) -> list[Path]:
+    """Return the files that there are under the names of a recording: of all processes and ranks, or steps."""
     path = Path(options.path)
-    name = re.compile(rf"{re.escape(path.stem)}(\.(process|rank)\d+)*{re.escape(path.suffix)}")
-    folder, pattern = (path.parent, f"*{path.suffix}") if options.one_file else (path, f"**/*{ENDING}")
-    found: list[Path] = []
-    for file in folder.glob(pattern):
-        with suppress(OSError):
-            if (not options.one_file or name.fullmatch(file.name)) and file.stat().st_mtime >= since:
-                found.append(file)
-    return sorted(found)
+    if not options.one_file:
+        return sorted([*path.glob(f"step-*{ENDING}"), *path.glob(f"rank*/step-*{ENDING}")])
+    name = re.compile(rf"{re.escape(path.stem)}(\.(process|rank)\d+(-\d+)?)*{re.escape(path.suffix)}")
+    return sorted(file for file in path.parent.glob(f"*{path.suffix}") if name.fullmatch(file.name))
+
+
+def foreign_file(options: Options) -> Path | None:
+    """Return the first file that a recording would replace and may not; None if there is none."""
+    path = Path(options.path)
+    ranks = [file for file in files_of(options) if re.search(r"[./]rank\d+[./]", str(file)[len(str(path.parent)) :])]
+    files = [path] if options.one_file else [file for file in files_of(options) if file not in ranks]
+    files += ranks if options.ranks == "all" else []
+    return next((file for file in files if not may_replace(file, options.overwrite)), None)
+
+
+def with_earlier_files(options: Options) -> Options:
+    """Return the options of a recording that begins now, with the files there that are dated later."""
+    since = time.time()
+    earlier = [(str(file), *_mark(file)) for file in files_of(options) if _mark(file)[1] >= since * 1e9]
+    return replace(options, since=since, earlier=tuple(earlier[:_MOST_EARLIER]))
+
+
+def is_of_run(file: Path, options: Options) -> bool:
+    """Return whether a file was written since a recording began."""
+    inode, when = _mark(file)
+    return when >= options.since * 1e9 and (str(file), inode, when) not in options.earlier
+
+
+def recorded_files(options: Options) -> list[Path]:
+    """Return the recordings of all processes of a run."""
+    files = [file for file in files_of(options) if is_of_run(file, options)]
+    return [file for file in files if file.stat().st_size and may_replace(file)]
+
+
+def earlier_file(options: Options) -> Path | None:
+    """Return the one file of a recording if an earlier one has left it; None for a folder of steps."""
+    path = Path(options.path)
+    return path if options.one_file and path.exists() and not is_of_run(path, options) else None
+
+
+def _mark(file: Path) -> tuple[int, int]:
+    """Return the number of a file and when it was written, in nanoseconds of the clock; 0 if it is gone."""
+    try:
+        status = file.stat()
+    except OSError:
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns

@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 
 from .files.document import Program
+from .layers.kinds import is_symbolic
 from .layers.layer import Site
 from .options import Options
 
@@ -26,9 +27,13 @@ _ATTENTION = re.compile(
 )
 
 
+def _several(inputs: object) -> tuple[object, ...]:
+    return cast("tuple[object, ...]", inputs) if isinstance(inputs, tuple) else ()
+
+
 def _batch_of(inputs: object) -> int | None:
     """Return the size of the first dimension of the first tensor among a module's inputs."""
-    for each in cast("tuple[object, ...]", inputs) if isinstance(inputs, tuple) else ():
+    for each in _several(inputs):
         if isinstance(each, torch.Tensor) and each.dim() > 1:
             return each.shape[0]
     return None
@@ -49,6 +54,7 @@ def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
 class _Place:
     module: torch.nn.Module
     batch: int | None  # of its input
+    real: bool  # whether it computes numbers
     seen: bool = False  # whether attention was seen inside
 
 
@@ -68,14 +74,14 @@ class Places:
         """Note that a module's forward pass begins, on these inputs; the first one names the others."""
         if not self.stack:
             self._names = {id(each): name for name, each in unwrapped(module).named_modules()}
-        self.stack.append(_Place(module, _batch_of(inputs)))
+        self.stack.append(_Place(module, _batch_of(inputs), not any(map(is_symbolic, _several(inputs)))))
 
     def leave(self, module: torch.nn.Module, finished: bool = True) -> bool:
         """Note that a module ended, without an error if `finished`; return whether it was the outermost."""
         while self.stack:
             last = self.stack.pop()
             kind = type(last.module).__name__
-            if not last.seen and finished and _ATTENTION.search(kind):
+            if not last.seen and finished and last.real and _ATTENTION.search(kind):
                 self.unseen(Site(self._name(last) or kind))
                 last.seen = True
             if last.seen and self.stack:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from inspect import currentframe
 from typing import Any
 from weakref import WeakSet
@@ -18,12 +20,14 @@ from weakref import WeakSet
 import torch
 from torch.nn.modules import module as modules
 
+from .exporters import Exporters
 from .files.folder import rank_and_size
 from .options import Options
 from .session import Session
 from .summary import summary
 from .switches import Switches, after_optimizer_steps, why_not
 
+_FRAMES = 100  # of the recorder, above the deepest ones of the program
 _PATIENCE = 100  # steps without attention after which one file is given up
 _RUNNING: WeakSet[Recorder] = WeakSet()  # to be told of forks, whose hooks cannot be removed
 os.register_at_fork(after_in_child=lambda: [each.forked() for each in _RUNNING])
@@ -48,10 +52,12 @@ class Recorder:
         self._thread: int | None = None  # that records
         self._frame: Any = None  # of the outermost call
         self._hooks: list[Any] = []
-        self._counting: list[Any] = []  # hooks of the outermost module between recorded steps
+        self._counting: list[Any] = []  # hooks that count passes between recorded steps
+        self._recursion: tuple[int, int] = (0, 0)  # the program's limit, and the extended one
         self._optimizers: Counter[int] = Counter()
         self._optimizer_hook: Any = None
         self._switches = Switches()
+        self._exporters = Exporters(self._pause)
         self._newest = -1  # step that was recorded
         self._closed = False
 
@@ -137,15 +143,42 @@ class Recorder:
                 modules.register_module_forward_pre_hook(self._before),
                 modules.register_module_forward_hook(self._after, always_call=True),
             ]
+            self._exporters.start()
         self._switches.force_eager()
 
     def _disarm(self) -> None:
         """Let the program run as if there were no recorder."""
+        self._exporters.stop()
+        self._take_out()
+
+    def _take_out(self) -> None:
+        """Take hooks and switches out of PyTorch."""
         self._stop_counting()
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
         self._switches.restore()
+
+    @contextmanager
+    def _pause(self) -> Generator[None]:
+        """Take hooks and switches out for a while."""
+        is_armed, is_counting = bool(self._hooks), bool(self._counting)
+        self._take_out()
+        try:
+            with self.session.paused():
+                yield
+        finally:
+            if is_armed and not self._closed:
+                self._arm()
+            elif is_counting and not self._closed:
+                self._start_counting()
+
+    def _start_counting(self) -> None:
+        """Count passes, through hooks that copies and files of the model do not have."""
+        if self.session.root is not None and not self._optimizers:
+            self._counting.append(modules.register_module_forward_hook(self._count))
+            self._switches.hide_hooks()
+            self._exporters.start()
 
     def _stop_counting(self) -> None:
         for hook in self._counting:
@@ -157,7 +190,10 @@ class Recorder:
             return
         own = currentframe()
         try:
-            self._enter(module, inputs, own and own.f_back)
+            with torch._C.DisableTorchFunction():  # modes of the program see none of this
+                self._enter(module, inputs, own and own.f_back)
+                if self._thread == threading.get_ident():
+                    self._extend_recursion(len(self.session.places.stack) + _FRAMES)
         except Exception as error:
             self.session.failed(error)
 
@@ -165,8 +201,9 @@ class Recorder:
         if torch.compiler.is_compiling():
             return
         try:
-            if self._thread == threading.get_ident() and self.session.places.leave(module, out is not None):
-                self._end()
+            with torch._C.DisableTorchFunction():
+                if self._thread == threading.get_ident() and self.session.places.leave(module, out is not None):
+                    self._end()
         except Exception as error:
             self.session.failed(error)
 
@@ -182,7 +219,7 @@ class Recorder:
             self._end()  # an exception that hooks do not see ended the pass, such as Ctrl-C
         if self._model is not None and module is not self._model:
             return
-        reason = why_not()
+        reason = why_not(module)
         if reason is not None:
             self.skipped[reason] += 1
             return
@@ -194,6 +231,14 @@ class Recorder:
         finally:
             if not self.session.recording and self._lock.locked():
                 self._lock.release()
+
+    def _extend_recursion(self, frames: int) -> None:
+        """Let the program have frames beyond its limit: modules with hooks are called through one function more."""
+        limit, extended = self._recursion
+        if (current := sys.getrecursionlimit()) != extended:  # the program has set it
+            limit = current
+        self._recursion = limit, limit + frames
+        sys.setrecursionlimit(limit + frames)
 
     def _is_running(self, frame: Any) -> bool:
         """Return whether the outermost call is on the stack above this frame."""
@@ -234,11 +279,12 @@ class Recorder:
             self.session.end_pass()
         finally:
             self._switches.fast_paths()
+            self._extend_recursion(0)
             if self._lock.locked():
                 self._lock.release()
         if self.session.deaf:
             self._after_step()
-            self._count()
+            self._count(self.session.root)
 
     # steps
 
@@ -267,9 +313,7 @@ class Recorder:
             self.close()
             return
         self._disarm()
-        root = self.session.root
-        if root is not None and not self._optimizers:
-            self._counting.append(root.register_forward_hook(self._count))
+        self._start_counting()
 
     def _is_finished(self) -> bool:
         files = len(self.session.steps_written)
@@ -279,9 +323,11 @@ class Recorder:
         every = self.options.every
         return every is not None and step % every == 0 and step > self._newest
 
-    def _count(self, *_: Any) -> None:
-        """Between recorded steps, note that a pass ended; arm if the next one is asked for."""
-        if torch.compiler.is_compiling() or torch._C._current_graph_task_id() != -1 or not self._counting:
+    def _count(self, module: torch.nn.Module | None, *_: Any) -> None:
+        """Between recorded steps, note that a pass of the outermost module ended; arm if the next is asked for."""
+        if torch.compiler.is_compiling() or module is not self.session.root or not self._counting:
+            return
+        if torch._C._current_graph_task_id() != -1:
             return
         step = self.session.step + 1
         if self._is_due(step):

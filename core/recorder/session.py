@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from traceback import extract_tb
-from typing import Any
+from traceback import extract_tb, walk_tb
 
 import torch
 
@@ -19,12 +20,12 @@ from .layers.eager import Recipe
 from .layers.layer import Layer, Site, grown
 from .options import Options, wanted_layer
 from .places import Places, program_of
-from .trace.mode import RecordingMode
+from .trace.mode import RecordingMode, put, take, unseen
 from .trace.tracer import Listener, Tracer
 
 _SHARE = 10  # writing a file again and again takes at most one tenth of the time
 _ROOM = 512 << 20  # bytes of a GPU that must be free: twice what the work on a layer takes beside its copies
-_PATIENCE = 2.0  # seconds into a pass after which a first part of it is written
+_PATIENCE = 2.0  # seconds into a pass after which a first part of it is written, unless there is an earlier file
 
 
 class Session:
@@ -40,6 +41,7 @@ class Session:
         self.passes = 0
         self.operations = 0
         self.calls = 0  # of attention, in this step
+        self.unwanted: dict[str, None] = {}  # the layers that were not asked for, in order
         self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
         self.missed: Counter[str] = Counter()
         self.layers: list[Layer] = []
@@ -89,14 +91,14 @@ class Session:
             self.places.enter(module, inputs)
         self._tracer.start([] if module is None else module.parameters())
         self._mode = RecordingMode(self._tracer, self.failed)
-        self._mode.__enter__()
+        put(self._mode)
 
     def end_pass(self) -> None:
         """Stop recording, and write what was recorded, unless writing takes too long to do it every time."""
-        mode, self._mode = self._mode, None
-        if mode is not None:
-            _remove_mode(mode)
-            self.operations += mode.operations
+        if self._mode is not None:
+            take(self._mode)
+            self.operations += self._mode.operations
+            self._mode = None  # not before: a signal handler's error may come between
         self.places.clear()
         if not self.deaf:
             self._guarded(self._tracer.stop)
@@ -105,6 +107,16 @@ class Session:
         if self._changed and (unwritten or self._may_write()):
             self.write()
         self._in_part = False
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Take the mode off the stack for a while."""
+        was_on = self._mode is not None and take(self._mode)
+        try:
+            yield
+        finally:
+            if was_on and self._mode is not None:
+                put(self._mode)
 
     def stop_listening(self) -> None:
         """Record nothing more in this pass."""
@@ -120,6 +132,8 @@ class Session:
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
         self.calls += not wanted and not self._continues
+        if not wanted:
+            self.unwanted[site.name] = None
         return wanted and self._room(site)
 
     def _room(self, site: Site) -> bool:
@@ -151,7 +165,8 @@ class Session:
         self._names.add(name)
         self._budget.add(self.layers, layer)
         self._changed = True
-        if time.monotonic() - max(self._began, self._wrote) > _PATIENCE and self._may_write():
+        took = time.monotonic() - max(self._began, self._wrote)
+        if took > _PATIENCE and self._may_write() and not self.folder.replaces_earlier(self.step):
             self.write()
             self._in_part = True
 
@@ -243,30 +258,20 @@ class Session:
 
     def _guarded(self, call: Callable[[], object]) -> None:
         try:
-            with torch.no_grad():
-                call()
+            unseen(call)
         except Exception as error:
             self.failed(error)
 
     def failed(self, error: BaseException) -> None:
-        """Keep an error of the recorder from the program, and report it at the end."""
+        """Keep an error of the recorder from the program, and report it at the end; raise one of the program's."""
+        if _is_of_signal(error):
+            raise error
         frames = extract_tb(error.__traceback__)
         place = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
         self.missed[f"{type(error).__name__}: {str(error)[:200]}{place}"] += 1
 
 
-def _remove_mode(mode: RecordingMode) -> None:
-    """Take the mode off the stack, wherever an exception left it."""
-    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
-
-    stack = list(_get_current_dispatch_mode_stack())
-    if mode not in stack:
-        return
-    if stack[-1] is mode:
-        mode.__exit__(None, None, None)
-        return
-    above: list[Any] = []
-    while (top := _pop_mode()) is not mode:
-        above.append(top)
-    for each in reversed(above):
-        _push_mode(each)
+def _is_of_signal(error: BaseException) -> bool:
+    """Return whether a signal handler of the program raised an error, such as that of a timeout."""
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    return any(frame.f_code in handlers for frame, _ in walk_tb(error.__traceback__))

@@ -6,19 +6,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .options import Options, earlier_file
+
 if TYPE_CHECKING:
     from .session import Session
 
 
 def summary(session: Session, skipped: Mapping[str, int]) -> str:
     """Return what a recording saw and missed, one line each."""
-    lines = [_recorded(session) if session.folder.written else _nothing(session)]
+    lines = [_recorded(session) if session.folder.written else with_earlier(_nothing(session), session.options)]
     lines += [f"not recorded: {_times(count, 'call')}: {why}" for why, count in session.missed.items()]
     lines += [f"not recorded: {_times(count, 'pass', 'passes')} {why}" for why, count in skipped.items()]
     doubtful = [layer.site.name for layer in session.layers if not layer.exact]
     if doubtful:
         lines.append(f"not explained to rounding by scale · q·k: {_some(doubtful)}")
     return "\n".join(lines)
+
+
+def with_earlier(why: str, options: Options) -> str:
+    """Return why nothing was recorded, and that the file of an earlier recording is unchanged."""
+    file = earlier_file(options)
+    return why if file is None else f"{why}; {file} was there before and is unchanged"
 
 
 def _recorded(session: Session) -> str:
@@ -33,10 +41,15 @@ def _recorded(session: Session) -> str:
 
 def _nothing(session: Session) -> str:
     if not session.passes:
-        return "nothing recorded: no forward pass of a module was seen"
+        return (
+            "nothing recorded: no forward pass of a module was seen; attn_tui.record(None, FILE) in the program "
+            "records functions, too"
+        )
+    if session.unwanted and not session.missed:
+        seen = _some([*session.unwanted])
+        return f"nothing recorded: --layers {session.options.layers} is none of the layers with attention: {seen}"
     if session.calls:
-        why = "none of the layers asked for" if session.options.layers is not None else "none that could be recorded"
-        return f"nothing recorded: {_times(session.calls, 'attention call')} seen, {why}"
+        return f"nothing recorded: {_times(session.calls, 'attention call')} seen, none that could be recorded"
     return (
         f"nothing recorded: {_times(session.passes, 'forward pass', 'forward passes')} seen, with "
         f"{_times(session.operations, 'operation')}, and no softmax of a product among them"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import warnings
 from collections.abc import Callable
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import torch
+from torch.nn.modules import module as modules
 
 from .imports import Waiting
 
-_HOOKS_WARNING = r"Using `torch\.compile\(module\)` when there are global hooks on modules"
+_OFF = 0  # False, and not what a program sets
+_HAS_HOOKS = "_has_any_global_hook"  # a function of PyTorch's
 _TRACERS = ("FakeTensorMode", "ProxyTorchDispatchMode", "FunctionalTensorMode")
 
 
@@ -20,43 +21,45 @@ class Switches:
     """Switches of PyTorch, and what they were."""
 
     def __init__(self) -> None:
-        self._stance: Any = None
         self._eager = False
-        self._quiet: tuple[Any, ...] | None = None  # the filter of warnings
+        self._holds_stance = False
         self._fast: bool | None = None
-        self._waiting = Waiting("torch._dynamo", self._set_stance)
+        self._waiting = Waiting("torch._dynamo", self._hold_stance)
 
     def force_eager(self) -> None:
         """Let compiled functions run as they were written. Without torch.compile there are none."""
         self._eager = True
-        self._silence()
+        self.hide_hooks()
         if "torch._dynamo" in sys.modules:
-            self._set_stance()
+            self._hold_stance()
         else:
             self._waiting.start()
 
-    def _set_stance(self) -> None:
-        set_stance = getattr(torch.compiler, "set_stance", None)  # since PyTorch 2.6
-        if self._eager and self._stance is None and set_stance is not None:
-            self._stance = set_stance("force_eager")
+    def hide_hooks(self) -> None:
+        """Hide the recorder's hooks from compiled modules, which warn of global hooks at each call."""
+        original = getattr(modules, _HAS_HOOKS, None)
+        if original is not None and not hasattr(original, "original"):
 
-    def _silence(self) -> None:
-        """Ignore the warning of compiled models that there are global hooks: they are the recorder's."""
-        if self._quiet is None:
-            warnings.filterwarnings("ignore", _HOOKS_WARNING, UserWarning)
-            self._quiet = warnings.filters[0]
+            def has_hooks() -> bool:
+                return len(_global_hooks()) > len(_global_hooks(of_recorders=True))
+
+            has_hooks.original = original  # pyright: ignore[reportFunctionMemberAccess]
+            setattr(modules, _HAS_HOOKS, has_hooks)
+
+    def _hold_stance(self) -> None:
+        decorators = sys.modules.get("torch._dynamo.decorators")
+        if self._eager and not self._holds_stance and hasattr(decorators, "_set_stance"):  # since PyTorch 2.6
+            self._holds_stance = True
+            _hold_stance(decorators)
 
     def restore(self) -> None:
-        """Let compiled functions run compiled."""
+        """Let compiled functions run as the program wants."""
         self._eager = False
         self._waiting.stop()
-        if self._quiet is not None:
-            with contextlib.suppress(ValueError):  # the program removed it
-                cast("list[object]", warnings.filters).remove(self._quiet)
-            self._quiet = None
-        if self._stance is not None:
-            stance, self._stance = self._stance, None
-            stance.__exit__(None, None, None)
+        _show_hooks()
+        if self._holds_stance:
+            self._holds_stance = False
+            _release_stance(sys.modules["torch._dynamo.decorators"])
             _excuse_eager_call()
 
     def slow_paths(self) -> None:
@@ -64,13 +67,61 @@ class Switches:
         mha = getattr(torch.backends, "mha", None)
         if mha is not None:
             self._fast = mha.get_fastpath_enabled()
-            mha.set_fastpath_enabled(False)
+            mha.set_fastpath_enabled(_OFF)
 
     def fast_paths(self) -> None:
         """Let nn.MultiheadAttention use what it used before."""
-        if self._fast is not None:
-            torch.backends.mha.set_fastpath_enabled(self._fast)
-            self._fast = None
+        fast, self._fast = self._fast, None
+        if fast is not None and torch.backends.mha.get_fastpath_enabled() is _OFF:  # else the program has set it
+            torch.backends.mha.set_fastpath_enabled(fast)
+
+
+_HELD = (
+    "_attn_tui_stance"  # in a module of PyTorch, for all recorders of the process, of which there may be two copies
+)
+
+
+def _hold_stance(decorators: Any) -> None:
+    """Set the stance of the compiler to eager; one that the program sets meanwhile has to wait."""
+    held = getattr(decorators, _HELD, None)
+    if held is None:
+        set_stance = decorators._set_stance
+        held = SimpleNamespace(set=set_stance, stance=set_stance(decorators.DynamoStance("force_eager")), recorders=0)
+
+        def hold(stance: Any) -> Any:
+            before, held.stance = held.stance, stance
+            return before
+
+        decorators._set_stance = hold
+        setattr(decorators, _HELD, held)
+    held.recorders += 1
+
+
+def _release_stance(decorators: Any) -> None:
+    """Set the stance that the program wants, if no other recorder holds it."""
+    held = getattr(decorators, _HELD)
+    held.recorders -= 1
+    if not held.recorders:
+        delattr(decorators, _HELD)
+        decorators._set_stance = held.set
+        held.set(held.stance)
+
+
+def _show_hooks() -> None:
+    """Let compiled modules see all hooks again, if none is of a recorder."""
+    original = getattr(getattr(modules, _HAS_HOOKS, None), "original", None)
+    if original is not None and not _global_hooks(of_recorders=True):
+        setattr(modules, _HAS_HOOKS, original)
+
+
+def _global_hooks(of_recorders: bool = False) -> list[Any]:
+    names = ("backward_pre", "backward", "forward_pre", "forward")
+    hooks: list[Any] = [hook for name in names for hook in getattr(modules, f"_global_{name}_hooks").values()]
+    return [hook for hook in hooks if not of_recorders or _is_of_recorder(hook)]
+
+
+def _is_of_recorder(hook: Any) -> bool:
+    return type(getattr(hook, "__self__", None)).__qualname__ == "Recorder"
 
 
 def _excuse_eager_call() -> None:
@@ -84,8 +135,8 @@ def _excuse_eager_call() -> None:
         count(-1)
 
 
-def why_not() -> str | None:
-    """Return why the pass that begins cannot be recorded; None if it can."""
+def why_not(module: torch.nn.Module) -> str | None:
+    """Return why the pass of a module that begins cannot be recorded; None if it can."""
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
     if torch._C._current_graph_task_id() != -1:
@@ -94,6 +145,8 @@ def why_not() -> str | None:
         return "traced by torch.jit.trace"
     if any(type(mode).__name__ in _TRACERS for mode in _get_current_dispatch_mode_stack()):
         return "traced or exported"
+    if any(map(torch.nn.parameter.is_lazy, module.parameters())):
+        return "with parameters that are not initialised yet"
     if torch._C._functorch.maybe_current_level() is not None:
         return "inside torch.func"
     if torch.cuda.is_available() and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():

@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .imports import Waiting
-from .options import VARIABLE, Options, files_of
+from .options import VARIABLE, Options, recorded_files
+from .reports import Event, report, say
+from .summary import with_earlier
 
 if TYPE_CHECKING:
     from .recorder import Recorder
-
-_messages = ""  # the file that keeps what is said
 
 
 def wait() -> None:
@@ -22,49 +22,47 @@ def wait() -> None:
     text = os.environ.get(VARIABLE)
     if text is None:
         return
-    global _messages
     options = Options.from_json(text)
-    _messages = options.messages
-    if os.getpid() == options.process:
-        atexit.register(_say_if_unused, options)
+    report(options, Event.LOADED)
+    atexit.register(_end, options)
     Waiting("torch", lambda: _start(options)).start()
 
 
 def _start(options: Options) -> None:
+    report(options, Event.IMPORTED)
     try:
         from .recorder import Recorder
 
         Recorder(options, report=_report).start()
     except Exception as error:
-        say(f"cannot record: {type(error).__name__}: {error}")
+        say(options, f"cannot record: {type(error).__name__}: {error}")
 
 
 def _report(recorder: Recorder) -> None:
-    """Say what was recorded. Processes that recorded nothing speak only if no other one recorded anything."""
+    """Say what was recorded. Of processes that recorded nothing, a witness says what the most telling one saw."""
     options = recorder.options
-    first = os.getpid() == options.process
-    if recorder.files or ((first or recorder.session.passes) and not _written(options)):
-        say(recorder.summary)
+    passes = recorder.session.passes
+    if recorder.files or (_is_first(options) and passes and not _recorded(options)):
+        say(options, recorder.summary)
+    elif options.reports is not None:
+        report(options, Event.SAW_PASSES if passes else Event.SAW_NOTHING, recorder.summary)
+    elif (_is_first(options) or passes) and not _recorded(options):
+        say(options, recorder.summary)
 
 
-def _say_if_unused(options: Options) -> None:
-    if "torch" not in sys.modules and not _written(options):
-        say("nothing recorded: the program did not import PyTorch")
+def _end(options: Options) -> None:
+    if options.reports is None and "torch" not in sys.modules and _is_first(options) and not _recorded(options):
+        say(options, with_earlier("nothing recorded: the program did not import PyTorch", options))
+    report(options, Event.ENDED)
 
 
-def _written(options: Options) -> bool:
+def _is_first(options: Options) -> bool:
+    """Return whether this process is the one that the command became."""
+    return os.getpid() == options.process
+
+
+def _recorded(options: Options) -> bool:
     """Return whether some process of this run wrote a file."""
-    return any(files_of(options, options.since))
-
-
-def say(text: str) -> None:
-    """Print lines on stderr, and keep them for the end of the run; never raise."""
-    with suppress(OSError):
-        if _messages:
-            with open(_messages, "a", encoding="utf-8", errors="replace") as file:
-                file.write(f"{text}\n")
-    try:
-        sys.stderr.write("".join(f"attn-tui: {line}\n" for line in text.splitlines()))
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        pass
+    with suppress(OSError):  # such as too many open files
+        return any(recorded_files(options))
+    return False

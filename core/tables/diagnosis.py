@@ -167,13 +167,17 @@ def counts(found: Comparison, stage: StageName) -> dict[str, int]:
 
 
 def verdict(found: Comparison) -> list[str]:
-    """Return what a comparison found, in one or two sentences."""
+    """Return what a comparison found: outputs that are not compared, then the first difference."""
     heads = len(found.heads)
     first = found.first
+    unknown = [
+        message("output of layer {layer} not compared: {why}", layer=layer, why=why)
+        for layer, why in found.changed.items()
+    ]
     if first is None:
         if found.missing:
-            return [message("{number} heads", number=heads)]
-        return [message("{number} heads, everything that can be compared is the same", number=heads)]
+            return [*unknown, message("{number} heads", number=heads)]
+        return [*unknown, message("{number} heads, everything that can be compared is the same", number=heads)]
     stage, where = first
     says = (
         stage.says
@@ -182,6 +186,7 @@ def verdict(found: Comparison) -> list[str]:
     )
     differ = sum(each.first is not None for each in found.heads)
     return [
+        *unknown,
         message(
             "first difference: {stage} in layer {layer}, {heads} ({difference})",
             stage=STAGES[stage.name],
@@ -228,6 +233,23 @@ class Checked:
     def not_judged(self) -> int:
         """The number of heads on which there is no verdict."""
         return self.judged["undecided"] + self.judged["no_evidence"]
+
+    @property
+    def notes(self) -> Sequence[tuple[str, str]]:
+        """Return notes on heads and where they are; one that all heads of a layer have, once."""
+        found: dict[tuple[Layer, str], list[Figures]] = {}
+        for each in self.heads:
+            if each.verdict.note:
+                found.setdefault((each.layer, each.verdict.note), []).append(each)
+        return [
+            (place, note)
+            for (layer, note), heads in found.items()
+            for place in (
+                [layer.place]
+                if len(heads) == layer.heads
+                else [message("{place} head {head}", place=layer.place, head=each.head) for each in heads]
+            )
+        ]
 
     def place(self, each: Finding) -> str:
         """Return where a finding is, for people."""
@@ -277,6 +299,7 @@ _CHECKED: Sequence[Cell[Figures]] = (
     *(Cell(name, float) for name in ("largest_logit", "capped", "spread", "token_spread")),
     *(Cell(name, float) for name in ("entropy_fraction", "one_hot_rows", "first_key_weight")),
     Cell("verdict", str, "verdict.verdict"),
+    Cell("note", str, lambda each: each.verdict.note or None),
 )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from ..message import plain
+from ..message import plain, without_commands
 from ..statistics.measurement import Estimate
 
 Say: TypeAlias = Callable[[str], str]  # applied to all text, for example to write it in ASCII
@@ -54,14 +54,15 @@ def csv_text(lines: Iterable[Sequence[Any]]) -> str:
 def _as_text(cell: object) -> object:
     """Return a cell with an apostrophe before text that a spreadsheet would take for a formula; numbers stay.
 
-    Booleans are written as in JSON, and text on one line, with control characters escaped.
+    Booleans are written as in JSON, and text on one line, with escapes for control characters and for what the runner
+    of a build would obey.
     """
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if not isinstance(cell, str):
         return cell
     mark = "'" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else ""
-    return mark + plain(cell)
+    return mark + without_commands(plain(cell))
 
 
 def escaped(text: str, say: Say) -> str:

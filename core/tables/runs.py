@@ -86,7 +86,10 @@ def _share(share: float) -> str:
 
 
 def watch_table(path: str, shown: Snapshot) -> Table[Offender]:
-    """Return all heads of a step, the worst or most changed first; a logit that is not finite is over the limit."""
+    """Return all heads of a step, the worst or most changed first; a logit that is not finite is over the limit.
+
+    Columns of the past are in tables for people only if a head was over the limit.
+    """
 
     def change(each: Offender) -> float | None:
         return shown.change(each.layer, each.head)
@@ -94,11 +97,16 @@ def watch_table(path: str, shown: Snapshot) -> Table[Offender]:
     def words(number: int) -> Callable[[Offender], str]:
         return lambda each: offender_words(each, shown.per)[number]
 
+    labels = {"first_over": message("first over"), "peak": message("peak"), "peak_step": message("at step")}
+    past = labels if shown.passed else dict.fromkeys(labels, "")
     cells: list[Cell[Offender]] = [
         Cell("layer", str, lambda each: shown.layers[each.layer], "layer"),
         Cell("head", int, label="head"),
         Cell("largest_logit", float, "value", "largest |logit|", words(0)),
         Cell("over", bool),
+        Cell("first_over", int, label=past["first_over"], words=first_words),
+        Cell("peak", float, label=past["peak"], words=lambda each: logit_words(each.peak)),
+        Cell("peak_step", int, label=past["peak_step"], words=lambda each: f"{each.peak_step}"),
         Cell("growth_per_1000_steps", float, lambda each: each.growth(), f"per {shown.per:,} steps", words(1)),
         Cell("passes_limit_in", float, "passes_in", f"steps to {shown.limit:g}", words(2)),
         Cell(
@@ -110,7 +118,7 @@ def watch_table(path: str, shown: Snapshot) -> Table[Offender]:
         "run": path,
         **{name: getattr(shown, name) for name in ("step", "time", "scale", "scaled")},
         "says": shown.says_scale,
-        **{name: getattr(shown, name) for name in ("limit", "baseline", "over")},
+        **{name: getattr(shown, name) for name in ("limit", "baseline", "over", "came_back", "others_over")},
     }
     return table_of(
         "watched-1", head, "heads", shown.ranked, cells, lambda: [grid(cells, shown.ranked)], {"step": shown.step}
@@ -119,7 +127,7 @@ def watch_table(path: str, shown: Snapshot) -> Table[Offender]:
 
 def offender_words(each: Offender, per: int) -> tuple[str, str, str]:
     """Return the largest |logit|, its growth over `per` steps, and when it passes the limit, in words."""
-    value = _fixed(each.value, 1) if math.isfinite(each.value) else message("not finite")
+    value = logit_words(each.value)
     found = each.growth(per)
     growth = NONE if found is None else f"× {_fixed(found, 3 if found < _MANIFOLD else 1)}"
     if each.over:
@@ -127,6 +135,18 @@ def offender_words(each: Offender, per: int) -> tuple[str, str, str]:
     if each.passes_in is None or each.passes_in > 1e9:
         return value, growth, NONE
     return value, growth, f"{float(f'{each.passes_in:.2g}'):,.0f}"
+
+
+def logit_words(value: float) -> str:
+    """Return a largest |logit| with one decimal."""
+    if math.isnan(value):
+        return NONE
+    return message("not finite") if math.isinf(value) else _fixed(value, 1)
+
+
+def first_words(each: Offender) -> str:
+    """Return the first step at which a head was over the limit."""
+    return NONE if each.first_over is None else f"{each.first_over}"
 
 
 def change_words(change: float | None) -> str:

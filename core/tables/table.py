@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .. import VERSION
 from ..errors import InputError
+from ..files import MARK
 from ..parameters import FIELD
 from ..statistics.measurement import Estimate
 from .formats import NONE, Say, csv_text, data, digits, escaped, json_line, json_text, pair
@@ -252,7 +253,8 @@ def parquet_pieces(table: Table[T]) -> Iterator[bytes]:
     arrow: Any = import_module("pyarrow")
     write: Any = import_module("pyarrow.parquet")
     types: dict[type, Any] = {int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
-    schema: Any = arrow.schema([(name, types.get(kind, arrow.string())) for name, kind in table.columns.items()])
+    fields = [(name, types.get(kind, arrow.string())) for name, kind in table.columns.items()]
+    schema: Any = arrow.schema(fields, metadata={"attn-tui": MARK})
     sink = _Sink()
     rows = map(data, chain.from_iterable(map(table.rows, table.things)))
     with write.ParquetWriter(sink, schema) as writer:

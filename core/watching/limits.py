@@ -17,10 +17,13 @@ class Offender:
 
     layer: int  # its row in the step's arrays
     head: int
-    value: float  # the largest |logit|; infinite if it is not finite
+    value: float  # the largest |logit|; infinite if it is not finite, NaN if the step has none of this head
     rate: float | None  # of ln(value) per step; None if it does not grow or shrink beyond its noise
     passes_in: float | None  # steps until the limit at this rate; 0 if it is passed; None if it never is
     limit: float
+    peak: float  # the largest value up to this step
+    peak_step: int  # the first step with that value
+    first_over: int | None  # the first step over the limit, up to this one
 
     def growth(self, steps: int = 1000) -> float | None:
         """Return the factor over this number of steps at the rate, at most 1e300."""
@@ -28,5 +31,10 @@ class Offender:
 
     @property
     def over(self) -> bool:
-        """Whether the limit is passed."""
+        """Whether the limit is passed at this step."""
         return self.value > self.limit
+
+    @property
+    def came_back(self) -> bool:
+        """Whether the limit was passed at an earlier step, but is not at this one."""
+        return self.first_over is not None and not self.over

@@ -8,7 +8,7 @@ is too small, random walks seem to grow.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from .limits import LIMIT, RECENT, Offender
-from .step import Step, logits
+from .peaks import heads_of, peaks_of
+from .step import Heads, Peaks, Step, logits
 
 _WINDOWS = (32, 16, 8)  # numbers that a slope is fitted to: growth may have begun only now
 _LEVEL = 1e-5  # probability that noise gives any of the series a slope in a window
@@ -92,28 +93,43 @@ def two_sided(value: FloatArray, error: FloatArray, freedom: FloatArray) -> Floa
 _FORESIGHT = 10  # times the steps that growth was seen over; beyond, nothing is foretold
 
 
-def offenders(history: Sequence[Step], limit: float = LIMIT) -> list[Offender]:
-    """Return the heads of the last step, worst first: over the limit, those that pass it soon, the rest by size.
+def offenders(
+    history: Sequence[Step], limit: float = LIMIT, peaks: Mapping[Heads, Peaks] | None = None
+) -> list[Offender]:
+    """Return the heads of the last step that had a number at any step, worst first.
 
-    A growth rate is the slope of ln(largest |logit|) over the last RECENT steps that have these heads.
+    First come heads over the limit, then those that pass it soon, those that were over it, and the rest by size. A
+    growth rate is the slope of ln(largest |logit|) over the last RECENT steps that have these heads. `peaks` are
+    those of the history and the limit, if they are known.
     """
     if not history:
         return []
     last = history[-1]
-    now = logits(last)
-    if now is None:
+    past = (peaks_of(history, limit) if peaks is None else peaks).get(heads_of(last))
+    if past is None:
         return []
+    table = logits(last)
+    now = np.full(past.largest.shape, math.nan) if table is None else table
     recent = [*islice(_tables(reversed(history), last.heads), RECENT)][::-1]
-    with np.errstate(divide="ignore", invalid="ignore"):  # 0 and negative numbers have no logarithm
-        flat = np.log([table.ravel() for _, table in recent])
-    growth, span = (each.reshape(now.shape) for each in slopes(np.array([step for step, _ in recent], float), flat))
+    growth, span = np.full(now.shape, math.nan), np.zeros(now.shape)
+    if recent:
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 and negative numbers have no logarithm
+            flat = np.log([table.ravel() for _, table in recent])
+        found_slopes = slopes(np.array([step for step, _ in recent], float), flat)
+        growth, span = (each.reshape(now.shape) for each in found_slopes)
     found: list[Offender] = []
     for layer, count in enumerate(last.heads):
         for head in range(count):
             value, rate = float(now[layer, head]), float(growth[layer, head])
-            if not math.isnan(value):
+            peak, first = float(past.largest[layer, head]), float(past.first_over[layer, head])
+            if not math.isnan(peak):
                 passes = _steps_until(value, rate, limit, _FORESIGHT * float(span[layer, head]))
-                found.append(Offender(layer, head, value, None if math.isnan(rate) else rate, passes, limit))
+                found.append(
+                    Offender(
+                        layer, head, value, None if math.isnan(rate) else rate, passes, limit,
+                        peak, int(past.largest_step[layer, head]), None if math.isinf(first) else int(first),
+                    )
+                )  # fmt: skip
     return sorted(found, key=_badness)
 
 
@@ -128,7 +144,7 @@ def _steps_until(value: float, rate: float, limit: float, most: float) -> float 
     """Return the steps until a head passes the limit at its rate; None if it does not within `most` steps."""
     if value > limit:
         return 0.0
-    if not rate > 0 or value <= 0:
+    if not (rate > 0 and value > 0):
         return None
     steps = math.log(limit / value) / rate
     return steps if steps <= most else None
@@ -137,4 +153,8 @@ def _steps_until(value: float, rate: float, limit: float, most: float) -> float 
 def _badness(each: Offender) -> tuple[int, float]:
     if each.over:
         return 0, -each.value
-    return (2, -each.value) if each.passes_in is None else (1, each.passes_in)
+    if each.passes_in is not None:
+        return 1, each.passes_in
+    if each.came_back:
+        return 2, -each.peak
+    return (4, 0.0) if math.isnan(each.value) else (3, -each.value)

@@ -7,7 +7,7 @@ import math
 import re
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,10 +22,12 @@ from ..captures.reader import open_capture
 from ..captures.rules import file_rule
 from ..captures.settings import ScoreProcessing
 from ..errors import InputError
+from ..files import FileError, open_file
 from ..message import message, plain
 from .limits import LIMIT, MAX_LOGIT
+from .peaks import peaks_of
 from .snapshot import Snapshot, snapshot
-from .step import SCHEMA, Step, grid, parse_line
+from .step import LONGEST, SCHEMA, Heads, Peaks, Step, grid, parse_line
 
 _STATISTICS = ("entropy_fraction", "saturation", "one_hot_rows", "first_key_weight")
 
@@ -82,23 +84,33 @@ def _value(value: float | None) -> float:
 KEPT = 1024  # steps at most
 
 
-def added(history: tuple[Step, ...], steps: Iterable[Step], since: int | None = None) -> tuple[Step, ...]:
+def added(
+    history: tuple[Step, ...], steps: Iterable[Step], since: int | None = None, limit: float = LIMIT
+) -> tuple[Step, ...]:
     """Return the history with these steps in their places; one that comes again replaces the earlier one.
 
     If the run was started over, the steps of the history from step `since` on are dropped first. Beyond KEPT steps,
-    every second one of the older half is dropped, again and again; first and last stay.
+    every second one of the older half is dropped, again and again; first and last stay. The step after a dropped one
+    keeps its peaks; all those of a history are of one limit.
     """
     found = [step for step in history if since is None or step.step < since]
     for step in steps:
         place = bisect_left(found, step.step, key=_number)
         if place < len(found) and found[place].step == step.step:
-            found[place] = step
+            found[place] = replace(step, dropped=found[place].dropped)
         else:
             found.insert(place, step)
         if len(found) > KEPT:
             half = len(found) // 2
+            for at in range(1, half, 2):
+                found[at + 1] = replace(found[at + 1], dropped=_peaks_before(found[at], found[at + 1], limit))
             found[:half] = found[:half:2]
     return tuple(found)
+
+
+def _peaks_before(dropped: Step, after: Step, limit: float) -> Mapping[Heads, Peaks]:
+    """Return the peaks of all steps dropped before a step, once the step before it is dropped, too."""
+    return peaks_of((dropped, replace(after, values={})), limit)
 
 
 def _number(step: Step) -> int:
@@ -107,10 +119,11 @@ def _number(step: Step) -> int:
 
 _AT_ONCE = 8 << 20  # bytes of lines in one look
 _FILES_LISTED = 32  # files that are read before the folder is listed again
-_LONGEST = 64 << 20  # bytes of a line
 _HALF_WRITTEN = 10.0  # seconds after which a file that cannot be read is damaged
-_MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _STEP = re.compile(rb'(?<!\\)"step"\s*:\s*(\d{1,16})')
+_LOGITS = re.compile(rb'"max_logit"\s*:\s*\[([^"{}]*)')
+_UNSCALED = re.compile(rb'"scaled"\s*:\s*false')
 _NUMBER = re.compile(r"(\d{1,15})(?!.*\d)")
 _ENDINGS = (".safetensors", ".npz")
 _NOTES = 20
@@ -151,8 +164,10 @@ class News:
     since: int | None = None  # the run was started over: from this step on, earlier ones are those of another run
 
 
-def poll(path: Path, cursor: Cursor = START, wanted: int | None = None) -> News:
-    """Read what is new of a run, a little at a time; step `wanted` of a file of lines is read in any case.
+def poll(path: Path, cursor: Cursor = START, wanted: int | None = None, limit: float = LIMIT) -> News:
+    """Read what is new of a run, a little at a time.
+
+    Of a file of lines, step `wanted` is read in any case, and every step with a head over the limit.
 
     `path` is a folder of captures, one a step, or a file of attn-tui/watch-1 lines; it may not exist yet. Raise
     InputError if it is something else. Files and lines that are half written are read once they are whole.
@@ -161,20 +176,24 @@ def poll(path: Path, cursor: Cursor = START, wanted: int | None = None) -> News:
         if path.is_dir():
             return _folder(path, cursor)
         if path.is_file() and path.suffix not in _ENDINGS:
-            return _lines(path, cursor, wanted)
+            return _lines(path, cursor, wanted, limit)
         if path.exists():
             raise InputError(
                 "{path}: must be a folder of captures or a file of {schema} lines", path=path, schema=SCHEMA
             )
+    except FileNotFoundError:
+        pass
+    except FileError as error:
+        return News((), cursor, waiting=str(error))
     except OSError as error:
         return News((), cursor, waiting=f"{path}: {error.strerror or error}")
     return News((), cursor, waiting=message("{path} does not exist yet", path=path))
 
 
-def _lines(path: Path, cursor: Cursor, wanted: int | None) -> News:
+def _lines(path: Path, cursor: Cursor, wanted: int | None, limit: float) -> News:
     """Read whole lines from where the last look ended; from the start if the file was replaced or shortened."""
     notes: list[str] = []
-    with path.open("rb") as file:
+    with open_file(path) as file:
         status = path.stat()
         identity = (status.st_dev, status.st_ino)
         if cursor.identity not in (None, identity) or status.st_size < cursor.offset:
@@ -182,23 +201,20 @@ def _lines(path: Path, cursor: Cursor, wanted: int | None) -> News:
             cursor = Cursor(over=True)
         file.seek(cursor.offset)
         data = file.read(_AT_ONCE)
-        while b"\n" not in data and len(data) < _LONGEST and (rest := file.read(_AT_ONCE)):
+        while b"\n" not in data and len(data) < LONGEST and (rest := file.read(_AT_ONCE)):
             data += rest
-    mark = None if cursor.offset else next((name for start, name in _MARKS.items() if data.startswith(start)), None)
-    if mark is not None:
-        raise InputError(
-            "{path}: begins with the byte order mark of {mark}; must be UTF-8 without it", path=path, mark=mark
-        )
+    if not cursor.offset and data.startswith(_MARKS):
+        raise InputError("{path}: begins with the byte order mark of UTF-16; must be UTF-8", path=path)
     whole, newline, _ = data.rpartition(b"\n")
-    if not newline and len(data) >= _LONGEST:
+    if not newline and len(data) >= LONGEST:
         raise InputError(
             "{path}: line {lines} is longer than {longest} MiB",
             path=path,
             lines=cursor.lines + 1,
-            longest=_LONGEST >> 20,
+            longest=LONGEST >> 20,
         )
     lines = [*enumerate(whole.split(b"\n") if newline else (), cursor.lines + 1)]
-    chosen = _chosen(lines, cursor.last, wanted)
+    chosen = _chosen(lines, cursor.last, wanted, limit)
     steps, faults = _parsed(chosen, path)
     if faults and len(chosen) < len(lines):
         steps, faults = _parsed(lines, path)
@@ -216,20 +232,35 @@ def _lines(path: Path, cursor: Cursor, wanted: int | None) -> News:
     )
 
 
-def _chosen(lines: list[_Line], last: int, wanted: int | None) -> list[_Line]:
+def _chosen(lines: list[_Line], last: int, wanted: int | None, limit: float) -> list[_Line]:
     """Return the lines to read: all, or of more than a history keeps, all in order after step `last`, only some.
 
-    Step `wanted` is among them. To read a line takes a hundred times as long as to find its step.
+    Step `wanted` is among them, and every line that may have a logit over the limit. To read a line takes a hundred
+    times as long as to find its step, and several times as long as to find its largest logit.
     """
     if len(lines) <= KEPT:
         return lines
     steps = [int(found[1]) if (found := _STEP.search(line)) else -1 for _, line in lines]
     if any(step >= after for step, after in pairwise([last, *steps])):  # of lines of one step, the last one counts
         return lines
-    some = _some(range(len(lines)))
-    if wanted in steps:
-        some = sorted({*some, steps.index(wanted)})
-    return [lines[at] for at in some]
+    some = {*_some(range(len(lines)))}
+    return [
+        line for at, line in enumerate(lines) if at in some or steps[at] == wanted or _may_be_over(line[1], limit)
+    ]
+
+
+def _may_be_over(line: bytes, limit: float) -> bool:
+    """Return whether a line may have a logit over the limit; False only if all its logits are finite and below."""
+    found = _LOGITS.search(line)
+    if found is None:
+        return b"max_logit" in line or b"\\" in line
+    if b"N" in found[1] or _UNSCALED.search(line):  # NaN
+        return True
+    numbers = found[1].translate(None, b"[] \t\r").replace(b"null", b"0").rstrip(b",")
+    try:
+        return max(map(float, numbers.split(b","))) > limit
+    except ValueError:
+        return True
 
 
 def _some(items: Sequence[T]) -> tuple[T, ...]:
@@ -245,7 +276,7 @@ def _parsed(lines: list[_Line], path: Path) -> tuple[list[Step], list[str]]:
     for number, line in lines:
         if line.strip():
             try:
-                steps.append(parse_line(line.decode("utf-8", "replace")))
+                steps.append(parse_line(line))
             except InputError as error:
                 faults.append(message("{name} line {number}: {error}", name=path.name, number=number, error=error))
     return steps, faults
@@ -256,8 +287,17 @@ def _folder(path: Path, cursor: Cursor) -> News:
 
     The folder is listed once for _FILES_LISTED files: it may have thousands.
     """
+    notes: list[str] = []
     if not cursor.next_files:
-        cursor = _listed(path, cursor)
+        cursor, left_out = _listed(path, cursor)
+        if left_out:
+            notes.append(
+                message(
+                    "{name}: {left_out} captures between others are not measured, so a peak in them is not known",
+                    name=path.name,
+                    left_out=left_out,
+                )
+            )
     if not cursor.next_files:
         none = message("{path} has no {what} yet", path=path, what="whole capture" if cursor.half else "captures")
         return News((), cursor, waiting="" if cursor.files - cursor.half else none)
@@ -268,21 +308,22 @@ def _folder(path: Path, cursor: Cursor) -> News:
         step = measured(path / name, number)
     except (InputError, OSError) as error:
         if _signature(path / name) != tuple(signature):  # it is read again, or gone
-            return News((), cursor, True)
+            return News((), cursor, True, tuple(notes))
         if _is_young(signature[0]):
-            return News((), replace(cursor, half=cursor.half | {(name, *signature)}), True)
-        return News((), cursor, True, (str(error),))
+            return News((), replace(cursor, half=cursor.half | {(name, *signature)}), True, tuple(notes))
+        return News((), cursor, True, (*notes, str(error)))
     since = None
     if cursor.over:
         names = (_order(each)[0] for each, *_ in cursor.files)
         since = min(names) if step.step == number else step.step
-    return News((step,), replace(cursor, over=False), True, since=since)
+    return News((step,), replace(cursor, over=False), True, tuple(notes), since=since)
 
 
-def _listed(path: Path, cursor: Cursor) -> Cursor:
-    """Return the cursor with the newest files that are new or changed; the run is started over if all files are.
+def _listed(path: Path, cursor: Cursor) -> tuple[Cursor, int]:
+    """Return the cursor with the newest files that are new or changed, and how many others are never measured.
 
-    Of more files than a history keeps, all of the newest are read and an even choice of the older ones.
+    The run is started over if all files are new or changed. Of more files than a history keeps, all of the newest
+    are read and an even choice of the older ones.
     """
     now: dict[str, _Found] = {}
     for each in path.iterdir():
@@ -295,7 +336,7 @@ def _listed(path: Path, cursor: Cursor) -> Cursor:
     some = _some(new)
     files = files.union(set(new).difference(some))
     newest = some[: -_FILES_LISTED - 1 : -1]
-    return Cursor(files=files.union(newest), next_files=newest, half=half, over=over)
+    return Cursor(files=files.union(newest), next_files=newest, half=half, over=over), len(new) - len(some)
 
 
 def _is_young(modified: int) -> bool:
@@ -342,9 +383,9 @@ def read_run(
     notes: list[str] = []
     with one_blas_thread():
         while more:
-            news = poll(run, cursor, baseline)
+            news = poll(run, cursor, baseline, limit)
             cursor, more, waiting = news.cursor, news.more, news.waiting
-            history = added(history, news.steps)
+            history = added(history, news.steps, limit=limit)
             beside = next((step for step in news.steps if step.step == baseline), beside)
             notes += [*news.notes, *(note for step in news.steps for note in step.notes)]
             heard(news.fraction, notes if history else ())

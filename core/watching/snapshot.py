@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -36,8 +37,9 @@ class Snapshot:
     says_scale: str  # whether the scale is inside the logits
     scale: float | None
     scaled: bool | None
-    ranked: tuple[Offender, ...]  # all heads with a logit, worst first; beside a baseline, by change, largest first
+    ranked: tuple[Offender, ...]  # all heads that had a logit, worst first; beside a baseline, by change
     trends: Mapping[tuple[int, int], Sequence[float]]  # the largest |logit| over steps, of the first heads
+    others_over: int | None  # the first step at which a head was over the limit that this step does not have
     limit: float
     steps: tuple[int, ...]  # all steps that are kept
     file: str | None  # that the heads are in
@@ -47,8 +49,18 @@ class Snapshot:
 
     @property
     def over(self) -> int:
-        """The heads over the limit."""
+        """The heads over the limit at this step."""
         return sum(each.over for each in self.ranked)
+
+    @property
+    def came_back(self) -> int:
+        """The heads that were over the limit at an earlier step, and are not at this one."""
+        return sum(each.came_back for each in self.ranked)
+
+    @property
+    def passed(self) -> bool:
+        """Whether any head was over the limit at this step or an earlier one."""
+        return self.others_over is not None or any(each.first_over is not None for each in self.ranked)
 
     @property
     def per(self) -> int:
@@ -71,12 +83,16 @@ def snapshot(
     Beside a baseline, heads are ranked by the change of their largest |logit| since then.
     """
     from .offenders import offenders
+    from .peaks import heads_of, peaks_of
     from .step import says_scale
 
     until = history if at is None else [step for step in history if step.step <= at] or history[:1]
     if not until:
         return None
-    last, ranked = until[-1], offenders(until, limit)
+    last, peaks = until[-1], peaks_of(until, limit)
+    ranked = offenders(until, limit, peaks)
+    others = [each.first_over.min() for heads, each in peaks.items() if heads != heads_of(last)]
+    others_over = min(others, default=math.inf)
     changes = None if baseline is None else _changes(last, baseline)
     shown = Snapshot(
         step=last.step,
@@ -89,6 +105,7 @@ def snapshot(
         scaled=last.scaled,
         ranked=(),
         trends={},
+        others_over=None if math.isinf(others_over) else int(others_over),
         limit=limit,
         steps=tuple(step.step for step in history),
         file=last.file,
@@ -102,25 +119,36 @@ def snapshot(
 
 
 def _trends(steps: Sequence[Step], heads: Sequence[Offender]) -> dict[tuple[int, int], array[float]]:
-    """Return the largest |logit| of heads at up to _POINTS of the steps, evenly chosen; NaN where heads are others.
+    """Return the largest |logit| of heads over up to _POINTS runs of steps; NaN where heads are others.
 
-    Arrays of single precision take a quarter of the time that lists take on their way to another process.
+    The first and the last of them are the first and the last step. Arrays of single precision take a quarter of the
+    time that lists take on their way to another process.
     """
     import numpy as np
 
+    from .peaks import heads_of
     from .step import logits
 
-    last, count = len(steps) - 1, min(len(steps), _POINTS)
-    tables = [logits(steps[number * last // max(count - 1, 1)]) for number in range(count)]
-    now = tables[-1]
-    if now is None:
-        return {}
-    unknown = np.full(now.shape, math.nan)
+    mine = heads_of(steps[-1])
+    unknown = np.full((len(mine[1]), max(mine[1])), math.nan)
+
+    def largest(some: Sequence[Step]) -> FloatArray:
+        own = (logits(step) for step in some if heads_of(step) == mine)
+        dropped = (step.dropped[mine].largest for step in some if mine in step.dropped)
+        return np.fmax.reduce([unknown, *(table for table in own if table is not None), *dropped])
+
     with np.errstate(over="ignore"):
-        same = np.array(
-            [unknown if table is None or table.shape != now.shape else table for table in tables], np.float32
-        )
-    return {(each.layer, each.head): array("f", same[:, each.layer, each.head].tobytes()) for each in heads}
+        tables = np.array([largest(steps[first:end]) for first, end in trend_runs(len(steps))], np.float32)
+    return {(each.layer, each.head): array("f", tables[:, each.layer, each.head].tobytes()) for each in heads}
+
+
+def trend_runs(count: int) -> list[tuple[int, int]]:
+    """Return the runs of `count` steps, first and end, that the points of a trend stand for."""
+    if count <= _POINTS:
+        return [(number, number + 1) for number in range(count)]
+    between = _POINTS - 2
+    ends = [0, *(1 + number * (count - 2) // between for number in range(between + 1)), count]
+    return [*pairwise(ends)]
 
 
 def _values(step: Step) -> dict[str, FloatArray]:

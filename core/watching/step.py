@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from ..arrays import FloatArray
+from ..captures.features import LARGEST, SMALLEST
 from ..errors import InputError
-from ..message import Plain, message, plain, quoted
+from ..message import Plain, message, plain, quoted, short
+from ..texts import from_json
 from .limits import MAX_LOGIT
 
 SCHEMA = "attn-tui/watch-1"
+LONGEST = 64 << 20  # bytes of a line
 _LAST_STEP = 10**15
-_LARGEST, _SMALLEST = 1e50, 1e-50  # as of captures: products and ratios of such numbers exist
 _HEADS = 1 << 20  # layers times the heads of the widest
 _OWN = ("schema", "step", "time", "layers", "scale", "scaled")  # the keys that are no statistics
+
+
+Heads: TypeAlias = tuple[tuple[Plain, ...], tuple[int, ...]]  # names of layers, and the number of heads of each
+
+
+@dataclass(frozen=True, eq=False)
+class Peaks:
+    """What became of each head, [layer, head], over several steps."""
+
+    largest: FloatArray  # the largest |logit|; NaN: no number; infinite: not finite
+    largest_step: FloatArray  # the first step that has it
+    first_over: FloatArray  # the first step over the limit; infinite: none
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +48,12 @@ class Step:
     scaled: bool | None = None  # whether it is inside the logits; None: the run does not say
     file: str | None = None  # that the heads are in
     notes: tuple[str, ...] = ()
+    dropped: Mapping[Heads, Peaks] = field(default_factory=dict[Heads, Peaks])  # of steps before it, no longer kept
 
 
-def parse_line(text: str) -> Step:
+def parse_line(text: str | bytes) -> Step:
     """Return the step that a line of attn-tui/watch-1 holds; raise InputError if it holds none."""
-    try:
-        found: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError("is not JSON") from error
+    found = from_json(text, LONGEST)
     if not isinstance(found, dict):
         raise InputError("must be a JSON object")
     line = cast("dict[str, object]", found)
@@ -150,15 +161,15 @@ def _entry(name: str, value: object) -> float:
         return math.nan
     if type(value) is not float and type(value) is not int:
         raise InputError("{name!r} must hold numbers, not {value!r}", name=name, value=str(value)[:40])
-    if value == 0 or _SMALLEST <= abs(value) <= _LARGEST:
+    if value == 0 or SMALLEST <= abs(value) <= LARGEST:
         return float(value)
     if isinstance(value, float) and not math.isfinite(value):
         return math.inf
     raise InputError(
         "{name!r} must hold 0 or numbers between {least:g} and {most:g}, not {value}",
         name=name,
-        least=_SMALLEST,
-        most=_LARGEST,
+        least=SMALLEST,
+        most=LARGEST,
         value=_shown(value),
     )
 
@@ -167,13 +178,11 @@ def _number(value: Any, key: str, zero: bool = True) -> float | None:
     """Return a finite number, or None; also 0, if `zero`."""
     if value is None:
         return None
-    if type(value) not in (int, float) or not abs(value) <= _LARGEST or not (zero or abs(value) >= _SMALLEST):
+    if type(value) not in (int, float) or not abs(value) <= LARGEST or not (zero or abs(value) >= SMALLEST):
         raise InputError("{key} must be a number, not {value}", key=key, value=_shown(value))
     return float(value)
 
 
-def _shown(value: object) -> str:
-    """Return a value as an error shows it: an integer may have thousands of digits."""
-    if isinstance(value, int) and abs(value) > _LAST_STEP:
-        return message("a number of {count} bits", count=value.bit_length())
-    return repr(value)[:40]
+def _shown(value: object) -> Plain:
+    """Return a value as an error shows it: an integer may have hundreds of digits."""
+    return short(repr(value), 40)

@@ -152,10 +152,10 @@ def parts(
         some.append(item)
         seconds += _HEAD + _SCORE * layer.batch * layer.queries * layer.keys
         if seconds >= _LEAST:
-            yield Part(each_of, (work, tuple(sources), tuple(some), arguments), seconds)
+            yield Part(each_of, (work, tuple(sources), tuple(some), arguments), seconds, len(some))
             some, seconds = [], 0.0
     if some:
-        yield Part(each_of, (work, tuple(sources), tuple(some), arguments), seconds)
+        yield Part(each_of, (work, tuple(sources), tuple(some), arguments), seconds, len(some))
 
 
 def each_of(

@@ -21,6 +21,7 @@ class Part(Generic[R]):
     work: Callable[..., Steps[R]]  # of a module, so that its name can be sent
     arguments: tuple[Any, ...]
     seconds: float = 0.0  # of one core, estimated
+    count: int = 1  # of its results, unless an InputError ends them
 
     def steps(self) -> Steps[R]:
         """Return the steps of the work."""

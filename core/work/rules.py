@@ -31,7 +31,7 @@ def rule_parts(p: Parameters) -> Iterator[Part[RuleRow] | Part[RuleCurves]]:
 def row_parts(p: Parameters, first: str = "") -> Iterator[Part[RuleRow]]:
     """Yield the parts that measure every rule, the one named `first` before the others."""
     for names in rules.passes(p, first):
-        yield Part(measure_rules, (p, names), _seconds(p, len(names), full=True))
+        yield Part(measure_rules, (p, names), _seconds(p, len(names), full=True), len(names))
 
 
 def curves_part(p: Parameters) -> Part[RuleCurves]:

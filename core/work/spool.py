@@ -28,11 +28,13 @@ import numpy as np
 
 from ..errors import InputError
 from ..message import Message, message, plain
+from ..texts import from_json
 from .engine_names import LostEngineError
 from .part import Part
 from .worker import other_versions, traits
 
 _CORE = __name__.rpartition(".work.")[0]
+_LONGEST = 1 << 28  # characters of the results of a part
 _PLAIN = (type(None), bool, int, float, str)
 
 
@@ -48,10 +50,10 @@ def text_of(results: tuple[Any, ...]) -> str:
 def results_in(text: str | bytes) -> tuple[Any, ...]:
     """Return the results in a text that `text_of` made; raise NotStoredError if it is another text."""
     try:
-        found = json.loads(text)
+        found = from_json(text, _LONGEST)
         if isinstance(found, list):
             return tuple(map(_from_json, cast("list[Any]", found)))
-    except (ValueError, TypeError, LookupError, AttributeError, ImportError, RecursionError) as error:
+    except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError, ImportError) as error:
         raise NotStoredError(f"{type(error).__name__}: {error}") from error
     raise NotStoredError(type(found).__name__)
 
@@ -209,7 +211,10 @@ class Spool:
             return None
         self._file.seek(place[0])
         try:
-            return results_in(self._file.read(place[1]))
+            results = results_in(self._file.read(place[1]))
+            if len(results) != part.count and not (results and isinstance(results[-1], InputError)):
+                raise NotStoredError(f"{len(results)} of {part.count} results")
+            return results
         except NotStoredError as error:
             raise SpoolError(
                 "{path}: has a part that attn-tui did not write ({error}); remove the file",
@@ -270,7 +275,7 @@ def _written(path: Path) -> Generator[None, None, None]:
 
 def _check(line: bytes, path: Path) -> None:
     try:
-        head = json.loads(line)
+        head: Any = from_json(line)
         known = head["schema"] == _SCHEMA
         refused = other_versions(traits(), [head["traits"]])
     except (ValueError, KeyError, TypeError):

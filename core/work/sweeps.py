@@ -189,16 +189,17 @@ def parts(plan: SweepPlan) -> Iterator[Part[Found]]:
     """Yield the parts of a sweep; those of one question, and of one d_k, follow each other."""
     for widths in _groups(plan):
         p, seconds = widths.parameters, _seconds(plan, widths)
+        points = len(widths.places) * len(widths.d_ks)
         if not _nests(plan, p):
-            yield Part(measure_separate, (widths, plan.target, plan.full, plan.histograms), seconds)
+            yield Part(measure_separate, (widths, plan.target, plan.full, plan.histograms), seconds, points)
             continue
         cuts = _cuts(plan, widths)
         if len(cuts) == 1:
-            yield Part(measure_nested, (widths, plan.target, plan.histograms), seconds)
+            yield Part(measure_nested, (widths, plan.target, plan.histograms), seconds, points)
             continue
         for number, (draws, rows) in enumerate(cuts, 1):
             cut = Cut((draws.start, draws.stop), (rows.start, rows.stop), number == len(cuts))
-            yield Part(tally_cut, (widths, cut, plan.histograms), seconds / len(cuts))
+            yield Part(tally_cut, (widths, cut, plan.histograms), seconds / len(cuts), len(widths.d_ks))
 
 
 def measure_nested(widths: Widths, target: Target | None, histograms: Sequence[HistogramName]) -> Steps[Found]:

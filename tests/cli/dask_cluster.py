@@ -50,7 +50,7 @@ class Cluster:
 
     def _dask(self, *words: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
-        env = {**os.environ, **self.env}
+        env = {**os.environ, "PYTHONWARNINGS": "", **self.env}  # Dask has warnings of its own
         with (self.folder / f"{len(self.workers) + (words[0] == 'worker')}.log").open("wb") as log:
             return subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=self.folder)
 

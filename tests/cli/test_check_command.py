@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from attn_tui.tui.cli.main import main
 from attn_tui.tui.cli.open_app import parse as parse_app
 from attn_tui.tui.views.glyphs import UNICODE
 from capture_files import save
+from cases import for_each
 from cli_runner import SAMPLE, WRONG, Captured, assert_refused, kept, refusal
 from evidence_files import attended
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
@@ -159,11 +161,91 @@ def test_limits_come_from_the_project_and_options_override_them(empty_folder: Pa
     assert rules([file], capsys) == [("3", 0, "max-logit")]
     assert rules([file, "--max-logit", "100"], capsys) == []
     project.write_text("[tool.attn-tui.check]\nmax-logits = 1\n")
-    assert_refused(["check", file], "tool.attn-tui.check.max-logits: … did you mean max_logit?", capsys)
+    assert_refused(["check", file], "tool.attn-tui.check.max-logits: … did you mean max-logit?", capsys)
     project.write_text("[tool.attn-tui.check]\nmax-logit = true\n")
     assert "must be a number" in refusal(["check", file], capsys)
-    project.write_text("[tool]\nattn-tui = 3\n")
+    for other in ("[tool]\n", "[tool.other]\nattn-tui = 3\n", "[tool.attn-tui]\n", "[tool.attn-tui.check]\n"):
+        project.write_text(other)
+        assert rules([file], capsys) == []
+
+
+IN_TABLE = "must be in the table [tool.attn-tui.check]"
+
+
+@for_each(
+    ("text", "says"),
+    [
+        ('[tool.attn-tui]\nexpect = "1/d"', f"tool.attn-tui.expect: {IN_TABLE}"),
+        ("[tool.attn-tui]\nmax_logit = 50", f"tool.attn-tui.max_logit: {IN_TABLE}"),
+        ("[tool.attn-tui]\nmax-logits = 50", "tool.attn-tui.max-logits: unknown; … did you mean max-logit?"),
+        ("[tool.attn-tui.chek]\nstrict = true", "tool.attn-tui.chek: … [tool.attn-tui.check] … did you mean check?"),
+        ("[tool.attn_tui.check]\nstrict = true", "tool.attn_tui: must be tool.attn-tui"),
+        ("[tool.attn-tui.check]\nexpct = '1/d'", "tool.attn-tui.check.expct: must be one of … did you mean expect?"),
+        ("[tool.attn-tui.check]\nmax-logit = 1\nmax_logit = 2", "tool.attn-tui.check.max_logit: is there twice"),
+        ("[tool.attn-tui.check.max-logit]\nx = 1", "tool.attn-tui.check.max-logit: must be a number"),
+        ("[tool.attn-tui.check]\nstrict = 1", "tool.attn-tui.check.strict: must be true or false, not 1"),
+        ("[tool.attn-tui.check]\nallow = [1]", "tool.attn-tui.check.allow: must be a list of patterns, not [1]"),
+        ("[[tool.attn-tui.check]]\nstrict = true", "tool.attn-tui.check: must be a table, not [{'strict': True}]"),
+        ("[tool]\nattn-tui = 3", "tool.attn-tui: must be a table, not 3"),
+        ("tool = 3", "tool: must be a table, not 3"),
+    ],
+)
+def test_a_setting_of_the_project_that_is_not_read_is_refused_by_every_command(
+    text: str, says: str, empty_folder: Path, capsys: Captured
+) -> None:
+    (empty_folder / "pyproject.toml").write_text(text)
+    for words in (["check", SAMPLE], ["diagnose", SAMPLE], ["record", "-o", "a.safetensors", "--", "true"], [SAMPLE]):
+        assert_refused(words, f"pyproject.toml: {says}", capsys)
+
+
+DEEP = "[" * 3000 + "]" * 3000
+
+
+@for_each(
+    ("text", "says"),
+    [
+        *(
+            (f"[{table}]\n{key} = {value}", says)
+            for table in ("tool.attn-tui.check", "tool.other")
+            for key in ("max-logit", "expect", "allow")
+            for value, says in (
+                ("9" * 5000, "has a whole number of more than 308 digits"),
+                ("-1" + "0" * 400, "has a whole number of more than 308 digits"),
+                (DEEP, "is nested deeper than 100 levels"),
+            )
+        ),
+        (".".join(["a"] * 3000) + " = 1", "is nested deeper than 100 levels"),
+        ("[tool.attn-tui.check]\nmax-logit = 1e999", "must be a number from 0 up, not inf"),
+        ("[tool.attn-tui.check]\nexpect = 1" + "0" * 300, "a formula must have at most 80 characters"),
+        ("[tool", "is not TOML: "),
+        (b"\xff\xfe", "is not UTF-8"),
+        ("#" * (9 << 20), "must have at most 8388608 bytes"),
+    ],
+)
+def test_a_project_that_cannot_be_read_is_refused_in_one_line(
+    text: str | bytes, says: str, empty_folder: Path, capsys: Captured
+) -> None:
+    (empty_folder / "pyproject.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert_refused(["check", SAMPLE], f"pyproject.toml: … {says}", capsys)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_project(empty_folder: Path, capsys: Captured) -> None:
+    (empty_folder / "pyproject.toml").write_text("[tool.attn-tui.check]\nmax-logit = 0.1\n", "utf-8-sig")
+    assert len(rules([capture(empty_folder)], capsys)) == 2
+
+
+def test_a_project_file_that_is_none_is_not_waited_for(empty_folder: Path, capsys: Captured) -> None:
+    project = empty_folder / "pyproject.toml"
+    file = capture(empty_folder)
+    project.mkdir()
     assert rules([file], capsys) == []
+    project.rmdir()
+    os.mkfifo(project)
+    assert_refused(["check", file], "pyproject.toml: is not a regular file", capsys)
+    project.rename(empty_folder / "pipe")
+    assert_refused(["diagnose", file, "--config", "pipe"], "pipe: is not a regular file", capsys)
+    project.symlink_to(os.devnull)
+    assert_refused(["check", file], "pyproject.toml: is not a regular file", capsys)
 
 
 def test_what_is_intended_comes_from_the_project_for_every_command(empty_folder: Path, capsys: Captured) -> None:

@@ -42,7 +42,9 @@ def test_a_printed_program_runs_in_a_process_of_its_own(words: tuple[str, ...], 
     done = subprocess.run(
         [sys.executable, "-X", "utf8", "-I", str(path)], capture_output=True, text=True, encoding="utf-8", check=True
     )
-    names = [line[2:].split("  ")[0] for line in text.partition("# expected")[2].splitlines()[1:]]
+    *numbers, mark = text.partition("# expected")[2].splitlines()[1:]
+    assert mark.startswith("# Written by attn-tui")
+    names = [line[2:].split("  ")[0] for line in numbers]
     assert names
     assert [line[: len(name)] for line, name in zip(done.stdout.splitlines(), names, strict=True)] == names
 

@@ -179,6 +179,14 @@ def test_an_option_without_effect_is_said(capsys: Captured) -> None:
     assert re.findall(r"--\S+(?: multiplier)?", capsys.readouterr().err) == ["--arithmetic", "--against multiplier"]
 
 
+def test_an_option_that_has_an_effect_on_a_alone_is_not_said_to_have_none(capsys: Captured) -> None:
+    one = ["inspect", SAMPLE, "--layer", "0", "--head", "0", "--arithmetic", "eager"]
+    assert main([*one, "--against", "precision=bfloat16"]) == 0
+    assert "--arithmetic" not in capsys.readouterr().err
+    assert main([*one, "--against", "unscaled"]) == 0
+    assert "--arithmetic has no effect" in capsys.readouterr().err
+
+
 def test_mask_true_says_what_a_mask_means(tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "capture.npz"
     rng = np.random.default_rng(0)

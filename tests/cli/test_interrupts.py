@@ -79,7 +79,7 @@ def test_a_signal_while_a_file_is_written_leaves_the_old_one(number: str, code: 
     file = tmp_path / "report.json"
     file.write_text("old")
     named = "" if number == "SIGKILL" else "import os; vars(os).pop('O_TMPFILE', None)"
-    result = python(named + AT_FLUSH.format(number), "report", *SMALL, "-o", str(file))
+    result = python(named + AT_FLUSH.format(number), "report", *SMALL, "--overwrite", "-o", str(file))
     assert (result.returncode, result.stdout, result.stderr) == (code, "", "")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.json", "old")]
 

@@ -5,13 +5,17 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from attn_tui.core.message import without_commands
 from attn_tui.tui.cli.main import main
+from hypothesis import given as each
+from hypothesis import strategies as st
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 CODE = "__import__('os').system('exit')"
@@ -24,6 +28,7 @@ HOSTILE = (
     "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b]0;title\x07",
     "\x9b2J\x85\u2028\u202eevil\x00",
     "=cmd|' /C calc'!A0\n::error file=x::\n</testcase> |x|`",
+    "::error file=x::one ##[error]two ##vso[task.complete]three",
 )
 NUMBERS = ("json", "jsonl", "csv", "markdown")
 PROGRAMS = ("python", "torch")
@@ -85,10 +90,18 @@ READERS: dict[str, tuple[Callable[[str, Path], Path], Sequence[Sequence[str]]]] 
 }
 
 
+def commands(line: str) -> bool:
+    """Whether the program that runs a build obeys something in a line of its log."""
+    return line.lstrip().startswith("::") or re.search(r"##\w*\[", line) is not None
+
+
 def harm(text: str, form: str) -> str:
     """What is wrong with what was printed in a format; empty if nothing is."""
     if strange := {c for c in text if not (c.isprintable() or c == "\n")}:
         return f"{strange} is printed"
+    ours = "::error file=" if form == "github" else None
+    if obeyed := [line for line in text.splitlines() if commands(line.removeprefix(ours or ""))]:
+        return f"{obeyed} are obeyed by the runner of a build"
     match form:
         case "python" | "torch":
             names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
@@ -132,3 +145,24 @@ def test_hostile_text_is_never_obeyed(
             faults = (harm(out, form) if out else "", harm(err, ""), "" if status in (0, 1, 2) else "a crash")
             wrong += [f"{name!r}, {' '.join(words)}: {fault}" for fault in faults if fault]
     assert wrong == []
+
+
+@each(st.text("#[:\\\\'\" v\n"))
+def test_a_program_reads_the_same_from_escaped_output(text: str) -> None:
+    for written, read in ((json.dumps(text), json.loads), (repr(text), ast.literal_eval)):
+        shown = without_commands(f"  {written}")
+        assert not commands(shown)
+        assert read(shown.strip()) == text
+
+
+@pytest.mark.parametrize("command", ["inspect", "diagnose", "compare", "check"])
+def test_csv_in_a_file_is_what_is_printed(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = str(a_capture(HOSTILE[-1], Path()))
+    words = [command, *[file] * (1 + (command == "compare")), "--format", "csv"]
+    main(words)
+    printed = capsys.readouterr().out
+    main([*words, "-o", "rows.csv"])
+    assert Path("rows.csv").read_text("utf-8") == printed

@@ -105,7 +105,9 @@ def test_other_files_are_refused(tmp_path: Path, capsys: Captured) -> None:
     words = [*SWEEP, "--resume", str(file)]
     file.write_bytes(file.read_bytes().replace(b'"NumPy": "', b'"NumPy": "0.', 1))
     assert_refused(words, f"{file}: … NumPy 0.", capsys)
-    for data in (b"{}\n", b"text", b"\xff\xff\n", b"[1]\n"):
+    traits = b'{"schema": "attn-tui/parts-2", "traits": {"attn-tui": %b, "NumPy": 1}}\n'
+    deep = b"[" * 3000 + b"]" * 3000
+    for data in (b"{}\n", b"text", b"\xff\xff\n", b"[1]\n", deep, *(traits % each for each in (deep, b"9" * 400))):
         file.write_bytes(data)
         assert_refused(words, f"{file}: … --resume", capsys)
         assert file.read_bytes() == data
@@ -153,6 +155,9 @@ def forged(file: Path, part: Part[Any], data: bytes) -> None:
         b"[",
         b"7",
         b"[[" * 100_000,
+        b"[" * 3000 + b"]" * 3000,
+        b"[" + b"9" * 5000 + b"]",
+        b'[{"scalar":["<i2",' + b"9" * 30 + b"]}]",
         b'[{"a":1,"b":2}]',
         b'[{"recorder.program.sitecustomize:Path":[]}]',
         b'[{"work.heads:os.system":["true"]}]',
@@ -195,6 +200,40 @@ def test_a_forged_file_never_ends_a_command_without_a_result(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines()[-1].startswith(f"attn-tui: {file}: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        SWEEP,
+        [*SWEEP, "--mechanism", "additive"],
+        [*SWEEP, "--vary", "scale=1/sqrt(d_k),1/d_k"],
+        ["sweep", "--d-k", "16,32", "--n-keys", "4096", "--n-queries", "256", "--batch", "64"],
+        ["rules", "--n-keys", "16", "--n-queries", "8", "--batch", "4"],
+        ["inspect", SAMPLE],
+        ["diagnose", SAMPLE],
+        ["compare", SAMPLE, SAMPLE],
+        ["check", SAMPLE],
+    ],
+)
+def test_a_part_with_other_than_all_results_is_refused(command: list[str], tmp_path: Path, capsys: Captured) -> None:
+    """A part that was believed without results made a command print nothing, and pass."""
+    file = tmp_path / "parts"
+    words = [*command, "--resume", str(file)]
+    assert main(words) == 0
+    whole = file.read_bytes()
+    start = whole.index(b"\n") + 1
+    [length] = struct.unpack("<Q", whole[start + 32 : start + 40])
+    results = json.loads(whole[start + 44 : start + 44 + length])
+    capsys.readouterr()
+    for some in (results[:-1], [*results, results[-1]]):
+        data = json.dumps(some).encode()
+        record = whole[start : start + 32] + struct.pack("<QI", len(data), zlib.crc32(data)) + data
+        file.write_bytes(whole[:start] + record + whole[start + 44 + length :])
+        assert main(words) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.splitlines()[-1].startswith(f"attn-tui: {file}: ")
 
 
 @pytest.mark.parametrize("length", [1 << 20, 1 << 40, (1 << 63) - 1, (1 << 64) - 1])

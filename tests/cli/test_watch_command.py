@@ -39,6 +39,63 @@ def test_a_head_over_the_limit_is_a_finding(tmp_path: Path, capsys: Captured) ->
     assert "1 head is over 30" in capsys.readouterr().out
 
 
+def fallen(folder: Path, *rows: object) -> str:
+    path = folder / "run.jsonl"
+    path.write_text("".join(json.dumps({"step": 10 * n, "max_logit": [row]}) + "\n" for n, row in enumerate(rows)))
+    return str(path)
+
+
+def test_a_head_that_was_over_the_limit_is_a_finding_once_it_came_back(tmp_path: Path, capsys: Captured) -> None:
+    path = fallen(tmp_path, [5.0, 1.0], [101.0, 1.0], [120.0, 1.0], [8.0, 1.0])
+    assert main(["watch", path, "--once"]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "No head is over 100 at step 30, but 1 was earlier." in out
+    assert "First over it: layer 0 head 0 at step 10. Peak: 120.0, layer 0 head 0 at step 20; now 8.0." in out
+    assert "0/0 8.0 10 120.0 20" in out
+    assert main(["watch", path, "--once", "--max-logit", "120"]) == 0
+    assert "No head is over 120." in capsys.readouterr().out
+    assert main(["watch", path, "--step", "0"]) == 0
+
+
+def test_json_csv_and_markdown_have_the_first_the_most_and_now(tmp_path: Path, capsys: Captured) -> None:
+    path = fallen(tmp_path, [5.0, 1.0], [101.0, 1.0], [math.inf, 1.0], [8.0, 1.0])
+    assert main(["watch", path, "--once", "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["over"], found["came_back"], found["others_over"]) == (0, 1, None)
+    past = [
+        {name: head[name] for name in ("largest_logit", "over", "first_over", "peak", "peak_step")}
+        for head in found["heads"]
+    ]
+    assert past == [
+        {"largest_logit": 8.0, "over": False, "first_over": 10, "peak": None, "peak_step": 20},
+        {"largest_logit": 1.0, "over": False, "first_over": None, "peak": 1.0, "peak_step": 0},
+    ]
+    assert main(["watch", path, "--once", "--format", "csv"]) == 1
+    [line, _] = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (line["first_over"], line["peak_step"]) == ("10", "20")
+    assert main(["watch", path, "--once", "--format", "markdown"]) == 1
+    assert "| first over | peak | at step |" in capsys.readouterr().out
+
+
+def test_every_head_that_was_over_the_limit_is_printed(tmp_path: Path, capsys: Captured) -> None:
+    path = fallen(tmp_path, [120.0] * 30 + [1.0] * 30, [1.0] * 60)
+    assert main(["watch", path, "--once"]) == 1
+    out = capsys.readouterr().out
+    assert "but 30 were earlier" in out
+    assert out.count("120.0") == 31
+    assert "30 more heads are below these." in out
+
+
+def test_a_run_without_the_largest_logits_is_not_passed(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"step": 7, "maxlogit": [[120.0]]}\n')
+    for chosen in ("table", "json"):
+        assert main(["watch", str(path), "--once", "--format", chosen]) == 2
+        said = capsys.readouterr()
+        assert "no step has `max_logit`, so no head is judged" in said.err
+        assert "No head is over" not in said.out
+
+
 def test_json_and_csv_hold_every_head_worst_first(tmp_path: Path, capsys: Captured) -> None:
     path = run_file(tmp_path)
     assert main(["watch", path, "--once", "--max-logit", "30", "--format", "json"]) == 1

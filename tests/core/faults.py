@@ -33,9 +33,10 @@ def _not_the_models(case: Case) -> None:
 
 
 def _prescaled_twice(case: Case) -> None:
-    case.q = case.used_q = case.q * 0.25
-    case.say(scale=_root(case) / 0.25, prescaled=0.25)
-    case.multiplier = _root(case)
+    root = _root(case)
+    case.q = case.used_q = case.q * root
+    case.say(scale=1.0, prescaled=root)
+    case.multiplier = root
 
 
 def _yarn_twice(case: Case) -> None:
@@ -219,7 +220,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "bias doubled": ("bias-scaled", _bias(lambda case: 2.0)),
     "alibi": ("bias-extra", _alibi),
     "causal lost": ("causal-lost", _mask(lambda away: away <= len(away))),
-    "mask as number": ("causal-lost", _mask_as_number),
+    "mask as number": ("mask-added", _mask_as_number),
     "shifted": ("causal-shifted", _shifted),
     "own key hidden": ("own-key-hidden", _mask(lambda away: away < 0)),
     "future key": ("future-key", _mask(lambda away: away <= 1)),

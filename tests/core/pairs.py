@@ -39,6 +39,10 @@ class Layer:
     said_bias: Array | None = None
     sink: float | None = None
     said_sink: float | None = None
+    scores: str | None = None  # the number format that scores were rounded to before and after the scale
+    said_scores: str | None = None
+    kept: Array | None = None  # what weights were multiplied by after softmax
+    whole: float = 1.0  # what outputs and weights were multiplied by
 
 
 @dataclass(eq=False)
@@ -49,6 +53,7 @@ class Recipe:
     format: str = "float32"
     evidence: tuple[str, ...] = ("lse", "weights", "o")
     spoiled: tuple[int, str] | None = None  # a layer and a kind of evidence that is NaN in a row of head 1
+    returned: list[Layer] | None = None  # what weights and outputs come from, if not from the layers
     tokens: list[str] = field(default_factory=lambda: [str(i) for i in range(TOKENS)])
 
 
@@ -58,11 +63,12 @@ def recipe(format: str = "float32", layers: int = 2, seed: int = 0, spread: floa
     found: list[Layer] = []
     for _ in range(layers):
         q, k, v = (spread * rng.normal(size=(1, HEADS, TOKENS, D_K)) for _ in "qkv")
-        found.append(Layer(_rounded(q + 0.5 * k, format), _rounded(k, format), _rounded(v, format)))
+        found.append(Layer(rounded(q + 0.5 * k, format), rounded(k, format), rounded(v, format)))
     return Recipe(found, format)
 
 
-def _rounded(values: Array, format: str) -> Array:
+def rounded(values: Array, format: str) -> Array:
+    """Values in float64 after rounding to a format."""
     return np.asarray(values).astype(DTYPES[format]).astype(np.float64)
 
 
@@ -78,7 +84,7 @@ def rotated(original: Recipe, rng: np.random.Generator) -> Recipe:
     layers: list[Layer] = []
     for each in original.layers:
         turn, other = (np.linalg.qr(rng.normal(size=(D_K, D_K)))[0] for _ in range(2))
-        q, k, v = (_rounded(side, original.format) for side in (each.q @ turn, each.k @ turn, each.v @ other))
+        q, k, v = (rounded(side, original.format) for side in (each.q @ turn, each.k @ turn, each.v @ other))
         layers.append(replace(each, q=q, k=k, v=v))
     return replace(original, layers=layers)
 
@@ -94,6 +100,8 @@ def written(made: Recipe, path: Path) -> CaptureFile:
     for index, each in enumerate(made.layers):
         name = f"layers.{index}.attn"
         lse, weights, o = _attention(each)
+        if made.returned is not None:
+            _, weights, o = _attention(made.returned[index])
         if made.spoiled is not None and made.spoiled[0] == index:
             {"lse": lse, "weights": weights, "o": o}[made.spoiled[1]][0, 1, 3] = np.nan
         short = {"q": each.q, "k": each.k}
@@ -126,11 +134,16 @@ def _said(index: int, each: Layer) -> dict[str, Any]:
         said["alignment"] = each.causal
     if each.said_softcap is not None:
         said["softcap"] = each.said_softcap
+    if each.said_scores is not None:
+        said["scores"] = each.said_scores
     return said
 
 
 def _attention(each: Layer) -> tuple[Array, Array, Array]:
-    z = each.scale * (each.q @ (each.k if each.used_k is None else each.used_k).mT)
+    scores = each.q @ (each.k if each.used_k is None else each.used_k).mT
+    z = each.scale * scores
+    if each.scores is not None:
+        z = rounded(each.scale * rounded(scores, each.scores), each.scores)
     if each.softcap is not None:
         z = each.softcap * np.tanh(z / each.softcap)
     if each.bias is not None:
@@ -142,4 +155,7 @@ def _attention(each: Layer) -> tuple[Array, Array, Array]:
     if each.sink is not None:
         total = total + np.exp(each.sink - top)
     weights = np.exp(z - top) / total
+    if each.kept is not None:
+        weights = weights * each.kept
+    weights = weights * each.whole
     return (top + np.log(total))[..., 0], weights, weights @ each.v

@@ -1,10 +1,15 @@
 """The library: the same numbers as the commands."""
 
+import inspect
 import json
+import math
+import shutil
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attn_tui
 import numpy as np
@@ -23,6 +28,54 @@ RUN = WRONG.with_name("run.jsonl")
 def test_importing_loads_neither_numpy_nor_torch() -> None:
     code = "import sys, attn_tui; print([name for name in ('numpy', 'torch', 'textual') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+LOOKED_AT = """
+import sys
+sys.modules.update(torch=None, jax=None)  # which are not installed
+import attn_tui, inspect, pydoc
+for name in dir(attn_tui):
+    assert hasattr(attn_tui, name), name
+assert {*attn_tui.__all__} < {name for name, _ in inspect.getmembers(attn_tui)}
+for name, value in inspect.getmembers(attn_tui, callable):
+    assert name.startswith("_") or value.__doc__ and inspect.signature(value), name
+assert "every: 'int | None' = None" in str(inspect.signature(attn_tui.record))
+assert "Record the attention of a model" in pydoc.render_doc(attn_tui)
+assert attn_tui.testing.assert_attention_scale.__doc__
+from attn_tui import *
+assert open is attn_tui.open and record is attn_tui.record
+"""
+
+
+def test_every_name_can_be_looked_at_without_optional_libraries() -> None:
+    subprocess.run([sys.executable, "-c", LOOKED_AT], check=True)
+
+
+def asserted() -> None:
+    attn_tui.testing.assert_attention_scale(cast("Any", None))
+
+
+def recorded_jax() -> None:
+    with attn_tui.record_jax("a.safetensors"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("call", "library", "remedy"),
+    [
+        (lambda: attn_tui.record(None, "a.safetensors"), "torch", "attn_tui.record needs PyTorch: pip install"),
+        (asserted, "torch", "attn_tui.testing needs PyTorch: pip install"),
+        (recorded_jax, "jax", "attn_tui.record_jax needs JAX: pip install jax"),
+    ],
+)
+def test_a_call_says_which_library_it_lacks(
+    call: Callable[[], object], library: str, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "attn_tui.core.recorder.recorder", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ModuleNotFoundError, match=remedy) as raised:
+        call()
+    assert raised.value.name == library
 
 
 def results() -> dict[str, Any]:
@@ -121,10 +174,39 @@ def test_what_is_not_accepted_says_what_is() -> None:
         (lambda: attn_tui.diagnose(sample_path(), expect="1/sqrt(x)"), "unknown name x"),
         (lambda: attn_tui.diagnose(sample_path(), expect="ssmax"), "more than d_k"),
         (lambda: attn_tui.check(sample_path(), max_logits=3), "did you mean max_logit"),
+        (lambda: attn_tui.check(sample_path(), max_logit=math.nan), "max_logit: must be a number from 0 up, not nan"),
+        (lambda: attn_tui.check(sample_path(), max_logit=10**400), "max_logit: must be a number from 0 up, not 1000"),
         (lambda: attn_tui.open("absent.npz"), "absent.npz"),
     ):
         with pytest.raises(attn_tui.InputError, match=words):
             wrong()
+
+
+def test_what_belongs_to_one_head_is_not_said_of_several() -> None:
+    diagnosis = attn_tui.diagnose(WRONG)
+    with pytest.raises(AttributeError, match=r"24 heads have a verdict each: iterate over \.heads, or ask capture\["):
+        _ = diagnosis.verdict
+    assert not hasattr(diagnosis, "verdict")
+    assert inspect.getmembers(diagnosis)
+    found = Counter(each.verdict.verdict for each in diagnosis.heads)
+    assert found["cause"] == 10
+    each = [head.diagnose().verdict.verdict for head in attn_tui.open(WRONG)]
+    assert each == [head.verdict.verdict for head in diagnosis.heads]
+
+
+def test_a_number_of_several_layers_is_not_taken_as_that_of_the_first(tmp_path: Path) -> None:
+    for step in (1, 2):
+        shutil.copy(WRONG, tmp_path / f"step-{step}.safetensors")
+    capture = attn_tui.open(tmp_path)
+    with pytest.raises(KeyError, match=r"2 layers are 0: ask for one as 'step-1\.safetensors: encoder\.layer\.0"):
+        capture[0, 0]
+    assert {head.layer.file for head in capture} == {"step-1.safetensors", "step-2.safetensors"}
+    for layer in capture.layers:
+        assert capture[layer.name, 0].layer is layer
+    same = [attn_tui.call(np.eye(4)[None, None], np.eye(4)[None, None], scale=0.5, name="shared")] * 2
+    attn_tui.save(tmp_path / "shared.safetensors", same)
+    with pytest.raises(KeyError, match="2 layers are 'shared': ask for one as 0"):
+        attn_tui.open(tmp_path / "shared.safetensors")["shared", 0]
 
 
 def test_heads_that_are_not_judged_fail_only_a_strict_check() -> None:

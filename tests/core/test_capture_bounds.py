@@ -77,8 +77,10 @@ Q, K = entry([1, 1, 2, 2], 0, 16), entry([1, 1, 2, 2], 16, 32)
     ("header", "reason"),
     [
         ([], "not a JSON object"),
-        (b"{\xff}", "utf-8"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"{\xff}", "its header is not UTF-8"),
+        (b'{"q": 1,}', "its header is not JSON: Expecting property name"),
+        (b"[" * 100_000, "its header is nested deeper than 100 levels"),
+        (b'{"q": ' + b"9" * 5000 + b"}", "its header has a whole number of more than 308 digits"),
         ({"q": Q, "k": K, "__metadata__": {"scale": 1}}, "metadata are not strings"),
         ({"q": Q, "k": K, "__metadata__": "x"}, "metadata are not strings"),
         ({"q": Q, "k": 1}, "'k' has no valid dtype, shape and data_offsets"),

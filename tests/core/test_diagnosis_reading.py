@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.configuration import configured_scale, parse_configuration
+from attn_tui.core.diagnosis.configuration import configured_scale, expecting, parse_configuration
 from attn_tui.core.diagnosis.multipliers import expected_multiplier, names
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.results import Verdict
@@ -208,6 +208,16 @@ def test_factors_inside_q_and_k_are_not_expected_again(text: str | None, prescal
     assert expected_multiplier(Facts(64, scale=0.5, prescaled=prescaled), None).multiplier == 0.5
 
 
+def test_a_byte_order_mark_is_no_part_of_a_configuration() -> None:
+    assert parse_configuration(b'\xef\xbb\xbf{"head_dim": 96}', "config.json").head_dim == 96
+
+
+@pytest.mark.parametrize("expect", [10**400, math.inf, math.nan])
+def test_an_expected_number_that_is_none_is_refused(expect: float) -> None:
+    with pytest.raises(InputError):
+        expecting(expect)
+
+
 def test_windows_and_soft_caps_are_read() -> None:
     types = '"layer_types": ["sliding_attention", "full_attention"]'
     text = f'{{"sliding_window": 512, {types}, "attn_logit_softcapping": 50}}'
@@ -231,10 +241,20 @@ def test_the_amplitude_of_yarn() -> None:
         ('{"head_dim": "wide"}', ("'head_dim'", "a positive number", "'wide'")),
         ('{"head_dim": 12.5}', ("'head_dim'", "a whole number")),
         ('{"query_pre_attn_scalar": -1}', ("'query_pre_attn_scalar'", "-1")),
+        ('{"attention_multiplier": 1e308}', ("'attention_multiplier'", "from 1e-50 to 1e+50", "1e+308")),
+        ('{"rope_scaling": {"mscale": 1e308}}', ("rope_scaling.mscale", "from 1e-50 to 1e+50", "1e+308")),
+        ('{"head_dim": 1' + "0" * 30 + "}", ("'head_dim'", "a whole number up to 1e+15", "1e+30")),
+        *(
+            ('{"head_dim": 1' + "0" * zeros + "}", ("a whole number of more than 308 digits",))
+            for zeros in (400, 5000)
+        ),
+        ('{"head_dim": 64, "more": ' + "[" * 3000 + "]" * 3000 + "}", ("nested deeper than 100 levels",)),
+        ('{"head_dim": 64, "head_dim": 128}', ("has 'head_dim' twice",)),
+        (b'{"model_type": "\xff"}', ("is not UTF-8",)),
         ('{"rope_scaling": {"factor": true}}', ("rope_scaling.factor", "True")),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_one_line(text: str, pieces: tuple[str, ...]) -> None:
+def test_what_cannot_be_read_is_refused_in_one_line(text: str | bytes, pieces: tuple[str, ...]) -> None:
     with pytest.raises(InputError) as refused:
         parse_configuration(text, "config.json")
     assert str(refused.value).startswith("config.json: ")

@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from attn_tui.core.captures.capture import Layer, sample_path
+from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.check import Limits, findings, measure
 from attn_tui.core.diagnosis.configuration import parse_configuration
@@ -16,6 +18,7 @@ from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.core.message import plain
+from capture_files import save
 from evidence_files import WIDTH, attended
 
 ROOT = WIDTH**-0.5
@@ -49,13 +52,22 @@ def test_a_factor_applied_twice_is_told_beside_the_other_layers(tmp_path: Path) 
     capture = open_capture(recorded(tmp_path, ROOT, prescaled=[ROOT, 1.0]))
     subject = read_subject(capture, capture.layers[0], 0, None, None)
     for others, words in (
-        (((1, ROOT), (2, ROOT), (4, ROOT**2)), "; layers 1, 2 have × 0.354. Look where q is made"),
+        (((1, ROOT), (2, ROOT), (4, ROOT**2)), "; layers 1, 2 have × 0.3536. Look where q is made"),
         (((1, ROOT), (2, ROOT**2)), "× 0.125 in all. Look where q is made"),
     ):
         found = diagnose(replace(subject, facts=replace(subject.facts, others=others)))
         assert found.verdict == "undecided"
         assert words in found.says
     assert "layer 0 multiplies twice: q and k arrive × 0.3536, attention multiplies by 0.3536 again" in found.says
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-9, -1e-9, 1e-4])
+def test_layers_whose_multiplier_is_the_same_to_rounding_are_not_told_apart(error: float, tmp_path: Path) -> None:
+    """0.03125 lies between two numbers of three digits."""
+    capture = open_capture(recorded(tmp_path, 1 / 32))
+    subject = read_subject(capture, capture.layers[0], 0, None, None)
+    other = replace(subject.facts, scale=1 / 32, others=((1, (1 + error) / 32),))
+    assert "layer" not in diagnose(replace(subject, facts=other)).says
 
 
 def test_a_file_that_was_not_recorded_says_what_is_expected(tmp_path: Path) -> None:
@@ -100,10 +112,99 @@ def test_only_known_types_of_models_expect_a_scale_that_nobody_states(
     assert verdict(path, own=json.dumps(own)).verdict == found
 
 
-def test_outputs_of_weights_that_were_changed_are_not_judged(tmp_path: Path) -> None:
-    said = {"observed": True, "notes": "between softmax and the values: dropout 0.1; not verified"}
-    found = verdict(attended(tmp_path, "o", {"scale": 1.0}, said))
-    assert (found.verdict, "dropout 0.1" in found.says) == ("no-evidence", True)
+@pytest.mark.parametrize(
+    ("said", "how"),
+    [
+        ({"weights_dropout": 0.1}, "dropout 0.1"),
+        ({"weights_changed": ["sub", "relu"]}, "sub, relu"),
+        ({"weights_followed": False}, "not followed"),
+    ],
+)
+def test_outputs_of_weights_that_were_changed_are_not_judged(said: dict[str, Any], how: str, tmp_path: Path) -> None:
+    found = verdict(attended(tmp_path, "o", {"scale": 1.0}, {"observed": True, **said}))
+    assert (found.verdict, how in found.says) == ("no-evidence", True)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"weights_dropout": 0.1}, "healthy"),
+        ({"weights_changed": ["relu"]}, "undecided"),
+        ({"weights_followed": False}, "undecided"),
+    ],
+)
+def test_scores_are_judged_whatever_became_of_the_weights(
+    said: dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    assert verdict(attended(tmp_path, "lse", {}, {"observed": True, **said})).verdict == expected
+    wrong = attended(tmp_path, "lse", {"scale": 1.0}, {"observed": True, **said})
+    assert verdict(wrong, '{"head_dim": 8}').cause == "scale-missing"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "the weights were not multiplied by values along the keys",
+        "between softmax and the values: relu",
+        "softmax runs over the queries",
+    ],
+)
+@pytest.mark.parametrize("kind", ["lse", "o"])
+def test_the_words_of_a_note_decide_nothing(note: str, kind: str, tmp_path: Path) -> None:
+    found = verdict(attended(tmp_path, kind, {}, {"observed": True, "notes": note}))
+    assert found.verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("kind", "done", "found"),
+    [
+        ("o", {"over_queries": True}, ("cause", "softmax-axis")),
+        ("weights", {"over_queries": True}, ("cause", "softmax-axis")),
+        ("o", {}, ("undecided", None)),
+        ("lse", {}, ("undecided", None)),
+    ],
+)
+def test_softmax_over_the_queries_is_a_mistake_only_where_evidence_proves_it(
+    kind: str, done: dict[str, Any], found: tuple[str, str | None], tmp_path: Path
+) -> None:
+    said = verdict(attended(tmp_path, kind, done, {"observed": True, "softmax_axis": "queries"}))
+    assert (said.verdict, said.cause) == found
+    assert "over the queries" in said.says or "over queries" in said.says
+
+
+def test_scores_that_were_not_finite_are_named_with_their_number(tmp_path: Path) -> None:
+    said = {"observed": True, "not_finite": [[3, 256], *[[0, 256]] * 3], "scores": "float16"}
+    found = verdict(attended(tmp_path, "lse", {}, said))
+    assert (found.cause, found.findings[0].stage) == ("not-finite", "qk")
+    assert "3 of 1,024 scores of the layer are NaN or infinite" in found.says
+    assert verdict(attended(tmp_path, "lse", {}, said | {"not_finite": [[0, 256]] * 4})).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"weights_dropout": 1.5},
+        {"weights_changed": "relu"},
+        {"weights_followed": "perhaps"},
+        {"not_finite": [[3, 2]]},
+        {"not_finite": [3]},
+        {"not_finite": [[1, 2], [0, 2]]},
+    ],
+)
+def test_facts_that_are_not_understood_are_refused(said: dict[str, Any], tmp_path: Path) -> None:
+    [key] = said
+    with pytest.raises(CaptureError, match=key):
+        verdict(attended(tmp_path, "lse", {}, said))
+
+
+def test_queries_and_keys_alone_tell_that_float16_would_overflow(tmp_path: Path) -> None:
+    q, k = np.ones((2, 1, 1, 4, 4), np.float16)
+    q[0, 0, 2], k[0, 0, 1] = 200, 100
+    for size, note in ((1.0, "q·k is up to 80,000, and float16 ends at 65,504"), (0.8, "")):
+        path = save(tmp_path / "x.safetensors", {"q": q * np.float16(size), "k": k})
+        found = verdict(path)
+        assert found.verdict == "no-evidence"
+        assert (note in found.note) if note else not found.note
 
 
 def test_a_scale_of_all_heads_together_is_that_of_the_model(tmp_path: Path) -> None:
@@ -145,6 +246,23 @@ def test_layers_that_differ_as_a_configuration_or_their_width_explains_do_not_di
     windowed = [replace(layer, causal="top_left", window=(15, 0) if layer.index == 2 else None) for layer in LAYERS]
     assert disagreements(windowed) == ["layer 2 is causal, window of 16 keys, the others causal, no window"]
     assert disagreements(windowed, typed) == []
+
+
+def test_a_pattern_that_repeats_is_a_design_and_one_layer_is_not() -> None:
+    def windowed(*numbers: int) -> list[Layer]:
+        layers = [replace(LAYERS[0], position=i, index=i, name=f"layers.{i}", causal="top_left") for i in range(6)]
+        return [replace(each, window=(15, 0)) if each.index in numbers else each for each in layers]
+
+    assert disagreements(windowed(0, 2, 4)) == []
+    assert disagreements(windowed(2, 5)) == []
+    for numbers in ((2,), (0, 1), (1, 3)):
+        [text] = disagreements(windowed(*numbers))
+        assert "window of 16 keys" in text
+
+
+def test_calls_without_the_name_of_a_module_may_differ() -> None:
+    calls = [replace(LAYERS[0], position=i, index=i, name=f"call {i}") for i in range(4)]
+    assert disagreements([replace(calls[0], causal="top_left"), *calls[1:]]) == []
 
 
 def test_layers_of_another_kind_may_differ() -> None:

@@ -94,6 +94,11 @@ def test_the_tree_names_what_the_formula_depends_on() -> None:
     assert names_in(parse("exp(1)", [*NAMES])) == set()
 
 
+@pytest.mark.parametrize("text", ["0e5", "0.00", ".0E-999"])
+def test_zero_is_a_number_however_it_is_written(text: str) -> None:
+    assert value(text) == 0
+
+
 @for_each(
     ("text", "at", "reason"),
     [
@@ -105,6 +110,8 @@ def test_the_tree_names_what_the_formula_depends_on() -> None:
         ("log", 3, "expected ( after log"),
         ("√√n", 1, "expected ( after sqrt"),
         ("2d", 1, "expected an operator"),
+        ("min(1e999, 0.125)", 4, "a number must be 0, or from 4.94066e-324 to 1.79769e+308"),
+        ("1/1E-999", 2, "a number must be 0"),
         ("1/*d", 2, "expected a number, a name or ("),
         ("d)", 1, "unexpected character"),
         ("1/d%2", 3, "unexpected character"),

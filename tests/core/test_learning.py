@@ -294,6 +294,7 @@ EXPECTED = {
     "grouped": "gqa-tiled",
     "by-hand": "future-key",
     "served": "softcap-missing",
+    "booleans": "mask-added",
 }
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +59,17 @@ def test_the_log_sum_exp_is_computed_if_asked() -> None:
     np.testing.assert_allclose(found, np.log(np.exp(z).sum(-1)), rtol=1e-6)
 
 
+def test_a_file_of_others_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    path, calls = tmp_path / "model.safetensors", [attn_tui.call(*np.ones((3, 1, 1, 4, 8)), scale=1.0)]
+    path.write_bytes(b"weights")
+    with pytest.raises(attn_tui.InputError, match=r"exists and is not a recording; use .* overwrite=True"):
+        attn_tui.save(path, calls)
+    assert path.read_bytes() == b"weights"
+    attn_tui.save(path, calls, overwrite=True)
+    attn_tui.save(path, calls)
+    assert len(open_capture(path).layers) == 1
+
+
 def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="each once"):
         attn_tui.call(Q[0], K[0], scale=1.0)
@@ -68,48 +77,11 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
         attn_tui.call(Q, K[..., :4], scale=1.0)
     with pytest.raises(ValueError, match="top-left"):
         attn_tui.call(Q[:, :, :3], K, scale=1.0, causal=True)
+    with pytest.raises(ValueError, match="scale must be a positive number, not -1"):
+        attn_tui.call(Q, K, scale=-1.0)
+    with pytest.raises(ValueError, match="k holds int64; must be one of float16, float32"):
+        attn_tui.call(Q, np.ones_like(K, np.int64), scale=1.0)
+    with pytest.raises(ValueError, match="q is empty: its shape is"):
+        attn_tui.call(Q[:, :, :0], K, scale=1.0)
     with pytest.raises(ValueError, match="no call"):
         attn_tui.save(tmp_path / "a.safetensors", [])
-
-
-@pytest.fixture
-def jax(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A module with the interface of JAX 0.10 that record_jax uses; JAX itself is not installed for tests."""
-
-    def dot_product_attention(
-        query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: Any = None,
-        is_causal: bool = False, local_window_size: Any = None, implementation: Any = None,
-    ) -> Any:  # fmt: skip
-        q, k, v = (np.swapaxes(each, -2, -3) for each in (query, key, value))
-        o, _ = attention(q, k, v, query.shape[-1] ** -0.5 if scale is None else scale)
-        return np.swapaxes(o, -2, -3)
-
-    library: Any = types.ModuleType("jax")
-    library.nn = types.SimpleNamespace(dot_product_attention=dot_product_attention)
-    library.debug = types.SimpleNamespace(callback=lambda function, *given: function(*given))  # type: ignore[misc]
-    library.effects_barrier = lambda: None
-    monkeypatch.setitem(sys.modules, "jax", library)
-    return library
-
-
-def test_calls_of_jax_are_recorded(jax: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    original = jax.nn.dot_product_attention
-    q, k, v = (np.swapaxes(each, 1, 2) for each in (Q, K, V))
-    expected = original(q, k, v, is_causal=True)
-    with attn_tui.record_jax(tmp_path / "a.safetensors"):
-        for _ in range(2):
-            np.testing.assert_array_equal(jax.nn.dot_product_attention(q, k, v, is_causal=True), expected)
-    assert jax.nn.dot_product_attention is original
-    assert [layer.heads for layer in open_capture(tmp_path / "a.safetensors").layers] == [4, 4]
-    assert verdicts(tmp_path / "a.safetensors", capsys) == {("healthy", None)}
-
-
-def test_what_is_not_recorded_of_jax_is_said(jax: Any, tmp_path: Path) -> None:
-    q, k, v = (np.swapaxes(each, 1, 2) for each in (Q, K, V))
-    with (
-        pytest.warns(UserWarning, match="no call"),
-        pytest.warns(UserWarning, match="local_window_size"),
-        attn_tui.record_jax(tmp_path / "a.safetensors"),
-    ):
-        jax.nn.dot_product_attention(q, k, v, local_window_size=3)
-    assert not (tmp_path / "a.safetensors").exists()

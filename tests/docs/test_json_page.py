@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.core.claims.claim import Verdict
+from attn_tui.core.files import check_replaceable
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.tui.cli.main import main
@@ -65,7 +66,12 @@ RUNS = {
         "inspect --rules all {one}",
         f"inspect --rules all {SAMPLE} {{one}} --head 0",
     ],
-    "diagnosis-1": [f"diagnose {WRONG}", "diagnose {bare}", f"diagnose {{bare}} {WRONG} --head 0"],
+    "diagnosis-1": [
+        f"diagnose {WRONG}",
+        "diagnose {bare}",
+        f"diagnose {{bare}} {WRONG} --head 0",
+        f"diagnose {WRONG} --head 0 --config {{unapplied}}",
+    ],
     "compare-1": [
         f"compare {SAMPLE} {WRONG} --head 0",
         f"compare {SAMPLE} {PADDED} --head 1",
@@ -116,6 +122,13 @@ def bare(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def unapplied(tmp_path: Path) -> str:
+    """A configuration with a key that makes the expected multiplier unknown."""
+    (tmp_path / "config.json").write_text('{"use_logn_attn": true}', "utf-8")
+    return str(tmp_path / "config.json")
+
+
+@pytest.fixture
 def broken(tmp_path: Path) -> str:
     """A capture with a head that is not finite."""
     np.savez(tmp_path / "broken.npz", q=np.full((3, 3), np.nan), k=np.eye(3))
@@ -124,8 +137,8 @@ def broken(tmp_path: Path) -> str:
 
 @pytest.fixture
 def capped(tmp_path: Path) -> str:
-    """A capture with a soft-cap."""
-    return str(attended(tmp_path, "lse", {"softcap": 5.0}, {"softcap": 5.0}))
+    """A capture with a soft-cap, whose outputs are not judged."""
+    return str(attended(tmp_path, "lse", {"softcap": 5.0}, {"softcap": 5.0, "weights_changed": ["relu"]}))
 
 
 @pytest.fixture
@@ -147,9 +160,9 @@ def whole(tmp_path: Path) -> str:
 
 @pytest.fixture
 def run(tmp_path: Path) -> str:
-    """A run of one step, with a head that is not finite."""
-    line = {"step": 1, "time": 2.5, "max_logit": [[3.5, math.inf]]}
-    (tmp_path / "run.jsonl").write_text(json.dumps(line) + "\n")
+    """A run with a head that is not finite, whose first step has another head over the limit."""
+    lines = [{"step": 0, "max_logit": [[120.0]]}, {"step": 1, "time": 2.5, "max_logit": [[3.5, math.inf]]}]
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return str(tmp_path / "run.jsonl")
 
 
@@ -209,6 +222,7 @@ def test_every_schema_has_a_section() -> None:
 def test_the_fields_that_are_printed_are_those_that_are_documented(
     schema: str,
     bare: str,
+    unapplied: str,
     broken: str,
     capped: str,
     one: str,
@@ -220,7 +234,15 @@ def test_the_fields_that_are_printed_are_those_that_are_documented(
     table = {path.strip("`"): set(re.split(", | or ", types)) for path, types, *_ in rows(SECTIONS[schema])}
     found: dict[str, set[str]] = defaultdict(set)
     for command in RUNS[schema]:
-        files = {"bare": bare, "broken": broken, "capped": capped, "one": one, "square": square, "whole": whole}
+        files = {
+            "bare": bare,
+            "unapplied": unapplied,
+            "broken": broken,
+            "capped": capped,
+            "one": one,
+            "square": square,
+            "whole": whole,
+        }
         command = command.format(**files, run=run)
         printed_object = cast("dict[str, Json]", output(command, capsys))
         assert printed_object["schema"] == f"attn-tui/{schema}"
@@ -281,8 +303,13 @@ def test_the_tables_of_statistics_and_parameters_are_current() -> None:
 
 
 @pytest.mark.parametrize(("command", "columns"), [(row[0], row[2]) for row in rows(PAGE.partition("## CSV")[2])])
-def test_the_columns_of_csv_are_documented(command: str, columns: str, capsys: Captured) -> None:
+def test_the_columns_of_csv_are_documented_and_recognised(
+    command: str, columns: str, tmp_path: Path, capsys: Captured
+) -> None:
     names = re.findall(r"`(.+?)`", columns)
     run = next(run for runs in RUNS.values() for run in runs if run.startswith(command.strip("`")))
-    header = next(csv.reader(io.StringIO(printed(f"{run} --format csv", capsys))))
+    text = printed(f"{run} --format csv", capsys)
+    header = next(csv.reader(io.StringIO(text)))
     assert {documented(name, names) for name in header} == set(names)
+    (tmp_path / "result.csv").write_text(text, "utf-8")
+    check_replaceable(tmp_path / "result.csv")  # else -o would not replace its own result

@@ -36,18 +36,20 @@ CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uff60]")
 ENGLISH = (
     "core/captures/features.py",  # what docs/capture-format.md says
     "core/captures/files/save.py",  # for developers
-    "core/program/", "core/tables/", "core/diagnosis/model_types.py",
+    "core/program/", "core/tables/", "core/diagnosis/models/model_types.py",
+    "core/diagnosis/models/scale_keys.py",  # what docs/diagnose.md says
     "tui/cli/crash.py", "tui/cli/root/",  # for developers
     "tui/terminal/reader.py",  # a regular expression with comments
     "tui/views/fields/synonyms.py", "tui/views/fields/choices.py",  # words by which choices are found
 )  # fmt: skip
+ERRORS = ("AssertionError", "AttributeError", "KeyError", "RuntimeError", "TypeError")  # for programmers
 NO_MESSAGES = re.compile(  # names in JSON, keys, parts of messages, words of Python, the head of the settings file
     "all layers|nothing to merge|the mouse|terminal watch|(un)?scaled median|rows whose largest weight is on"
     "|weight on|float16 with the row's largest subtracted|; choose another|Every other layer sees|All layers see"
     "|Five layers in six see|the baseline|this file|find the bug: {}|can't start new thread|expected one argument"
     "|holds in the limit|depends on the measure|does not hold|from attn_tui.*|# Settings of.*|.*\\(\\?P<.*"
     "|(none|\\w*d_k) (recalled|loss|under (none|\\w*d_k))( − (none|\\w*d_k))?"
-    "|the weights were not multiplied by values along the keys|between softmax and the values: ?",  # of a recorder
+    "|Written by attn-tui {}",
     re.DOTALL,
 )
 
@@ -84,7 +86,7 @@ def _written(tree: ast.AST) -> Iterator[str]:
     match tree:
         case ast.Expr(value=ast.Constant()) | ast.Assert() | ast.FunctionDef(name="__repr__"):
             pass
-        case ast.Call(func=ast.Name(id="AssertionError" | "RuntimeError" | "TypeError" | "KeyError")):
+        case ast.Call(func=ast.Name(id=name)) if name in ERRORS:
             pass
         case ast.JoinedStr() | ast.Constant(value=str()):
             parts = tree.values if isinstance(tree, ast.JoinedStr) else [tree]

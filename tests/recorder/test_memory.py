@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +16,10 @@ from written import Written
 
 recorded_layers: Any = importlib.import_module("attn_tui.core.recorder.layers.layer")
 recorded_flex: Any = importlib.import_module("attn_tui.core.recorder.trace.flex")
-TorchDispatchMode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+recorded_modes: Any = importlib.import_module("attn_tui.core.recorder.trace.mode")
+recorded_session: Any = importlib.import_module("attn_tui.core.recorder.session")
+dispatch: Any = importlib.import_module("torch.utils._python_dispatch")
+TorchDispatchMode: Any = dispatch.TorchDispatchMode
 F: Any = torch.nn.functional
 pytestmark = pytest.mark.filterwarnings("default")
 BATCH, HEADS, TOKENS, WIDTH = 1, 2, 1024, 8
@@ -77,7 +81,20 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded_flex, "AT_ONCE", AT_ONCE)
 
 
-@pytest.mark.usefixtures("small_blocks")
+@pytest.fixture
+def visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a mode of the program see what the recorder computes, which is hidden from it otherwise."""
+
+    def seen(call: Callable[[], object]) -> None:
+        with torch.no_grad():
+            call()
+
+    for module in (recorded_modes, recorded_session):
+        monkeypatch.setattr(module, "unseen", seen)
+    monkeypatch.setattr(recorded_session, "put", dispatch._push_mode)
+
+
+@pytest.mark.usefixtures("small_blocks", "visible")
 @pytest.mark.parametrize("function", [sdpa, flex])
 def test_recording_makes_no_tensor_of_all_scores(function: Any, tmp_path: Path) -> None:
     """No more than a block at a time, or a bias of the kept rows, which is recorded."""

@@ -143,7 +143,6 @@ def angles_lost(x: Any) -> Any:
 FACTORS: list[tuple[Callable[[Any], Any], float | None]] = [
     (lambda q: q * (F.softplus(LEARNED) * 0.36), None),  # TimesFM
     (lambda q: q * LEARNED[:H].view(1, H, 1, 1), None),
-    (lambda q: q * torch.arange(2, N + 2).log()[:, None], None),  # SSMax
     (lambda q: rms_normed(q) * LEARNED * F.softplus(LEARNED), None),
     (lambda q: q * 0.5 + LEARNED, None),
     (lambda q: q * torch.sigmoid(q.roll(1, 0)), None),

@@ -34,6 +34,52 @@ def test_a_program_is_recorded_without_attn_tui_and_prints_the_same(tmp_path: Pa
     assert layers(tmp_path / FILE) == 2
 
 
+MODULES = f"{MODEL}\nmodel(x)\nprint(*sorted(sys.modules))"
+
+
+def test_a_recorded_program_loads_the_recorder_and_nothing_else(tmp_path: Path) -> None:
+    """PyTorch would load its compiler for the recorder: seconds, folders, and an error without room for them."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    words = [sys.executable, program(tmp_path, MODULES)]
+    expected = plain(words, tmp_path, TMPDIR=str(temporary))
+    done = record([*OPTIONS, *words], tmp_path, TMPDIR=str(temporary))
+    assert done.code == expected.code == 0
+    assert layers(tmp_path / FILE) == 2
+    others = {name for name in done.out.split() if name.partition(".")[0] != "attn_tui_recorder"}
+    assert others == {*expected.out.split()}
+    assert not [*temporary.iterdir()]
+
+
+@pytest.mark.parametrize("limit", ["sys.setrecursionlimit(80)", "import resource; resource.setrlimit(1, (0, 0))"])
+def test_limits_of_the_program_leave_its_output_and_exit_code(limit: str, tmp_path: Path) -> None:
+    words = [sys.executable, program(tmp_path, f"{MODEL}\n{limit}\nprint(model(x).sum().item())")]
+    expected = plain(words, tmp_path)
+    done = record([*OPTIONS, *words], tmp_path)
+    assert (done.code, done.out) == (expected.code, expected.out)
+    assert done.code == 0
+    assert (tmp_path / FILE).exists() or "File too large" in done.err
+
+
+def test_a_file_that_the_program_writes_itself_stays(tmp_path: Path) -> None:
+    text = f"{MODEL}\nopen('{FILE}', 'w').write('weights')\nmodel(x)\n"
+    done = record([*OPTIONS, sys.executable, program(tmp_path, text)], tmp_path)
+    assert (tmp_path / FILE).read_text() == "weights"
+    [other] = tmp_path.glob("a.process*.safetensors")
+    assert layers(other) == 2
+    assert str(other) in done.err
+
+
+def test_the_file_of_another_run_is_replaced_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / FILE).symlink_to(Path("disk") / "b.safetensors")
+    for count in (1, 2):
+        text = f"{MODEL}\nmodel[:{count}](x)\n"
+        assert record([*OPTIONS, sys.executable, program(tmp_path, text)], tmp_path).code == 0
+        assert (tmp_path / FILE).is_symlink()
+        assert layers(tmp_path / "disk" / "b.safetensors") == count
+
+
 def test_a_folder_of_steps(tmp_path: Path) -> None:
     words = [sys.executable, program(tmp_path, TRAIN), "7"]
     done = record(["-o", "run/", "--every", "3", "--keep", "2", "--", *words], tmp_path)
@@ -98,6 +144,46 @@ def test_a_program_without_attention_is_told_so(tmp_path: Path) -> None:
     assert done.code == 0
     assert "attn-tui: nothing recorded: 1 forward pass seen, with " in done.err
     assert not (tmp_path / FILE).exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no other process of the end of one")
+@pytest.mark.parametrize("closed", ["os.closerange(0, 1024)", "sys.stdout.close(); sys.stderr.close()"])
+def test_the_end_of_a_program_that_closed_stderr_is_told(closed: str, tmp_path: Path) -> None:
+    done = record(
+        [*OPTIONS, sys.executable, program(tmp_path, f"import os, sys\n{MODEL}\n{closed}\nmodel(x)")], tmp_path
+    )
+    assert done.code == 0
+    assert done.err.startswith(f"attn-tui: {tmp_path / FILE}: 2 attention calls seen, 2 recorded, ")
+    assert done.err.count("\n") == 1
+
+
+def test_layers_that_the_program_lacks_are_told_beside_those_it_has(tmp_path: Path) -> None:
+    """Also where steps follow each other: what is known of the first is not forgotten."""
+    text = f"{MODEL}\nfor _ in range(3): model(x).sum().backward(); torch.optim.SGD(model.parameters()).step()"
+    words = ["-o", str(tmp_path / FILE), "--layers", "nosuch", "--", sys.executable, program(tmp_path, text)]
+    done = record(words, tmp_path)
+    assert done.code == 0
+    [line] = done.err.splitlines()
+    assert line.startswith("attn-tui: nothing recorded: --layers nosuch ")
+    assert line.endswith(": 0, 1")
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no other process of the end of one")
+def test_a_child_that_sees_no_attention_has_its_reason_told(tmp_path: Path) -> None:
+    name = program(tmp_path, "import torch")
+    done = record([*OPTIONS, "sh", "-c", f"{sys.executable} {name}; exit 0"], tmp_path)
+    assert done.code == 0
+    assert done.err.startswith("attn-tui: nothing recorded: no forward pass of a module was seen; ")
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no other process of the end of one")
+def test_one_line_says_what_the_most_telling_process_saw(tmp_path: Path) -> None:
+    name = program(tmp_path, "import torch; torch.nn.Linear(2, 2)(torch.ones(3, 2))")
+    launcher = f"import subprocess, sys; subprocess.run([sys.executable, '{name}'])"
+    done = record([*OPTIONS, sys.executable, "-c", launcher], tmp_path)
+    assert done.code == 0
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("attn-tui: nothing recorded: 1 forward pass seen, with ")
 
 
 def test_every_python_process_of_a_script_is_recorded(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,57 @@ def test_a_configuration_that_cannot_be_recorded_is_left_out_with_a_note(
     _, metadata = load(tmp_path / "a.safetensors")
     assert "config" not in metadata
     assert why in metadata["notes"]
+
+
+def test_a_file_of_others_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    model = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    x, path, run = torch.ones(1, 4, 8), tmp_path / "a.safetensors", tmp_path / "run"
+    run.mkdir()
+    for file in (path, run / "step-000000.safetensors"):
+        file.write_text("weights")
+    for place, every in ((path, None), (run, 1)):
+        with pytest.raises(ValueError, match=r"exists and is not a recording; .* overwrite=True"):
+            attn_tui.record(model, place, every=every)
+    assert path.read_text() == "weights"
+    for _ in range(2):
+        with attn_tui.record(model, path, overwrite=True):
+            assert path.read_bytes()[:7] == b"weights" or len(load(path)[1]["layers"]) == 1
+            model(x, x, x)
+        assert len(load(path)[1]["layers"]) == 1
+
+
+@pytest.mark.slow
+def test_a_long_pass_leaves_the_file_of_an_earlier_recording_until_it_ends(tmp_path: Path) -> None:
+    """Without such a file, a first part is there after two seconds, in case the program is killed."""
+    path, seen = tmp_path / "a.safetensors", list[bytes | None]()
+
+    class Slow(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            for _ in range(2):
+                x = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+                time.sleep(2.1)
+            seen.append(path.read_bytes() if path.exists() else None)
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+    model = Slow()
+    for _ in range(2):
+        with attn_tui.record(model, path):
+            model(torch.ones(1, 2, 4, 8))
+        assert len(load(path)[1]["layers"]) == 3
+    assert seen[0] is not None
+    assert seen[1] is not None
+    assert len(seen[1]) == path.stat().st_size > len(seen[0])
+
+
+def test_nothing_recorded_leaves_the_file_of_an_earlier_recording(tmp_path: Path) -> None:
+    model = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    x, path = torch.ones(1, 4, 8), tmp_path / "a.safetensors"
+    with attn_tui.record(model, path):
+        model(x, x, x)
+    before = path.read_bytes()
+    with pytest.warns(RuntimeWarning, match="nothing recorded: .* was there before and is unchanged"):
+        attn_tui.record(model, path).close()
+    assert path.read_bytes() == before
 
 
 def test_a_folder_that_is_lost_is_an_error_that_is_said(tmp_path: Path) -> None:

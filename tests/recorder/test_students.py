@@ -456,6 +456,11 @@ BEYOND_LOGITS = {
     "scaled after softmax", "talking heads after softmax", "softmax over queries", "1 added to the sum",
     "exponentials times a mask", "less the log-sum-exp", "weights of positions",
 }  # fmt: skip
+# Weights that are changed after softmax, by more than dropout: what they were is not judged.
+CHANGED = {
+    "masked and divided by the sum after softmax", "masked after softmax", "scaled after softmax",
+    "talking heads after softmax", "weights of positions",
+}  # fmt: skip
 
 
 class Attention(torch.nn.Module):
@@ -497,7 +502,7 @@ def test_attention_written_by_hand(name: str, tmp_path: Path) -> None:
     for layer in metadata["layers"]:
         factors: list[Any] = layer.get("prescaled", [1.0, 1.0])
         if expected is None:
-            assert None in factors
+            assert (None in factors) != (f"layers.{layer['index']}.attn.row_factors" in held)
         else:
             scales = layer["scale"] if "scale" in layer else layer["head_scales"]
             assert np.multiply(scales, math.prod(factors)) == pytest.approx(expected)
@@ -509,7 +514,8 @@ def test_attention_written_by_hand(name: str, tmp_path: Path) -> None:
     causes = {head.verdict.cause for head in diagnosis.heads}
     assert causes == ({None} if not said or missed else {*said})
     verdicts = {head.verdict.verdict for head in diagnosis.heads}
-    assert verdicts == {"cause" if causes != {None} else "healthy" if expected is not None else "undecided"}
+    judged = expected is not None and name not in CHANGED
+    assert verdicts == {"cause" if causes != {None} else "healthy" if judged else "undecided"}
 
 
 def test_the_scale_of_maxvit_is_named(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def recorded(path: Path, function: Callable[..., Any], *tensors: Any, **options:
         expected = module(*tensors)
         with attn_tui.record(module, path / "a.safetensors", values=True, **options) as recorder:
             found = module(*tensors)
-    assert torch.equal(expected, found)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
     assert recorder.complete, recorder.summary
     held, metadata = load(path / "a.safetensors")
     assert len(metadata["layers"]) == 1

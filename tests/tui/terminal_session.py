@@ -44,7 +44,7 @@ runpy.run_module("attn_tui", run_name="__main__")
 """
 
 # A key does the same however fast the next one comes.
-_EVEN_STEPS = "from attn_tui.tui.panes import stepping; stepping.HELD = 0"
+EVEN_STEPS = "from attn_tui.tui.panes import stepping; stepping.HELD = 0"
 
 
 class Session:
@@ -68,7 +68,7 @@ class Session:
         usual = {name: value for name, value in os.environ.items() if name not in unset}
         usual |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "ATTN_TUI_HINT": "false"}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _START, ignored, first or _EVEN_STEPS, *words],
+            [sys.executable, "-c", _START, ignored, first or EVEN_STEPS, *words],
             stdin=subprocess.DEVNULL if "stdin" in redirected else self.theirs,
             stdout=subprocess.DEVNULL if "stdout" in redirected else self.theirs,
             stderr=self.theirs,

@@ -64,7 +64,7 @@ def test_long_work_shows_progress_and_ends_with_ctrl_c(tmp_path: Path) -> None:
 def test_ctrl_c_before_the_first_point_of_a_sweep_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "sweep.csv"
     file.write_text("before")
-    with running("sweep", *LONG, "-o", str(file)) as session:
+    with running("sweep", *LONG, "-o", str(file), "--overwrite") as session:
         session.until(lambda: b"%" in session.written, "progress")
         session.signal(signal.SIGINT)
         assert session.ended() == 130

@@ -365,7 +365,7 @@ async def test_the_message_after_the_last_item_names_keys_that_lead_to_the_list_
     await stage.press("backspace")
     assert pane.text.has_focus
     await stage.press("escape", "v")
-    assert "of 41 done" in stage.text
+    assert "of 42 done" in stage.text
 
 
 @played(size=(80, 24), idle=True)
@@ -450,7 +450,7 @@ async def test_clicks_show_an_item_and_go_to_the_field(stage: Stage) -> None:
 @played(size=(80, 24))
 async def test_a_cause_is_chosen_by_its_words_too(stage: Stage) -> None:
     pane = await learn(stage)
-    await stage.press("end", "up", "up", "up", "up", "up")
+    await stage.press("end", "up", "up", "up", "up", "up", "up")
     assert pane.item.word == "b3"
     await stage.until(lambda: pane.is_current, "the capture")
     await stage.press(*"mask")

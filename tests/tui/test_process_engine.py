@@ -7,12 +7,14 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import Signature, signature
-from threading import Thread
+from threading import Thread, Timer
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from attn_tui.core.errors import InputError
@@ -21,6 +23,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.tui.cli import output
 from attn_tui.tui.cli.main import main
+from attn_tui.tui.compute import connection
 from attn_tui.tui.compute import process as module
 from attn_tui.tui.compute.engine import EngineError, Notification, Reply
 from attn_tui.tui.compute.measure import Answer, Exact, Measure, Predict
@@ -71,8 +74,12 @@ class Client:
 
     async def notified(self, times: int) -> None:
         """Wait for this many notifications."""
+        await self.until(lambda: len(self.notifications) >= times)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds."""
         async with asyncio.timeout(FOREVER):
-            while len(self.notifications) < times:
+            while not condition():
                 await asyncio.sleep(0.01)
 
 
@@ -291,6 +298,115 @@ async def test_requests_made_while_it_is_stopped_are_answered_when_it_continues(
     os.kill(pid_of(client.engine), signal.SIGCONT)
     check(await answer, at(65))
     assert client.notifications == []
+
+
+# When it is stopped
+
+
+@contextmanager
+def stopped(engine: ProcessEngine) -> Generator[int]:
+    """Stop the process, whose number is given; if the test waits for it, kill it, so that the test fails."""
+    pid = pid_of(engine)
+    os.kill(pid, signal.SIGSTOP)
+    os.waitpid(pid, os.WUNTRACED)
+    with killed_if_waited_for(pid):
+        yield pid
+
+
+@contextmanager
+def killed_if_waited_for(pid: int) -> Generator[None]:
+    timer = Timer(FOREVER, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def restart_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process, which is stopped, be restarted within a second, but not the next one while it starts."""
+    for name, value in (("_SILENCE", 0.05), ("_IGNORED", 3), ("_IGNORED_AT_START", 1_000_000)):
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.parametrize("unread", [connection.ioctl, Mock(side_effect=OSError)], ids=["as here", "not known"])
+@with_client
+async def test_it_is_replaced_if_it_takes_no_requests(
+    client: Client, unread: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "ioctl", unread)
+    await client.answer(Measure(SMALL))
+    with stopped(client.engine) as first:
+        restart_soon(monkeypatch)
+        for d_k in range(1, 2000):
+            client.engine.ask(Measure(at(d_k)))
+        check(await client.answer(Measure(at(2000))), at(2000))
+    [line] = client.notifications
+    assert "did not respond" in str(line)
+    assert pid_of(client.engine) != first
+    await client.until(lambda: not client.engine.is_waiting)
+
+
+LARGE_REPLY = """
+import signal
+from multiprocessing.connection import Connection
+def send(self, data, whole=Connection._send):
+    if len(data) > 100_000:
+        whole(self, data[:50_000])
+        os.kill(os.getpid(), signal.SIGSTOP)
+    whole(self, data)
+Connection._send = send
+Measure.work = lambda *_: iter([bytes(1_000_000)])
+"""
+
+
+@with_client
+async def test_it_is_replaced_if_it_stops_in_the_middle_of_a_reply(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        in_process(patch, LARGE_REPLY)
+        await client.answer(CURVES, Exact)
+    first = pid_of(client.engine)
+    client.engine.ask(Measure(SMALL))
+    with killed_if_waited_for(first):
+        await client.until(lambda: os.waitpid(first, os.WUNTRACED | os.WNOHANG) != (0, 0))
+        restart_soon(monkeypatch)
+        check(await client.answer(Measure(SMALL)), SMALL)
+    [line] = client.notifications
+    assert "did not respond" in str(line)
+
+
+@with_client
+async def test_requests_for_which_there_was_no_room_end_when_it_continues(client: Client) -> None:
+    await client.answer(Measure(SMALL))
+    with stopped(client.engine) as pid:
+        for d_k in range(1, 2000):
+            client.engine.ask(Measure(at(d_k)))
+            client.engine.prefetch(Measure(at(d_k + 1)))
+        client.engine.ask(CURVES)
+        client.engine.withdraw(Predict)
+        answer = client.answer(Measure(at(2000)))
+        os.kill(pid, signal.SIGCONT)
+        check(await answer, at(2000))
+        await client.until(lambda: not client.engine.is_waiting)
+    assert client.notifications == []
+
+
+@with_client
+async def test_one_that_cannot_be_killed_is_left_behind(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[subprocess.Popen[bytes]] = []
+
+    def kill(process: subprocess.Popen[bytes]) -> None:
+        left.append(process)
+
+    await client.answer(Measure(SMALL))
+    with stopped(client.engine), monkeypatch.context() as patch:
+        patch.setattr(subprocess.Popen, "kill", kill)
+        client.engine.close()
+        assert left[0].poll() is None
+    left[0].kill()
+    left[0].wait()
 
 
 # Cleaning up

@@ -105,6 +105,43 @@ seed = 3
     assert load(path, {}).keys == {"quit": "ctrl+x", "lab.redraw": "n"}
 
 
+@pytest.mark.parametrize("changes", [{"theme": "attn-light"}, {"hint": False, "learn": {"at": "q1"}}])
+def test_saving_keeps_the_line_ends_and_the_byte_order_mark_of_the_file(path: Path, changes: dict[str, Any]) -> None:
+    text = '# mine\ntheme = "nord"  # snow\n\n[parameters]\nd_k = 512\nseed = 3'
+    save(write(path, text), changes | {"parameters": {"d_k": 80, "n_keys": 3}})
+    plain, settings = path.read_bytes(), load(path, {})
+    assert b"# mine\n" in plain
+    assert b"# snow\n" in plain
+    for mark in (b"", b"\xef\xbb\xbf"):
+        save(
+            write(path, mark + text.replace("\n", "\r\n").encode()),
+            changes | {"parameters": {"d_k": 80, "n_keys": 3}},
+        )
+        assert path.read_bytes() == mark + plain.replace(b"\n", b"\r\n")
+        assert load(path, {}) == settings
+
+
+def test_saving_leaves_other_lines_of_a_file_with_both_line_ends_as_they_are(path: Path) -> None:
+    save(write(path, 'lang = "zh"\r\nascii = true\ntheme = "nord"\r\n'), {"theme": "attn-light", "hint": False})
+    assert path.read_bytes() == b'lang = "zh"\r\nascii = true\ntheme = "attn-light"\r\nhint = false\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ('keys.lab.redraw = "n"', {"hint": False}),  # to which tomlkit would add without a new line
+        ('[keys]\nquit = "x"', {"parameters": {"d_k": 80}}),
+        ('keys.quit = "x"\nparameters.seed = 9\nparameters.d_k = 3\n', {"parameters": {"d_k": 80}}),
+        ('keys.quit = "x"\nparameters.seed = 9\nparameters.d_k = 3\n', {"parameters": {}}),
+        ("[parameters]\nd_k = 3\n[keys]\nquit = 'x'\n[learn]\nat = 'q'\n", {"learn": {"at": "r", "done": ["q"]}}),
+    ],
+)
+def test_saving_loses_nothing_or_is_refused(path: Path, text: str, changes: dict[str, Any]) -> None:
+    problems = save_on_exit(Settings(path=write(path, text)), changes)
+    assert all("without loss" in problem for problem in problems)
+    assert tomllib.loads(path.read_text()) == tomllib.loads(text) | ({} if problems else changes)
+
+
 def test_saving_unchanged_values_does_not_write_the_file(path: Path) -> None:
     save(path, {"parameters": {"d_k": 80}})
     os.utime(path, (1, 1))
@@ -153,7 +190,14 @@ def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     [
         ("theme = ", ["TOML"]),
         ("theme", ["TOML"]),
-        ("a = " + "[" * 10_000, ["TOML"]),
+        ("a = " + "[" * 10_000, ["nested deeper than 100 levels"]),
+        (".".join(["a"] * 3000) + " = 1", ["nested deeper than 100 levels"]),
+        ("[" + ".".join(["a"] * 3000) + "]", ["nested deeper than 100 levels"]),
+        ("[parameters]\nseed = " + "9" * 5000, ["more than 308 digits"]),
+        ("[parameters]\nmultiplier = " + "9" * 400, ["more than 308 digits"]),
+        ("[parameters]\nmultiplier = " + "9" * 308, ["parameters.multiplier: ", "from 1e-06 to 1000"]),
+        ("[parameters]\nmultiplier = 1e999", ["parameters.multiplier: ", "inf"]),
+        ("# " + "x" * (8 << 20), ["at most 8388608 bytes"]),
         (b"\xff\xfe\x00", ["UTF-8"]),
         ('theme = "mauve"', ["theme: ", "'mauve'", *names()]),
         ("theme = 3", ["theme: ", "3", *names()]),
@@ -193,11 +237,16 @@ def test_other_settings_apply_in_spite_of_an_error(path: Path) -> None:
     assert len(settings.problems) == 1
 
 
-def test_a_directory_instead_of_the_file_is_reported(path: Path) -> None:
+def test_what_is_no_regular_file_is_reported_and_not_waited_for(path: Path) -> None:
     path.mkdir(parents=True)
-    settings = load(path, {})
-    assert settings.path is None
-    assert settings.problems[0].startswith(f"{path}: ")
+    pipe = path / "pipe"
+    os.mkfifo(pipe)
+    for place, says in ((path, "is a directory"), (pipe, "is not a regular file"), (Path(os.devnull), "is not a")):
+        settings = load(place, {})
+        assert settings.path is None
+        assert settings.problems[0].startswith(f"{place}: {says}")
+        (problem,) = save_on_exit(Settings(path=place), {"hint": False})
+        assert problem.startswith(f"{place}: settings not saved: {says}")
 
 
 # The environment

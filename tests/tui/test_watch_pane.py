@@ -87,6 +87,29 @@ async def test_a_run_is_waited_for_and_followed(stage: Stage, tmp_path: Path) ->
 
 
 @played(size=WIDE)
+async def test_a_head_that_came_back_between_two_looks_is_told(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    append(path, 0, 1)
+    pane = await watching(stage, path)
+    await stage.until(lambda: "No head is over 100." in stage.words(pane.ranking))
+    with path.open("a") as file:
+        for step, value in ((2, 5.0), (3, 150.0), (4, 7.0)):
+            file.write(
+                json.dumps({"step": step, "max_logit": [[5, 6, 7], [value, 1, 2]], "entropy": [[1] * 3] * 2}) + "\n"
+            )
+    alert = "Layer 1 head 0 was over 100, first at step 3."
+    await stage.until(lambda: alert in " ".join(stage.text.replace("│", " ").split()))
+    words = stage.words(pane.ranking)
+    assert "No head is over 100 at step 4, but 1 was earlier." in words
+    assert "Peak: 150.0, layer 1 head 0 at step 3; now 7.0." in words
+    assert "0 over 100, 1 was" in stage.text
+    assert stage.words(pane.map).count("^") == 2  # the head, and what it means
+    while pane.map.cursor != (1, 0):
+        await stage.press("n")
+    assert "first over 100 step 3 peak 150.0 at step 3" in " ".join(stage.words(pane.map).split())
+
+
+@played(size=WIDE)
 async def test_commas_and_full_stops_step_through_the_run(stage: Stage, tmp_path: Path) -> None:
     append(tmp_path / "run.jsonl", 0, 10, 20)
     pane = await watching(stage, tmp_path / "run.jsonl")

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from attn_tui.core.tables.runs import change_words
 from attn_tui.core.watching.snapshot import Snapshot, snapshot
@@ -14,12 +15,14 @@ from attn_tui.tui.views.results.watching import (
     LEAST,
     chart,
     chart_lines,
+    figures,
     head_at,
     head_lines,
     map_lines,
     ranked_lines,
     step_line,
     summary,
+    trend,
 )
 from cases import for_each, present
 from line_texts import text_of, texts_of
@@ -76,14 +79,21 @@ def test_a_map_that_does_not_fit_says_what_it_is_a_part_of() -> None:
 
 
 def test_a_constant_growth_is_a_straight_chart_in_steps_as_fine_as_its_height() -> None:
-    [row] = chart([2.0**n for n in range(8)], (8, 1), 1, 128, UNICODE)
+    def rows_of(values: Sequence[float], rows: int, high: float) -> list[str]:
+        return texts_of(chart(values, (8, rows), (1, high), 1000, UNICODE))
+
+    [row] = rows_of([2.0**n for n in range(8)], 1, 128)
     bars = [UNICODE.bars.index(bar) for bar in row]
     assert bars == sorted(bars)
     assert len({*bars}) == 7, "a bar of one row leaves a gap to the row above"
-    assert chart([1.0, math.nan, math.inf], (8, 1), 1, 100, UNICODE) == ["▁ !"]
-    assert chart([1e-9, 1e9], (8, 1), 1, 100, UNICODE) == ["▁▇"]
-    rows = chart([1.0, 9.9, 10.1, 100.0, math.inf, math.nan], (8, 2), 1, 100, UNICODE)
-    assert rows == ["  ▁█! ", "▁████ "]
+    assert rows_of([1.0, math.nan, math.inf], 1, 100) == ["▁ !"]
+    assert rows_of([1e-9, 1e9], 1, 100) == ["▁▇"]
+    assert rows_of([1.0, 9.9, 10.1, 100.0, math.inf, math.nan], 2, 100) == ["  ▁█! ", "▁████ "]
+
+
+def test_bars_of_the_selected_head_over_the_limit_have_another_role() -> None:
+    [row] = chart([50.0, 100.0, 101.0, math.inf, 60.0], (5, 1), (50, 101), 100, UNICODE)
+    assert [(len(text), role) for text, role in row] == [(2, "scaled"), (2, "alert"), (1, "scaled")]
 
 
 @for_each("steps", [3, 7, 25, 300])
@@ -92,6 +102,117 @@ def test_trends_fill_the_line_at_any_number_of_steps(steps: int, width: int) -> 
     found = shown(*[[[50.0, 60.0]]] * steps)
     for line in ranked_lines(found, width, UNICODE)[1:]:
         assert len(text_of(line).rstrip()) == width
+
+
+@for_each("glyphs", [UNICODE, ASCII])
+def test_a_trend_marks_where_the_limit_was_passed(glyphs: Glyphs) -> None:
+    """The heads of a real run whose limit is 50: 27, 43, 79 and 120 differ, and two of them are over it."""
+    line = trend([2.0, 27.0, 43.0, 50.0, 50.1, 79.0, 120.0, 300.0, math.inf, math.nan, 8.0], 11, 50, glyphs)
+    assert text_of(line) == "".join(
+        [*(glyphs.bars[height] for height in (1, 4, 5, 5, 6, 6, 7, 8)), "! ", glyphs.bars[2]]
+    )
+    assert [(len(text), role) for text, role in line] == [(4, "scaled"), (5, "alert"), (2, "scaled")]
+
+
+def test_a_trend_keeps_its_largest_number_in_fewer_cells() -> None:
+    values = [10.0] * 20
+    values[7] = 120.0
+    assert text_of(trend(values, 10, 100, UNICODE)) == "▁▁▁▆▁▁▁▁▁▁"
+    assert text_of(trend([10.0, 120.0], 6, 100, UNICODE)) == "▁▁▁▆▆▆"
+
+
+@pytest.mark.parametrize("limit", [0.1, 49.9, 1e-30])
+def test_a_head_at_the_limit_is_not_over_it_in_its_trend(limit: float) -> None:
+    [(bars, role)] = trend([float(np.float32(limit))], 4, limit, UNICODE)
+    assert (bars, role) == ("▅▅▅▅", "scaled")
+
+
+def came_back() -> Snapshot:
+    """Layer 0 head 1 is over 100 from step 20 on, layer 0 head 0 from step 10 to 30."""
+    return run_of_rows([5.0, 6.0], [120.0, 6.0], [150.0, 101.0], [101.0, 110.0], [8.0, 105.0])
+
+
+@for_each(
+    ("steps", "words"),
+    [
+        (([5.0], [8.0]), "No head is over 100."),
+        (
+            ([5.0], [120.0], [8.0]),
+            "No head is over 100 at step 20, but 1 was earlier. First over it: layer 0 head 0 at step 10. "
+            "Peak: 120.0, layer 0 head 0 at step 10; now 8.0.",
+        ),
+        (
+            ([5.0, 101.0], [120.0, 3.0], [8.0, 3.0]),
+            "No head is over 100 at step 20, but 2 were earlier. First over it: layer 0 head 1 at step 0. "
+            "Peak: 120.0, layer 0 head 0 at step 10; now 8.0.",
+        ),
+        (
+            ([5.0, 101.0], [120.0, 3.0]),
+            "1 head is over 100, 1 other was earlier. First over it: layer 0 head 1 at step 0. "
+            "Peak: 120.0, layer 0 head 0 at this step.",
+        ),
+        (
+            ([math.inf], [None]),
+            "No head has a largest |logit| at step 10, but 1 was earlier. First over it: layer 0 head 0 at step 0. "
+            "Peak: not finite, layer 0 head 0 at step 0; now —.",
+        ),
+        (
+            ([120.0], [130.0, 1.0], [1.0, 2.0, 3.0]),
+            "No head is over 100 at step 20. Heads that step 20 does not have were over 100, first at step 0.",
+        ),
+    ],
+)
+def test_heads_that_were_over_the_limit_are_told(steps: Sequence[list[float | None]], words: str) -> None:
+    assert summary(run_of_rows(*steps)) == words
+    assert words.startswith(summary(run_of_rows(*steps), brief=True))
+
+
+def test_the_list_has_the_first_step_over_the_limit_and_the_largest_logit() -> None:
+    header, *heads = [text_of(line) for line in ranked_lines(came_back(), 120, UNICODE)]
+    assert header.split("  ")[:5] == ["head", "largest |logit|", "first over", " peak", "at step"]
+    assert "▆▇█ over 100" in header
+    assert [line.split()[:5] for line in heads] == [
+        ["0/1", "105.0", "20", "110.0", "30"],
+        ["0/0", "8.0", "10", "150.0", "20"],
+    ]
+    assert "first over" not in text_of(ranked_lines(run_of([1, 2, 3]), 120, UNICODE)[0])
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (42, "head |logit| first over peak trend"),
+        (56, "head |logit| first over peak to 100 trend"),
+        (63, "head |logit| first over peak at step to 100 trend"),
+        (80, "head |logit| first over peak at step per 10 to 100 trend ▆▇█ over 100"),
+    ],
+)
+def test_columns_of_the_past_and_trends_come_before_the_growth(width: int, titles: str) -> None:
+    lines = [text_of(line) for line in ranked_lines(came_back(), width, UNICODE)]
+    assert " ".join(lines[0].split()) == titles
+    assert {len(line) for line in lines} == {width}
+
+
+def test_the_map_marks_heads_that_were_over_the_limit() -> None:
+    found = came_back()
+    assert cells(found) == ["░░^", "██!"]
+    legends = [text_of(map_lines(found, "max_logit", (9, 9), (width, 8), UNICODE)[-1]) for width in (60, 32, 24)]
+    assert ["  ".join(legend.split("  ")[1:]).strip() for legend in legends] == [
+        "! over the limit  ^ was over",
+        "! over  ^ was",
+        "! ^ over",
+    ]
+    assert text_of(map_lines(found, "max_logit", (9, 9), (7, 8), UNICODE)[0]).strip() == "0 ^!"
+    never = map_lines(run_of([1, 2]), "max_logit", (9, 9), (60, 8), UNICODE)
+    assert not any("^" in text_of(line) for line in never)
+
+
+def test_the_figures_of_a_head_that_was_over_the_limit_have_its_past() -> None:
+    for width in (30, 40):
+        lines = [" ".join(text_of(line).split()) for line in head_lines(came_back(), (0, 0), (width, 0), UNICODE)]
+        assert lines[2:] == ["first over 100 step 10", "peak 150.0", "at step 20"]
+        assert len(lines) == 1 + figures(came_back())
+    assert len(head_lines(run_of([1, 2]), (0, 0), (40, 0), UNICODE)) == 2
 
 
 @pytest.mark.parametrize(("height", "rows"), [(5, 1), (8, 4), (40, 8)])
@@ -139,7 +260,7 @@ def test_a_baseline_is_named_and_growths_have_their_points_in_one_line() -> None
     assert text_of(step_line(found, 40, UNICODE)) == "step 10, 2 of 2 since 0"
     assert text_of(step_line(found, 20, UNICODE)) == "step 10 since 0"
     found = shown(*([[1.05**n, 1.3**n, 12.0**n]] for n in range(9)))
-    lines = [text_of(line) for line in ranked_lines(found, 70, UNICODE)]
+    lines = [text_of(line) for line in ranked_lines(found, 100, UNICODE)]
     growths = [line[line.index("×") :].split()[1] for line in lines[1:]]
     assert len({len(growth.partition(".")[2]) for growth in growths}) == 2, "some have one decimal, others three"
     assert len({line.index(".", line.index("×")) for line in lines[1:]}) == 1
@@ -160,6 +281,12 @@ def run_of(values: Sequence[float | None], at: int | None = None) -> Snapshot:
     )
     shown = present(snapshot([parse_line(json.dumps(line)) for line in lines], 100, at=at))
     return shown
+
+
+def run_of_rows(*rows: Sequence[float | None]) -> Snapshot:
+    """Return the last step of a run of one layer, every 10 steps."""
+    lines = ({"step": 10 * number, "max_logit": [[*row]]} for number, row in enumerate(rows))
+    return present(snapshot([parse_line(json.dumps(line)) for line in lines], 100))
 
 
 def heights(lines: Sequence[Line], role: str) -> list[int]:

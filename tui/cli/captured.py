@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ...core.captures.capture import Meaning
 from ...core.captures.files import ENDINGS, CaptureError
 from ...core.errors import InputError
+from ...core.files import read_file
 from ...core.message import message, plain
 from ..compute.question import option
 from ..settings.parse import UsageError
 from .output import Output, say
 from .parser import Arguments, Given, part
+from .project import project_place, project_settings
 from .working import USUAL, Work, results_of
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from ...core.work.part import Part
 
 R = TypeVar("R")
-_LARGEST = 1 << 23  # bytes of a configuration
-_PROJECT = Path("pyproject.toml")
 Head: TypeAlias = "tuple[Layer, int]"
 
 CAPTURES = message("captured queries and keys: {endings}, or a folder", endings=ENDINGS)
@@ -103,11 +103,6 @@ def expected_rule(given: Given) -> str | None:
     where, expect = "--expect", given.get("expect")
     if expect is None:
         where, expect = project_place("expect"), project_settings().get("expect")
-        if isinstance(expect, bool) or not isinstance(expect, str | int | float | None):
-            raise UsageError(
-                "{where}: must be {kind}, not {value!r}", where=where, kind=message("a formula"), value=expect
-            )
-        expect = None if expect is None else str(expect)
     try:
         expecting(expect)
     except InputError as error:
@@ -115,38 +110,16 @@ def expected_rule(given: Given) -> str | None:
     return expect
 
 
-def project_place(key: str) -> str:
-    """Return where the project sets a key."""
-    return f"{_PROJECT}: tool.attn-tui.check.{key}"
-
-
-def project_settings() -> Mapping[str, object]:
-    """Return [tool.attn-tui.check] of pyproject.toml in this folder; raise UsageError if it cannot be read."""
-    import tomllib
-
-    try:
-        section: object = tomllib.loads(_PROJECT.read_text("utf-8"))
-    except (FileNotFoundError, IsADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
-        raise UsageError("{path}: cannot be read: {reason}", path=_PROJECT, reason=error) from error
-    for key in ("tool", "attn-tui", "check"):
-        section = cast("dict[str, object]", section).get(key) if isinstance(section, dict) else None
-    return cast("dict[str, object]", section) if isinstance(section, dict) else {}
-
-
 def read_configuration(path: Path | None) -> Configuration | None:
     """Return the configuration in a file; raise InputError if it cannot be read."""
     if path is None:
         return None
-    from ...core.captures import files
     from ...core.diagnosis.configuration import parse_configuration
 
-    with files.opened(path) as (stream, _):
-        text = stream.read(_LARGEST + 1)
-    if len(text) > _LARGEST:
-        raise InputError("{path}: must have at most {largest} bytes", path=plain(path), largest=_LARGEST)
-    return parse_configuration(text.decode("utf-8", "replace"), plain(path))
+    try:
+        return parse_configuration(read_file(path), plain(path))
+    except FileNotFoundError as error:
+        raise InputError("{path}: no such file", path=plain(path)) from error
 
 
 def head_number(text: str) -> int:

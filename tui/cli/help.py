@@ -85,7 +85,13 @@ def settings_help(glyphs: Glyphs) -> str:
     rows = [(setting.name, setting.variable, setting.help) for setting in SETTINGS]
     rows.append(("[parameters]", f"{variable_of(FIELD['d_k'])} ...", message("parameters, named like their options")))
     rows.append(("[keys]", KEYS_VARIABLE, message("keys of actions: quit=ctrl+x lab.redraw=n")))
-    table = joined((f"  {name:<14}{variable:<20}{glyphs.say(help)}" for name, variable, help in rows), "\n")
+    lines: list[str] = []
+    for name, variable, help in rows:
+        if len(variable) < 20:
+            lines.append(f"  {name:<15}{variable:<20}{glyphs.say(help)}")
+        else:
+            lines += [f"  {name:<15}{variable}", f"{'':37}{glyphs.say(help)}"]
+    table = joined(lines, "\n")
     return message(
         "from the environment or, unless --no-config is given, the file\n  {config_file}\n{table}\n  The app "
         "saves its parameters in the file when it ends and starts with them the\n  next time; R in "

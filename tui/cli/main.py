@@ -172,4 +172,4 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
         if "jsonl" not in formats:
             raise UsageError("-o {path}: a .jsonl file is JSON Lines, and this command prints no jsonl", path=path)
         format = format or "jsonl"
-    return Output(format or "table", Path(path))
+    return Output(format or "table", Path(path), overwrite=bool(given.get("overwrite")))

@@ -7,14 +7,16 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeAlias, TypeVar
+from zlib import crc32
 
 from ...core.errors import InputError
-from ...core.files import FileError, check_file, write_bytes, write_texts
-from ...core.message import plain
+from ...core.files import MARK, FileError, check_file, check_replaceable, write_bytes, write_texts
+from ...core.message import plain, without_commands
 from ..language.chosen import Language
 from ..views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs, glyphs_for
 from . import interrupts
@@ -36,6 +38,14 @@ WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, *CODE)
 PARQUET = ".parquet"  # the ending of a file that is written so, instead of as CSV
 FIGURE = ".svg"
 CONVERTED = {".pdf": "svg2pdf", ".png": "svg2png", ".eps": "svg2eps"}  # figures, and what of CairoSVG makes them
+# How a file of each format ends, if its beginning does not tell whose it is.
+_MARKS: Mapping[OutputFormat, str] = {
+    "table": "\n{mark}\n",
+    **dict.fromkeys(CODE, "# {mark}\n"),
+    "markdown": "\n<!-- {mark} -->\n",
+    **dict.fromkeys(("svg", "junit"), "<!-- {mark} -->\n"),
+    "github": "{mark}\n",
+}
 JSON_LINES = ".jsonl"  # the ending of a file whose format is jsonl unless another is given
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
@@ -49,6 +59,7 @@ class Output(NamedTuple):
     path: Path | None = None
     ascii_only: bool = False
     language: Language = "en"  # of tables and messages; other formats are English
+    overwrite: bool = False  # replace the file even if it is no result
 
     @property
     def glyphs(self) -> Glyphs:
@@ -93,6 +104,8 @@ class Output(NamedTuple):
         """Raise FileError if the result cannot be written, before it is computed; `read` are the input files."""
         if self.path is not None:
             check_file(self.path, read)
+            if not self.overwrite:
+                check_replaceable(self.path)
             if self.is_parquet:
                 from ...core.tables.table import require_parquet
 
@@ -107,6 +120,12 @@ class Output(NamedTuple):
                     ) from None
         elif _stdout() is None:
             raise FileError("stdout is closed; -o FILE writes to a file")
+
+    def _last_look(self) -> Iterator[Any]:
+        """Yield nothing; raise FileError if the file has become one of others while the result was computed."""
+        if self.path is not None and not self.overwrite:
+            check_replaceable(self.path)
+        yield from ()
 
     def emit(
         self,
@@ -135,14 +154,14 @@ class Output(NamedTuple):
                     from ...core.tables.table import parquet_pieces
 
                     interrupts.raise_exception(writes_file=True)
-                    write_bytes(parquet_pieces(table()), self.path)
+                    write_bytes(chain(parquet_pieces(table()), self._last_look()), self.path)
                     return
                 texts = pieces(table(), kind)
             case other:
                 texts = [(others or {})[other]()]
                 if self.path is not None and self.conversion:
                     interrupts.raise_exception(writes_file=True)
-                    write_bytes([getattr(import_module("cairosvg"), self.conversion)("".join(texts))], self.path)
+                    write_bytes(chain(_converted("".join(texts), self.conversion), self._last_look()), self.path)
                     return
         interrupts.raise_exception(writes_file=self.path is not None)  # so that no temporary file is left behind
         self.write(texts)
@@ -160,10 +179,12 @@ class Output(NamedTuple):
     def write(self, texts: Iterable[str]) -> None:
         """Write the pieces of a result as they come; raise FileError or BrokenPipeError as `emit` does."""
         if self.path is not None:
-            write_texts(texts, self.path, self.ascii_only)
+            whole = chain(texts, self._last_look())
+            write_texts(whole, self.path, self.ascii_only, last_line=_MARKS.get(self.format, ""))
             return
         encoding = "ascii" if self.ascii_only else sys.stdout.encoding or "utf-8"
         for text in texts:
+            text = without_commands(text, self.format == "github")
             try:
                 sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
                 sys.stdout.flush()
@@ -172,6 +193,18 @@ class Output(NamedTuple):
             except OSError as error:
                 drop_stdout()
                 raise FileError("stdout: {reason}", reason=error.strerror) from error
+
+
+def _converted(figure: str, conversion: str) -> list[bytes]:
+    """Return the pieces of a figure in another format, with the mark in a comment or a chunk of its own."""
+    whole: bytes = getattr(import_module("cairosvg"), conversion)(figure)
+    if conversion != "svg2png":
+        return [whole, f"%{MARK}.\n".encode()]
+    chunk = b"tEXtSoftware\0" + MARK.encode()
+    end = 12  # bytes of the last chunk
+    return [
+        *(whole[:-end], (len(chunk) - 4).to_bytes(4, "big"), chunk, crc32(chunk).to_bytes(4, "big"), whole[-end:])
+    ]
 
 
 def _stdout() -> TextIO | None:
@@ -229,14 +262,14 @@ def say(text: str, glyphs: Glyphs = UNICODE) -> None:
     text = text if glyphs.ascii else glyphs.say(text)
     line = _LONG_WORD.sub(r"\1…\2", plain(text))
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is None if it was closed
-        sys.stderr.write(f"attn-tui: {glyphs.say(line)}\n")
+        sys.stderr.write(without_commands(f"attn-tui: {glyphs.say(line)}\n"))
         sys.stderr.flush()
 
 
 def point(pointer: str, glyphs: Glyphs = UNICODE) -> None:
     """Print on stderr where in a text an error is: the lines of `InputError.pointer`, if there are any."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write("".join(f"  {glyphs.say(line)}\n" for line in pointer.splitlines()))
+        sys.stderr.write(without_commands("".join(f"  {glyphs.say(line)}\n" for line in pointer.splitlines())))
         sys.stderr.flush()
 
 

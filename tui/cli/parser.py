@@ -24,6 +24,7 @@ from ..views.glyphs import Glyphs
 from .output import FORMATS, WIDEST, Output, screen_width
 
 _LANG = "language: en, zh (Simplified Chinese) or auto, the locale's (default); JSON and CSV stay English"
+OVERWRITE = "replace FILE even if attn-tui did not write it"
 _FILE = "write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet"
 _FILE_OR_LINES = (
     "write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet, JSON Lines if "
@@ -125,6 +126,7 @@ class Parser(argparse.ArgumentParser):
         )
         self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
         self.add("output", "-o", "--output", metavar="FILE", help=_FILE_OR_LINES if "jsonl" in formats else _FILE)
+        self.add("output", "--overwrite", action="store_true", help=OVERWRITE)
         self.add_common("output")
 
     def add_common(self, title: str) -> None:

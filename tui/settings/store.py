@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import InputError, ParameterError, did_you_mean
-from ...core.files import write_file
-from ...core.message import message, reason_of
+from ...core.files import FileError, read_file, write_file
+from ...core.message import message, plain, reason_of
 from ...core.models import SET_BY_MODEL
 from ...core.parameters import FIELD, FIELDS, Value
+from ...core.texts import edited_toml, from_toml
 from .declared import KEYS_VARIABLE, PREFIX, SETTINGS, SettingError, Settings, variable_of
 from .parse import parameter_values
 
@@ -21,7 +22,7 @@ _SETTING = {setting.name: setting for setting in SETTINGS}
 _LEARN = {"learn.at": str, "learn.done": list}  # the progress in the Learn pane: an item, and those answered
 _NAMES = [*_SETTING, *_LEARN, *(f"parameters.{name}" for name in FIELD), "keys"]
 _HEAD = """\
-# Settings of attn-tui; attn-tui --help lists them. On exit, the app saves its parameters and changed settings here.
+# Settings of attn-tui; attn-tui help settings lists them. On exit, the app saves parameters and settings here.
 # Comments and the [keys] table stay as you wrote them.
 """
 
@@ -54,39 +55,23 @@ def save_on_exit(settings: Settings, changes: Mapping[str, Any]) -> tuple[str, .
 def save(path: Path, changes: Mapping[str, Any]) -> None:
     """Write the changes to the settings file, replacing whole tables; everything else in it stays as it is.
 
-    Raises SettingError if the file cannot be written or is no longer valid TOML.
+    Raises SettingError if the file cannot be read or written, or is no longer valid TOML.
     """
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
     try:
-        before = path.read_bytes().decode() if path.exists() else ""
-        document = tomlkit.parse(before or _HEAD)
-        for name, value in changes.items():
-            if isinstance(value, Mapping):
-                table = document.setdefault(name, tomlkit.table())
-                for key in [key for key in table if key not in value]:
-                    del table[key]
-                table.update(value)
-            else:
-                document[name] = value
-        after = tomlkit.dumps(document)
+        before = _bytes(path)
+        after = edited_toml(before or _HEAD.encode(), changes)
         if after != before:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(after.encode(), path)
+            write_file(after, path)
     except OSError as error:
         raise SettingError("{path}: settings not saved: {reason}", path=path, reason=error.strerror) from error
-    except (TOMLKitError, UnicodeDecodeError, TypeError, AttributeError) as error:
-        raise SettingError(
-            "{path}: settings not saved: the file is no longer valid TOML: {reason}", path=path, reason=error
-        ) from error
+    except InputError as error:
+        raise SettingError("{path}: settings not saved: {reason}", path=path, reason=error) from error
 
 
 def _from_file(path: Path) -> Settings:
     try:
-        found = _read(path)
-    except FileNotFoundError:
-        return Settings(path=path)
+        found = from_toml(_bytes(path) or b"")
     except InputError as error:
         return Settings(
             problems=(
@@ -125,24 +110,14 @@ def _from_file(path: Path) -> Settings:
     return Settings(**values, parameters=parameters, learn=learn, keys=keys, path=save_to, problems=tuple(problems))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Parse the file; raises FileNotFoundError, or SettingError if it cannot be read or is not TOML."""
+def _bytes(path: Path) -> bytes | None:
+    """Return the bytes of the file, None if there is none; raises SettingError if it cannot be read."""
     try:
-        text = path.read_bytes().decode() if path.is_file() or not path.exists() else None
+        return read_file(path)
     except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise SettingError("{reason}", reason=error.strerror) from error
-    except UnicodeDecodeError as error:
-        raise SettingError("not UTF-8") from error
-    if text is None:
-        raise SettingError("not a file")
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SettingError("not valid TOML: {reason}", reason=error) from error
+        return None
+    except FileError as error:
+        raise SettingError("{reason}", reason=reason_of(str(error), plain(path))) from error
 
 
 def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,18 +6,17 @@ read is an ordinary error. Every read checks that the file has not changed since
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from ...errors import InputError
-from ...message import message, plain, quoted, short
+from ...files import FileError, open_file
+from ...message import message, plain
 
 if TYPE_CHECKING:
     from .stored import Contents
@@ -37,6 +36,10 @@ class CaptureError(InputError):
 
 class NotFiniteError(CaptureError):
     """A head has numbers that are NaN or infinite."""
+
+
+class ValuesNotFiniteError(NotFiniteError):
+    """A head has values that are NaN or infinite; its queries and keys may be finite."""
 
 
 class NoQueriesError(CaptureError):
@@ -60,18 +63,8 @@ def opened(path: Path, expected: Identity | None = None) -> Generator[tuple[Bina
     With `expected`, raise CaptureError if its identity is different before or after reading.
     """
     try:
-        status = os.stat(path)
-    except FileNotFoundError as error:
-        _require_unchanged(path, None, expected)
-        raise CaptureError("{path}: no such file", path=plain(path)) from error
-    except (OSError, ValueError) as error:
-        raise CaptureError(_unreadable(path, error)) from error
-    _require_regular(path, status.st_mode)
-    try:
-        with open(path, "rb", opener=_open_without_waiting) as stream:
-            status = os.fstat(stream.fileno())
-            _require_regular(path, status.st_mode)
-            identity = _identity(status)
+        with open_file(path) as stream:
+            identity = _identity(os.fstat(stream.fileno()))
             _require_unchanged(path, identity, expected)
             try:
                 yield stream, identity
@@ -79,25 +72,11 @@ def opened(path: Path, expected: Identity | None = None) -> Generator[tuple[Bina
                 _require_unchanged(path, _identity_of(path), expected)
                 raise
             _require_unchanged(path, _identity_of(path), expected)
-    except OSError as error:
-        raise CaptureError(_unreadable(path, error)) from error
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    """Open without blocking, in case a FIFO has replaced the file."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _require_regular(path: Path, mode: int) -> None:
-    if stat.S_ISDIR(mode):
-        raise CaptureError("{path}: is a directory, not a file", path=plain(path))
-    if not stat.S_ISREG(mode):
-        raise CaptureError("{path}: is not a regular file", path=plain(path))
-
-
-def _unreadable(path: Path, error: OSError | ValueError) -> str:
-    reason = (isinstance(error, OSError) and error.strerror) or str(error)
-    return message("{path}: cannot be read: {reason}", path=plain(path), reason=short(reason))
+    except FileNotFoundError as error:
+        _require_unchanged(path, None, expected)
+        raise CaptureError("{path}: no such file", path=plain(path)) from error
+    except FileError as error:
+        raise CaptureError(str(error)) from error
 
 
 def _identity_of(path: Path) -> Identity | None:
@@ -154,21 +133,3 @@ def contents(path: Path) -> Contents:
         raise CaptureError("{path}: {fault}", path=plain(path), fault=PICKLED)
     fault = "not a file of tensors" if start else "the file is empty"
     raise CaptureError("{path}: {fault}; must be a {endings} file", path=plain(path), fault=fault, endings=ENDINGS)
-
-
-def from_json(text: str) -> object:
-    """Return the value of a JSON text; raise ValueError if it is invalid, nested too deeply or has a key twice."""
-    try:
-        return cast(object, json.loads(text, object_pairs_hook=_without_twins))
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-
-
-def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return an object of JSON; raise ValueError if a key is there twice: readers differ in which one they take."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in value if names.count(name) > 1)
-        raise ValueError(message("{twice} is there twice", twice=quoted(twice)))
-    return value

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from ...message import message, plain, quoted, short
-from . import LARGEST_HEADER, CaptureError, Identity, from_json, opened
+from ...texts import TextError, from_json
+from . import LARGEST_HEADER, CaptureError, Identity, opened
 from .stored import FLOATS, MOST_AXES, Contents, Contiguous, Stored
 
 _TYPES = {
@@ -60,7 +61,10 @@ def _header(stream: BinaryIO, identity: Identity) -> tuple[dict[str, object], in
                 length=length,
             )
         )
-    header = from_json(stream.read(length).decode("utf-8"))
+    try:
+        header = from_json(stream.read(length))
+    except TextError as error:
+        raise ValueError(message("its header {fault}", fault=error)) from error
     if not isinstance(header, dict):
         raise ValueError("its header is not a JSON object")
     return cast("dict[str, object]", header), start
@@ -167,11 +171,9 @@ def _weight_map(stream: BinaryIO, path: Path, identity: Identity) -> dict[str, s
             size=identity.size,
         )
     try:
-        index = from_json(stream.read(LARGEST_HEADER).decode("utf-8"))
-    except ValueError as error:
-        raise CaptureError(
-            "{path}: not a readable index of .safetensors files: {error}", path=plain(path), error=short(error)
-        ) from error
+        index = from_json(stream.read(LARGEST_HEADER))
+    except TextError as error:
+        raise CaptureError("{path}: {fault}", path=plain(path), fault=error) from error
     places = cast("dict[str, object]", index).get("weight_map") if isinstance(index, dict) else None
     if not isinstance(places, dict) or not all(
         isinstance(name, str) for name in cast("dict[str, object]", places).values()

@@ -40,6 +40,7 @@ _CAUSES = (
     Cause("scale-twice", "multiplier"),
     Cause("scale-1-over-d", "multiplier"),
     Cause("scale-inverted", "multiplier"),
+    Cause("prescale-extra", "multiplier"),
     Cause("scale-d-model", "multiplier"),
     Cause("scale-n-heads", "multiplier"),
     Cause("scale-quarter", "multiplier"),
@@ -62,7 +63,7 @@ _CAUSES = (
     Cause("own-key-hidden", "mask", partial(edits.masks, "own-key-hidden")),
     Cause("padding-attended", "mask", partial(edits.masks, "padding-attended")),
     Cause("window-ignored", "mask", partial(edits.masks, "window-ignored")),
-    Cause("causal-lost", "mask", edits.mask_as_number),
+    Cause("mask-added", "mask", edits.mask_as_number),
     Cause("gqa-tiled", "qk", edits.tiled),
     Cause("qk-swapped", "qk", edits.swapped),
     Cause("softmax-axis", "weights", edits.along_queries),
@@ -83,6 +84,8 @@ _CAUSES = (
     Cause("scale-by-block", "multiplier", uneven_blocks, late=3),
     Cause("scale-by-position", "multiplier", uneven_rows, late=3),
     Cause("qk-norm-missing", "qk", also=_QK_NORM),
+    Cause("outputs-scaled", "o"),
+    Cause("coarse-scores", "qk"),
     Cause("not-finite", "qk"),
 )
 CAUSES: dict[str, Cause] = {each.id: each for each in reversed(_CAUSES)}

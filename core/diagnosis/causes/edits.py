@@ -253,7 +253,9 @@ def free_biases(case: Case) -> Iterator[Hypothesis]:
 
 def same_in_rows(case: Case) -> Iterator[Hypothesis]:
     if case.subject.row_scales is not None:
-        words = "the multiplier is the same in all rows, and the file says that it grows"
+        words = (
+            case.subject.facts.same_rows or "the multiplier is the same in all rows, and the file says that it grows"
+        )
         yield Hypothesis(words, lambda s, model: replace(model, inner=(s.scores,)))
 
 

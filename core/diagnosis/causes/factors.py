@@ -141,7 +141,8 @@ def _step(
     diagonal = np.diagonal(normal).copy()
     normal -= (shared / size[:, np.newaxis]).T @ shared
     slope = flat.T @ r.reshape(-1) - (shared * (along / size)[:, np.newaxis]).sum(axis=0)
-    np.fill_diagonal(normal, np.diagonal(normal) + damping * diagonal + 1e-9 * diagonal.max())
+    least = 1e-9 * diagonal.max() + 1e-300  # one-hot rows do not depend on factors
+    np.fill_diagonal(normal, np.diagonal(normal) + damping * diagonal + least)
     step = _limited(np.linalg.solve(normal, -slope))
     return _limited(-(along + shared @ step) / size)[:, np.newaxis], step
 

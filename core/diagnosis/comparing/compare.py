@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray
+from ...arrays import FloatArray
 from ...attention.softmax import divergence, moved, weight_statistics
 from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
 from ...message import joined, message
 from ...statistics.catalogue import ONE_HOT
-from ..causes.hypothesis import as_stored
-from ..fitting.evidence import is_short, spacing, unit
-from ..fitting.model import logits, softmax
-from ..heads.rows import variance
+from ..causes.coarse import rounded_weights
+from ..fitting.evidence import unit
+from ..heads.rows import overflow, variance
 from ..reading import read_for_comparison
-from ..results import ORDER, STAGES, StageName
-from ..subject import Evidence, Subject, some_rows, spread_rows
-from ..verdict import Examined
+from ..results import ORDER, StageName
+from ..subject import Subject, some_rows, spread_rows
+from ..verdict import Examination
+from .evidence_stage import evidence_stage, rounding_words
 from .pairing import Common, aligned, common_tokens, plan
+from .precision import CoarseScores, coarse_scores
 from .processing import Processing, compare_processing, percent
 from .results import Comparison, Figures, HeadComparison, Pair, Stage
+from .returned import Explanation, explained
 from .score_change import ScoreChange, limit, product_change, score_change
 
 _ROWS = 64  # of a head that statistics are taken over
@@ -36,22 +37,23 @@ def sampled(subject: Subject) -> Subject:
     return some_rows(subject, spread_rows(subject.q.shape[1], _ROWS))
 
 
-def weights_of(subject: Subject, found: Examined, multiplier: float) -> tuple[FloatArray, FloatArray]:
-    """Return the weights [texts, rows, keys] and the logits: stored weights, else those of the best explanation."""
-    trial = found.trial
-    model, theta = as_stored(subject), np.array([multiplier])
-    if trial is not None and math.isfinite(trial.best.multiplier) and trial.best.model.axis == -1:
-        best = trial.best
-        if best.hypothesis is None:
-            theta = best.fit.theta if found.verdict.verdict != "undecided" else theta
-        elif not best.hypothesis.whole:
-            model, theta = best.hypothesis.build(subject), best.fit.theta
-    z = logits(model, theta, slopes=False)
-    p = softmax(model, z).weights
+def weights_of(
+    subject: Subject, found: Examination, multiplier: float, rounded_to: str | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the weights [texts, rows, keys] and the logits: stored weights, else those of the best explanation.
+
+    `rounded_to` is the number format of scores that are coarse.
+    """
+    head = explained(replace(subject, whole=False), found, multiplier)
+    if head.model.axis != -1:
+        head = explained(subject, replace(found, trial=None), multiplier)
+    p, z = head.softmax.weights, head.logits.z
     stored = next((each.values for each in subject.evidence if each.kind == "weights"), None)
     if stored is not None and np.isfinite(stored).all():
         p = stored
-    return p, z.z
+    elif rounded_to is not None:
+        p = rounded_weights(head.model, head.theta, rounded_to)
+    return p, z
 
 
 def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -> Figures | None:
@@ -82,8 +84,6 @@ def change(one: Subject, other: Subject, p: FloatArray, r: FloatArray) -> tuple[
     return max(float(np.mean(divergence(a, b))), 0.0), float(np.mean(moved(a, b)))
 
 
-_APPROXIMATE = 4e-5  # of a log-sum-exp: kernels on 16-bit inputs may use an approximate exponential
-_SINGLE = 2.0**-24
 _MADE: tuple[StageName, ...] = ("multiplier", "softcap", "bias", "mask", "sink")  # what is done to scores
 _BEFORE_VALUES: tuple[Literal["lse", "weights"], ...] = ("lse", "weights")
 
@@ -115,7 +115,11 @@ def compare_heads(reference: CaptureFile, test: CaptureFile, pair: Pair) -> Head
         rest = [Stage(name, "not-compared", "numbers are not finite") for name in ORDER[1:]]
         return _result(pair, (first, *rest))
     common = common_tokens(reference, test, pair.layer, pair.test_layer)
-    return compare_subjects(one, other, pair, common)
+    try:
+        with np.errstate(over="raise"):
+            return compare_subjects(one, other, pair, common)
+    except FloatingPointError as error:
+        raise overflow(reference, pair.layer, pair.head) from error
 
 
 def compare_subjects(one: Subject, other: Subject, pair: Pair, common: Common) -> HeadComparison:
@@ -129,16 +133,23 @@ def compare_subjects(one: Subject, other: Subject, pair: Pair, common: Common) -
     scores = score_change(one, other, most)
     factor = scores.factor if scores.change <= most else 1.0  # of scores that differ otherwise, none is known
     process = compare_processing(one, other, layers, factor, comparable=True)
-    found: dict[StageName, Stage] = {"qk": _scores_stage(scores, most, process, one, other)}
+    first, second = process.subjects
+    heads = (
+        explained(first, process.reference, process.multipliers[0]),
+        explained(second, process.test, process.multipliers[1]),
+    )
+    coarse = coarse_scores(*heads)
+    found: dict[StageName, Stage] = {"qk": _scores_stage(scores, most, process, heads, coarse)}
     for name in _MADE:
         found[name] = _processing_stage(name, process, one, other)
     for kind in _BEFORE_VALUES:
-        found[kind] = _evidence_stage(kind, one, other, scores, process, most, found)
+        found[kind] = evidence_stage(kind, one, other, scores, process, heads, found)
     found["v"] = _values_stage(one, other, most)
-    found["o"] = _evidence_stage("o", one, other, scores, process, most, found)
+    found["o"] = evidence_stage("o", one, other, scores, process, heads, found)
     some, others = sampled(one), sampled(other)
-    p, z = weights_of(some, process.reference, process.multipliers[0])
-    r, y = weights_of(others, process.test, process.multipliers[1])
+    to = [coarse.format if coarse is not None and coarse.place == place else None for place in (0, 1)]
+    p, z = weights_of(some, process.reference, process.multipliers[0], to[0])
+    r, y = weights_of(others, process.test, process.multipliers[1], to[1])
     return _result(
         pair,
         tuple(found[name] for name in ORDER),
@@ -159,7 +170,13 @@ def _result(
     return HeadComparison(pair.layer, pair.head, pair.test_layer, pair.test_head, stages, reference, test, kl, rows)
 
 
-def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Subject, other: Subject) -> Stage:
+def _scores_stage(
+    scores: ScoreChange,
+    most: float,
+    process: Processing,
+    heads: tuple[Explanation, Explanation],
+    coarse: CoarseScores | None,
+) -> Stage:
     known = process.differences.get("qk")
     factor = "" if scores.factor == 1 else f", × {scores.factor:.4g}"
     if scores.change > most:
@@ -173,8 +190,11 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
         return Stage("qk", "differs", says, scores.change)
     if known is not None:
         return replace(known, change=scores.change)
+    if coarse is not None:
+        return Stage("qk", "differs", coarse.says, scores.change)
     if scores.by_rows:
-        nonlinear = any(each.facts.softcap is not None or each.facts.sink is not None for each in (one, other))
+        facts = [each.subject.facts for each in heads]
+        nonlinear = any(each.softcap is not None or each.sink is not None for each in facts)
         says = message("differ by a constant in each row{factor}", factor=factor)
         if nonlinear:
             says = message("{says}, which a soft-cap or sink does not ignore", says=says)
@@ -209,94 +229,6 @@ def _processing_stage(name: StageName, process: Processing, one: Subject, other:
     return Stage(name, "same", says if fitted else message("{says}, as the files say", says=says))
 
 
-def _evidence_stage(
-    kind: Literal["lse", "weights", "o"],
-    one: Subject,
-    other: Subject,
-    scores: ScoreChange,
-    process: Processing,
-    most: float,
-    before: Mapping[StageName, Stage],
-) -> Stage:
-    """Compare what attention returned; `before` are the stages so far."""
-    a, b = (next((each for each in subject.evidence if each.kind == kind), None) for subject in (one, other))
-    if a is None or b is None:
-        where = "neither file" if a is b else "only the reference" if b is None else "only the other capture"
-        known = process.differences.get(kind)
-        if known is not None:
-            return known
-        says = (
-            message("{where} has them", where=where) if kind == "weights" else message("{where} has it", where=where)
-        )
-        return Stage(kind, "not-compared", says)
-    # Scores that differ are no noise: what follows from them must not pass for the same.
-    noise = 0.0 if before["qk"].state == "differs" else abs(process.multipliers[0]) * scores.noise
-    change = _evidence_change(a, b, one, other, noise)
-    known = process.differences.get(kind)
-    if known is not None:
-        return replace(known, change=change)
-    if change <= 1.5:
-        return Stage(kind, "same", _rounding(change), change)
-    cause: StageName | None = next((each.name for each in before.values() if each.state == "differs"), None)
-    if cause is not None:
-        words = "{change:.2g} × rounding, as {stages} differ before"
-        return Stage(kind, "follows", message(words, change=change, stages=STAGES[cause]), change)
-    if all(each.verdict.verdict in ("healthy", "cause") for each in (process.reference, process.test)):
-        says = message("{change:.2g} × rounding, as the noise of q·kᵀ explains", change=change)
-        return Stage(kind, "same", says, change)
-    if change <= most:
-        return Stage(kind, "same", _rounding(change), change)
-    says = message("{change:.2g} × rounding, and no stage before explains it", change=change)
-    return Stage(kind, "differs", says, change)
-
-
-def _rounding(change: float) -> str:
-    return "the same numbers" if change == 0 else message("{change:.2g} × rounding", change=change)
-
-
-def _evidence_change(a: Evidence, b: Evidence, one: Subject, other: Subject, noise: float) -> float:
-    """Return the root mean square of a difference over that of rounding, given the noise of the logits."""
-    rows = one.used & other.used
-    values = a.values, b.values
-    if values[0].shape != values[1].shape and a.kind != "o":
-        return math.inf
-    bad = [~np.isfinite(each[rows]) for each in values]
-    if any(each.any() for each in bad):
-        same = values[0].shape == values[1].shape and np.array_equal(values[0], values[1], equal_nan=True)
-        return 0.0 if same else math.inf
-    steps = [max(unit(each.format), _SINGLE) for each in (a, b)]
-    if a.kind == "o":
-        return _output_change(a, b, rows, noise)
-    x, y = values[0][rows], values[1][rows]
-    left = float(np.sqrt(np.mean(np.square(y - x))))
-    if left == 0:
-        return 0.0
-    if a.kind == "lse":
-        short = any(is_short(each.format) for each in (one, other))
-        rounding = (_APPROXIMATE if short else 0.0) + 2 * _SINGLE * (1 + float(np.sqrt(np.mean(x * x)))) + noise
-        return left / rounding
-    steps_of = [spacing(np.where(each > 0, each, 1.0), e.format) * (each > 0) for each, e in ((x, a), (y, b))]
-    stored = sum(float(np.mean(np.square(each))) for each in steps_of) / 12
-    size = float(np.mean(x * x))
-    return left / math.sqrt(stored + size * (noise * noise + sum(step * step for step in steps)) + 1e-300)
-
-
-def _output_change(a: Evidence, b: Evidence, rows: BoolArray, noise: float) -> float:
-    """Compare outputs: o·vᵀ where both have values, which does not depend on a basis that they share."""
-    if a.values.shape == b.values.shape and np.array_equal(a.values, b.values):
-        return 0.0
-    assert a.v is not None
-    assert b.v is not None
-    x, y = (np.where(rows[..., np.newaxis], each.values, 0) for each in (a, b))
-    worst = max((a, b), key=lambda each: unit(each.format))
-    plain = product_change((x, a.v), (y, b.v), worst.format)
-    typical = float(np.sqrt(np.mean(np.square(x))))
-    spread = float(np.sqrt(np.mean(np.square(a.v))))
-    # What noise of the logits does to an output: at most this much of its size.
-    carried = noise * spread / (max(unit(worst.format), _SINGLE) * (typical + 1e-300))
-    return plain / math.hypot(1, carried)
-
-
 def _values_stage(one: Subject, other: Subject, most: float) -> Stage:
     found = [next((each for each in subject.evidence if each.v is not None), None) for subject in (one, other)]
     a, b = found
@@ -306,7 +238,7 @@ def _values_stage(one: Subject, other: Subject, most: float) -> Stage:
     worst = max((a, b), key=lambda each: unit(each.v_format))
     change = product_change((a.v, a.v), (b.v, b.v), worst.v_format)
     if change <= most:
-        return Stage("v", "same", _rounding(change), change)
+        return Stage("v", "same", rounding_words(change), change)
     return Stage("v", "differs", message("v·vᵀ differ by {change:.3g} × rounding", change=change), change)
 
 

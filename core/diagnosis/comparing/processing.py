@@ -11,17 +11,20 @@ from ...arrays import FloatArray
 from ...captures.capture import Layer
 from ...message import joined, message
 from ..disagreement import mask_words
-from ..fitting.evidence import unit
-from ..multipliers import expected_multiplier
+from ..fitting.evidence import arithmetics, residual, unit
+from ..judgement.scale import least_tolerance
+from ..multipliers import expected_multiplier, near
 from ..results import StageName, Verdict
 from ..subject import Subject
 from ..trial import may_fit
-from ..verdict import Examined, examine, least_tolerance
+from ..verdict import Examination, examine
 from .results import Stage
 from .score_change import half_unit
 
 _EXACT = 1e-5  # relative: multipliers that two files say are the same if they are as close as this
 _UNSURE = 0.05  # relative standard error above which a fitted multiplier is not compared
+_FEW = 4  # numbers of evidence, of which a healthy head's multiplier is not compared with another fit
+_LUCK = 16.0  # the square of the standard errors by which a best fit of a healthy head may be away
 _OF_THE_OTHER = message("in the other capture")
 
 
@@ -31,9 +34,10 @@ class Processing:
 
     differences: dict[StageName, Stage]
     notes: dict[StageName, str]  # of stages that do not differ
-    reference: Examined
-    test: Examined
+    reference: Examination
+    test: Examination
     multipliers: tuple[float, float]  # of q·k as stored
+    subjects: tuple[Subject, Subject]  # as they were examined: a head may fit what the other file says
 
 
 def compare_processing(
@@ -45,18 +49,23 @@ def compare_processing(
     """
     said = _declared(one, other, layers, factor, comparable)
     notes: dict[StageName, str] = {}
-    first = examine(one)
-    second = first if not said and comparable and _are_identical(one, other) else examine(other)
+    subjects = (one, other)
+    first = examine(one, of_format=False)
+    second = first if not said and comparable and _are_identical(one, other) else examine(other, of_format=False)
     if said and comparable and other.evidence and (_may_fit(other, one, factor) or not _fits(second)):
-        as_first = examine(_restated(other, one, factor))
+        restated = _restated(other, one, factor)
+        as_first = examine(restated, of_format=False)
         if _fits(as_first) or not _fits(second):
             said, second = _fitting(said, notes, as_first), as_first
+            subjects = (subjects[0], restated)
     disputed = said and comparable and one.evidence and not _fits(first) and _fits(second)
     if disputed and _may_fit(one, other, 1 / factor):
-        as_second = examine(_restated(one, other, 1 / factor))
+        restated = _restated(one, other, 1 / factor)
+        as_second = examine(restated, of_format=False)
         if _fits(as_second):
             said, first = _fitting(said, notes, as_second), as_second
-    found = Processing(dict(said), notes, first, second, (_used(first), _used(second)))
+            subjects = (restated, subjects[1])
+    found = Processing(dict(said), notes, first, second, (_used(first), _used(second)), subjects)
     _add_multipliers(found, one, other, factor)
     _add_causes(found)
     return found
@@ -76,17 +85,19 @@ def _are_identical(one: Subject, other: Subject) -> bool:
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def _fits(found: Examined) -> bool:
+def _fits(found: Examination) -> bool:
     return found.verdict.verdict in ("healthy", "undecided")
 
 
 def _may_fit(subject: Subject, source: Subject, factor: float) -> bool:
     """Return whether what the file of `source` says may explain a head, whose scores are `factor` times as large."""
     restated = _restated(subject, source, factor)
-    return may_fit(restated, expected_multiplier(restated.facts, None).multiplier)
+    return may_fit(restated, expected_multiplier(restated.facts, None).start)
 
 
-def _fitting(said: dict[StageName, Stage], notes: dict[StageName, str], restated: Examined) -> dict[StageName, Stage]:
+def _fitting(
+    said: dict[StageName, Stage], notes: dict[StageName, str], restated: Examination
+) -> dict[StageName, Stage]:
     """Return what two files say differently, unless the evidence fits what both say, which is then noted."""
     if not _fits(restated):
         return said
@@ -95,9 +106,9 @@ def _fitting(said: dict[StageName, Stage], notes: dict[StageName, str], restated
     return {}
 
 
-def _used(found: Examined) -> float:
+def _used(found: Examination) -> float:
     verdict = found.verdict
-    return verdict.multiplier if verdict.multiplier and _is_sure(verdict) else verdict.expected.multiplier
+    return verdict.multiplier if verdict.multiplier and _is_sure(verdict) else verdict.expected.start
 
 
 def _is_sure(verdict: Verdict) -> bool:
@@ -107,7 +118,24 @@ def _is_sure(verdict: Verdict) -> bool:
     return verdict.multiplier_error <= _UNSURE * abs(verdict.multiplier)
 
 
-def stage_of(found: Examined) -> StageName | None:
+def is_as_expected(found: Examination) -> bool:
+    """Return whether the expected multiplier fits the evidence of a healthy head about as well as the best one."""
+    trial, expected = found.trial, found.verdict.expected.start
+    if trial is None or found.verdict.verdict != "healthy" or trial.best.hypothesis is not None:
+        return False
+    observed, model, fit = trial.observed, trial.best.model, trial.best.fit
+    z = (trial.best.multiplier - expected) * model.inner[0]
+    away = np.std(z if model.seen is None else np.where(model.seen, z, 0))
+    if observed.errors < _FEW or away <= unit(observed.evidence.format):
+        return True
+    allowed = arithmetics(observed.subject, observed.evidence)[trial.best.level : trial.best.level + 1]
+    if any(near(trial.best.multiplier, expected, 2 * each.coarsest) for each in allowed):
+        return True
+    left = residual(observed, model, np.array([expected]), slopes=False).distance
+    return left <= math.sqrt(1 + _LUCK / observed.errors) * fit.distance
+
+
+def stage_of(found: Examination) -> StageName | None:
     """Return the stage at which the first cause of a verdict acts; None if there is no cause."""
     findings = found.verdict.findings
     return findings[0].stage if findings else None
@@ -147,6 +175,11 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
     before, after = found.multipliers
     ratio = after * factor / before
     tolerance = _proportion(one, other, factor)
+    expected = [each.expected.start for each in verdicts]
+    as_expected = not any(each.expected.unknown for each in verdicts) and all(
+        is_as_expected(each) for each in (found.reference, found.test)
+    )
+    alike = as_expected and abs(expected[1] * factor / expected[0] - 1) <= tolerance
     for verdict, subject, known in zip(verdicts, (one, other), sure, strict=True):
         if known:
             assert verdict.multiplier
@@ -154,7 +187,7 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
             evidence = next(each for each in subject.evidence if each.kind == verdict.evidence)
             error = 5 * verdict.multiplier_error / abs(verdict.multiplier)
             tolerance = max(tolerance, error, least_tolerance(subject, evidence))
-    if abs(ratio - 1) <= tolerance:
+    if alike or abs(ratio - 1) <= tolerance:
         found.differences.pop("multiplier", None)
         if factor != 1:
             found.notes["multiplier"] = message(
@@ -191,14 +224,14 @@ def _declared(
 
     a, b = one.facts, other.facts
     before, after = expected_multiplier(a, None), expected_multiplier(b, None)
-    ratio = after.multiplier * factor / before.multiplier
+    ratio = after.start * factor / before.start
     if abs(ratio - 1) > _proportion(one, other, factor):
         words = [" (assumed)" if each.assumed else "" for each in (before, after)]
         says = message(
             "× {after:.4g}{format}, × {before:.4g}{format_before} in the reference",
-            after=after.multiplier,
+            after=after.start,
             format=words[1],
-            before=before.multiplier,
+            before=before.start,
             format_before=words[0],
         )
         if factor != 1:
@@ -292,7 +325,7 @@ def _kinds(layers: tuple[Layer, Layer]) -> str:
 def _restated(subject: Subject, source: Subject, factor: float) -> Subject:
     """Return a head whose file says what that of `source` does; its scores are `factor` times those of `source`."""
     said = source.facts
-    scale = expected_multiplier(said, None).multiplier / factor
+    scale = expected_multiplier(said, None).start / factor
     facts = replace(subject.facts, scale=scale, softcap=said.softcap, sink=said.sink, window=said.window)
     return replace(
         subject,

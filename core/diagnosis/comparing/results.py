@@ -33,6 +33,7 @@ class Stage:
     state: State
     says: str
     change: float | None = None  # the difference over what rounding makes; None where it is not a number
+    changed: bool = False  # whether outputs are not compared since weights were changed before they met the values
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,11 @@ class Comparison:
             each for each in self.heads if each.layer.position == position and each.stages[order].state == "differs"
         )
         return heads[0].stages[order], heads
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """What changed the weights of layers whose outputs are not compared, by the layer's number."""
+        return {str(each.layer.index): stage.says for each in self.heads for stage in each.stages if stage.changed}
 
     @property
     def ranked(self) -> tuple[HeadComparison, ...]:

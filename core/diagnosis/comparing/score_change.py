@@ -35,7 +35,6 @@ class ScoreChange:
     relative: float  # the same over that of the scores about their mean in a row
     by_rows: bool  # whether the difference is a constant in each row, which softmax ignores
     correlation: float  # within rows
-    noise: float  # root mean square of the difference
 
 
 def limit(first: bool) -> float:
@@ -65,7 +64,7 @@ def score_change(one: Subject, other: Subject, most: float) -> ScoreChange:
         if factor <= 0 or abs(factor - 1) <= tolerance or _rms(b - factor * a) > 0.5 * _rms(b):
             factor = 1.0
         left, rounding = _rms(b - factor * a), math.hypot(factor * noise, own)
-        return ScoreChange(factor, _over(left, rounding), _over(left, spread), by_rows, correlation, left)
+        return ScoreChange(factor, _over(left, rounding), _over(left, spread), by_rows, correlation)
 
     raw = result(s, t, False)
     if raw.change > most:

@@ -58,12 +58,18 @@ class Arithmetic:
     scores: str  # the number format of scores and logits
     sides: str | None = None  # the format that q and k were rounded to once more, after a factor; None: not again
 
+    @property
+    def coarsest(self) -> float:
+        """Half a unit in the last place of 1 in the coarsest of its formats."""
+        return max(unit(self.scores), unit(self.sides or "float32"))
+
 
 def arithmetics(subject: Subject, evidence: Evidence) -> tuple[Arithmetic, ...]:
     """Return the arithmetics that what the file says allows, the finest first.
 
     Weights and outputs of 16 bits mostly come from logits of 16 bits, while kernels return the log-sum-exp of logits
-    in float32. q of 16 bits may have been multiplied and rounded again before it met k, and float32 may be TF32.
+    in float32. q of 16 bits may have been multiplied and rounded again before it met k, and float32 may be TF32, or
+    rounded to the shorter format of the scores.
     """
     said, evidence_format = subject.facts.scores, evidence.format
     short, stored = is_short(subject.format), is_short(evidence_format)
@@ -76,6 +82,8 @@ def arithmetics(subject: Subject, evidence: Evidence) -> tuple[Arithmetic, ...]:
     found = [Arithmetic(each) for each in scores]
     if short:
         found.append(Arithmetic(scores[-1], subject.format))
+    elif is_short(scores[-1]):  # q and k were rounded before they met, as torch.autocast does
+        found.append(Arithmetic(scores[-1], scores[-1]))
     elif said is None and stored:
         found.append(Arithmetic(evidence_format, evidence_format))
     elif scores[-1] == "float32":

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...attention.softmax import Softmax
+from ..subject import Evidence, Subject
 from .evidence import (
     SINGLE,
     SPREAD,
@@ -122,13 +123,15 @@ def _errors(jacobian: FloatArray, r: FloatArray, width: int) -> FloatArray:
     `width` numbers in turn may have common errors: those of the logits of a row reach every component of its output.
     """
     if not r.size:
-        return np.inf * np.ones_like(jacobian[0], shape=jacobian.shape[1:])
+        return np.full(int(jacobian.shape[1]), np.inf)
     normal = jacobian.T @ jacobian
     size = np.sqrt(np.maximum(np.diagonal(normal), 0))
     known = size > 1e-12
     errors = np.full(len(size), np.inf)
     if known.any():
         scaled = normal[np.ix_(known, known)] / np.outer(size[known], size[known])
+        if not np.isfinite(scaled).all():
+            return errors
         inverse = np.linalg.pinv(scaled, rcond=1e-14, hermitian=True)
         spread = math.sqrt(max(float(np.vdot(r, r)) / max(len(r) - known.sum(), 1), 0.05))
         errors[known] = spread * np.sqrt(np.maximum(np.diagonal(inverse), 0)) / size[known]
@@ -151,18 +154,17 @@ def misfits(
     measure = {"weights": _of_weights, "lse": _of_lse, "o": _of_o}[observed.evidence.kind]
     result: list[float] = []
     for arithmetic in allowed:
-        noise = _Noise(observed, found, theta, arithmetic)
+        noise = Noise(observed.subject, found, theta, arithmetic)
         result.append(measure(observed, model, left, soft, noise))
         if result[-1] <= enough:
             break
     return result
 
 
-class _Noise:
+class Noise:
     """The variance of what an arithmetic adds to the logits."""
 
-    def __init__(self, observed: Observed, found: Logits, theta: FloatArray, arithmetic: Arithmetic) -> None:
-        subject = observed.subject
+    def __init__(self, subject: Subject, found: Logits, theta: FloatArray, arithmetic: Arithmetic) -> None:
         multiplier, z = abs(float(theta[0])), found.z
         step = unit(arithmetic.scores)
         q, k = (np.sqrt(dot(side, side)) for side in (subject.q, subject.k))
@@ -183,7 +185,8 @@ class _Noise:
             own = multiplier if subject.row_scales is None else multiplier * subject.row_scales[..., np.newaxis]
             error = (own * SPREAD * unit(arithmetic.sides) * subject.q) ** 2 + small
             self.sides = error, subject.k
-            self.single += error @ np.square(subject.k).mT
+            of_both = 1 if is_short(subject.format) else 2  # k is rounded, too, if it was not before
+            self.single += of_both * error @ np.square(subject.k).mT
 
     def of_lse(self, p: FloatArray) -> FloatArray | float:
         """Return the variance that errors of q add to the log-sum-exp of each row."""
@@ -213,22 +216,45 @@ class _Noise:
         return error @ np.square(k).mT - 2 * (error * middle) @ k.mT + dot(error, middle * middle)[..., np.newaxis]
 
 
-def _of_lse(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: _Noise) -> float:
+def _of_lse(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: Noise) -> float:
     fixed, lse = observed.weight, observed.target
+    variance = lse_variance(observed.subject, observed.evidence.format, lse, model, soft, noise)
+    ratio = left.r / (fixed * np.sqrt(variance))[left.used]
+    return math.sqrt(_mean(ratio * ratio, variance))
+
+
+def lse_variance(
+    subject: Subject, format: str, lse: FloatArray, model: Model, soft: Softmax, noise: Noise
+) -> FloatArray:
+    """Return the variance that rounding leaves in a log-sum-exp of each row, [texts, rows]."""
     variance = dot(soft.weights * soft.weights, noise.single, axis=model.axis)
     if model.axis == -1:
         variance = variance + noise.of_lse(soft.weights)
-    variance = variance + (2 * SINGLE * (1 + np.abs(lse))) ** 2 + approximation(observed.subject) ** 2
-    if is_short(observed.evidence.format):
-        variance = variance + spacing(np.where(lse == 0, 1.0, lse), observed.evidence.format) ** 2 / 12
-    ratio = left.r / (fixed * np.sqrt(variance))[left.used]
-    return float(np.sqrt(np.mean(ratio * ratio)))
+    variance = variance + (2 * SINGLE * (1 + np.abs(lse))) ** 2 + approximation(subject) ** 2
+    if is_short(format):
+        variance = variance + spacing(np.where(lse == 0, 1.0, lse), format) ** 2 / 12
+    return variance
 
 
-def _of_o(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: _Noise) -> float:
+def _mean(squares: FloatArray, variance: FloatArray) -> float:
+    """Return the mean of squares over a variance; ∞ if the variance is beyond float64, and would excuse anything."""
+    return float(np.mean(squares)) if np.isfinite(variance).all() else math.inf
+
+
+def _of_o(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: Noise) -> float:
     evidence, fixed = observed.evidence, observed.weight
     v = evidence.v if model.v is None else model.v
     assert v is not None
+    variance = output_variance(evidence, v, model, soft, noise)
+    assert left.used is not None
+    rows = left.used[..., 0]
+    own = left.r.reshape(-1, v.shape[-1])
+    ratio: FloatArray = dot(own, own) / np.square(fixed[..., 0][rows]) / np.maximum(variance[rows], 1e-300)
+    return math.sqrt(_mean(ratio, variance))
+
+
+def output_variance(evidence: Evidence, v: FloatArray, model: Model, soft: Softmax, noise: Noise) -> FloatArray:
+    """Return the variance that rounding leaves in the output of each row, the sum over components, [texts, rows]."""
     o = soft.weights @ v
     p2 = soft.weights * soft.weights
     lengths = dot(v, v)
@@ -245,14 +271,10 @@ def _of_o(observed: Observed, model: Model, left: Residual, soft: Softmax, noise
     keys = v.shape[-2]
     variance += ((SPREAD * inside) ** 2 + SINGLE**2 * (4 + keys / 6)) * squares
     variance += SINGLE**2 * (4 + keys / 64) * dot(o, o)
-    assert left.used is not None
-    rows = left.used[..., 0]
-    own = left.r.reshape(-1, v.shape[-1])
-    ratio: FloatArray = dot(own, own) / np.square(fixed[..., 0][rows]) / np.maximum(variance[rows], 1e-300)
-    return float(np.sqrt(np.mean(ratio)))
+    return variance
 
 
-def _of_weights(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: _Noise) -> float:
+def _of_weights(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: Noise) -> float:
     p = observed.evidence.values
     weight = observed.weight if model.seen is None else observed.weight * model.seen
     used = weight > 0
@@ -276,13 +298,13 @@ def _of_weights(observed: Observed, model: Model, left: Residual, soft: Softmax,
         shares = soft.weights / np.maximum(1 - soft.sink, 1e-300)[..., np.newaxis]
         of_lse = dot(shares * shares, noise.single) + noise.of_lse(shares)
         squares = squares / (1 + np.square(observed.sums[1] * soft.sink) * of_lse).reshape(-1)
-    return math.sqrt(float(np.mean(ratio)) + min(left.rest, 1e30)) + 0.25 * math.sqrt(float(squares.sum()) / rows)
+    return math.sqrt(_mean(ratio, variance) + min(left.rest, 1e30)) + 0.25 * math.sqrt(float(squares.sum()) / rows)
 
 
 def rounding_divergence(observed: Observed, model: Model, theta: FloatArray, arithmetic: Arithmetic) -> float:
     """Return about what rounding the logits makes of KL(exact ‖ rounded), the mean over rows in nats."""
     found = logits(model, theta, slopes=False)
-    weights, noise = softmax(model, found).weights, _Noise(observed, found, theta, arithmetic)
+    weights, noise = softmax(model, found).weights, Noise(observed.subject, found, theta, arithmetic)
     of_each = noise.single + noise.of_entries(weights) if model.axis == -1 else noise.single
     return 0.5 * float(np.mean(dot(weights, of_each, axis=model.axis)))
 
@@ -291,5 +313,4 @@ def logit_noise(observed: Observed, model: Model, theta: FloatArray, arithmetic:
     """Return the mean rounding error of the logits that carry weight."""
     found = logits(model, theta, slopes=False)
     soft = softmax(model, found)
-    coarse = max(unit(arithmetic.scores), unit(arithmetic.sides or "float32"))
-    return SPREAD * coarse * float(np.mean(dot(soft.weights, np.abs(found.z), axis=model.axis)))
+    return SPREAD * arithmetic.coarsest * float(np.mean(dot(soft.weights, np.abs(found.z), axis=model.axis)))

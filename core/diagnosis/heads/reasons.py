@@ -79,7 +79,7 @@ def severity(measured: Mapping[str, Estimate] | None, verdict: Verdict | None = 
     by_ratio = -(ratio if ratio is not None and math.isfinite(ratio) else -1.0)
     if measured is None or word == "NaN" or (verdict is not None and verdict.cause == "not-finite"):
         return 0, by_ratio
-    if verdict is not None and (verdict.is_wrong or verdict.is_unusual):
+    if verdict is not None and verdict.is_doubtful:
         return 1, by_ratio
     return (3 if word in ("healthy", None) else 2), by_ratio
 
@@ -102,7 +102,7 @@ def reasons(
 
     `layer` has the traits of all heads of its layer.
     """
-    found = [_of_verdict(verdict)] if verdict is not None and (verdict.is_wrong or verdict.is_unusual) else []
+    found = [_of_verdict(verdict)] if verdict is not None and verdict.is_doubtful else []
     word = status(measured)
     if traits is None or word in (None, "healthy"):
         return tuple(found)
@@ -119,7 +119,7 @@ def reasons(
 
 def _of_verdict(verdict: Verdict) -> str:
     ratio = verdict.ratio
-    if verdict.is_unusual:
+    if verdict.is_unusual or verdict.conflict:
         return verdict.says
     if ratio is not None and abs(ratio - 1) > _OFF:
         name = "" if verdict.cause is None else f"{verdict.cause}: "

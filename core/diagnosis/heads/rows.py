@@ -128,6 +128,22 @@ def variance(z: FloatArray, seen: BoolArray | None) -> FloatArray:
     return np.sum(away * away, axis=-1) / count
 
 
+def require_logits(z: FloatArray, capture: CaptureFile, layer: Layer, head: int) -> None:
+    """Raise CaptureError if logits have no statistics in float64."""
+    if not np.isfinite(z).all() or np.abs(z).max(initial=0) > LARGEST:
+        raise overflow(capture, layer, head)
+
+
+def overflow(capture: CaptureFile, layer: Layer, head: int) -> CaptureError:
+    """Return the error of a head whose numbers are too large for float64."""
+    return CaptureError(
+        "{path}: layer {index}, head {head}: logits overflow float64",
+        path=plain(capture.path),
+        index=layer.index,
+        head=head,
+    )
+
+
 ROWS = 8  # of each text that are looked at
 LARGE = 1 << 16  # scores of a head from which a first look saves time
 
@@ -147,13 +163,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
     part = some_rows(data, layer, rows)
     with np.errstate(over="ignore", invalid="ignore"):
         z = np.where(part.visible, logits(part, file_rule(layer)), 0)
-    if not np.isfinite(z).all() or np.abs(z).max(initial=0) > LARGEST:
-        raise CaptureError(
-            "{path}: layer {index}, head {head}: logits overflow float64",
-            path=plain(capture.path),
-            index=layer.index,
-            head=head,
-        )
+    require_logits(z, capture, layer, head)
     hidden = None if part.seen is None else ~part.seen
     p = softmax(z, hidden, data.sink)
     visible = part.counts.astype(np.float64)

@@ -33,7 +33,7 @@ def file_summary(
     `measured` and `verdicts` are by (position of the layer, head), for the heads known so far; heads without evidence
     have no verdict. `disagreements` of its layers are said where nothing else is wrong.
     """
-    doubtful = any(each.is_wrong or each.is_unusual for each in verdicts.values())
+    doubtful = any(each.is_doubtful for each in verdicts.values())
     parts = [] if doubtful else [*disagreements]
     words = (head_word(each, verdicts.get(place)) for place, each in measured.items() if each is not None)
     found = Counter(words)
@@ -61,6 +61,8 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict])
     unusual = {place: each for place, each in verdicts.items() if each.is_unusual}
     if unusual:
         return _unusual(layers, unusual, len(verdicts))
+    if disagreeing := sum(each.conflict for each in verdicts.values()):
+        return message("{heads}: the evidence disagrees with itself", heads=_heads(disagreeing, len(verdicts)))
     undecided = sum(each.verdict == "undecided" for each in verdicts.values())
     count = message("all {count} layers", count=len(layers)) if len(layers) > 1 else "1 layer"
     kinds = sorted({each.evidence for each in verdicts.values() if each.evidence is not None})
@@ -71,16 +73,22 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict])
         misfit=misfit,
         undecided=message(", {undecided} undecided", undecided=undecided) if undecided else "",
     )
+    unknown = next((each.expected.unknown for each in verdicts.values() if each.expected.unknown), "")
+    if undecided == len(verdicts) and unknown:
+        return message(
+            "{count}: the expected scale is not known: {unknown} {what}", count=count, unknown=unknown, what=what
+        )
     if undecided == len(verdicts):
         return message("{count}: the evidence does not determine the scale {what}", count=count, what=what)
-    multipliers = {f"{each.expected.multiplier:.4g}" for each in verdicts.values()}
-    source = next(iter(verdicts.values()))
+    known = [each for each in verdicts.values() if not each.expected.unknown]
+    multipliers = {f"{each.expected.start:.4g}" for each in known}
+    source = next(iter(known))
     if len(multipliers) > 1:
         return message("{count}: scales as expected {what}", count=count, what=what)
     return message(
         "{count}: scale × {scale_words}, {source} {what}",
         count=count,
-        scale_words=_scale_words(source.expected.multiplier, layers),
+        scale_words=_scale_words(source.expected.start, layers),
         source=_as_expected(source.expected),
         what=what,
     )
@@ -103,7 +111,7 @@ def _unusual(layers: Sequence[Layer], unusual: Mapping[tuple[int, int], Verdict]
         "{place}: × {multiplier:.4g} as recorded, 1/√d_k is × {expected:.4g}: {cause}?",
         place=place,
         multiplier=first.multiplier,
-        expected=first.expected.multiplier,
+        expected=first.expected.start,
         cause=first.also[0],
     )
 
@@ -135,7 +143,7 @@ def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Verdict], co
     if known and abs(known[0] - 1) > 0.01:
         low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
         used = {_scale_words(each.multiplier, layers) for each in alike.values() if each.multiplier is not None}
-        expected = {f"{each.expected.multiplier:.4g}" for each in alike.values()}
+        expected = {f"{each.expected.start:.4g}" for each in alike.values()}
         if len(used) == len(expected) == 1:
             text = message(
                 "{text}, scale × {used}, not × {expected}", text=text, used=used.pop(), expected=expected.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import re
 import sys
@@ -81,7 +82,7 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
     k = _whole(layer.k)
     tensors = {**part.tensors, "k": k}
     if layer.sinks is not None:
-        tensors["sinks"] = layer.sinks
+        tensors["sinks"] = layer.sinks.clamp(min=torch.finfo(layer.sinks.dtype).min)  # as weak as −∞
     if layer.v:
         tensors["v"] = _whole(layer.v)
     entry: dict[str, Any] = {
@@ -90,10 +91,14 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
         "kv_heads": k.shape[1],
         "d_k": k.shape[-1],
     }
-    if layer.head_scales is None:
+    notes = [*layer.notes, *_of_weights(layer), *_self_check(layer)]
+    scales = [layer.scale * own for own in ([1.0] if layer.head_scales is None else layer.head_scales.tolist())]
+    if not all(0 < scale < math.inf for scale in scales):
+        notes.append(f"the multiplier is not a positive number: {', '.join(f'{scale:.4g}' for scale in scales)}")
+    elif layer.head_scales is None:
         entry["scale"] = layer.scale
     else:
-        entry["head_scales"] = [layer.scale * own for own in layer.head_scales.tolist()]
+        entry["head_scales"] = scales
     if layer.prescaled != (1.0, 1.0):
         entry["prescaled"] = list(layer.prescaled)
     if layer.over_heads:
@@ -109,8 +114,16 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
         entry["softcap"] = layer.softcap
     if layer.over_queries:
         entry["softmax_axis"] = "queries"
+    if layer.dropout:
+        entry["weights_dropout"] = layer.dropout
+    if layer.changed:
+        entry["weights_changed"] = list(layer.changed)
+    if not layer.followed:
+        entry["weights_followed"] = False
+    if any(count for count, _ in layer.not_finite):
+        entry["not_finite"] = [list(each) for each in layer.not_finite]
     entry["scores"] = layer.scores
-    entry["notes"] = "; ".join([*layer.notes, *_self_check(layer)])
+    entry["notes"] = "; ".join(notes)
     if len(part.rows) < part.queries:
         shift = part.keys - part.queries if entry.get("alignment") == "bottom-right" else 0
         tensors["rows"] = part.rows + shift
@@ -119,6 +132,13 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
 
 def _whole(parts: list[torch.Tensor]) -> torch.Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
+
+
+def _of_weights(layer: Layer) -> list[str]:
+    """Return for people what became of the weights after softmax."""
+    said = [*layer.changed, *([f"dropout {layer.dropout:g}"] if layer.dropout else [])]
+    notes = [f"between softmax and the values: {', '.join(said)}"] if said else []
+    return notes if layer.followed else [*notes, "how the weights met the values was not followed"]
 
 
 def _self_check(layer: Layer) -> list[str]:
@@ -146,6 +166,11 @@ def joined(layer: Layer) -> Part:
     if any(part.bias is not None for part in parts):
         wide = [_wide(bias, len(part.rows), keys) for bias, part in zip(biases, parts, strict=True)]
         whole["bias"] = joined_rows(wide)
+    factors = None
+    if any(part.row_factors is not None for part in parts):
+        ones = (torch.ones(1, 1, len(part.rows), 1) for part in parts)
+        own = [one if part.row_factors is None else part.row_factors for part, one in zip(parts, ones, strict=True)]
+        factors = joined_rows(own)
     return Part(
         whole["q"],
         whole.get("lse"),
@@ -155,6 +180,7 @@ def joined(layer: Layer) -> Part:
         visible_of(joined_rows(pairs), rows - first, keys - first),
         whole.get("bias"),
         whole.get("o"),
+        factors,
     )
 
 

@@ -7,12 +7,13 @@ import ctypes
 import json
 import os
 from collections.abc import Mapping
+from itertools import chain, count
 from pathlib import Path
 
 import torch
 
-from ..options import Options
-from .whole import whole_file
+from ..options import Options, is_of_run
+from .whole import may_replace, whole_file
 
 _TYPES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
@@ -80,7 +81,9 @@ class Folder:
 
     def write(self, step: int | None, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> Path:
         """Write the file of a step; return its path."""
-        path = self._one_file() if self.options.one_file or step is None else self._step_file(step)
+        path = self._place(step)
+        if not may_replace(path, self.options.overwrite):  # the program has put a file there meanwhile
+            path = self._beside(path)
         if not self.options.one_file:
             path.parent.mkdir(parents=True, exist_ok=True)
         write(path, tensors, metadata)
@@ -89,6 +92,14 @@ class Folder:
         self._rotate()
         return path
 
+    def replaces_earlier(self, step: int) -> bool:
+        """Return whether the file of a step will take the place of one that an earlier run has left."""
+        path = self._place(step)
+        return path.exists() and not is_of_run(path, self.options)
+
+    def _place(self, step: int | None) -> Path:
+        return self._one_file() if self.options.one_file or step is None else self._step_file(step)
+
     def _one_file(self) -> Path:
         """Return the path of the one file: beside that of another process of this run, if there is one."""
         if self._only is None:
@@ -96,11 +107,14 @@ class Folder:
             rank, size = rank_and_size()
             if self.options.ranks == "all" and size > 1:
                 path = path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
-            with contextlib.suppress(FileNotFoundError):
-                if self.options.process and path.stat().st_mtime >= self.options.since:
-                    path = path.with_name(f"{path.stem}.process{os.getpid()}{path.suffix}")
-            self._only = path
+            self._only = self._beside(path) if self.options.process and is_of_run(path, self.options) else path
         return self._only
+
+    def _beside(self, path: Path) -> Path:
+        """Return a path with the number of this process that is free, or that this process has written."""
+        ends = chain([""], (f"-{number}" for number in count(2)))
+        paths = (path.with_name(f"{path.stem}.process{os.getpid()}{end}{path.suffix}") for end in ends)
+        return next(each for each in paths if each in self.written or not os.path.lexists(each))
 
     def _step_file(self, step: int) -> Path:
         folder = Path(self.options.path)
@@ -113,5 +127,6 @@ class Folder:
         """Remove the oldest files of this run beyond those to keep."""
         while self.options.keep is not None and len(self.written) > self.options.keep:
             with contextlib.suppress(OSError):
-                self.written[0].unlink()
+                if may_replace(self.written[0]):
+                    self.written[0].unlink()
             del self.written[0]

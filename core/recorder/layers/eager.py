@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -11,6 +12,7 @@ from .chain import read
 from .copies import copied, kept
 from .layer import Layer, Look, Site, chosen_rows, make_layer
 from .layout import Layout, layout_of
+from .outputs import Outputs
 from .scores import Scores
 
 
@@ -36,6 +38,10 @@ class Pending:
     batch: int = 0
     shift: torch.Tensor | None = None  # added to whole rows before softmax
     over_queries: Callable[[], Layer | None] | None = None  # gives the layer if the values meet the other axis
+    outputs: Outputs | None = None  # if the weights meet the values in parts, or in another order
+    met: bool = False  # whether the weights were multiplied by a matrix that may hold values
+    weights: Any = None  # what was done to the weights that have met some values
+    reached: tuple[str, ...] = ()  # what was done to weights by the last operation whose result is not followed
 
     def normalise(self, sums: torch.Tensor) -> None:
         """Take the log-sum-exp from what exponentials were divided by, with canonical dimensions."""
@@ -49,6 +55,12 @@ class Pending:
         part = self.layer.parts[0]
         self.layer.parts[0] = replace(part, lse=kept(lse.float()))
         self.layer.copied = copied(lse.device)
+
+    def gathered(self, keep: bool) -> Outputs | None:
+        """Return the values and outputs that were met so far; None if the layer is not recorded."""
+        if self.outputs is None and self.layout is not None and self.rows is not None:
+            self.outputs = Outputs(self.layout, self.keys, self.rows, self.batch, keep)
+        return self.outputs
 
     def add_values(self, v: torch.Tensor, o: torch.Tensor) -> None:
         """Keep values [N, keys, d_v], and outputs [N, queries, d_v] of the kept rows."""
@@ -111,7 +123,8 @@ def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recip
 
     if layout.assumed:
         notes.append(f"{stacked} stacked matrices are taken for {layout.heads} heads of {layout.batch} texts")
-    layer = make_layer(site, q, k, rows, layout.queries, look, factors=product.factors, scores=scores.dtype)
+    factors = product.factors.of(lambda of_rows: layout.pick(of_rows, place, batch))
+    layer = make_layer(site, q, k, rows, layout.queries, look, factors=factors, scores=scores.dtype)
     if any(step.kind == "shift" for step in scores.steps):
         pending.shift = look(torch.arange(len(rows))).reading.shift
     pending.alone = not raw and (stacked > 1 or x.dim() > 2)

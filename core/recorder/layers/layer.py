@@ -11,9 +11,11 @@ import torch
 
 from .chain import Reading
 from .copies import DONE, Event, copied, kept
+from .scores import PLAIN, Factors
 from .visibility import Visible, shared, visible_of
 
 CHECKED = 32  # rows that the self-check computes again
+_WIDE = 1e30  # largest numbers of formats that no score of finite queries and keys leaves in practice
 AT_ONCE = 1 << 21  # scores that are computed at once: 16 MiB in float64
 
 FORMATS = {
@@ -45,11 +47,13 @@ class Part:
     visible: Visible
     bias: torch.Tensor | None  # [batch or 1, heads or 1, rows, keys]
     o: torch.Tensor | None = None  # [batch, heads, rows, d_v]
+    row_factors: torch.Tensor | None = None  # inside q, [batch or 1, heads or 1, rows, 1]; None: 1
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
         """The tensors that a file has of it, by name."""
-        named = {"q": self.q, "lse": self.lse, "o": self.o, "bias": self.bias, "mask": self.visible.mask}
+        named = {"q": self.q, "lse": self.lse, "o": self.o, "bias": self.bias, "mask": self.visible.mask,
+                 "row_factors": self.row_factors}  # fmt: skip
         return {name: tensor for name, tensor in named.items() if tensor is not None}
 
     def cut(self, by: Callable[[torch.Tensor], torch.Tensor]) -> Part:
@@ -73,6 +77,10 @@ class Layer:
     sinks: torch.Tensor | None
     scores: str  # number format
     over_queries: bool = False  # whether softmax ran over the queries instead of the keys
+    dropout: float = 0.0  # the share of weights that dropout set to 0
+    changed: tuple[str, ...] = ()  # other operations that changed the weights before they met the values
+    followed: bool = True  # whether the weights were seen to meet the values, along the keys
+    not_finite: tuple[tuple[int, int], ...] = ()  # of each head, scores that were NaN or infinite, and of how many
     notes: list[str] = field(default_factory=list[str])
     residual: float = 0.0  # of logits, or of lse if the kernel is fused
     tolerance: float = 0.0  # of rounding
@@ -127,7 +135,7 @@ def make_layer(
     look: Callable[[torch.Tensor], Look],  # at some of the kept rows, given by their places among them
     *,
     lse: torch.Tensor | None = None,  # [batch, heads, rows] that a kernel returned
-    factors: tuple[float | None, float | None] = (1.0, 1.0),
+    factors: Factors = PLAIN,
     scores: torch.dtype = torch.float32,
 ) -> Layer:
     """Return the layer after its self-check. All tensors may be on any device; what is kept is copied.
@@ -146,6 +154,7 @@ def make_layer(
     if found is not None and first.sinks is None and bool(blind.any()):
         found = found.masked_fill(blind.to(found.device), -float("inf"))
     group = _repeated(k) if k.shape[1] == q.shape[1] else 1
+    inside = _told_apart(factors)
     layer = Layer(
         site=site,
         parts=[Part(kept(q), None if found is None else kept(found.float()), rows, queries, keys,
@@ -154,10 +163,11 @@ def make_layer(
         v=[],
         scale=first.scale,
         head_scales=None if first.head_scales is None else first.head_scales.cpu(),
-        prescaled=(None, factors[1]) if check.unknown else factors,
+        prescaled=(None if check.unknown else inside.q, inside.k),
         softcap=first.softcap,
         sinks=None if first.sinks is None else first.sinks.float().cpu(),
         scores=FORMATS.get(scores, str(scores).removeprefix("torch.")),
+        not_finite=check.not_finite,
         notes=list(first.notes),
         checked=check.of,
         residual=check.residual,
@@ -172,7 +182,8 @@ def make_layer(
         bias = joined_rows([check.difference(some, look(some)) for some in blocks])
     else:
         bias = check.bias()
-    layer.parts[0] = replace(layer.parts[0], bias=bias)
+    of_rows = None if check.unknown or inside.rows is None else kept(inside.rows.float())
+    layer.parts[0] = replace(layer.parts[0], bias=bias, row_factors=of_rows)
     layer.copied = copied(q.device)
     return layer
 
@@ -183,6 +194,18 @@ def joined_rows(parts: Sequence[torch.Tensor]) -> torch.Tensor:
         return parts[0]
     sizes = [max(part.shape[axis] for part in parts) for axis in (0, 1)]
     return shared(torch.cat([part.expand(*sizes, *part.shape[2:]) for part in parts], dim=2))
+
+
+def _told_apart(factors: Factors) -> Factors:
+    """Return factors whose rows differ; numbers that differ between texts or heads alone are not known."""
+    rows = factors.rows
+    if rows is None:
+        return factors
+    rows = shared(rows)
+    if bool((rows == rows[:, :, :1]).all()):
+        number = float(rows[0, 0, 0]) if rows.shape[:2] == (1, 1) and rows.numel() else None
+        return Factors(None if factors.q is None or number is None else factors.q * number, factors.k)
+    return replace(factors, rows=rows)
 
 
 def _repeated(k: torch.Tensor) -> int:
@@ -235,6 +258,7 @@ class _Check:
         self.problems: list[str] = []
         self.pairs: list[torch.Tensor] = []
         self.lses: list[torch.Tensor] = []
+        self._not_finite: list[torch.Tensor] = []  # [heads, 2] of each block: visible scores not finite, and all
         self._biases: list[torch.Tensor | None] = []
         self._dtypes: set[torch.dtype] = set()
 
@@ -254,12 +278,13 @@ class _Check:
             reading.bias_dtype = None
         hidden = reading.hidden
         if logits is not None:
-            unseen = logits[..., :keys] <= torch.finfo(logits.dtype).min / 2
+            unseen = self._unseen(rows, reading, logits[..., :keys])
             hidden = unseen if hidden is None else hidden | unseen
         pairs = torch.ones(1, 1, 1, 1, dtype=torch.bool) if hidden is None else ~shared(
             hidden.broadcast_to(*hidden.shape[:2], len(rows), keys)).cpu()  # fmt: skip
         pairs = pairs.expand(*pairs.shape[:2], len(rows), keys)
         self.pairs.append(pairs)
+        self._count_not_finite(look, pairs)
         if logits is not None:
             lse = torch.logsumexp(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)[..., None]
             self.lses.append(lse if reading.shift is None else lse - reading.shift)
@@ -270,6 +295,36 @@ class _Check:
         checked = [place for place, row in enumerate(rows.tolist()) if row in self._checked]
         if checked:
             self._compare(rows, torch.tensor(checked), look, pairs)
+
+    def _unseen(self, rows: torch.Tensor, reading: Reading, logits: torch.Tensor) -> torch.Tensor:
+        """Return which logits are so low that they are hidden, and not because they left the number format."""
+        limit = torch.finfo(logits.dtype).max / 2
+        unseen = logits <= -limit
+        doubtful = unseen if reading.hidden is None else unseen & ~reading.hidden
+        if limit > _WIDE or not bool(doubtful.any()):
+            return unseen
+        z = products(self._q[:, :, rows.to(self._q.device)].to(self._device), self._k.to(self._device))
+        large = torch.maximum(z.abs(), (z * reading.scale).abs()) > limit
+        return unseen & ~(doubtful & large.to(unseen.device))
+
+    def _count_not_finite(self, look: Look, pairs: torch.Tensor) -> None:
+        """Count the visible scores that are not finite, and take those out of the bias that are not in it."""
+        wrong = torch.zeros(1, 1, 1, 1, dtype=torch.bool)
+        if look.logits is not None:
+            wrong = ~torch.isfinite(look.logits[..., : self._k.shape[2]]).cpu()
+        bias = look.reading.bias
+        if bias is not None and not bool(torch.isfinite(bias).all()):
+            finite = torch.isfinite(bias)
+            wrong = wrong | ~finite.cpu()
+            look.reading.bias = bias.masked_fill(~finite, 0.0)
+        shape = (self._q.shape[0], self._q.shape[1], *pairs.shape[2:])
+        wide = pairs.expand(shape)
+        self._not_finite.append(torch.stack([(wide & wrong).sum((0, 2, 3)), wide.sum((0, 2, 3))], -1))
+
+    @property
+    def not_finite(self) -> tuple[tuple[int, int], ...]:
+        """Of each head, how many visible scores are not finite, and of how many."""
+        return tuple((bad, count) for bad, count in torch.stack(self._not_finite).sum(0).tolist())
 
     def _compare(self, rows: torch.Tensor, places: torch.Tensor, look: Look, pairs: torch.Tensor) -> None:
         device, reading = self._device, look.reading
@@ -284,19 +339,19 @@ class _Check:
         factor = abs(self.first.scale)
         if self.first.head_scales is not None:
             factor *= float(self.first.head_scales.abs().max())
-        self.size = max(self.size, float(terms.max()) * factor if terms.numel() else 0.0)
+        self.size = max(self.size, _largest(terms) * factor)
         del terms
         if reading.bias is not None:
             z += picked(reading.bias)
         seen = picked(pairs).expand(z.shape)
         if bool(seen.any()):
-            self._largest = max(self._largest, float(z.masked_fill(~seen, 0.0).abs().max()))
+            self._largest = max(self._largest, _largest(z.masked_fill(~seen, 0.0)))
         if look.logits is not None:
             self.of = "logits"
             off = picked(look.logits)[..., : z.shape[-1]].double() - z
             if reading.shift is not None:
                 off -= picked(reading.shift)
-            off = off.masked_fill(~seen, 0.0).abs()
+            off = off.masked_fill(~(seen & torch.isfinite(off)), 0.0).abs()
         elif self._lse is not None:
             self.of = "lse"
             z.masked_fill_(~seen, -float("inf"))
@@ -327,7 +382,7 @@ class _Check:
         if look.reading.shift is not None:
             full -= look.reading.shift.to(self._device)
         pairs = self.pairs[int(rows[0]) // self.pairs[0].shape[2]]
-        return shared(full.masked_fill_(~pairs.to(self._device), 0.0)).float().cpu()
+        return shared(full.masked_fill_(~(pairs.to(self._device) & torch.isfinite(full)), 0.0)).float().cpu()
 
     def bias(self) -> torch.Tensor | None:
         """Return the bias of all rows, in the format of what was added if that is known."""
@@ -340,6 +395,11 @@ class _Check:
         counts, keys = [pairs.shape[2] for pairs in self.pairs], self._k.shape[2]
         wide = [block.expand(*block.shape[:2], count, keys) for block, count in zip(blocks, counts, strict=True)]
         return joined_rows(wide).to(dtype).contiguous()
+
+
+def _largest(values: torch.Tensor) -> float:
+    """Return the largest absolute value of those that are finite; 0 if there is none."""
+    return float(values.masked_fill(~torch.isfinite(values), 0.0).abs().max()) if values.numel() else 0.0
 
 
 def _same(a: Reading, b: Reading) -> bool:
@@ -375,6 +435,41 @@ def _allow_shortened(layer: Layer, error: float) -> None:
         layer.notes.append("products of float32 are shortened, as the program allows (TF32)")
 
 
+def _beside(old: Layer, new: Layer, part: Part) -> Part:
+    """Return a part of the new layer beside those of the old one, whose factor of queries may be another number."""
+    (before, of_keys), (after, keys) = old.prescaled, new.prescaled
+    if of_keys != keys or before is None or after is None:
+        old.prescaled = (None if before is None or after is None else before, of_keys if of_keys == keys else None)
+        return part
+    if before == after:
+        return part
+    number = torch.full((1, 1, len(part.rows), 1), after / before)
+    return replace(part, row_factors=number if part.row_factors is None else number * part.row_factors)
+
+
+def turned(layer: Layer, most: int) -> Layer:
+    """Return a layer whose weights met the values along its rows: they are the keys, and softmax was over queries.
+
+    If some rows were not kept, the keys are not all there: the layer is returned as it is, not followed.
+    """
+    [part], heads = layer.parts, layer.parts[0].q.shape[1]
+    if len(part.rows) < part.queries or layer.sinks is not None or part.row_factors is not None:
+        layer.followed = False
+        return layer
+    layer.copied.synchronize()
+    rows = chosen_rows(part.keys, most)
+    q = layer.k[0].repeat_interleave(heads // layer.k[0].shape[1], 1)
+    pairs = part.visible.pairs(part.rows, part.keys).mT[:, :, rows].contiguous()
+    bias = part.bias
+    if bias is not None:
+        wide = bias.expand(*bias.shape[:2], len(part.rows), part.keys)
+        bias = wide.mT[:, :, rows].contiguous()
+    visible = visible_of(pairs, rows, part.keys)
+    part = Part(q[:, :, rows].contiguous(), None, rows, part.keys, part.queries, visible, bias)
+    own = layer.parts[0].q
+    return replace(layer, parts=[part], k=[own], v=[], prescaled=layer.prescaled[::-1], over_queries=True)
+
+
 def grown(old: Layer, new: Layer) -> bool:
     """Add the queries of a call that continues another one with more keys; return False if it does not."""
     before, part = old.parts[-1], new.parts[0]
@@ -395,7 +490,10 @@ def grown(old: Layer, new: Layer) -> bool:
     old.k.append(new.k[0][:, :, before.keys :].clone())
     if new.v:
         old.v.append(new.v[0][:, :, before.keys :].clone())
-    old.parts.append(part)
+    old.parts.append(_beside(old, new, part))
+    old.changed = tuple(dict.fromkeys((*old.changed, *new.changed)))
+    old.dropout, old.followed = max(old.dropout, new.dropout), old.followed and new.followed
+    old.not_finite = tuple((a + c, b + d) for (a, b), (c, d) in zip(old.not_finite, new.not_finite, strict=True))
     old.residual, old.tolerance = max(old.residual, new.residual), max(old.tolerance, new.tolerance)
     old.notes += [note for note in new.notes if note not in old.notes]
     return True

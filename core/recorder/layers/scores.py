@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -26,12 +27,37 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Factors:
+    """What queries and keys were multiplied by before their product; None if it is not one known number."""
+
+    q: float | None = 1.0
+    k: float | None = 1.0
+    rows: torch.Tensor | None = None  # of each row of the queries, beside their factor: [..., rows, 1]
+
+    @property
+    def both(self) -> float | None:
+        """The factor of the product; None if it is not one known number."""
+        return None if self.q is None or self.k is None or self.rows is not None else self.q * self.k
+
+    def of(self, pick: Callable[[torch.Tensor], torch.Tensor]) -> Factors:
+        """Return the factors of the kept rows, [batch, heads, rows, 1], which `pick` takes from those of all."""
+        return self if self.rows is None else replace(self, rows=pick(self.rows))
+
+    def turned(self) -> Factors:
+        """Return those of queries and keys that are exchanged: rows of keys have no factors of their own here."""
+        return Factors(self.k, self.q if self.rows is None else None)
+
+
+PLAIN = Factors()
+
+
+@dataclass(frozen=True)
 class Product:
     """A batched product of what may be queries and keys: [N, rows, d] and [N, keys, d]."""
 
     q: torch.Tensor
     k: torch.Tensor
-    factors: tuple[float | None, float | None]
+    factors: Factors
     width: int | None
     d_k: int
 
@@ -59,7 +85,7 @@ class Scores:
         """The factor multiplied onto the product, where it is used as vectors; None if it is not one known number."""
         if self.lost in (EIGHT_BITS, NORM):  # as of a linear layer
             return 1.0
-        factor = None if self.lost or None in self.product.factors else 1.0
+        factor = None if self.lost or self.product.factors.both is None else 1.0
         for step in self.steps:
             if factor is None or (step.kind, step.operand) == ("mul", None):
                 factor = None if factor is None else factor * step.number
@@ -73,7 +99,7 @@ class Scores:
 
     def turned(self) -> Scores:
         """Return the scores with queries and keys exchanged: softmax runs over the product's rows."""
-        product = replace(self.product, q=self.product.k, k=self.product.q, factors=self.product.factors[::-1])
+        product = replace(self.product, q=self.product.k, k=self.product.q, factors=self.product.factors.turned())
         keys = self.geometry.keys
         steps = (
             step if step.operand is None else replace(step, operand=_one_key_axis(step.operand, keys).mT)

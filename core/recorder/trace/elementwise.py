@@ -15,7 +15,8 @@ import torch
 from ..layers.geometry import canonical_order, geometry_of, split_order
 from ..layers.scores import NORM, Scores, Step
 from .factors import describe, factor_of_sum, scale_vectors
-from .notes import Notebook, Vectors, Weights, elements
+from .notes import Noise, Notebook, Products, Vectors, Weights, elements
+from .weights import altered, passed, reached, summed
 
 Arguments = dict[str, Any]
 OTHER_WEIGHTS = "weights that are not of queries and keys are added"  # as in ConViT
@@ -30,7 +31,7 @@ def copied(notes: Notebook, given: Arguments, out: Any) -> None:
         return
     if isinstance(note, Vectors):
         notes.put(out, notes.vectors(source))
-    else:
+    elif isinstance(note, (Scores, Weights)):
         pass_on(notes, source, out, note)
 
 
@@ -38,42 +39,28 @@ def pass_on(
     notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: Scores | Weights, step: Step | None = None
 ) -> None:
     """Pass scores or weights on to a result that may have more dimensions than the source."""
-    found = _order_of(source, note)
-    if (
-        found is None
-        and isinstance(note, Scores)
-        and not note.lost
-        and step is not None
-        and _same_storage(source, out)
-    ):
+    if isinstance(note, Weights):
+        passed(notes, source, out, note)
+        return
+    found = split_order(source, note.geometry)
+    if found is None and not note.lost and step is not None and _same_storage(source, out):
         _change_part(notes, source, note, step)
         return
     more = out.dim() - source.dim()
     if found is None or more < 0 or out.shape[more:] != source.shape or any(n != 1 for n in out.shape[:more]):
-        if isinstance(note, Scores):
-            lost = replace(note, lost=note.lost or "a reshaped or broadcast operation")
-            if not note.lost and step is not None and step.operand is not None and out.shape == source.shape:
-                step = replace(step, operand=step.operand.expand(out.shape))
-                lost = replace(lost, geometry=geometry_of(out), steps=(step,), part_of=note)
-            notes.put(out, lost)
+        lost = replace(note, lost=note.lost or "a reshaped or broadcast operation")
+        if not note.lost and step is not None and step.operand is not None and out.shape == source.shape:
+            step = replace(step, operand=step.operand.expand(out.shape))
+            lost = replace(lost, geometry=geometry_of(out), steps=(step,), part_of=note)
+        notes.put(out, lost)
         return
     order, keys = (*range(more), *(axis + more for axis in found[0])), found[1]
-    note = replace(note, geometry=geometry_of(out, order, keys))
-    if isinstance(note, Scores):
-        note = replace(note, dtype=_narrower(note.dtype, out.dtype))
-        if step is not None:
-            if step.operand is not None:
-                step = replace(step, operand=step.operand.expand(out.shape).permute(order))
-            note = note.then(step)
+    note = replace(note, geometry=geometry_of(out, order, keys), dtype=_narrower(note.dtype, out.dtype))
+    if step is not None:
+        if step.operand is not None:
+            step = replace(step, operand=step.operand.expand(out.shape).permute(order))
+        note = note.then(step)
     notes.put(out, note)
-
-
-def _order_of(view: torch.Tensor, note: Scores | Weights) -> tuple[tuple[int, ...], int] | None:
-    """Return the canonical order of a view of everything, and how many of its dimensions hold the keys."""
-    if isinstance(note, Weights) and note.sinks:
-        order = canonical_order(view, note.geometry, note.sinks)
-        return None if order is None else (order, 1)
-    return split_order(view, note.geometry)
 
 
 def _change_part(notes: Notebook, part: torch.Tensor, note: Scores, step: Step) -> Scores:
@@ -131,7 +118,12 @@ def written(notes: Notebook, given: Arguments, out: Any) -> None:
     if isinstance(note, (Scores, Weights)) and whole:
         pass_on(notes, source, target, note)
         return
-    if isinstance(note := notes.find(target), Scores):
+    if isinstance(note, Weights):
+        reached(note, "a copy into a part")
+    if isinstance(note := notes.find(target), Weights):
+        passed(notes, target, out, replace(note, changed=(*note.changed, "values written into a part of them")))
+        return
+    if isinstance(note, Scores):
         changed = notes.find(source)
         if isinstance(changed, Scores) and changed.part_of is note:
             for step in changed.steps:
@@ -167,6 +159,8 @@ def filled_whole(notes: Notebook, given: Arguments, out: Any) -> None:
     note = notes.find(given["self"])
     if isinstance(note, Scores) and split_order(given["self"], note.geometry) is None:
         _replaced(notes, given, note, number_of(given["value"]))
+    elif isinstance(note, Weights):
+        notes.put(given["self"], replace(note, changed=(*note.changed, "fill")))
     else:
         notes.drop(given["self"])
 
@@ -220,7 +214,9 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
         if known or (a.numel() < b.numel() and not isinstance(notes.find(a), (Scores, Weights))):
             a, b = b, a
     note, number = notes.find(a), number_of(b)
-    if isinstance(note, Scores) and note.lost and number is None:  # such as cosines of angles that are a product
+    if isinstance(note, Noise) and number is not None:
+        notes.put(out, note)
+    elif isinstance(note, Scores) and note.lost and number is None:  # such as cosines of angles that are a product
         if not divide and out is not a and b.numel() >= a.numel():
             a, b = b, a
         scale_vectors(notes, a, b, number, divide, out)
@@ -236,8 +232,13 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
     elif isinstance(note, Weights):
         if note.raw and divide and isinstance(b, torch.Tensor):
             note = _normalised(note, a, b)
+        elif not divide and a.shape[-1:] == (1,) and isinstance(b, torch.Tensor) and out.shape != a.shape:
+            notes.put(out, Products(note, a[..., 0], b.expand(out.shape)))
+            return
+        elif not divide and isinstance(noise := notes.find(b), Noise):
+            note = replace(note, dropout=max(note.dropout, noise.dropout))
         else:
-            note = replace(note, changed=(*note.changed, "div" if divide else "mul"))
+            note = altered(note, "div" if divide else "mul", a, out)
         pass_on(notes, a, out, note)
     else:
         scale_vectors(notes, a, b, number, divide, out)
@@ -245,7 +246,7 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
 
 def _normalised(note: Weights, raw: torch.Tensor, sums: torch.Tensor) -> Weights:
     """Exponentials are divided by what should be their sum: its logarithm is what softmax would have returned."""
-    order = canonical_order(raw, note.geometry)
+    order = None if note.index is not None else canonical_order(raw, note.geometry)
     if order is None or _size_along(sums, order[-1] - raw.dim()) != 1:
         return replace(note, changed=(*note.changed, "div"))
     note.layer.normalise(sums.expand(*raw.shape).permute(order)[..., :1])
@@ -264,6 +265,8 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
     """Add to scores, or join the halves of a rotation."""
     a, b = given["self"], given["other"]
     number = sign * float(given.get("alpha", 1))
+    if summed(notes, a, b, number, out):
+        return
     if isinstance(notes.find(b), (Scores, Weights)) and not isinstance(notes.find(a), (Scores, Weights)):
         if sign < 0 or number != 1:
             lose(notes, "sub", given.values(), out)
@@ -276,8 +279,9 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
     if isinstance(note, Scores):
         _added_to_scores(notes, a, b, number, note, out)
     elif isinstance(note, Weights):
-        change = "add" if isinstance(other, Weights) or number_of(b) is not None else OTHER_WEIGHTS
-        pass_on(notes, a, out, replace(note, changed=(*note.changed, change)))
+        if not isinstance(other, Weights) and number_of(b) is None:
+            note = replace(note, mixed=True)
+        pass_on(notes, a, out, altered(note, "add" if sign > 0 else "sub", a, out))
     elif isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         factor = factor_of_sum(notes.vectors(a), notes.vectors(b))
         describe(notes, out, Vectors(factor, width=notes.vectors(a).width))
@@ -335,7 +339,7 @@ def filled(notes: Notebook, given: Arguments, out: Any) -> None:
     if isinstance(note, Scores) and number is not None:
         pass_on(notes, source, out, note, Step("fill", number, given["mask"]))
     elif isinstance(note, Weights):
-        pass_on(notes, source, out, replace(note, changed=(*note.changed, "masked_fill")))
+        pass_on(notes, source, out, altered(note, "masked_fill", source, out))
     elif out is not source:
         _set_factor(notes, out, notes.factor(source))
 
@@ -355,7 +359,7 @@ def chosen(notes: Notebook, given: Arguments, out: Any) -> None:
         else:
             pass_on(notes, a, out, note, Step("fill", number, mask))
     elif isinstance(note, Weights):
-        pass_on(notes, a, out, replace(note, changed=(*note.changed, "where")))
+        pass_on(notes, a, out, altered(note, "where", a, out))
 
 
 def softcap(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -376,6 +380,13 @@ def clamped(notes: Notebook, given: Arguments, out: Any) -> None:
         lose(notes, "limits that differ", given.values(), out)
 
 
+def drawn(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Note random zeros and ones, as dropout draws where it is not one operation."""
+    kept = number_of(given.get("p", 0.5))
+    if kept is not None:
+        notes.put(out, Noise(round(1 - kept, 6)))
+
+
 def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
     """Pass weights on through dropout."""
     source = next(iter(given.values()))
@@ -383,8 +394,7 @@ def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
     result = cast(Any, out[0] if isinstance(out, tuple) else out)
     if isinstance(note, Weights):
         probability = given.get("p", 0.0)
-        changed = (*note.changed, f"dropout {probability:g}") if probability else note.changed
-        pass_on(notes, source, result, replace(note, changed=changed))
+        pass_on(notes, source, result, replace(note, dropout=max(note.dropout, float(probability or 0.0))))
     else:
         lose(notes, "dropout", given.values(), result)
 
@@ -398,6 +408,8 @@ def lose(notes: Notebook, name: str, values: Iterable[Any], out: Any) -> None:
         if isinstance(note, Scores) and not _same_storage(value, out):
             notes.put(out, replace(note, lost=name))
             return
+        if isinstance(note, Weights):
+            reached(note, name)
 
 
 def number_of(value: Any) -> float | None:
@@ -439,6 +451,7 @@ _NAMES: tuple[tuple[Rule, str], ...] = (
     (chosen, "where"),
     (softcap, "tanh tanh_"),
     (clamped, "clamp clamp_ clamp_min clamp_min_ clamp_max clamp_max_ maximum"),
+    (drawn, "bernoulli_"),
     (dropped, "native_dropout dropout nan_to_num nan_to_num_"),
 )
 RULES = {f"aten::{name}": rule for rule, names in _NAMES for name in names.split()}

@@ -11,6 +11,7 @@ from .notes import Notebook, Vectors, elements, view_of
 
 _FEW = 1 << 16  # values that are compared with each other
 _PARTS = 8  # of a storage whose factors are told apart
+_ROWS = 8  # the fewest whose factors grow or fall with the position: those of a norm do so by chance once in 8!/2
 
 
 def scale_vectors(
@@ -30,7 +31,7 @@ def scale_vectors(
     elif a.is_complex() or b.is_complex():
         found = replace(own, factor=_product(own.known, None if divide else _one_size(b.abs())))
     elif a.shape[-1] > 1 and (b.shape[-1] == 1 or b.stride(-1) == 0):
-        found = own if _zeros_and_ones(b) else Vectors(None, width=own.width)
+        found = own if _zeros_and_ones(b) else _by_row(own, a, b, divide)
         found = Vectors(normed=True, width=own.width) if _is_norm(a, b, divide) else found
     elif divide:
         found = Vectors(None, width=own.width)
@@ -47,8 +48,34 @@ def describe(notes: Notebook, out: torch.Tensor, found: Vectors) -> None:
             note = note if isinstance(note, Vectors) else Vectors()
             parts = {**dict(note.parts), view_of(out): found.known}
             notes.put(out, replace(note, parts=tuple(parts.items())) if len(parts) <= _PARTS else Vectors(None))
-    elif note is not None or found.factor != 1 or found.width or found.normed or found.times is not None:
+    elif (
+        note is not None
+        or found.factor != 1
+        or found.width
+        or found.normed
+        or found.times is not None
+        or found.by_row is not None
+    ):
         notes.put(out, found)
+
+
+def _by_row(own: Vectors, a: torch.Tensor, b: torch.Tensor, divide: bool) -> Vectors:
+    """Return vectors after each row was multiplied by its own number, if this depends on the position alone.
+
+    A temperature of the position grows or falls along the tokens. A norm, or a gate that is computed from the
+    vectors, does not: such factors are not known.
+    """
+    numbers = b[..., :1].detach().float()
+    numbers = numbers.reciprocal() if divide else numbers
+    if own.beside_rows is None or numbers.numel() > _FEW or not bool((torch.isfinite(numbers) & (numbers > 0)).all()):
+        return Vectors(None, width=own.width)
+    steps = [numbers.diff(dim=axis) for axis in range(numbers.dim()) if numbers.shape[axis] >= _ROWS]
+    if not any(bool((step >= 0).all() | (step <= 0).all()) and bool(step.any()) for step in steps):
+        return Vectors(None, width=own.width)
+    if torch.broadcast_shapes(a.shape, b.shape) != a.shape:
+        return Vectors(None, width=own.width)
+    before = numbers if own.by_row is None else own.by_row * numbers
+    return replace(own, by_row=before.expand(a.shape))
 
 
 def _product(a: float | None, b: float | None) -> float | None:
@@ -91,6 +118,8 @@ def _is_norm(a: torch.Tensor, b: torch.Tensor, divide: bool) -> bool:
 
 def factor_of_sum(a: Vectors, b: Vectors) -> float | None:
     """Return the factor of a sum of vectors: that of both, with the amplitude of a rotation's cosines and sines."""
+    if a.by_row is not None or b.by_row is not None:
+        return None
     if a.times is None and b.times is None:
         return a.factor if a.factor == b.factor else None
     one = a.times if a.times is not None else b.times

@@ -11,6 +11,7 @@ import torch
 from ..layers.chain import Reading
 from ..layers.eager import Recipe, add_values
 from ..layers.layer import AT_ONCE, Layer, Look, Site, chosen_rows, make_layer, products
+from ..layers.scores import Factors
 
 
 def is_flex(func: Any) -> bool:
@@ -46,9 +47,7 @@ def _later(function: Callable[..., Any], place: int, start: int) -> Callable[...
     return moved
 
 
-def record_flex(
-    args: Sequence[Any], out: Any, factors: tuple[float | None, float | None], site: Site, recipe: Recipe
-) -> Layer:
+def record_flex(args: Sequence[Any], out: Any, factors: Factors, site: Site, recipe: Recipe) -> Layer:
     """Return the layer of a call of flex_attention's operator."""
     q, k, v, score_mod, block_mask, scale = args[:6]
     score_buffers, mask_buffers = (args[7], args[8]) if len(args) > 8 else ((), ())
@@ -56,6 +55,7 @@ def record_flex(
     batch, rows = min(q.shape[0], recipe.batch), chosen_rows(queries, recipe.rows)
     place = rows.to(q.device)
     kept_q, kept_k = q[:batch].index_select(2, place), k[:batch]
+    factors = factors.of(lambda rows: rows[:batch].index_select(2, place))
     mask_mod = cast(Any, block_mask[-1] if isinstance(block_mask, tuple) else None)
 
     def look(some: torch.Tensor) -> Look:

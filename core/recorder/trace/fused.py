@@ -12,7 +12,7 @@ import torch
 from ..layers.chain import read
 from ..layers.eager import Recipe, add_values
 from ..layers.layer import Layer, Look, Site, chosen_rows, make_layer
-from ..layers.scores import Step
+from ..layers.scores import PLAIN, Factors, Step
 from ..layers.visibility import Visible
 
 # Names of arguments and results, in PyTorch, flash-attn 2 and 3, and xFormers.
@@ -58,7 +58,7 @@ class Call:
     slopes: torch.Tensor | None = None  # of ALiBi, [heads] or [batch, heads]
     sinks: torch.Tensor | None = None  # [heads]
     dropout: float = 0.0
-    factors: tuple[float | None, float | None] = (1.0, 1.0)
+    factors: Factors = PLAIN
 
 
 def is_fused(name: str, arguments: Sequence[str]) -> bool:
@@ -183,8 +183,6 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
             reading.bias = bias if reading.bias is None else reading.bias + bias
         if call.sinks is not None:
             reading.sinks = call.sinks.detach().double().reshape(-1)[:heads]
-        if call.dropout:
-            reading.notes.append(f"between softmax and the values: dropout {call.dropout:g}")
         return Look(reading)
 
     q, k = call.q[:batch].index_select(2, place), call.k[:batch]
@@ -198,9 +196,10 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
         queries,
         look,
         lse=lse,
-        factors=call.factors,
+        factors=call.factors.of(lambda rows: rows[:batch].index_select(2, place)),
         scores=torch.float64 if q.dtype == torch.float64 else torch.float32,
     )
+    layer.dropout = call.dropout
     if recipe.values and not call.dropout:
         add_values(layer, call.v[:batch], call.o[:batch].index_select(2, place))
     return layer

@@ -9,14 +9,17 @@ from typing import Any
 
 import torch
 
-from ..layers.eager import Pending, Recipe, capture
+from ..layers.eager import Pending, Recipe, add_values, capture
 from ..layers.geometry import canonical_order, geometry_of
-from ..layers.layer import Layer, Site
-from ..layers.scores import EIGHT_BITS, Product, Scores, Step
+from ..layers.layer import Layer, Site, turned
+from ..layers.outputs import Outputs
+from ..layers.placement import placement
+from ..layers.scores import EIGHT_BITS, Factors, Product, Scores, Step
 from .elementwise import OTHER_WEIGHTS, RULES, Arguments, lose, pass_on
 from .flex import is_flex, record_flex
 from .fused import UNKNOWN, calls_of, is_fused, is_known, record_call, with_lse
-from .notes import Notebook, Vectors, Weights
+from .notes import Notebook, Products, Summand, Vectors, Weights, factors_of
+from .weights import other, reached
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,13 @@ class Tracer:
             self.notes.put(tensor, parameter)
 
     def stop(self) -> None:
-        """End a pass: take the layers whose weights met no values, and forget everything."""
+        """End a pass: take the layers whose weights were not seen to meet the values, and forget everything."""
         for pending in self._pending:
-            if not pending.done and pending.alone and pending.layer is not None:
-                pending.layer.notes.append("the weights met no values")
-                self.listener.take(pending.layer)
+            self._complete(pending)
+            if not pending.done and (pending.alone or pending.met) and (layer := pending.layer) is not None:
+                changed = () if pending.weights is None else pending.weights.changed
+                layer.followed, layer.changed = False, tuple(dict.fromkeys((*changed, *pending.reached)))
+                self.listener.take(layer)
         self._pending.clear()
         self.notes.clear()
 
@@ -60,6 +65,8 @@ class Tracer:
                 self._flex(args, out)
             return
         name = func._schema.name
+        if name not in _OF_WEIGHTS and other(self.notes, func, args, kwargs, out):
+            return
         if (rule := RULES.get(name)) is not None:
             rule(self.notes, bound(func, args, kwargs), out)
         elif (product := _PRODUCTS.get(name)) is not None:
@@ -91,14 +98,14 @@ class Tracer:
     def product_of_8_bits(self, given: Arguments, out: Any) -> None:
         """A product of matrices with scales of their own: if it is one of queries and keys, it is missed by name."""
         a, b = given["self"], given["mat2"]
-        product = Product(a[None], b.t()[None], (None, None), None, a.shape[-1])
+        product = Product(a[None], b.t()[None], Factors(None, None), None, a.shape[-1])
         self.notes.put(out, Scores(product, geometry_of(out), out.dtype, lost=EIGHT_BITS))
 
     def _multiply(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, steps: tuple[Step, ...] = ()) -> None:
-        for weights, values, turned in ((a, b, False), (b.transpose(-1, -2), a.transpose(-1, -2), True)):
+        for weights, values, exchanged in ((a, b, False), (b.transpose(-1, -2), a.transpose(-1, -2), True)):
             note = self.notes.find(weights)
             if isinstance(note, Weights):
-                self._weigh(note, weights, values, out.transpose(-1, -2) if turned else out)
+                self._weigh(note, weights, values, out.transpose(-1, -2) if exchanged else out)
                 return
         notes = self.notes.vectors(a), self.notes.vectors(b)
         single = a.dim() == 2 or a.shape[0] == 1
@@ -113,46 +120,133 @@ class Tracer:
             return
         q, k = (a, b.transpose(-1, -2)) if a.dim() == 3 else (a[None], b.t()[None])
         width = notes[0].width if notes[0].width == notes[1].width else None
-        product = Product(q, k, (self.notes.factor(a), self.notes.factor(b)), width, q.shape[-1])
+        factors = factors_of(self.notes, a, b)
+        if factors.rows is not None and a.dim() == 2:
+            factors = replace(factors, rows=factors.rows[None])
+        product = Product(q, k, factors, width, q.shape[-1])
         batched = out if out.dim() == 3 else out[None]
         self.notes.put(out, Scores(product, geometry_of(batched), out.dtype, steps))
 
+    def sum(self, given: Arguments, out: Any) -> None:
+        """A sum over the keys of weights times values, element by element, is their product."""
+        source, dims = given["self"], given.get("dim")
+        note = self.notes.find(source)
+        if not isinstance(note, Products):
+            lose(self.notes, "aten::sum", (source,), out)
+            return
+        values = note.values
+        axes = [axis % source.dim() for axis in dims or ()]
+        if source.shape == values.shape and axes == [source.dim() - 2] and values.stride(-3) == 0:
+            result = out.squeeze(-2) if given.get("keepdim") else out
+            self._weigh(note.note, note.weights, values.select(-3, 0), result)
+        else:
+            reached(note.note, "mul")
+
     def _weigh(self, note: Weights, weights: torch.Tensor, values: torch.Tensor, out: torch.Tensor) -> None:
-        """Attention weights meet the values: the layer is complete."""
+        """Attention weights are multiplied by a matrix, which may hold the values of all keys or of some."""
         pending: Pending = note.layer
         if pending.done:
             return
-        pending.done = True
-        order = canonical_order(weights, note.geometry, note.sinks)
-        over_queries = order is not None and order[-1] != weights.dim() - 1 and pending.over_queries is not None
-        if over_queries and pending.over_queries is not None:
+        pending.met = True
+        order = None if note.index is not None else canonical_order(weights, note.geometry, note.sinks)
+        last = None if order is None else order[-1] == weights.dim() - 1
+        if last is False:
+            self._weigh_turned(pending, note, weights, values, out, order)
+        elif order == (*range(weights.dim()),):
+            layer = pending.layer
+            if layer is not None and self.recipe.values and self._is_whole(note):
+                pending.add_values(values, out)
+            self._met(pending, note)
+        elif (outputs := pending.gathered(self.recipe.values and self._is_whole(note))) is not None:
+            self._gather(pending, outputs, note, weights, values, out)
+        else:
+            pending.done = True
+
+    def _gather(
+        self,
+        pending: Pending,
+        outputs: Outputs,
+        note: Weights,
+        weights: torch.Tensor,
+        values: torch.Tensor,
+        out: torch.Tensor,
+    ) -> None:
+        """Take a product of some of the weights, or of weights in another order than the scores'."""
+        place = placement(weights, note.geometry, note.index)
+        if place is None:
+            turned = pending.over_queries is not None and placement(weights.mT, note.geometry, note.index) is not None
+            if turned:
+                self._weigh_turned(pending, note, weights, values, out, None)
+            elif note.index is None and note.geometry.is_across(weights):
+                reached(note, "a product with a matrix")
+            return
+        real = outputs.real(place)
+        met = torch.stack(
+            [torch.bincount(keys[own], minlength=pending.keys) for keys, own in zip(place.keys, real, strict=True)]
+        )
+        if bool((met > 1).any()) or (len(met) > 1 and not bool(met.all())):
+            reached(note, "a product with some keys")
+            return
+        count, width = len(place.rows), values.shape[-1]
+        values, out = values.reshape(count, -1, width), out.reshape(count, -1, width)
+        if not outputs.add_values(place, values) and outputs.keep and pending.layer is not None:
+            pending.layer.notes.append("values are not kept: the same weights meet several")
+            outputs.keep = False
+        pending.weights = note if pending.weights is None else pending.weights.with_all_of(note)
+        if bool(met.all()):
+            outputs.add_outputs(place, out)
+        else:
+            self.notes.put(out, Summand(pending, place, met[0] > 0, width))
+        self._complete(pending)
+
+    def _complete(self, pending: Pending) -> None:
+        """Take a layer all of whose weights have met the values."""
+        outputs, note = pending.outputs, pending.weights
+        if pending.done or outputs is None or note is None or not outputs.complete:
+            return
+        whole = outputs.keep and self._is_whole(note) and pending.layer is not None
+        if whole and pending.layer is not None and outputs.v is not None and outputs.o is not None:
+            add_values(pending.layer, outputs.v, outputs.o)
+        self._met(pending, note)
+
+    def _is_whole(self, note: Weights) -> bool:
+        """Return whether nothing was done to weights, so that outputs tell of the scores."""
+        return not (note.changed or note.dropout or note.raw or note.logarithm)
+
+    def _weigh_turned(
+        self,
+        pending: Pending,
+        note: Weights,
+        weights: torch.Tensor,
+        values: torch.Tensor,
+        out: torch.Tensor,
+        order: tuple[int, ...] | None,
+    ) -> None:
+        """Weights met the values along the other axis than that of softmax, which ran over the queries."""
+        if pending.over_queries is not None:
             pending.layer = pending.over_queries()
-        layer = pending.layer
+            straight = order == (*range(weights.dim() - 2), weights.dim() - 1, weights.dim() - 2)
+            if straight and self.recipe.values and self._is_whole(note):
+                pending.add_values(values, out)
+        elif pending.layer is not None:
+            pending.layer = turned(pending.layer, self.recipe.rows)
+        self._met(pending, note)
+
+    def _met(self, pending: Pending, note: Weights) -> None:
+        """Take a layer whose weights have met the values."""
+        pending.done, pending.outputs, pending.over_queries, layer = True, None, None, pending.layer
         if layer is None:
             return
         if note.raw and "div" in note.changed:
             self.listener.miss(layer.site, "exponentials are divided by something else than their sum over the keys")
             return
-        if over_queries:
-            if self.recipe.values and order == (*range(weights.dim() - 2), weights.dim() - 1, weights.dim() - 2):
-                pending.add_values(values, out)
-            self.listener.take(layer)
-            return
-        if note.geometry.is_across(weights):
-            layer.notes.append("between softmax and the values: a product with a matrix")
-        elif order is None or order[-1] != weights.dim() - 1:
-            layer.notes.append("the weights were not multiplied by values along the keys")
-        else:
-            changed = (*note.changed, "log") if note.logarithm else note.changed
-            if changed:
-                said = f"between softmax and the values: {', '.join(dict.fromkeys(changed))}"
-                layer.notes.append(f"{said}; outputs, which would say nothing of the scores, are not kept")
-            if OTHER_WEIGHTS in changed:
-                self.listener.miss(layer.site, OTHER_WEIGHTS, 0)
-            if note.raw:
-                layer.notes.append("the weights are not divided by their sum before they meet the values")
-            elif self.recipe.values and not changed and order == tuple(range(weights.dim())):
-                pending.add_values(values, out)
+        if note.mixed:
+            self.listener.miss(layer.site, OTHER_WEIGHTS, 0)
+        if note.raw:
+            layer.notes.append("the weights are not divided by their sum before they meet the values")
+            layer.followed = False
+        changed = (*note.changed, "log") if note.logarithm else note.changed
+        layer.dropout, layer.changed = note.dropout, tuple(dict.fromkeys(changed))
         self.listener.take(layer)
 
     def exponential(self, given: Arguments, out: Any) -> None:
@@ -185,7 +279,8 @@ class Tracer:
             order, note = (*order[:-2], order[-1], dim), note.turned()
         pending = Pending()
         self._pending.append(pending)
-        self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw, logarithm))
+        whole = raw and bool(((out.sum(dim) - 1).abs() < _WHOLE).all())  # such as exp(scores − log-sum-exp)
+        self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw and not whole, logarithm))
         if self.listener.wanted(site):
             pending.layer = capture(pending, note, x.permute(order), site, self.recipe, raw)
             if over_queries is not None and pending.layer is not None:
@@ -205,7 +300,7 @@ class Tracer:
 
         def layers() -> Iterator[Layer]:
             for call in () if isinstance(calls, str) else calls:
-                factors = self.notes.factor(call.q), self.notes.factor(call.k)
+                factors = factors_of(self.notes, call.q, call.k)
                 yield record_call(replace(call, factors=factors), site, self.recipe)
 
         found = calls if isinstance(calls, str) else None
@@ -219,7 +314,7 @@ class Tracer:
     def _flex(self, args: Sequence[Any], out: Any) -> None:
         site = self.listener.site()
         if self.listener.wanted(site):
-            factors = self.notes.factor(args[0]), self.notes.factor(args[1])
+            factors = factors_of(self.notes, args[0], args[1])
             self.listener.take(record_flex(args, out, factors, site, self.recipe))
 
 
@@ -245,6 +340,13 @@ def _is_written(func: Any, name: str) -> bool:
     return info is not None and info.is_write
 
 
+_WHOLE = 1e-3  # how far from 1 the sum of weights is that float16 rounds
+_RULED = (  # operations with rules for weights; `other` follows the rest
+    "_to_copy clone copy contiguous lift_fresh_copy view_copy _reshape_copy copy_ index_copy_ index_copy index_put_ "
+    "index_put slice_scatter select_scatter scatter_ mul mul_ div div_ add add_ sub sub_ masked_fill masked_fill_ "
+    "fill_ where native_dropout dropout nan_to_num nan_to_num_ exp exp_ bmm mm baddbmm addmm"
+)
+_OF_WEIGHTS = frozenset(f"aten::{name}" for name in _RULED.split())
 _PRODUCTS: dict[str, Callable[[Tracer, Arguments, Any], None]] = {
     "aten::bmm": Tracer.product,
     "aten::mm": Tracer.product,
@@ -255,6 +357,7 @@ _PRODUCTS: dict[str, Callable[[Tracer, Arguments, Any], None]] = {
     "aten::_softmax": Tracer.softmax,
     "aten::_safe_softmax": Tracer.softmax,
     "aten::_log_softmax": partial(Tracer.softmax, logarithm=True),
+    "aten::sum": Tracer.sum,
     "aten::exp": Tracer.exponential,
     "aten::exp_": Tracer.exponential,
 }

@@ -6,41 +6,37 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from ....core.errors import not_one_of
+from ....core.diagnosis.limits import LIMITS, Limits, limit
 from ....core.message import counted, joined, message
-from ...compute.question import flag, in_shell, option, option_words, options_of
-from ...settings.parse import UsageError
+from ...compute.question import flag, in_shell, option, option_words
 from ..captured import (
     Expected,
     chosen_heads,
     expected_rule,
     on_heads,
     opened,
-    project_place,
-    project_settings,
     read_configuration,
 )
 from ..output import CODE, LISTED, Output, OutputFormat, say
 from ..parser import Command, Given, arguments
+from ..project import project_settings
 from ..working import complete, one_engine
 from .compare import compare_captures
 
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
-    from ....core.diagnosis.check import Figures, Limits
+    from ....core.diagnosis.check import Figures
     from ....core.tables.diagnosis import Checked
 
 _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
 
-_OTHERS = ("allow", "expect", "strict")
-
 
 def _limit(name: str, words: str) -> Any:
     """Return the option that is a limit; `words` are what it is, and its default."""
-    return option("limits", name, "X", words, read=lambda value: _number(value, name), write="{:g}".format)
+    return option("limits", name, "X", words, read=lambda value: limit(value, name), write="{:g}".format)
 
 
 @dataclass(frozen=True)
@@ -87,52 +83,14 @@ class CheckArguments(Expected):
     @property
     def limits(self) -> dict[str, float]:
         """The limits that are set."""
-        return {name: value for name in _LIMITS if (value := getattr(self, name)) is not None}
-
-
-_LIMITS = tuple(name for name, each in options_of(CheckArguments) if each.title == "limits" and name != "allow")
+        return {name: value for name in LIMITS if (value := getattr(self, name)) is not None}
 
 
 def _check(given: Given) -> CheckArguments:
-    project = _project_limits()
+    project, expect = project_settings(), expected_rule(given)
     allow = (*project.get("allow", ()), *given.get("allow", ()))
     strict = project.get("strict", False) or given["strict"]
-    given = project | given | {"allow": allow, "strict": strict}
-    return arguments(CheckArguments, given, expect=expected_rule(given))
-
-
-def _number(value: object, where: str) -> float:
-    try:
-        number = float(cast(str, value)) if isinstance(value, (str, int, float)) else -1.0
-    except ValueError:
-        number = -1.0
-    if isinstance(value, bool) or not 0 <= number < float("inf"):
-        raise UsageError("{where}: must be a number from 0 up, not {value!r}", where=where, value=value)
-    return number
-
-
-def _project_limits() -> dict[str, Any]:
-    """Return the limits in [tool.attn-tui.check] of pyproject.toml; raise UsageError if they are wrong."""
-    found: dict[str, Any] = {}
-    for key, value in project_settings().items():
-        name, where = key.replace("-", "_"), project_place(key)
-        if name == "allow":
-            patterns = cast("list[object]", value) if isinstance(value, list) else [value]
-            if not all(isinstance(pattern, str) for pattern in patterns):
-                raise UsageError(
-                    "{where}: must be a list of patterns, not {patterns!r}", where=where, patterns=patterns
-                )
-            found[name] = patterns
-        elif name in _LIMITS:
-            found[name] = _number(value, where)
-        elif name == "strict":
-            if not isinstance(value, bool):
-                kind = message("true or false")
-                raise UsageError("{where}: must be {kind}, not {value!r}", where=where, kind=kind, value=value)
-            found[name] = value
-        elif name != "expect":
-            raise UsageError("{where}: {reason}", where=where, reason=not_one_of(name, (*_LIMITS, *_OTHERS)))
-    return found
+    return arguments(CheckArguments, project | given | {"allow": allow, "strict": strict}, expect=expect)
 
 
 def run(request: CheckArguments, output: Output) -> int:
@@ -143,7 +101,6 @@ def run(request: CheckArguments, output: Output) -> int:
 
 def _checked_files(request: CheckArguments, output: Output) -> int:
     from ....core.captures.reader import open_capture
-    from ....core.diagnosis.check import Limits
     from ....core.tables.diagnosis import check_github, check_junit, check_table
     from ....core.work import heads as working
 
@@ -229,6 +186,9 @@ def _table(checked: Sequence[Checked], request: CheckArguments, say: Callable[[s
         for each in file.allowed
         if each.mild
     ]
+    lines += [
+        message("note: {place}: {note}", place=place, note=note) for file in checked for place, note in file.notes
+    ]
     judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
     left = judged["undecided"] + judged["no_evidence"]
     allowed = sum(len(each.allowed) for each in checked)
@@ -246,7 +206,11 @@ def _table(checked: Sequence[Checked], request: CheckArguments, say: Callable[[s
         lines.append(
             message("No evidence: the file needs lse, weights, or o and v, as `attn-tui record` writes them.")
         )
-    if judged["undecided"] and request.expect is None:
+    if request.expect is None and any(
+        each.verdict.is_unusual or (each.verdict.verdict == "undecided" and not each.verdict.note)
+        for file in checked
+        for each in file.heads
+    ):
         lines.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
     lines.append(message("{heads}: {counts}", heads=heads, counts=joined(counts, ", ")))
     return "".join(f"{say(line)}\n" for line in lines)

@@ -317,7 +317,7 @@ def _check(given: Given) -> InspectArguments:
         raise UsageError("--worst ranks heads as the file says; leave out {option}", option=others[0])
     if against is not None and ("worst" in given or "rules" in given):
         raise UsageError("--against: only with a single head; leave out --worst and --rules")
-    idle = [HEAD_FIELD[name].option for name in named if _is_idle(name, setting)]
+    idle = [HEAD_FIELD[name].option for name in named if _is_idle(name, setting) and _is_idle(name, a)]
     if against is not None:
         idle += [f"--against {name}" for name in changes_of_a(against) if _is_idle(name, a)]
     idle += [f"--{name.replace('_', '-')}" for name, field in _TOLD.items() if name in given and field not in needs]

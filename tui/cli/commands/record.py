@@ -8,23 +8,25 @@ import select
 import shutil
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ....core import VERSION
-from ....core.files import FileError, check_file
+from ....core.files import FileError, check_file, check_replaceable
 from ....core.message import message
 from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
+from ....core.recorder.reports import Event, Report, report, reports_in
 from ...compute.question import flag, option, shared
 from ...settings.parse import UsageError, no_effect, whole_number
 from ..captured import Expected, expected_rule
 from ..output import Output, say
-from ..parser import Arguments, Command, Given, arguments
+from ..parser import OVERWRITE, Arguments, Command, Given, arguments
 
 _DEFAULT = Options("")
 # What the recorder, which speaks English, says of its options.
@@ -55,8 +57,10 @@ _PASSED = (
     "ranks",
     "keep",
     "expect",
+    "overwrite",
 )  # to the recorder
 _WHAT = "what is recorded"
+_SHEBANG = 256  # bytes at the beginning of a script, of which Linux reads as many
 
 
 def _option(name: str) -> str:
@@ -135,6 +139,7 @@ class RecordArguments(Arguments):
         choices=("0", "all"),
     )
     expect: str | None = shared(Expected, "expect")
+    overwrite: bool = flag("files", "--overwrite", OVERWRITE)
     options: Options = _DEFAULT  # of the recorder
 
 
@@ -143,8 +148,12 @@ def _check(given: Given) -> RecordArguments:
     if not request.command:
         raise UsageError("missing command: attn-tui record -o FILE -- COMMAND, such as python train.py")
     place = request.recording
+    try:
+        path = os.path.abspath(place)
+    except OSError as error:  # this folder was removed
+        raise FileError("{path}: {reason}", path=place, reason=error.strerror) from error
     options = Options(
-        os.path.abspath(place) + ("/" if place.endswith("/") else ""),
+        path + ("/" if place.endswith("/") else ""),
         version=VERSION,
         **{name: getattr(request, name) for name in _PASSED},
     )
@@ -174,68 +183,202 @@ def _as_message(text: str) -> str:
 
 
 def _check_place(path: Path, options: Options) -> None:
-    """Raise FileError if the recording cannot be written."""
+    """Raise FileError if the recording cannot be written, or would replace what is not one."""
     if options.one_file:
         check_file(path)
+    else:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError("{path}: cannot be made: {reason}", path=path, reason=error.strerror) from error
+        if not os.access(path, os.W_OK):
+            raise FileError("{path}: is not writable", path=path)
+    file = recorder.foreign_file(options)
+    if file is None:
         return
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError("{path}: cannot be made: {reason}", path=path, reason=error.strerror) from error
-    if not os.access(path, os.W_OK):
-        raise FileError("{path}: is not writable", path=path)
+    shown = path.parent / file.relative_to(Path(options.path).parent)
+    if not shown.is_file():
+        raise FileError("{path}: is not a regular file", path=shown)
+    check_replaceable(shown, recording=True)
 
 
 def run(request: RecordArguments, output: Output) -> int:
     """Become the program, with the recorder waiting in it; return only by raising UsageError if it cannot run."""
     program = _program(request.command[0])
-    options = replace(request.options, process=os.getpid(), since=time.time())
-    for file in recorder.files_of(options) if options.one_file else ():
-        if file.is_file():
-            file.unlink()  # of another run: what is left is of this one
+    options = recorder.with_earlier_files(replace(request.options, process=os.getpid()))
     if hasattr(os, "pidfd_open"):
-        options = _with_witness(options, output)
+        with suppress(OSError):  # the program runs, without a witness
+            options = _with_witness(options, _is_python(program), output)
     for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
     try:
         os.execve(program, request.command, environment(os.environ, options))
     except OSError as error:
+        report(options, Event.SAID)  # below
         raise UsageError(
             "{command}: cannot be run: {reason}", command=request.command[0], reason=error.strerror
         ) from error
 
 
-def _with_witness(options: Options, output: Output) -> Options:
-    """Leave a process that waits for the end of the program, which this one becomes, and says what that cannot."""
-    handle, messages = tempfile.mkstemp(prefix="attn-tui-record-")
-    os.close(handle)
-    options = replace(options, messages=messages)
-    sys.stdout.flush()
-    if child := os.fork():
+def _is_python(program: str) -> bool:
+    """Return whether a program is Python or a script of Python's."""
+    if re.fullmatch(r"(python|pypy)[\d.]*", Path(program).name):
+        return True
+    with suppress(OSError), open(program, "rb") as file:
+        return re.match(rb"#!\s*(\S*/)?(env\s+(-S\s+)?)?(\S*/)?python[\d.]*\s", file.read(_SHEBANG)) is not None
+    return False
+
+
+def _with_witness(options: Options, is_python: bool, output: Output) -> Options:
+    """Leave a process that waits for the end of the program, which this one becomes, and says what that cannot.
+
+    The recorder reports to it through a pipe, because no disk may be writable. Raise OSError if there can be none.
+    """
+    streams = _standard_streams()
+    inbox, outbox = os.pipe()
+    link = os.readlink(f"/proc/self/fd/{outbox}")  # by this path others will open it
+    reader, writer = os.pipe()
+    if sys.stdout:  # it may have been closed before Python started
+        sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            middle = os.getpid()
+            if os.fork() == 0:  # the program has no child that it did not start
+                os.close(reader)
+                _witness(options, inbox, {2, inbox, outbox}, partial(_introduce, middle, writer), is_python, output)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with suppress(ChildProcessError):  # SIGCHLD is ignored
         os.waitpid(child, 0)
+    witness, parent = map(int, os.read(reader, 64).split() or (0, 0))
+    for each in (reader, inbox, outbox, *streams):
+        os.close(each)
+    if witness == 0:
         return options
-    if os.fork():  # the program has no child that it did not start
-        os._exit(0)
-    try:
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1):
-            os.dup2(nothing, stream)
-        select.select([os.pidfd_open(options.process)], [], [])
-        said = Path(options.messages).read_text("utf-8")
-        files = recorder.files_of(options, options.since)
-        unnamed = [str(file) for file in files if str(file) not in said and f"{file.parent}: " not in said]
-        if unnamed:
-            say(message("recorded by other processes: {files}", files=", ".join(unnamed)), output.messages)
-        elif not files and not said:
-            say(
-                message("nothing recorded: no Python process loaded the recorder (with -I or -E, none does)"),
-                output.messages,
-            )
-        os.unlink(options.messages)
-    finally:
-        os._exit(0)
+    if parent == options.process:  # it adopts orphans, and would wait for this one
+        os.kill(witness, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(witness, 0)
+        return options
+    return replace(options, reports=(f"/proc/{witness}/fd/{outbox}", link))
+
+
+def _standard_streams() -> list[int]:
+    """Open files for standard streams that are closed, where pipes would be; return what was opened."""
+    opened = [os.open(os.devnull, os.O_RDWR)]
+    while opened[-1] < 3:
+        opened.append(os.open(os.devnull, os.O_RDWR))
+    return opened
+
+
+def _introduce(middle: int, writer: int) -> None:
+    """Tell the command the number of this process, and of the one that has adopted it."""
+    while os.getppid() == middle:  # which is about to end
+        time.sleep(0.001)
+    os.write(writer, f"{os.getpid()} {os.getppid()}".encode())
+    os.close(writer)
+
+
+def _witness(
+    options: Options,
+    inbox: int,
+    kept: Collection[int],
+    introduce: Callable[[], None],
+    is_python: bool,
+    output: Output,
+) -> None:
+    """Wait for the end of the program; say what no process of it has said."""
+    os.setsid()
+    process = os.pidfd_open(options.process)
+    introduce()
+    for each in map(int, os.listdir("/proc/self/fd")):
+        if each not in (*kept, process):
+            with suppress(OSError):  # the list itself
+                os.close(each)
+    for _ in range(2):
+        os.open(os.devnull, os.O_RDWR)  # stdin and stdout
+    found = reports_in(_read_until_end(process, inbox))
+    for unsaid in (each.words for each in found if each.event is Event.UNSAID):
+        for line in unsaid.splitlines():
+            say(line, output.messages)
+    told = [each.words for each in found if each.event in (Event.SAID, Event.UNSAID)]
+    said = "".join(told)
+    files = recorder.recorded_files(options)
+    unnamed = [str(file) for file in files if str(file) not in said and f"{file.parent}: " not in said]
+    if unnamed:
+        say(message("recorded by processes that did not report: {files}", files=", ".join(unnamed)), output.messages)
+    elif not files and not told:
+        for line in _nothing(found, options, is_python):
+            say(line, output.messages)
+
+
+def _read_until_end(process: int, inbox: int) -> bytes:
+    """Return what arrives until a process has ended."""
+    os.set_blocking(inbox, False)
+    waiting = select.poll()
+    for each in (process, inbox):
+        waiting.register(each, select.POLLIN)
+    text, ready = b"", list[int]()
+    while process not in ready:
+        ready = [each for each, _ in waiting.poll()]
+        with suppress(BlockingIOError):
+            while more := os.read(inbox, select.PIPE_BUF):
+                text += more
+    return text
+
+
+def _nothing(found: Sequence[Report], options: Options, is_python: bool) -> Sequence[str]:
+    """Return why nothing was recorded, as far as reports tell, and that an earlier file is unchanged, in lines."""
+    for event in (Event.SAW_PASSES, None, Event.SAW_NOTHING):
+        why = _cut_short(found) if event is None else ""
+        if why:
+            return [_with_earlier(why, options)]
+        summaries = [each.words for each in found if each.event is event]
+        if summaries:  # they say the latter, too
+            return summaries[-1].splitlines()
+    if any(each.event is Event.LOADED for each in found):
+        why = message("nothing recorded: no process imported PyTorch")
+    elif is_python:
+        why = message("nothing recorded: this Python did not load the recorder; -I, -E and -S keep it out")
+    else:
+        why = message(
+            "nothing recorded: no Python process loaded the recorder; -I, -E, -S, another PYTHONPATH, sudo and "
+            "containers keep it out"
+        )
+    return [_with_earlier(why, options)]
+
+
+def _cut_short(found: Sequence[Report]) -> str:
+    """Return which process has not run to its end; empty if all have."""
+    loaded, imported, ended = (
+        [each.process for each in found if each.event is event]
+        for event in (Event.LOADED, Event.IMPORTED, Event.ENDED)
+    )
+    cut = [process for process in imported or loaded if process not in ended]
+    running = [*filter(_runs, cut)]
+    if running:
+        return message("nothing recorded so far: process {process} still runs", process=running[0])
+    if cut:
+        return message(
+            "nothing recorded: process {process} was killed, or left by os._exit or exec, before it reported",
+            process=cut[0],
+        )
+    return ""
+
+
+def _with_earlier(why: str, options: Options) -> str:
+    file = recorder.earlier_file(options)
+    return why if file is None else message("{why}; {file} was there before and is unchanged", why=why, file=file)
+
+
+def _runs(process: int) -> bool:
+    """Return whether a process has not ended; one that nobody has waited for yet has."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0] not in "ZX"
+    return False
 
 
 def _program(name: str) -> str:
@@ -260,7 +403,8 @@ def environment(variables: Mapping[str, str], options: Options) -> dict[str, str
 COMMAND = Command(
     usage="""attn-tui record -o FILE [--layers LIST] [--rows N] [--batch N] [--values]
                        [--every N] [--max-steps N] [--keep N] [--max-bytes SIZE]
-                       [--ranks RANKS] [--expect FORMULA] -- COMMAND""",
+                       [--overwrite] [--ranks RANKS] [--expect FORMULA]
+                       -- COMMAND""",
     description="""\
 Run a program and record the queries and keys of its attention. The program
 needs PyTorch, but neither attn-tui nor any change: whatever it uses to compute

@@ -20,7 +20,8 @@ from ..working import ProgressLine
 if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
 
-_FOUND = 1  # the exit code if a head is over the limit
+_FOUND = 1  # the exit code if a head is over the limit, or was at an earlier step
+_NO_LOGITS = 2  # the exit code if no head has a largest |logit|
 _SHOWN = 20  # heads in a table
 
 
@@ -56,7 +57,7 @@ class WatchArguments(Arguments):
         default=LIMIT,
         read=_limit,
     )
-    once: bool = flag("watching", "--once", "print the newest step and exit: 0, or 1 if a head is over")
+    once: bool = flag("watching", "--once", "print the newest step and exit: 0, or 1 if a head is or was over")
     step: int | None = option(
         "watching", "--step", "N", "print step N, or the last one before it", read=_step("--step")
     )
@@ -82,7 +83,9 @@ def run(request: WatchArguments, output: Output) -> int:
         lambda: question.table((shown, (0, 0))),
         lambda dialect: question.code((shown, _worst(request, shown)), dialect),
     )
-    return _FOUND if shown.over else 0
+    if not shown.ranked:
+        say(message("note: no step has `max_logit`, so no head is judged"), output.messages)
+    return _FOUND if shown.passed else 0 if shown.ranked else _NO_LOGITS
 
 
 def _worst(request: WatchArguments, shown: Snapshot) -> tuple[int, int]:
@@ -123,7 +126,8 @@ def _table(request: WatchArguments, shown: Snapshot, output: Output) -> str:
         message("{number} heads", number=sum(shown.heads)),
         shown.says_scale,
     ]
-    lines = ranked_lines(shown, width, glyphs, count=max(_SHOWN, shown.over))
+    passed = max((place for place, each in enumerate(shown.ranked, 1) if each.first_over is not None), default=0)
+    lines = ranked_lines(shown, width, glyphs, count=max(_SHOWN, passed))
     left = len(shown.ranked) - len(lines) + 1
     if left > 0:
         more = message("{number} more heads are below these.", number=left)
@@ -136,16 +140,17 @@ COMMAND = Command(
                       [--format FORMAT] [-o FILE]""",
     description="""\
 Watch the attention of a training run as it trains: the largest logit of
-every head, how fast it grows, and when it passes the limit at that rate. RUN is
+every head, how fast it grows, when it passes the limit at that rate, and, of a
+head that was over the limit, its first step there and its largest logit. RUN is
 a folder of captures, one a step, as `attn-tui record --every N` writes it, or
 a file of attn-tui/watch-1 lines, which docs/watching.md explains. It may not
 exist yet. With --once, or without a terminal, print the newest step and exit:
-with status 0, with 1 if a head is over the limit, with 2 if nothing can be
-read.""",
+with status 0; with 1 if a head is over the limit, or was at an earlier step;
+with 2 if nothing can be read, or no step has a largest logit.""",
     examples="""\
 examples:
   attn-tui watch run/                                 as it trains
-  attn-tui watch run/ --once || notify-send 'a head is over 100'
+  attn-tui watch run/ --once || notify-send 'a head passed 100'
   attn-tui watch heads.jsonl --once --max-logit 50 --format json
   attn-tui watch run/ --step 1200 --baseline 600      what changed between them
 """,

@@ -1,15 +1,14 @@
 """attn-tui: see, predict and debug the scale in scaled dot-product attention.
 
 The command line and the app are clients of the same core; docs/python.md shows the library. Importing this package
-takes milliseconds: NumPy is loaded at the first use of a name, and PyTorch only by `record` and `testing`.
+takes milliseconds: NumPy is loaded at the first use of a name, and PyTorch or JAX only by calls of what records them.
 """
-
-from __future__ import annotations
 
 from importlib import import_module
 
 TYPE_CHECKING = False  # as in typing, whose import takes milliseconds
 if TYPE_CHECKING:
+    from attn_tui import testing as testing
     from attn_tui.core.api import RULES as RULES
     from attn_tui.core.api import STATISTICS as STATISTICS
     from attn_tui.core.api import check as check
@@ -31,15 +30,28 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_API = "attn_tui.core.api"
+__all__ = [
+    "RULES",
+    "STATISTICS",
+    "InputError",
+    "call",
+    "check",
+    "claims",
+    "compare",
+    "cost",
+    "diagnose",
+    "learn",
+    "measure",
+    "open",
+    "predict",
+    "record",
+    "record_jax",
+    "save",
+    "sweep",
+    "watch",
+]
 _MODULES = {
-    **dict.fromkeys(
-        (
-            *("RULES", "STATISTICS", "check", "claims", "compare", "cost", "diagnose", "learn", "measure", "open"),
-            *("predict", "sweep", "watch"),
-        ),
-        _API,
-    ),
+    **dict.fromkeys(__all__, "attn_tui.core.api"),
     **dict.fromkeys(("call", "record_jax", "save"), "attn_tui.core.captures.files.save"),
     "InputError": "attn_tui.core.errors",
     "record": "attn_tui.core.recorder.api",
@@ -51,17 +63,13 @@ def __getattr__(name: str) -> object:
         from attn_tui.core import VERSION
 
         return VERSION
+    if name == "testing":
+        return import_module("attn_tui.testing")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module(_MODULES[name]), name)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise ModuleNotFoundError(
-            f"attn_tui.{name} needs PyTorch: pip install 'attn-tui[torch]'", name="torch"
-        ) from error
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, "__version__"})
+    """Return what is public, and what Python itself keeps here."""
+    return sorted({*__all__, "testing", "__version__", *(each for each in globals() if each.startswith("__"))})

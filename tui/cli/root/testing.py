@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from attn_tui.core import api
+from attn_tui.core.errors import needed
 
 if TYPE_CHECKING:
     import torch
@@ -27,6 +28,7 @@ def assert_attention_scale(
     Raise AssertionError, with the verdict's sentence for each head, if one multiplies by anything else, if the
     multiplier of one is undecided, or if a call of attention was not understood or none was seen.
     """
+    needed("torch", "attn_tui.testing needs PyTorch: pip install 'attn-tui[torch]'")
     import attn_tui
     import torch
 

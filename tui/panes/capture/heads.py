@@ -142,7 +142,7 @@ class Heads:
         if self.compared:
             return self.is_of_note(place)
         verdict = self.verdicts.get(place)
-        return verdict is not None and (verdict.is_wrong or verdict.is_unusual)
+        return verdict is not None and verdict.is_doubtful
 
     @property
     def doubt(self) -> str:

@@ -11,7 +11,7 @@ from textual.geometry import Size
 
 from ....core.errors import InputError
 from ....core.field import next_of
-from ....core.message import message
+from ....core.message import counted, message
 from ....core.watching.limits import LIMIT
 from ....core.watching.snapshot import sample_run
 from ...compute.request import Failed, Request
@@ -71,6 +71,7 @@ class WatchPane(TwoParts):
         self.baseline: int | None = None  # the step compared with
         self._known: tuple[int, int | None, int | None] | None = None  # the looks, step and baseline on screen
         self._over: frozenset[tuple[int, int]] | None = None  # heads over the limit at the newest step seen
+        self._passed: frozenset[tuple[int, int]] = frozenset()  # those that were over it at any step
         self._timer: Timer | None = None
 
     @property
@@ -97,10 +98,10 @@ class WatchPane(TwoParts):
     def statuses(self) -> Sequence[Line]:
         if self.shown is None:
             return ()
-        words = (
-            self.glyphs.say("step {step}", step=self.shown.step),
-            self.glyphs.say("{count} over {limit:g}", count=self.shown.over, limit=self.limit),
-        )
+        over = message("{count} over {limit:g}", count=self.shown.over, limit=self.limit)
+        if self.shown.came_back:
+            over = counted("{over}, {number} was", "{over}, {number} were", self.shown.came_back, over=over)
+        words = self.glyphs.say("step {step}", step=self.shown.step), self.glyphs.say(over)
         return [((text, "text"),) for text in ("  ".join(words), words[1], words[0])]
 
     @property
@@ -168,16 +169,29 @@ class WatchPane(TwoParts):
         self._choose(*self.map.cursor)
         self.host.show_status()
         if self.at is None:
-            over = frozenset((each.layer, each.head) for each in shown.ranked if each.over)
-            if self._over is not None and over - self._over:
-                layer, head = min(over - self._over)
+            self._alert(shown)
+
+    def _alert(self, shown: Snapshot) -> None:
+        """Tell of a head that passed the limit since the last look, even if it came back."""
+        over = frozenset((each.layer, each.head) for each in shown.ranked if each.over)
+        first = {(each.layer, each.head): each.first_over for each in shown.ranked if each.first_over is not None}
+        if self._over is not None:
+            new, gone = over - self._over, first.keys() - over - self._passed
+            for layer, head in sorted(new)[:1] or sorted(gone)[:1]:
                 place = message("Layer {layer} head {head}", layer=shown.layers[layer], head=head)
-                self.host.alert(
-                    message(
+                if new:
+                    said = message(
                         "{place} is over {limit:g} at step {step}.", place=place, limit=self.limit, step=shown.step
                     )
-                )
-            self._over = over
+                else:
+                    said = message(
+                        "{place} was over {limit:g}, first at step {step}.",
+                        place=place,
+                        limit=self.limit,
+                        step=first[layer, head],
+                    )
+                self.host.alert(said)
+        self._over, self._passed = over, frozenset(first)
 
     def _choose(self, layer: int, head: int) -> None:
         """Select a head, or the last one of a run with fewer."""

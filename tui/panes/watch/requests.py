@@ -37,12 +37,12 @@ class LookAtRun(Question["tuple[Snapshot, Head]"]):
         from ....core.watching.poll import added, poll
         from ....core.watching.snapshot import snapshot
 
-        held = _held(cache, self.run)
+        held = _held(cache, self.run, self.limit)
         more, last_sent = True, 0.0
         while more:
-            news = poll(self.run, held.cursor, self.baseline)
+            news = poll(self.run, held.cursor, self.baseline, self.limit)
             held.cursor, more = news.cursor, news.more
-            held.history = added(held.history, news.steps, news.since)
+            held.history = added(held.history, news.steps, news.since, self.limit)
             baseline = held.compared_with(self.baseline, news.since)
             notes = (*news.notes, *(note for step in news.steps for note in step.notes))
             held.changes += bool(news.steps)
@@ -84,6 +84,7 @@ class _Held:
     """What was read of a run, in the engine's process."""
 
     run: Path
+    limit: float  # of the peaks in the history
     cursor: Cursor
     history: tuple[Step, ...] = ()
     changes: int = 0  # looks that found something
@@ -97,12 +98,12 @@ class _Held:
         return self.baseline
 
 
-def _held(cache: Cache, run: Path) -> _Held:
+def _held(cache: Cache, run: Path, limit: float) -> _Held:
     from ....core.watching.poll import START
 
     held: Any = cache.by_kind.get(LookAtRun)
-    if not isinstance(held, _Held) or held.run != run:
-        held = cache.by_kind[LookAtRun] = _Held(run, START)
+    if not isinstance(held, _Held) or (held.run, held.limit) != (run, limit):
+        held = cache.by_kind[LookAtRun] = _Held(run, limit, START)
     return held
 
 

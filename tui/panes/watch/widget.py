@@ -14,6 +14,7 @@ from ...views.results.watching import (
     LABELS,
     LOGITS,
     chart_lines,
+    figures,
     head_at,
     head_lines,
     map_lines,
@@ -67,7 +68,7 @@ _LOW = 14  # lines below which little is said over the list
 
 def _room_of_chart(shown: Snapshot, height: int) -> int:
     """Return the lines of the chart below the map and the figures of a head; 0 if there is no room for it."""
-    used = _ABOVE + len(shown.layers) + 2 + 1 + 1 + len(shown.values)
+    used = _ABOVE + len(shown.layers) + 2 + 1 + 1 + figures(shown)
     room = min(height - used, _HIGHEST_CHART)
     return room if height >= _HIGH and room >= _LOWEST_CHART else 0
 
@@ -110,7 +111,7 @@ class RunMap(HeadsWidget):
 
     def _map_size(self, width: int, height: int) -> tuple[int, int]:
         """Return the cells of the map: what the head below leaves, but at least half of the height."""
-        below = len(self.shown.values) + 5 if self.shown else 0
+        below = figures(self.shown) + 5 if self.shown else 0
         return width, max(height - _ABOVE - below, height // 2)
 
     def on_click(self, event: events.Click) -> None:

@@ -101,9 +101,11 @@ def _multipliers(run: Sequence[Diagnosed]) -> str:
     known = sorted(number for number in numbers if number is not None)
     expected = run[0].verdict.expected.multiplier
     if not known:
-        return message("expected × {expected}", expected=digits(expected))
+        return "" if expected is None else message("expected × {expected}", expected=digits(expected))
     low, high = digits(known[0]), digits(known[-1])
     shown = f"× {low}" if low == high else message("× {low} to {high}", low=low, high=high)
+    if expected is None:
+        return shown
     if run[0].verdict.expected.assumed and run[0].verdict.verdict == "undecided":
         return message("{multiplier}, assumed × {expected}", multiplier=shown, expected=digits(expected))
     return message("{multiplier}, expected × {expected}", multiplier=shown, expected=digits(expected))

@@ -10,11 +10,12 @@ from rich.cells import set_cell_size
 
 from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTIC, STATISTICS
-from ....core.tables.runs import change_words, offender_words
+from ....core.tables.runs import change_words, first_words, logit_words, offender_words
+from ....core.watching.snapshot import trend_runs
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, ends, fitted, line_width, window
+from ..lines import Line, Role, Span, ends, fitted, line_width, merged, window
 from ..numbers import short, short_in_unit, signed
 from ..plots.axes import Axis, nice_range
 from ..plots.plot import Plot, Series, draw
@@ -31,8 +32,11 @@ LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {LOGITS
 
 _LEAST_TREND = 8  # cells of a trend
 _HIGHEST = 8  # lines of the selected head's trend
-_SPAN = 100.0  # the limit over the least value that the trends of the list show
+_UNDER = 5  # heights of a trend in the list up to the limit; higher ones are over it
+_SINGLE = 2.0**-23  # relative rounding of single precision
+_TIMES = 3**0.5  # from one height to the next: two are a factor of 3
 _ROOMY, _ROOMY_BESIDE = 60, 90  # cells that long titles need; beside a baseline
+_ROOMY_PASSED = 31  # cells more beside heads that were over the limit
 _NARROW = 48  # cells below which the change since a baseline stands instead of the growth
 _NUMBER, _NUMBERS = 6, 13  # cells for a number, and for its change, too
 _CELL = 3  # cells of a head, if there is space
@@ -54,13 +58,13 @@ def step_line(shown: Snapshot, width: int, glyphs: Glyphs) -> Line:
 def summary(shown: Snapshot, brief: bool = False) -> str:
     """Return what the step shows: the largest change, the heads over the limit, and which passes it next.
 
-    In `brief`, return the change only, or without a baseline the heads over the limit.
+    Of heads that are or were over the limit, it says the first and the one with the largest logit. In `brief`, return
+    the change only, or without a baseline the heads over the limit.
     """
     said = _change_words(shown) if shown.baseline is not None else ""
     if brief:
         return said or message("{over}.", over=_over_words(shown))
-    limit = _limit_words(shown)
-    return joined([said, limit]) if said else limit
+    return joined([part for part in (said, _limit_words(shown), *_past_words(shown)) if part])
 
 
 def _change_words(shown: Snapshot) -> str:
@@ -76,7 +80,7 @@ def _change_words(shown: Snapshot) -> str:
         return message("Since step {baseline}, no largest |logit| is known to have changed.", baseline=shown.baseline)
     grew = sum(change > 0 for change, _ in changes)
     most, worst = changes[0]
-    place = message("layer {layer} head {head}", layer=shown.layers[worst.layer], head=worst.head)
+    place = _place_words(shown, worst)
     if not grew:
         return message("Since step {baseline}, the largest |logit| of no head grew.", baseline=shown.baseline)
     return message(
@@ -90,11 +94,65 @@ def _change_words(shown: Snapshot) -> str:
 
 
 def _over_words(shown: Snapshot) -> str:
-    if not shown.over:
-        return message("No head is over {limit:g}", limit=shown.limit)
+    """Say how many heads are over the limit, and how many were at earlier steps only."""
+    if all(math.isnan(each.value) for each in shown.ranked):
+        said = message("No head has a largest |logit| at step {step}", step=shown.step)
+    elif shown.over:
+        said = counted(
+            "{number} head is over {limit:g}", "{number} heads are over {limit:g}", shown.over, limit=shown.limit
+        )
+    elif shown.passed:
+        said = message("No head is over {limit:g} at step {step}", limit=shown.limit, step=shown.step)
+    else:
+        said = message("No head is over {limit:g}", limit=shown.limit)
+    if not shown.came_back:
+        return said
+    if shown.over:
+        return counted(
+            "{over}, {number} other was earlier", "{over}, {number} others were earlier", shown.came_back, over=said
+        )
     return counted(
-        "{number} head is over {limit:g}", "{number} heads are over {limit:g}", shown.over, limit=shown.limit
+        "{over}, but {number} was earlier", "{over}, but {number} were earlier", shown.came_back, over=said
     )
+
+
+def _past_words(shown: Snapshot) -> list[str]:
+    """Say which head was over the limit first, which had the largest logit, and when."""
+    said: list[str] = []
+    passed = [each for each in shown.ranked if each.first_over is not None]
+    if passed:
+        first = min(passed, key=lambda each: (each.first_over or 0, -each.peak))
+        worst = max(passed, key=lambda each: each.peak)
+        said.append(
+            message("First over it: {place} at step {step}.", place=_place_words(shown, first), step=first.first_over)
+        )
+        peak, place = logit_words(worst.peak), _place_words(shown, worst)
+        if worst.peak_step == shown.step:
+            said.append(message("Peak: {peak}, {place} at this step.", peak=peak, place=place))
+        else:
+            said.append(
+                message(
+                    "Peak: {peak}, {place} at step {step}; now {now}.",
+                    peak=peak,
+                    place=place,
+                    step=worst.peak_step,
+                    now=logit_words(worst.value),
+                )
+            )
+    if shown.others_over is not None:
+        said.append(
+            message(
+                "Heads that step {step} does not have were over {limit:g}, first at step {first}.",
+                step=shown.step,
+                limit=shown.limit,
+                first=shown.others_over,
+            )
+        )
+    return said
+
+
+def _place_words(shown: Snapshot, head: Offender) -> str:
+    return message("layer {layer} head {head}", layer=shown.layers[head.layer], head=head.head)
 
 
 def _limit_words(shown: Snapshot) -> str:
@@ -103,7 +161,7 @@ def _limit_words(shown: Snapshot) -> str:
     if soon is None:
         return message("{over}.", over=said)
     _, growth, steps = offender_words(soon, shown.per)
-    place = message("layer {layer} head {head}", layer=shown.layers[soon.layer], head=soon.head)
+    place = _place_words(shown, soon)
     return counted(
         "{over}; {place}, {growth} per step, passes it in about {steps} steps.",
         "{over}; {place}, {growth} per {number:,} steps, passes it in about {steps} steps.",
@@ -123,52 +181,119 @@ def ranked_lines(
     count: int | None = None,
     chosen: tuple[int, int] | None = None,
 ) -> list[Line]:
-    """Return a head line and lines for `count` heads from the `first` on, each with its trend over the steps."""
-    roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE)
-    if roomy:
-        growth = counted("per step", "per {number:,} steps", shown.per)
-        header = [message("largest |logit|"), growth, message("steps to {limit:g}", limit=shown.limit)]
-    else:
-        growth = message("per {steps:,}", steps=shown.per)
-        header = ["|logit|", growth, message("to {limit:g}", limit=shown.limit)]
-    header = [message("head"), *header]
+    """Return a head line and lines for `count` heads from the `first` on, each with its trend over the steps.
+
+    If a head is or was over the limit, there are columns of when it first was, and of its largest logit. Where they
+    leave no space for a trend, other columns are left out.
+    """
     ranked = shown.ranked[first : None if count is None else first + count]
-    rows = [[place_of(shown, each.layer, each.head), *offender_words(each, shown.per)] for each in ranked]
-    if shown.changes is not None:
-        for shown_cells, word in zip((header, *rows), _changes(shown, ranked, roomy), strict=True):
-            shown_cells.insert(2, word)
-            if width < _NARROW:
-                del shown_cells[3]  # the growth
-    if growth in header:
-        _align(rows, header.index(growth))
-    rows = [[place, *(signed(glyphs.say(cell), glyphs) for cell in others)] for place, *others in rows]
-    wide = [max(cells_of(glyphs.say(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
-    cells = width - sum(wide) - 2 * len(wide)
+    columns = _columns(shown, ranked, width)
+    _align(columns.get("growth", []))
+    said = {
+        name: [glyphs.say(title), *(_numbers(name, cell, glyphs) for cell in cells)]
+        for name, (title, *cells) in columns.items()
+    }
+    wide = {name: max(map(cells_of, column)) for name, column in said.items()}
+    for name in _SPARED if shown.passed else ():
+        if width - sum(wide.values()) - 2 * len(wide) < _LEAST_TREND:
+            wide.pop(name, None)
+    cells = width - sum(wide.values()) - 2 * len(wide)
     cells = cells if cells >= _LEAST_TREND and len(shown.steps) > 2 else 0
-    title = _joined(header, wide, glyphs) + (glyphs.say("  trend") if cells else "")
-    lines = [fitted(((title, "heading"),), width)]
+    header, *rows = (
+        "  ".join(to_right(said[name][row], size) for name, size in wide.items()) for row in range(len(ranked) + 1)
+    )
+    lines = [fitted(((header + (_trend_title(shown, cells, glyphs) if cells else ""), "heading"),), width)]
     for row, each in zip(rows, ranked, strict=True):
         here = (each.layer, each.head)
         role: Role = "cursor" if here == chosen else "alert" if each.over else "text"
-        line: Line = ((_joined(row, wide, glyphs), role),)
+        line: Line = ((row, role),)
         if cells and here in shown.trends:
-            trend = shown.trends[here]
-            columns = max(cells, len(trend))
-            wider = [trend[column * len(trend) // columns] for column in range(columns if trend else 0)]
-            [bars] = chart(wider, (cells, 1), shown.limit / _SPAN, shown.limit, glyphs)
-            line = (*line, ("  ", "text"), (bars, "scaled"))
+            line = (*line, ("  ", "text"), *trend(shown.trends[here], cells, shown.limit, glyphs))
         lines.append(fitted(line, width))
     return lines
 
 
-def _align(rows: Sequence[list[str]], column: int) -> None:
+_SPARED = ("growth", "peak_step", "passes_in")  # columns that are left out for a trend, the first one first
+
+
+def _columns(shown: Snapshot, ranked: Sequence[Offender], width: int) -> dict[str, list[str]]:
+    """Return the columns of the list, from the left, each a title and a cell for each head."""
+    roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE) + (_ROOMY_PASSED if shown.passed else 0)
+    words = [offender_words(each, shown.per) for each in ranked]
+    found = {
+        "head": [message("head"), *(place_of(shown, each.layer, each.head) for each in ranked)],
+        "value": [message("largest |logit|") if roomy else "|logit|", *(value for value, _, _ in words)],
+    }
+    if shown.changes is not None:
+        found["change"] = _changes(shown, ranked, roomy)
+    if shown.passed:
+        found["first_over"] = [message("first over"), *map(first_words, ranked)]
+        found["peak"] = [message("peak"), *(logit_words(each.peak) for each in ranked)]
+        found["peak_step"] = [message("at step"), *(f"{each.peak_step}" for each in ranked)]
+    if shown.changes is None or width >= _NARROW:
+        per = counted("per step", "per {number:,} steps", shown.per)
+        found["growth"] = [
+            per if roomy else message("per {steps:,}", steps=shown.per),
+            *(growth for _, growth, _ in words),
+        ]
+    limit = message("steps to {limit:g}", limit=shown.limit) if roomy else message("to {limit:g}", limit=shown.limit)
+    found["passes_in"] = [limit, *(passes for _, _, passes in words)]
+    return found
+
+
+def _numbers(name: str, cell: str, glyphs: Glyphs) -> str:
+    """Return a cell with the signs of these glyphs; names of heads have none."""
+    return glyphs.say(cell) if name == "head" else signed(glyphs.say(cell), glyphs)
+
+
+def _trend_title(shown: Snapshot, cells: int, glyphs: Glyphs) -> str:
+    """Return the title of the trends; if one of them is over the limit, also which bars are, if there is room."""
+    title = glyphs.say("trend")
+    bars = glyphs.bars[_UNDER + 1 :]
+    legend = title + "  " + glyphs.say("{bars} over {limit:g}", bars=bars, limit=shown.limit)
+    return "  " + (legend if shown.passed and cells_of(legend) <= cells else title)
+
+
+def trend(values: Sequence[float], cells: int, limit: float, glyphs: Glyphs) -> Line:
+    """Return numbers as a line of bars, whose height tells on which side of the limit they are.
+
+    A bar is one higher for each factor of √3: up to `_UNDER` high from a ninth of the limit or less up to it, higher
+    over it, and full over 3 times the limit. A number that is not finite is `!`, one that is missing blank.
+    """
+
+    def bar(value: float) -> Span:
+        if math.isnan(value):
+            return " ", "scaled"
+        if math.isinf(value):
+            return "!", "alert"
+        steps = math.ceil(math.log(max(value, 1e-300) / limit) / math.log(_TIMES))
+        over = _is_over(value, limit)
+        height = max(steps, 1) if over else min(steps, 0)
+        return glyphs.bars[min(max(_UNDER + height, 1), len(glyphs.bars) - 1)], "alert" if over else "scaled"
+
+    return merged(bar(value) for value in _spread(values, cells))
+
+
+def _spread(values: Sequence[float], cells: int) -> list[float]:
+    """Return a number for each cell: of more numbers the largest of each cell, of fewer each several times."""
+    count = len(values)
+    if count <= cells:
+        return [values[cell * count // cells] for cell in range(cells if count else 0)]
+    return [_largest(values[cell * count // cells : (cell + 1) * count // cells]) for cell in range(cells)]
+
+
+def _largest(values: Sequence[float]) -> float:
+    return max((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+def _align(column: list[str]) -> None:
     """Pad the factors of a column, so that their signs and their decimal points are in one line."""
-    found = [row for row in rows if row[column].startswith("× ")]
-    numbers = [row[column].removeprefix("× ") for row in found]
+    found = [at for at, cell in enumerate(column) if cell.startswith("× ")]
+    numbers = [column[at].removeprefix("× ") for at in found]
     decimals = max((len(number.partition(".")[2]) for number in numbers), default=0)
     padded = [number + " " * (decimals - len(number.partition(".")[2])) for number in numbers]
-    for row, number in zip(found, padded, strict=True):
-        row[column] = f"× {number.rjust(max(map(len, padded)))}"
+    for at, number in zip(found, padded, strict=True):
+        column[at] = f"× {number.rjust(max(map(len, padded)))}"
 
 
 def _changes(shown: Snapshot, ranked: Sequence[Offender], roomy: bool) -> list[str]:
@@ -189,6 +314,8 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
     title = glyphs.say("layer {layer} head {head}", layer=shown.layers[layer], head=head)
     lines: list[Line] = [((title, "heading"),)]
     labels = {name: f"{glyphs.say(LABELS.get(name, name))}  " for name in shown.values}
+    past = _past_figures(shown, chosen, glyphs)
+    labels |= {name: f"{name}  " for name in past}
     wide = min(max(map(cells_of, labels.values())), max(width - (_NUMBER if shown.changes is None else _NUMBERS), 1))
     for name, table in shown.values.items():
         value, unit = table[layer][head], _unit(name)
@@ -205,18 +332,36 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
             words = f" {_change(change, unit, glyphs)}" if math.isfinite(change) else ""
             line = (*line, (words, "unscaled"))
         lines.append(line)
+    for name, words in past.items():
+        lines.append(((set_cell_size(labels[name], wide - 1) + " ", "label"), (words, "text")))
     known = [value for value in shown.trends.get(chosen, ()) if math.isfinite(value) and value > 0]
     if len(known) > 2 and height:
         low, high = min(known), max(known)
         rows = min(max(height - len(lines) - 2, 1), _HIGHEST)
-        bars = chart(shown.trends[chosen], (width - 1, rows), low, high, glyphs)
+        bars = chart(shown.trends[chosen], (width - 1, rows), (low, high), shown.limit, glyphs)
         ends = message("{low} to {high}", low=short(low, glyphs), high=short(high, glyphs))
         words = message("steps {first} to {last}: {ends}", first=shown.steps[0], last=shown.step, ends=ends)
         said = glyphs.say(words)
         said = said if cells_of(said) <= width else glyphs.say(ends)
-        drawn: list[Line] = [((row, "scaled"),) for row in bars]
-        lines = [*lines, (), *drawn, ((said, "dim"),)]
+        lines = [*lines, (), *bars, ((said, "dim"),)]
     return [fitted(line, width) for line in lines]
+
+
+def figures(shown: Snapshot) -> int:
+    """Return how many figures `head_lines` has of a head that was over the limit, if there is any."""
+    return len(shown.values) + (3 if shown.passed else 0)
+
+
+def _past_figures(shown: Snapshot, chosen: tuple[int, int], glyphs: Glyphs) -> dict[str, str]:
+    """Return when a head was over the limit first, and its largest logit; empty if it never was."""
+    head = next((each for each in shown.ranked if (each.layer, each.head) == chosen), None)
+    if head is None or head.first_over is None:
+        return {}
+    return {
+        glyphs.say("first over {limit:g}", limit=shown.limit): glyphs.say("step {step}", step=head.first_over),
+        glyphs.say("peak"): glyphs.say(logit_words(head.peak)),
+        glyphs.say("at step"): f"{head.peak_step}",
+    }
 
 
 def _change(value: float, unit: str, glyphs: Glyphs) -> str:
@@ -229,35 +374,34 @@ def _unit(name: str) -> str:
     return STATISTIC[name].unit if name in STATISTIC else "number"
 
 
-def _joined(cells: Sequence[str], wide: Sequence[int], glyphs: Glyphs) -> str:
-    said = [glyphs.say(cell) for cell in cells]
-    return "  ".join(to_right(cell, size) for cell, size in zip(said, wide, strict=True))
-
-
-def chart(values: Sequence[float], size: Size, low: float, high: float, glyphs: Glyphs) -> list[str]:
-    """Return numbers as bars, from the top row down, on a logarithmic axis from `low` to `high`.
+def chart(values: Sequence[float], size: Size, axis: tuple[float, float], limit: float, glyphs: Glyphs) -> list[Line]:
+    """Return numbers as bars on a logarithmic axis, from the top row down; bars over the limit are of another role.
 
     A number that is not finite is a full bar with `!` on top; one that is missing is blank. A bar of one row leaves a
     gap to the row above.
     """
-    cells, rows = size
-    picked = list(values)
-    if len(picked) > cells:
-        picked = [values[number * (len(values) - 1) // (cells - 1)] for number in range(cells)]
+    (cells, rows), (low, high) = size, axis
     full = len(glyphs.bars) - (1 if rows > 1 else 2)
 
-    def bar(value: float) -> str:
+    def bar(value: float) -> list[Span]:
         """Return a bar, from the bottom up."""
+        role: Role = "alert" if _is_over(value, limit) else "scaled"
         if math.isnan(value):
-            return " " * rows
+            return [(" ", role)] * rows
         if math.isinf(value):
-            return glyphs.bars[-1] * (rows - 1) + "!"
+            signs = glyphs.bars[-1] * (rows - 1) + "!"
+            return [(sign, role) for sign in signs]
         part = _logarithmic(max(value, low), low, high) if high > low else 0.0
         height = 1 + min(int(part * full * rows), full * rows - 1)
-        return "".join(glyphs.bars[min(max(height - full * row, 0), full)] for row in range(rows))
+        return [(glyphs.bars[min(max(height - full * row, 0), full)], role) for row in range(rows)]
 
-    bars = [bar(value) for value in picked]
-    return ["".join(each[row] for each in bars) for row in reversed(range(rows))]
+    bars = [bar(value) for value in _spread(values, min(cells, len(values)))]
+    return [merged(each[row] for each in bars) for row in reversed(range(rows))]
+
+
+def _is_over(value: float, limit: float) -> bool:
+    """Return whether a number of a trend, which is of single precision, is over the limit."""
+    return value > limit * (1 + _SINGLE)
 
 
 def _logarithmic(value: float, low: float, high: float) -> float:
@@ -274,7 +418,7 @@ def wanted_width(shown: Snapshot) -> int:
 
 
 def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
-    """Return a line for each layer, a cell for each head: darker is larger, `!` is over the limit.
+    """Return a line for each layer, a cell for each head: darker is larger, `!` is over the limit, `^` was over it.
 
     Logits are shaded by their logarithm, other statistics linearly. Beside a baseline, a cell is the change since it.
     Of a map that does not fit, return the part around the chosen head.
@@ -292,6 +436,7 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
     down, across = height - 2, (width - _MARGIN) // each
     first_layer, first_head = window(chosen[0], len(table), down), window(chosen[1], most, across)
     over = {(one.layer, one.head) for one in shown.ranked if one.over}
+    marks = {(one.layer, one.head): "!" if one.over else "^" for one in shown.ranked if one.first_over is not None}
     lines: list[Line] = []
     for layer in range(first_layer, min(first_layer + down, len(table))):
         spans: list[Span] = [(f"{shown.layers[layer][: _MARGIN - 1]:>{_MARGIN - 1}} ", "label")]
@@ -299,18 +444,25 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
             here, value = (layer, head), table[layer][head]
             part = 0.0 if flat or math.isinf(value) else part_of(value, low, high)
             text = _shade(value, part, here == chosen, glyphs)
-            text = "!" + text[1:] if here in over and each == 1 else text
-            text = set_cell_size(text + ("!" if here in over else ""), each)
+            mark = marks.get(here, "")
+            text = set_cell_size(mark if mark and each == 1 else text + mark, each)
             spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
         lines.append(fitted(tuple(spans), width))
     legend = _legend(low, high, unit, glyphs, shown.baseline is not None) if numbers else ""
     legend = legend or glyphs.say("no numbers to show")
-    if over:
-        words = glyphs.say("! over the limit")
-        legend += f"  {words if line_width(((legend + words, 'dim'),)) + 2 <= width else glyphs.say('! over')}"
+    legend += _legend_of_marks([*marks.values()], width - cells_of(legend), glyphs)
     if down < len(table) or across < most:
         legend += glyphs.say("  part of {layers} x {heads}", layers=len(table), heads=most)
     return [*lines, (), fitted(((legend, "dim"),), width)]
+
+
+def _legend_of_marks(marks: Sequence[str], width: int, glyphs: Glyphs) -> str:
+    """Return what these marks of heads mean, in short words where long ones do not fit."""
+    long = {"!": glyphs.say("! over the limit"), "^": glyphs.say("^ was over")}
+    shorter = {"!": glyphs.say("! over"), "^": glyphs.say("^ was")}
+    said = ["".join(f"  {words[mark]}" for mark in words if mark in marks) for words in (long, shorter)]
+    last = "  " + glyphs.say("! ^ over") if {*long} <= {*marks} else ""
+    return next((words for words in said if cells_of(words) <= width), last)
 
 
 def _legend(low: float, high: float, unit: str, glyphs: Glyphs, changes: bool) -> str:
@@ -366,7 +518,7 @@ def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: in
     """
     values = shown.trends.get(chosen, ())
     until = [step for step in shown.steps if step <= shown.step]
-    picked = [until[number * (len(until) - 1) // max(len(values) - 1, 1)] for number in range(len(values))]
+    picked = [until[end - 1] for _, end in trend_runs(len(until))] if values else []
     points = [(float(step), value) for step, value in zip(picked, values, strict=True) if math.isfinite(value)]
     steps = sorted({step for step, _ in points})
     if len(steps) < 3 or height < LEAST:

@@ -1,0 +1,1 @@
+"""What evidence and explanations of a head amount to."""

@@ -1,0 +1,228 @@
+"""What several kinds of evidence of one head say together.
+
+The log-sum-exp speaks of the scores, weights and outputs also of what comes after. Where two kinds are of different
+computations, nothing is decided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...message import joined, message
+from ..causes.hypothesis import as_stored
+from ..fitting.evidence import Observed, arithmetics, is_short, observe, unit
+from ..fitting.model import logits, softmax
+from ..multipliers import near
+from ..results import ORDER, STAGES, Finding, StageName, Verdict
+from ..subject import Evidence, Subject
+from ..trial import Candidate, Trial, fitted, level_of
+
+SURE = 0.1  # relative standard error of a multiplier up to which it is known
+_AFTER: tuple[StageName, ...] = ("weights", "v", "o")  # stages of which a log-sum-exp does not tell
+_OFF = 0.01  # relative: how far outputs are from the weighted values if a factor is told
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """A verdict and the explanation behind it; None if nothing could be fitted."""
+
+    verdict: Verdict
+    trial: Trial | None
+
+
+def together(subject: Subject, found: Sequence[Examination]) -> Examination:
+    """Return the verdict on a head from those of its kinds of evidence, the most precise first.
+
+    The first one that decides speaks of the scores; later ones add what comes after softmax, or contradict it.
+    """
+    found = [*_with_sinks(found)]
+    first = next((each for each in found if _decides(each)), found[0])
+    added: list[Finding] = []
+    base = first
+    for each in found[found.index(first) + 1 :]:
+        if each.verdict.verdict != "healthy" and _are_weighted(subject, each.verdict):
+            continue
+        if (factor := _factor(first, each)) is not None:
+            added.append(factor)
+        elif each.verdict.verdict == "unexplained":
+            if first.verdict.verdict in ("healthy", "undecided") and not added:
+                return _unexplained(first, each)
+        elif _contradicts(first, each):
+            return replace(first, verdict=_disagreement(first, each))
+        else:
+            known = [finding.cause for finding in (*first.verdict.findings, *added)]
+            more = [one for one in each.verdict.findings if one.stage in _AFTER and one.cause not in known]
+            base = each if more and not added and not first.verdict.findings else base
+            added += more
+    if not added:
+        return first
+    return replace(base, verdict=with_findings(base.verdict, [*first.verdict.findings, *added]))
+
+
+def with_findings(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
+    """Return the verdict that these causes were found, in the order of computing."""
+    ordered = sorted(found, key=lambda each: ORDER.index(each.stage))
+    says = joined([each.says for each in ordered], "; ") if len(ordered) > 1 else ordered[0].says
+    return replace(verdict, verdict="cause", findings=tuple(ordered), says=says)
+
+
+def _with_sinks(found: Sequence[Examination]) -> Sequence[Examination]:
+    """Return what is found without a log-sum-exp that lacks the sink, if other evidence has it.
+
+    Its caller renormalises: outputs are multiplied by σ(lse − sink).
+    """
+    if not any(each.verdict.verdict == "healthy" for each in found):
+        return found
+    return [each for each in found if (each.verdict.evidence, each.verdict.cause) != ("lse", "sink-missing")]
+
+
+def _decides(found: Examination) -> bool:
+    """Return whether it is known what one kind of evidence says of the scores."""
+    if found.verdict.verdict in ("healthy", "cause", "unexplained"):
+        return True
+    return found.trial is not None and _is_settled(found.trial.best)
+
+
+def is_fitting(best: Candidate) -> bool:
+    """Return whether an explanation leaves no more than rounding, in an arithmetic that the file allows."""
+    return best.level < len(arithmetics(best.observed.subject, best.observed.evidence))
+
+
+def _is_settled(best: Candidate) -> bool:
+    """Return whether an explanation fits the evidence, with a multiplier that is known."""
+    return is_fitting(best) and best.multiplier != 0 and float(best.fit.errors[0]) <= SURE * abs(best.multiplier)
+
+
+def _unexplained(first: Examination, later: Examination) -> Examination:
+    says = later.verdict.says
+    if first.verdict.verdict == "healthy":
+        says = _both(first.verdict, later.verdict)
+    return replace(later, verdict=replace(later.verdict, says=says))
+
+
+def _contradicts(first: Examination, later: Examination) -> bool:
+    """Return whether a later kind of evidence is of another computation than the first."""
+    one, other = first.verdict, later.verdict
+    if later.trial is None or first.trial is None or one.verdict == "unexplained":
+        return False
+    if other.verdict == "undecided" and not is_fitting(later.trial.best):
+        return False
+    if one.verdict == other.verdict == "healthy":
+        return False
+    if other.findings and all(each.stage in _AFTER for each in other.findings):
+        return False
+    best = first.trial.best
+    if _have_same_causes(one, other):
+        return False
+    if math.isnan(best.multiplier) or math.isnan(later.trial.best.multiplier):  # one factor a row, or a key
+        return True
+    return not _explains(best, later.trial.observed)
+
+
+def _have_same_causes(one: Verdict, other: Verdict) -> bool:
+    """Return whether two verdicts name the same causes of the scores, and the same multiplier."""
+    of = [
+        {name for each in verdict.findings if each.stage not in _AFTER for name in (each.cause, *each.also)}
+        for verdict in (one, other)
+    ]
+    same = bool(of[0] & of[1]) or not (of[0] or of[1])
+    if not same or one.multiplier is None or other.multiplier is None:
+        return same
+    errors = [(each.multiplier_error or 0) / abs(each.multiplier or 1) for each in (one, other)]
+    return near(one.multiplier, other.multiplier, 0.02 + 5 * sum(errors))
+
+
+def _explains(best: Candidate, observed: Observed) -> bool:
+    """Return whether an explanation of one kind of evidence explains another one, with the same coefficients."""
+    subject = observed.subject
+    if best.hypothesis is not None and best.hypothesis.whole:
+        return False
+    model = as_stored(subject) if best.hypothesis is None else best.hypothesis.build(subject)
+    count = len(arithmetics(subject, observed.evidence))
+    if level_of(observed, model, best.fit.theta)[1] < count:
+        return True
+    again = fitted(observed, best.hypothesis, model, best.fit.theta)
+    away = np.abs(again.fit.theta - best.fit.theta)
+    error = 5 * (again.fit.errors + best.fit.errors + 2e-4 * np.abs(best.fit.theta))
+    known = again.level < count and away[0] <= SURE * abs(best.multiplier)
+    return bool(known and np.all(away <= error))
+
+
+def _are_weighted(subject: Subject, verdict: Verdict) -> bool:
+    """Return whether outputs are the values times the stored weights, so that they say nothing of their own."""
+    of = {each.kind: each for each in subject.evidence}
+    if verdict.evidence != "o" or not {"weights", "o"} <= of.keys():
+        return False
+    weights, o = of["weights"], of["o"]
+    assert o.v is not None
+    short = [each for each in (weights.format, o.format, o.v_format) if is_short(each)]
+    step = max(map(unit, short), default=16 * unit("float32"))
+    used = subject.used
+    shown, size = (weights.values @ o.v)[used], (np.abs(weights.values) @ np.abs(o.v))[used]
+    away = o.values[used] - shown
+    factor = abs(float(np.vdot(away, shown))) / max(float(np.vdot(shown, shown)), 1e-300)
+    return factor < step / 2 and bool(np.all(np.abs(away) <= 4 * step * size + 1e-30))
+
+
+def _disagreement(first: Examination, later: Examination) -> Verdict:
+    says = message("{both}: the two disagree", both=_both(first.verdict, later.verdict))
+    maybe = tuple(name for each in later.verdict.findings for name in (each.cause, *each.also))
+    found = replace(
+        first.verdict, verdict="undecided", findings=(), consequence=None, maybe=tuple(dict.fromkeys(maybe))
+    )
+    return replace(found, says=says, conflict=True, note=says)
+
+
+def _both(first: Verdict, later: Verdict) -> str:
+    """Return `log-sum-exp: × 0.125, as expected; output: × 1: the scores were not scaled`."""
+    shown = [
+        message("{evidence}: {says}", evidence=words, says=each.says)
+        for each in (first, later)
+        for stage, words in STAGES.items()
+        if stage == each.evidence
+    ]
+    return joined(shown, "; ")
+
+
+def _factor(first: Examination, later: Examination) -> Finding | None:
+    """Return the finding that outputs are one factor times what the first evidence explains."""
+    if later.verdict.evidence != "o" or later.trial is None or first.trial is None:
+        return None
+    if later.verdict.verdict not in ("cause", "unexplained") or math.isnan(first.trial.best.multiplier):
+        return None
+    if first.verdict.verdict == "unexplained" or not _is_settled(first.trial.best):
+        return None
+    best = first.trial.best
+    if best.hypothesis is not None and best.hypothesis.whole:
+        return None
+    factor = output_factor(later.trial.observed, best)
+    return None if factor is None else of_factor(factor)
+
+
+def output_factor(observed: Observed, best: Candidate) -> float | None:
+    """Return the number that outputs are times the weighted values of an explanation; None if they are not."""
+    subject = observed.subject
+    model = as_stored(subject) if best.hypothesis is None else best.hypothesis.build(subject)
+    theta, v = best.fit.theta, observed.evidence.v if model.v is None else model.v
+    assert v is not None
+    shown = (softmax(model, logits(model, theta, slopes=False)).weights @ v) * (observed.weight > 0)
+    size = float(np.vdot(shown, shown))
+    factor = float(np.vdot(shown, observed.target)) / size if size else 0.0
+    if not math.isfinite(factor) or factor == 0 or abs(factor - 1) <= _OFF:
+        return None
+    evidence: Evidence = replace(observed.evidence, values=observed.evidence.values / factor)
+    again = observe(subject, evidence, best.multiplier)
+    found = fitted(again, best.hypothesis, model, theta)
+    if found.level == len(arithmetics(subject, evidence)) or not near(found.multiplier, best.multiplier, _OFF):
+        return None
+    return factor
+
+
+def of_factor(factor: float) -> Finding:
+    """Return the finding that outputs have a factor."""
+    says = message("outputs are × {factor:.4g} of the weighted values", factor=factor)
+    return Finding("outputs-scaled", says, stage="o")

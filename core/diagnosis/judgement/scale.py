@@ -1,0 +1,116 @@
+"""Whether the multiplier that fits best is the expected one, and its names if it is not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..fitting.evidence import Arithmetic, Observed, arithmetics, is_short, residual, spacing, unit
+from ..fitting.misfit import logit_noise, misfits
+from ..fitting.model import logits, softmax
+from ..multipliers import Name, names, near
+from ..results import Expected
+from ..subject import Evidence, Subject
+from ..trial import Candidate, fitted
+from .agreement import SURE
+
+_COARSE = 0.03  # rounding of logits above which it blurs the multiplier
+_CERTAIN = 10.0  # the logarithm of a ratio of likelihoods
+
+
+class FittedScale:
+    """Whether the multiplier of the best explanation is the expected one, and its names if it is not."""
+
+    def __init__(self, subject: Subject, observed: Observed, best: Candidate, expected: Expected) -> None:
+        self.subject, self.observed, self.best, self.expected = subject, observed, best, expected.start
+        error = float(best.fit.errors[0])
+        relative = error / abs(best.multiplier) if best.multiplier else math.inf
+        self.tolerance = max(min(5 * relative, 0.5), least_tolerance(subject, observed.evidence))
+        sides = [each.sides for each in arithmetics(subject, observed.evidence)[best.level : best.level + 1]]
+        if sides and sides[0] is not None:  # the error of a query is common to its whole row
+            self.tolerance = max(self.tolerance, 3 * unit(sides[0]) / math.sqrt(max(int(subject.used.sum()), 1)))
+        away = best.multiplier / self.expected
+        far = away > 0 and abs(math.log(away)) > max(5 * relative, 1.0)
+        self.sure = relative <= SURE or far
+        self.blurred = _is_blurred(observed, best)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether the expected multiplier explains the evidence."""
+        alike = self.sure and near(self.best.multiplier, self.expected, self.tolerance)
+        return alike or self._explains(self.expected)
+
+    @property
+    def rounded(self) -> bool:
+        """Whether it is the expected multiplier, rounded to the format of q and k."""
+        rounded = _rounded(self.expected, self.subject.format)
+        return near(self.best.multiplier, self.expected, 0.02) and self._fits(rounded)
+
+    def names(self) -> list[Name]:
+        """Return its names, the likeliest first."""
+        return names(self.best.multiplier, self.tolerance, self.expected, self.subject.facts, self._fits)
+
+    def _fits(self, candidate: float) -> bool:
+        if self.sure and near(self.best.multiplier, candidate, self.tolerance):
+            return True
+        if not near(self.best.multiplier, candidate, 1e-3) and not self.blurred:
+            theta = self.best.fit.theta.copy()
+            theta[0] = candidate
+            distance = residual(self.observed, self.best.model, theta, slopes=False).distance
+            if distance > 1.02 * self.best.fit.distance + 0.02:
+                return False
+        return self._explains(candidate)
+
+    def _is_likely(self, found: Candidate, arithmetic: Arithmetic) -> bool:
+        """Return whether another multiplier is not much less likely than the best one, in one arithmetic."""
+        [own] = misfits(self.observed, self.best.model, self.best.fit.theta, (arithmetic,))
+        better = (found.misfit**2 - own**2) / (2 * max(own, 1.0) ** 2)
+        return self.observed.errors * better < _CERTAIN
+
+    def _explains(self, candidate: float) -> bool:
+        """Return whether another multiplier explains the evidence, in an arithmetic that is no coarser for sure."""
+        ratio = candidate / self.best.multiplier if self.best.multiplier else math.inf
+        if not 0 < ratio < math.inf:
+            return False
+        theta = self.best.fit.theta.copy()
+        theta[: len(self.best.model.inner)] *= ratio
+        best, allowed = self.best, arithmetics(self.subject, self.observed.evidence)
+        found = fitted(self.observed, best.hypothesis, best.model, theta, free=False)
+        if found.level == len(allowed):
+            return found.level == best.level and found.misfit <= 1.1 * best.misfit
+        if found.level <= best.level:
+            return self._is_likely(found, allowed[found.level])
+        # The coarser arithmetic is less likely by the ratio of its noise for each number, unless the finer misfits.
+        [finer] = misfits(self.observed, found.model, found.fit.theta, allowed[best.level : best.level + 1], 0)
+        better = math.log(finer / found.misfit) - (best.misfit**2 - found.misfit**2) / 2
+        return self.observed.errors * better < _CERTAIN
+
+
+def _rounded(number: float, format: str) -> float:
+    step = float(spacing(np.array(number), format))
+    return round(number / step) * step
+
+
+def _is_blurred(observed: Observed, found: Candidate) -> bool:
+    """Return whether rounding blurs the multiplier in a way that its standard error does not show.
+
+    Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
+    """
+    theta, evidence = found.fit.theta, observed.evidence
+    allowed = arithmetics(observed.subject, evidence)
+    if logit_noise(observed, found.model, theta, allowed[min(found.level, len(allowed) - 1)]) > _COARSE:
+        return True
+    if evidence.kind != "o" or not is_short(evidence.format):
+        return False
+    shown = logits(found.model, theta, slopes=False)
+    top = softmax(found.model, shown).weights.max(axis=-1)[observed.subject.used]
+    return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
+
+
+def least_tolerance(subject: Subject, evidence: Evidence) -> float:
+    """Return the least relative tolerance of a multiplier: the scale itself may be rounded."""
+    short = subject.facts.scores or ("float32" if evidence.kind == "lse" else evidence.format)
+    if is_short(short):
+        return 2 * unit(short)
+    return 3e-5 if is_short(subject.format) else 3e-6

@@ -1,0 +1,33 @@
+"""Kinds of tensors: plain ones, and symbolic ones, which have a shape and no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import cast
+
+import torch
+
+
+@cache
+def is_plain(kind: type) -> bool:
+    """Return whether PyTorch itself computes with tensors of a class, which defines no dispatch."""
+    return getattr(kind, "__torch_dispatch__", None) == torch._C._disabled_torch_dispatch_impl
+
+
+@cache
+def is_symbolic_kind(kind: type) -> bool:
+    """Return whether tensors of a class stand for others, as PyTorch's compiler and exporter make them."""
+    return any(each.__name__ in ("FakeTensor", "FunctionalTensor") for each in kind.__mro__)
+
+
+def is_symbolic(value: object) -> bool:
+    """Return whether a value, or the first of several, is a fake, functional or meta tensor."""
+    several = cast("Sequence[object]", value) if isinstance(value, (tuple, list)) else (value,)
+    first = next(iter(several), None)
+    return isinstance(first, torch.Tensor) and (first.is_meta or is_symbolic_kind(type(first)))
+
+
+def is_sparse(value: object) -> bool:
+    """Return whether a value is a tensor without strides."""
+    return isinstance(value, torch.Tensor) and value.layout != torch.strided

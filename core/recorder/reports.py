@@ -1,0 +1,71 @@
+"""What the processes of a recorded run report: to the user on stderr, and to the process that waits for the end.
+
+The witness, as that process is called here, reads a pipe, which others open by its path in /proc: no disk has to be
+writable. Only what fits into the pipe at once is written, so that reports of several processes do not mix.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from enum import Enum
+from typing import NamedTuple
+
+from .options import Options
+
+_MOST = 900  # characters: with four bytes each, fewer than a pipe takes at once
+
+
+class Event(Enum):
+    """What happened in a process."""
+
+    LOADED = "the recorder was loaded"
+    IMPORTED = "PyTorch was imported"
+    SAID = "what was recorded, or why nothing was, is on stderr"
+    UNSAID = "the same, but stderr is closed"
+    SAW_PASSES = "passes were seen, and nothing was recorded"
+    SAW_NOTHING = "no pass was seen"
+    ENDED = "the exit handlers ran"
+
+
+class Report(NamedTuple):
+    """One report of a process."""
+
+    process: int
+    event: Event
+    words: str
+
+
+def report(options: Options, event: Event, words: str = "") -> None:
+    """Tell the witness, if there is one and it can be reached."""
+    if options.reports is None:
+        return
+    path, link = options.reports
+    with suppress(OSError):
+        if os.readlink(path) != link:  # in another container, the path may be that of another process
+            return
+        pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            line = json.dumps([os.getpid(), event.name, words[:_MOST]], ensure_ascii=False)
+            os.write(pipe, line.encode("utf-8", "surrogateescape") + b"\n")
+        finally:
+            os.close(pipe)
+
+
+def reports_in(text: bytes) -> list[Report]:
+    """Return what was reported."""
+    lines = map(json.loads, text.decode("utf-8", "surrogateescape").splitlines())
+    return [Report(process, Event[event], words) for process, event, words in lines]
+
+
+def say(options: Options, text: str) -> None:
+    """Print lines on stderr, and report them; never raise."""
+    event = Event.SAID
+    try:
+        sys.stderr.write("".join(f"attn-tui: {line}\n" for line in text.splitlines()))
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        event = Event.UNSAID
+    report(options, event, text)

@@ -1,0 +1,161 @@
+"""What operations do to attention weights: they move, they change, or what becomes of them is not followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any, cast
+
+import torch
+
+from ..layers.eager import Pending
+from ..layers.geometry import canonical_order, geometry_of, split_order
+from ..layers.placement import LARGEST, indexed, numbers
+from .notes import Notebook, Summand, Weights
+
+_MOVING = (
+    "flip index_select gather repeat roll index tile repeat_interleave take_along_dim cat stack constant_pad_nd "
+    "unsqueeze_copy permute_copy unfold_copy"
+)
+_MOVES = frozenset(f"aten::{name}" for name in _MOVING.split())
+
+
+def passed(notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: Weights) -> None:
+    """Pass weights on to a result of their shape, or of more dimensions."""
+    more = out.dim() - source.dim()
+    found = _order(source, note)
+    if found is not None and more >= 0 and out.shape[more:] == source.shape and prod(out.shape[:more]) == 1:
+        order, keys = (*range(more), *(axis + more for axis in found[0])), found[1]
+        notes.put(out, replace(note, geometry=geometry_of(out, order, keys)))
+        return
+    place = numbers(source, note.geometry, note.index)
+    fits = len(out.shape) >= len(source.shape) and out.numel() <= LARGEST and all(
+        one in (1, wide) for one, wide in zip(reversed(source.shape), reversed(out.shape), strict=False)
+    )  # fmt: skip
+    if place is None or not fits:
+        reached(note, "a copy of a part")
+    else:
+        notes.put(out, replace(note, index=indexed(out, place.expand(out.shape))))
+
+
+def _order(view: torch.Tensor, note: Weights) -> tuple[tuple[int, ...], int] | None:
+    """Return the canonical order of a view of everything, and how many of its dimensions hold the keys."""
+    if note.index is not None:
+        return None
+    if note.sinks:
+        order = canonical_order(view, note.geometry, note.sinks)
+        return None if order is None else (order, 1)
+    return split_order(view, note.geometry)
+
+
+def altered(note: Weights, name: str, source: torch.Tensor, out: torch.Tensor) -> Weights:
+    """Return the note on the result of an operation, which changed the weights unless their values are the same."""
+    if out is not source and out.shape == source.shape and _equal(source, out):
+        return note
+    return replace(note, changed=(*note.changed, name))
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether all values are equal; those of NaN, as of a row that sees no key, may become 0."""
+    return bool(((a == b) | (a.isnan() & ((b == 0) | b.isnan()))).all())
+
+
+def reached(note: Weights, name: str) -> None:
+    """Remember an operation whose result is not followed."""
+    pending: Pending = note.layer
+    if not pending.done:
+        pending.reached = (*note.changed, name)
+
+
+def other(notes: Notebook, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> bool:
+    """Follow weights through an operation without a rule for them; return whether there were any."""
+    name = func._schema.name
+    found = [(each, note) for each in _tensors(args) if isinstance(note := notes.find(each), Weights)]
+    if not found:
+        return False
+    if name in _MOVES and isinstance(out, torch.Tensor):
+        _moved(notes, func, args, kwargs, out, found)
+        return True
+    source, note = found[0]
+    short = name.removeprefix("aten::").rstrip("_")
+    for each in _tensors((out,)):
+        if not each.is_floating_point() or name.endswith("_like"):
+            continue
+        same_storage = each.untyped_storage()._cdata == source.untyped_storage()._cdata
+        if same_storage and not func._schema.is_mutable:  # a view
+            continue
+        if same_storage:
+            notes.put(source, replace(note, changed=(*note.changed, short)))
+        elif each.shape == source.shape:
+            passed(notes, source, each, altered(note, short, source, each))
+        else:
+            reached(note, short)
+    return True
+
+
+def _moved(
+    notes: Notebook,
+    func: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    out: torch.Tensor,
+    found: Sequence[tuple[torch.Tensor, Weights]],
+) -> None:
+    """Move the numbers of the elements as the elements were moved."""
+    name, note = func._schema.name, found[0][1]
+    short = name.removeprefix("aten::")
+    of = {id(each): numbers(each, own.geometry, own.index) for each, own in found if own.layer is note.layer}
+    sources = [*_tensors(args[:1])]
+    padded = name != "aten::constant_pad_nd" or not (args[2] if len(args) > 2 else kwargs.get("value", 0))
+    if not padded or any(of.get(id(each)) is None for each in sources):
+        reached(note, short)
+        return
+
+    def numbered(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return of[id(value)] if id(value) in of else value.cpu()
+        if isinstance(value, (list, tuple)):
+            return [numbered(each) for each in cast("Sequence[Any]", value)]
+        return value
+
+    given, named = numbered(args), {key: numbered(value) for key, value in kwargs.items()}
+    if name == "aten::constant_pad_nd":
+        given, named = given[:2], {"value": -1}
+    changed = tuple(dict.fromkeys(each for _, own in found for each in own.changed))
+    moved = cast(Callable[..., torch.Tensor], func)(*given, **named)
+    notes.put(out, replace(note, changed=changed, index=indexed(out, moved)))
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """Yield the tensors among values and the lists among them."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(cast("Sequence[Any]", value))
+
+
+def summed(notes: Notebook, a: Any, b: Any, number: float, out: torch.Tensor) -> bool:
+    """Add outputs of some keys to those of others, or to 0; return whether these are such outputs."""
+    own, more = notes.find(a), notes.find(b)
+    if not isinstance(own, Summand) and not isinstance(more, Summand):
+        return False
+    if isinstance(own, Summand) and isinstance(more, Summand):
+        alike = own.layer is more.layer and own.width == more.width and own.place.rows.equal(more.place.rows)
+        if not alike or number != 1 or bool((own.keys & more.keys).any()):
+            return True
+        found = replace(own, keys=own.keys | more.keys)
+    else:
+        found, rest = (own, b) if isinstance(own, Summand) else (cast(Summand, more), a)
+        if number != 1 or (isinstance(rest, torch.Tensor) and (rest.numel() != out.numel() or bool(rest.any()))):
+            return True
+        if not isinstance(rest, torch.Tensor) and rest != 0:
+            return True
+    notes.put(out, found)
+    size = (*found.place.rows.shape, found.width)
+    pending: Pending = found.layer
+    whole = bool(found.keys.all()) and out.is_contiguous() and out.numel() == prod(size)
+    if whole and pending.outputs is not None and not pending.done:
+        pending.outputs.add_outputs(found.place, out.reshape(size))
+    return True

@@ -1,0 +1,66 @@
+"""A linear bias of distances or of columns: softmax ignores the difference, and the log-sum-exp does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from attn_tui.core.diagnosis.results import Verdict
+from attn_tui.core.diagnosis.subject import Evidence
+from attn_tui.core.diagnosis.verdict import diagnose
+from injection import Array, case_of, random_head, subject_of
+
+HEAD = random_head(16, 40, True)
+COLUMNS = np.broadcast_to(np.arange(40.0), (40, 40))
+DISTANCES = COLUMNS - np.arange(40.0)[:, None]  # −(query − key)
+
+
+def verdict(said: Array, done: Array, multiplier: float = 0.25) -> Verdict:
+    case = case_of(HEAD, "float32")
+    case.bias, case.used_bias, case.multiplier = said, done, multiplier
+    return diagnose(subject_of(case, "float32", "lse"))
+
+
+@pytest.mark.parametrize("slope", [0.5, 2**-8])
+@pytest.mark.parametrize(("said", "done"), [(DISTANCES, COLUMNS), (COLUMNS, DISTANCES)])
+def test_both_conventions_of_alibi_are_healthy(slope: float, said: Array, done: Array) -> None:
+    assert verdict(slope * said, slope * done).verdict == "healthy"
+
+
+def test_a_scale_that_is_missing_is_found_in_the_other_convention() -> None:
+    found = verdict(0.25 * DISTANCES, 0.25 * COLUMNS, 1.0)
+    assert found.cause == "scale-missing"
+    assert found.multiplier == pytest.approx(1.0, rel=1e-4)
+
+
+def test_another_slope_is_no_convention() -> None:
+    assert verdict(0.25 * DISTANCES, 0.5 * DISTANCES).verdict == "cause"
+
+
+@pytest.mark.parametrize("values", [0.0, 1.0])
+def test_outputs_of_zeros_are_said_to_be_zeros(values: float) -> None:
+    """As of a cache whose scale was never set."""
+    subject = subject_of(case_of(HEAD, "float32"), "float32", "o")
+    [o] = subject.evidence
+    assert o.v is not None
+    zero = replace(o, values=np.zeros_like(o.values), v=values * o.v)
+    found = diagnose(replace(subject, evidence=(zero,)))
+    assert (found.verdict, found.cause) == (("cause", "outputs-scaled") if values else ("undecided", None))
+    assert "are all 0" in str(found.says) or "all values are 0" in str(found.says)
+
+
+def test_keys_of_zeros_are_said_first() -> None:
+    subject = subject_of(case_of(HEAD, "float32"), "float32", "o")
+    found = diagnose(replace(subject, k=np.zeros_like(subject.k)))
+    assert found.verdict == "undecided"
+    assert "all keys are 0" in str(found.says)
+
+
+def test_one_output_for_all_queries_is_explained_by_no_cause() -> None:
+    subject = subject_of(case_of(HEAD, "float32"), "float32", "o")
+    [o] = subject.evidence
+    same = np.broadcast_to(o.values[:, -1:], o.values.shape)
+    found = diagnose(replace(subject, evidence=(Evidence("o", same, o.format, o.v, o.v_format),)))
+    assert (found.verdict, found.cause) == ("unexplained", None)
+    assert "same output" in str(found.says)
