@@ -107,6 +107,12 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     )
 
 
+def read_finite_queries(capture: CaptureFile, layer: Layer, head: int) -> BoolArray:
+    """Return which queries of a head hold finite numbers only, [batch, queries]."""
+    q = _vectors(capture, capture.stored[layer.position].q, head, layer.heads)
+    return np.isfinite(q).all(axis=-1)
+
+
 def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> FloatArray | None:
     """Return v, o, lse or weights of one head in float64; None if the file does not have it.
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..captures.capture import Layer
-from ..captures.head import CaptureFile, Head, read_evidence, read_head
+from ..captures.head import CaptureFile, Head, read_evidence, read_finite_queries, read_head
 from ..message import message, plain
 from .configuration import Configuration, Growth, configuration_of, expecting
 from .fitting.evidence import unit
@@ -75,6 +75,7 @@ def read_subject(
         followed=layer.followed,
         dropout=layer.dropout,
         not_finite=_scores_not_finite(layer, head),
+        lost=None if seen is None else _lost_rows(capture, layer, head, seen, texts, rows),
         softcap=layer.softcap,
         sink=found.sink,
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
@@ -248,6 +249,22 @@ def _scores_not_finite(layer: Layer, head: int) -> tuple[int, int] | None:
     if not layer.not_finite or not layer.not_finite[head][0]:
         return None
     return sum(bad for bad, _ in layer.not_finite), sum(count for _, count in layer.not_finite)
+
+
+def _lost_rows(
+    capture: CaptureFile, layer: Layer, head: int, seen: BoolArray, texts: slice, rows: slice
+) -> tuple[int, int, str] | None:
+    """Return how many queries see no key and are NaN in the next layer, of how many, and the words for that layer."""
+    blind = ~seen.any(axis=-1)
+    later = (
+        each for each in capture.layers[layer.position + 1 :] if each.path == layer.path and each.kind == layer.kind
+    )
+    if not blind.any() or (after := next(later, None)) is None or head >= after.heads:
+        return None
+    if (after.batch, after.queries) != (layer.batch, layer.queries):
+        return None
+    lost = blind & ~read_finite_queries(capture, after, head)[texts, rows]
+    return (int(lost.sum()), lost.size, after.place) if lost.any() else None
 
 
 def _evidence(

@@ -42,6 +42,8 @@ class Facts:
     followed: bool = True  # whether a recorder saw how the weights met the values
     dropout: float = 0.0  # the share of weights that were set to 0
     not_finite: tuple[int, int] | None = None  # scores of the layer that were NaN or infinite, and of how many
+    # Queries that see no key and are NaN in the next layer, of how many, and the words for that layer.
+    lost: tuple[int, int, str] | None = None
     softcap: float | None = None
     sink: float | None = None  # a logit of no key
     window: int | None = None  # keys that a query sees, its own included

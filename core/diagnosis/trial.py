@@ -15,9 +15,10 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..message import message
-from .causes import dropout, factors
+from .causes import dropout
 from .causes.catalogue import CAUSES, RANK, ROUNDS, hypotheses, together
 from .causes.edits import Case
+from .causes.factors import Free, left_with_factors
 from .causes.hypothesis import Hypothesis, as_stored, both
 from .fitting.evidence import Observed, arithmetics, observe
 from .fitting.misfit import Fit, fit, misfits, search
@@ -35,19 +36,24 @@ _FINALISTS = 6
 _FEW = 2  # coefficients beside the multiplier
 _PAIRED = 5  # single hypotheses, the best but for masks, that are paired with all others
 _PAIR_ROWS, _LIKELY = 20, 12  # of a first look at pairs, and the pairs that are fitted on
-# What factors of queries, keys and components say, the fewest first.
+# What factors of queries, keys and components say, the plainest first.
 _FACTORS = (
     (
         "scale-by-position",
         message("each row has its own multiplier: a temperature that depends on the position, or a norm of queries"),
-        False,
-        False,
+        Free(rows=True),
+    ),
+    (
+        "qk-norm-weight",
+        message(
+            "each component of q·k has its own factor: the weight of a QK-norm is missing, extra, or another one"
+        ),
+        Free(components=True),
     ),
     (
         "qk-norm-missing",
         message("each query and key has its own factor: a QK-norm is missing or extra, or ran over all heads"),
-        True,
-        False,
+        Free(rows=True, keys=True),
     ),
     (
         "qk-norm-missing",
@@ -55,8 +61,7 @@ _FACTORS = (
             "each query and key has its own factor, and each component: a QK-norm is missing or extra, or ran over "
             "all heads"
         ),
-        True,
-        True,
+        Free(rows=True, keys=True, components=True),
     ),
 )
 
@@ -287,8 +292,8 @@ def _last_resort(trying: _Search, stored: Candidate, expected: float) -> list[Ca
         return []
     model = as_stored(quick)
     found = _dropped_keys(trying, stored, expected) if glimpse.evidence.kind == "o" else []
-    for cause, words, of_keys, of_components in _FACTORS:
-        left = factors.left_with_factors(glimpse, model, expected, of_keys, of_components)
+    for cause, words, free in _FACTORS:
+        left = left_with_factors(glimpse, model, expected, free)
         if left <= EXPLAINED:
             row = CAUSES[cause]
             hypothesis = Hypothesis(words, lambda _, model: model, cause, row.stage, row.also)

@@ -23,8 +23,15 @@ from .fitting.misfit import rounding_divergence
 from .fitting.model import logits, softmax
 from .judgement.agreement import Examination, is_fitting, of_factor, output_factor, together, with_findings
 from .judgement.conventions import of_other_offsets
-from .judgement.finite import inputs_not_finite, not_finite, rows_not_finite, scores_not_finite, would_overflow
-from .judgement.scale import FittedScale
+from .judgement.finite import (
+    inputs_not_finite,
+    not_finite,
+    rows_lost,
+    rows_not_finite,
+    scores_not_finite,
+    would_overflow,
+)
+from .judgement.scale import LEAST_NUMBERS, FittedScale
 from .judgement.words import other_scale_words, times, unusual
 from .multipliers import expected_multiplier, names, near
 from .reading import read_subject
@@ -33,7 +40,6 @@ from .subject import Evidence, Facts, Subject
 from .trial import Trial, attempt, fit_as_said, fitted
 
 _TOLERATED = 4.0  # misfit up to which something explains the evidence, if nothing else explains it better
-_LEAST_NUMBERS = 4  # of evidence, to name a multiplier
 _NEAREST = 2  # hypotheses that are named if none explains the evidence
 _SHORT = ("bfloat16", "float16")  # the formats of torch.autocast
 _LINEAR = 0.25  # nats up to which the divergence that rounding makes grows with the square of its errors
@@ -62,10 +68,11 @@ def at_birth(verdict: Verdict, layer: Layer, first: dict[Path, Layer]) -> Verdic
 
     Numbers that are not finite are named in the first layer of a file that has them: later ones have them from there.
     """
-    if verdict.cause != "not-finite" or verdict.findings[0].born:
+    found = [each for each in verdict.findings if each.cause == "not-finite"]
+    if not found:
         return verdict
     born = first.setdefault(layer.path, layer)
-    if born.position == layer.position:
+    if born.position == layer.position or verdict.cause != "not-finite" or found[0].born:
         return verdict
     says = message("numbers that are not finite arrive from {place}, the first layer that has them", place=born.place)
     return replace(verdict, verdict="undecided", says=says, findings=())
@@ -108,6 +115,8 @@ def _examine(subject: Subject, given: Configuration | None, of_format: bool) -> 
     more: list[Finding] = []
     if (added := mask_added(subject)) is not None and not known & {"bias", "mask"}:
         more.append(added)
+    if (lost := rows_lost(subject.facts)) is not None:
+        more.append(lost)
     coarse = coarse_scores(subject, expected.start) if of_format and not expected.unknown else None
     if coarse is not None and "qk" not in known:
         more.append(coarse)
@@ -241,7 +250,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         misfit=best.misfit,
     )
     if best.misfit > _TOLERATED:
-        if observed.rows < _LEAST_NUMBERS:
+        if observed.rows < LEAST_NUMBERS:
             return replace(fitted, verdict="undecided", says=message("too few rows to tell what was done"))
         if expected.unknown:
             return replace(fitted, verdict="undecided", says=_not_known(expected))
@@ -283,7 +292,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
             if not findings and expected.assumed and subject.facts.observed:
                 says = unusual(multiplier, expected.start, subject.facts, named)
                 return replace(fitted, verdict="undecided", says=says, maybe=also)
-            if not findings and observed.numbers < _LEAST_NUMBERS:
+            if not findings and observed.numbers < LEAST_NUMBERS:
                 return replace(fitted, verdict="undecided", says=_UNDETERMINED)
             says = other_scale_words(multiplier, expected.start, subject.facts, named[0].words)
             findings.append(Finding(also[0], says, also[1:]))

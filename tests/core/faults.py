@@ -163,6 +163,12 @@ def _gained(stored: bool) -> Fault:
     return inject
 
 
+def _weighted(case: Case) -> None:
+    """Multiply each component by the weight of a norm that the stored ones lack."""
+    gain = 1 + 0.3 * np.random.default_rng(8).normal(size=case.facts.d_k)
+    _changed(lambda side: side * gain)(case)
+
+
 def _in_steps(case: Case) -> None:
     """Grow as the temperature of Llama 4 does, with the whole part of (position + 1) / 16."""
     case.row_factors = 1 + 0.3 * np.log1p((case.positions + 1) // 16)
@@ -236,6 +242,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "norm extra with gain": ("qk-norm-extra", _gained(stored=False)),
     "norm missing with gain": ("qk-norm-missing", _gained(stored=True)),
     "norm missing": ("qk-norm-missing", _changed(normed, stored=True)),
+    "norm weight": ("qk-norm-weight", _weighted),
     "swapped": ("qk-swapped", _swapped),
     "axis": ("softmax-axis", _softmax_axis),
     "dropout": ("dropout-on", _dropout),
@@ -244,7 +251,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
 # What a kind of evidence does not show: dropout is after lse, and lse has too few numbers for a factor per key.
 UNSEEN = {
     ("dropout", "lse"),
-    *((f"norm {what}", "lse") for what in ("missing", "missing with gain", "extra with gain")),
+    *((f"norm {what}", "lse") for what in ("missing", "missing with gain", "extra with gain", "weight")),
 } | {(fault, kind) for fault in ("lse base 2", "lse ln 2") for kind in ("weights", "o")}
 
 

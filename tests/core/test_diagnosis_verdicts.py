@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import attn_tui
 import numpy as np
 import pytest
 from attn_tui.core.captures.reader import open_capture
@@ -336,6 +337,37 @@ def test_rows_of_one_key_do_not_tell_the_scale(tmp_path: Path, kind: str, softca
     told = {"causal": "false", "window": [0, 0], "scale": list(np.linspace(0.1, 2, 8)), "softcap": softcap}
     found = verdicts(tmp_path, {"q": q, "k": k, **evidence}, **told)
     assert {each.verdict for each in found} == {"undecided"}
+
+
+@for_each(("lost", "verdict"), [(0, "healthy"), (1, "undecided"), (4, "undecided")])
+def test_one_row_is_as_expected_or_undecided(tmp_path: Path, lost: int, verdict: str) -> None:
+    """The log-sum-exp of one row fits some multiplier, whichever keys it lacks: that is no evidence for that one."""
+    rng = np.random.default_rng(3)
+    q = rng.normal(size=(1, 64, 1, 16)).astype(np.float32)
+    k = rng.normal(size=(1, 64, 60, 16)).astype(np.float32)
+    z = (q.astype(np.float64) @ k.astype(np.float64).mT) / 4
+    lse = np.log(np.exp(z[..., : 60 - lost]).sum(axis=-1)).astype(np.float32)
+    found = verdicts(tmp_path, {"q": q, "k": k, "lse": lse}, scale="0.25", causal="false")
+    assert [each.verdict for each in found].count(verdict) >= 60
+    assert all(each.verdict in (verdict, "undecided") for each in found)
+
+
+def test_nan_begins_where_queries_see_no_key(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    sides = {f"layers.{layer}.attn.{role}": rng.normal(size=(2, 2, TOKENS, 8)) for layer in range(3) for role in "qk"}
+    mask = np.broadcast_to(np.tri(TOKENS, dtype=np.bool_), (2, 1, TOKENS, TOKENS)).copy()
+    mask[1, :, :, :5] = False
+    sides |= {f"layers.{layer}.attn.mask": mask for layer in range(3)}
+    for layer in (1, 2):
+        sides[f"layers.{layer}.attn.q"][1, :, :5] = np.nan
+    found = attn_tui.diagnose(save(tmp_path / "x.safetensors", sides, schema="attn-tui/qk-2"))
+    assert [each.verdict.cause for each in found.heads] == ["not-finite"] * 2 + [None] * 4
+    assert "5 of 32 queries see no key" in found.heads[0].verdict.says
+    assert all("layer 0" in each.verdict.says for each in found.heads[2:])
+    sides["layers.1.attn.q"][0, :, 7] = np.nan  # which sees keys, so that it is from elsewhere
+    sides["layers.1.attn.q"][1, :, :5] = 0
+    found = attn_tui.diagnose(save(tmp_path / "x.safetensors", sides, schema="attn-tui/qk-2"))
+    assert [each.verdict.cause for each in found.heads] == [None, None, "not-finite", "not-finite", None, None]
 
 
 @pytest.mark.parametrize("kind", ["weights", "o", "lse"])

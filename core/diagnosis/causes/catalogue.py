@@ -83,6 +83,7 @@ _CAUSES = (
     Cause("bias-extra", "bias", edits.free_biases, late=3),
     Cause("scale-by-block", "multiplier", uneven_blocks, late=3),
     Cause("scale-by-position", "multiplier", uneven_rows, late=3),
+    Cause("qk-norm-weight", "qk"),
     Cause("qk-norm-missing", "qk", also=_QK_NORM),
     Cause("outputs-scaled", "o"),
     Cause("coarse-scores", "qk"),

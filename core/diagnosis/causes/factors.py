@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -38,18 +38,24 @@ class _Head:
 _Response: TypeAlias = "tuple[FloatArray, FloatArray]"
 
 
-def left_with_factors(
-    observed: Observed, model: Model, multiplier: float, of_keys: bool = False, of_components: bool = False
-) -> float:
+class Free(NamedTuple):
+    """Which factors are fitted."""
+
+    rows: bool = False  # a, each of its own; else all are the multiplier
+    keys: bool = False  # b; else 1
+    components: bool = False  # w; else 1
+
+
+def left_with_factors(observed: Observed, model: Model, multiplier: float, of: Free) -> float:
     """Return the distance of weights or outputs with logits a_i·b_j·Σ_c w_c q_ic k_jc, with the best factors.
 
-    b is 1 unless `of_keys`, w is 1 unless `of_components`. Gauss–Newton steps in ln b and w, from a = `multiplier`;
-    ln a of each row is eliminated. Return ∞ if there are too many keys, too few numbers, or a soft-cap.
+    Gauss–Newton steps in ln b and w, from a = `multiplier`; ln a of each row is eliminated. Return ∞ if there are too
+    many keys, too few numbers, or a soft-cap.
     """
     head = _head(observed, model)
     rows, keys, width = len(head.q), len(head.k), head.q.shape[1]
     numbers = int(np.count_nonzero(head.weight))
-    free = rows + keys * of_keys + width * of_components
+    free = rows * of.rows + keys * of.keys + width * of.components
     if keys > _MOST_KEYS or min(numbers, observed.numbers) < 2 * (free + 1) or model.softcap is not None:
         return math.inf
     a: FloatArray = np.full((rows, 1), math.log(multiplier), np.float64)
@@ -62,12 +68,13 @@ def left_with_factors(
         if number == _TRIAL and cost > _HOPEFUL * first:
             break
         by_key = change * z[:, np.newaxis]  # with ln b; its sum over keys is how r changes with ln a
-        slopes = [by_key] if of_keys else []
-        if of_components:
+        slopes = [by_key] if of.keys else []
+        if of.components:
             slopes.append((change * factors[:, np.newaxis]) @ head.k * head.q[:, np.newaxis])
-        step_a, step = _step(by_key.sum(axis=-1), np.concatenate(slopes, axis=-1) if slopes else None, r, damping)
-        moved_b = np.add(b, step[:keys]) if of_keys else b
-        moved_w = np.add(w, step[-width:]) if of_components else w
+        by_row = by_key.sum(axis=-1) * of.rows
+        step_a, step = _step(by_row, np.concatenate(slopes, axis=-1) if slopes else None, r, damping)
+        moved_b = np.add(b, step[:keys]) if of.keys else b
+        moved_w = np.add(w, step[-width:]) if of.components else w
         moved_a = np.add(a, step_a)
         attempt = _response(head, moved_a, moved_b, moved_w)
         left = float(np.vdot(attempt[2][0], attempt[2][0]))

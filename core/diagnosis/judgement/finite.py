@@ -44,6 +44,16 @@ def _limit(short: str) -> float:
     return FORMATS[short if short in FORMATS else "float32"].largest
 
 
+def rows_lost(facts: Facts) -> Finding | None:
+    """Return that queries which see no key are NaN from here on, if they are."""
+    if facts.lost is None:
+        return None
+    bad, count, place = facts.lost
+    words = "{bad:,} of {count:,} queries see no key, and are NaN in {place}"
+    says = message(words, bad=bad, count=count, place=place)
+    return Finding("not-finite", says, stage="mask", born=True)
+
+
 def not_finite(facts: Facts, says: str, stage: StageName = "qk") -> Verdict:
     """Return the verdict on a head whose q, k or v cannot be used."""
     return Verdict("cause", says, expected_multiplier(facts, None), (Finding("not-finite", says, stage=stage),))

@@ -15,6 +15,7 @@ from ..subject import Evidence, Subject
 from ..trial import Candidate, fitted
 from .agreement import SURE
 
+LEAST_NUMBERS = 4  # of evidence, to name a multiplier
 _COARSE = 0.03  # rounding of logits above which it blurs the multiplier
 _CERTAIN = 10.0  # the logarithm of a ratio of likelihoods
 
@@ -81,6 +82,8 @@ class FittedScale:
             return found.level == best.level and found.misfit <= 1.1 * best.misfit
         if found.level <= best.level:
             return self._is_likely(found, allowed[found.level])
+        if self.observed.errors < LEAST_NUMBERS:  # too few to tell a coarser arithmetic from another computation
+            return False
         # The coarser arithmetic is less likely by the ratio of its noise for each number, unless the finer misfits.
         [finer] = misfits(self.observed, found.model, found.fit.theta, allowed[best.level : best.level + 1], 0)
         better = math.log(finer / found.misfit) - (best.misfit**2 - found.misfit**2) / 2
