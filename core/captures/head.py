@@ -33,6 +33,10 @@ class CaptureFile(Capture):
     stored: tuple[StoredLayer, ...]  # in the order of `layers`
     identities: tuple[tuple[Path, Identity], ...]  # of the files when they were opened
     at_hand: AtHand = field(default_factory=AtHand, compare=False)  # decompressed with the last heads
+    # The keys and values read last, with what they are of: the query heads of a group use the same.
+    latest: dict[str, tuple[tuple[int, int], FloatArray]] = field(
+        default_factory=dict[str, "tuple[tuple[int, int], FloatArray]"], compare=False
+    )
 
     def described(self) -> Capture:
         """Return the contents without locations, which can be sent to a process without NumPy."""
@@ -74,8 +78,12 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
         )
     stored = capture.stored[layer.position]
     q = _vectors(capture, stored.q, head, layer.heads)
-    k = _vectors(capture, stored.k, head, layer.heads)
-    wide = np.float64 if np.float64 in (q.dtype, k.dtype) else np.float32
+    wide = np.float64 if "float64" in (q.dtype, stored.k[0].array.dtype) else np.float32
+
+    def read_keys() -> FloatArray:
+        return _finite(_vectors(capture, stored.k, head, layer.heads), wide, stored.k[0].array, layer, head)
+
+    k = read_once(capture, "k", layer, head // (layer.heads // layer.kv_heads), read_keys)
     positions = _positions(capture, stored)
     if positions.max() >= layer.keys:  # the queries are of another text
         layer = replace(layer, cross=True)
@@ -88,7 +96,7 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     inside = stored.added.get("row_factors")
     return Head(
         q=_finite(q, wide, stored.q[0].array, layer, head),
-        k=_finite(k, wide, stored.k[0].array, layer, head),
+        k=k,
         visibility=visibility,
         positions=positions,
         biases=biases,
@@ -107,6 +115,17 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     )
 
 
+def read_once(capture: CaptureFile, what: str, layer: Layer, head: int, read: Callable[[], FloatArray]) -> FloatArray:
+    """Return what `read` returns for a key head, or its latest result if that was for the same one."""
+    place = (layer.position, head)
+    if what not in capture.latest or capture.latest[what][0] != place:
+        capture.latest.pop(what, None)
+        values = read()
+        values.flags.writeable = False
+        capture.latest[what] = place, values
+    return capture.latest[what][1]
+
+
 def read_finite_queries(capture: CaptureFile, layer: Layer, head: int) -> BoolArray:
     """Return which queries of a head hold finite numbers only, [batch, queries]."""
     q = _vectors(capture, capture.stored[layer.position].q, head, layer.heads)
@@ -123,11 +142,15 @@ def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> F
     if located is None:
         return None
     index = head // (layer.heads // located.size("head"))
-    values = _read(capture, located.array, lambda stream: located.read_head(stream, index, capture.at_hand)).astype(
-        np.float64
-    )
-    if role == "v" and not (finite := np.isfinite(values)).all():
-        raise _not_finite(located.array, layer, head, finite, ValuesNotFiniteError)
+
+    def read() -> FloatArray:
+        values = _read(capture, located.array, lambda stream: located.read_head(stream, index, capture.at_hand))
+        values = values.astype(np.float64)
+        if role == "v" and not (finite := np.isfinite(values)).all():
+            raise _not_finite(located.array, layer, head, finite, ValuesNotFiniteError)
+        return values
+
+    values = read_once(capture, role, layer, index, read) if role == "v" else read()
     return values[..., 0] if role == "lse" else values
 
 

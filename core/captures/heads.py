@@ -40,6 +40,7 @@ __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_ru
 
 # Scores are multiplied in float32 where q and k have at most 16 bits, unless logits are larger than this.
 _SHORT = 32.0
+_FEW_ROWS = 16
 _FEW_BITS = tuple(name for name, each in FORMATS.items() if each.rounded)
 # Heads of fewer scores are multiplied in float64: this costs no more, and σ of a row of few keys keeps its digits.
 _FEW_SCORES = 1 << 12
@@ -76,6 +77,7 @@ def stream_head(
         else:
             plain_scores = not each.alone and c.norms == ("none", "none")
             short = plain_scores and many and layer.dtype in _FEW_BITS and fits_float32(data)
+            short = short and max(m for _, m in each.multipliers) * _least_reach(data) <= _SHORT
             steps = _pass(data, each, where, short)
         for fraction, found in steps:
             columns += found
@@ -90,6 +92,15 @@ def stream_head(
         for column, rule in zip(columns, rules, strict=True)
     ]
     yield 1.0, Measurement(subject_of(layer, head, data, rules), layer.batch, layer.batch, tuple(shown))
+
+
+def _least_reach(data: Head) -> float:
+    """Return how far scores are from their mean at least, by a few rows: if that is too far, float32 is not tried."""
+    draws, rows = slice(0, 1), slice(None, None, -(-data.q.shape[1] // _FEW_ROWS))
+    scores = data.q[draws, rows] @ data.k[draws].mT
+    if data.visibility is not None:
+        scores = scores[~data.visibility.hidden(draws, rows)]
+    return float(np.ptp(scores)) / 2 if scores.size else 0.0
 
 
 def subject_of(layer: Layer, head: int, data: Head, rules: Sequence[Rule]) -> HeadSubject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..captures.capture import Layer
-from ..captures.head import CaptureFile, Head, read_evidence, read_finite_queries, read_head
+from ..captures.head import CaptureFile, Head, read_evidence, read_finite_queries, read_head, read_once
 from ..message import message, plain
 from .configuration import Configuration, Growth, configuration_of, expecting
 from .fitting.evidence import unit
 from .multipliers import deciding
-from .subject import Evidence, Facts, Indices, Kind, Subject, places
+from .subject import Evidence, Facts, Indices, KeysAndValues, Kind, Subject, places
 
 _MOST = 1 << 19  # scores of a subject; a larger head is represented by some of its rows
 _MOST_TEXTS = 8
@@ -110,10 +111,12 @@ def read_subject(
         facts = replace(facts, same_rows=_same_rows(growth, factors))
     q, k = found.q[texts, rows], found.k[texts]
     formats = {format_of(each, layer.dtype) for each in (q, k)}
+    key_head = head // (layer.heads // layer.kv_heads)
+    k = read_once(capture, "k64", layer, key_head, lambda: found.k[texts].astype(np.float64))
     evidence = _evidence(capture, layer, head, texts, rows, facts.judges_outputs)
     subject = Subject(
         q=q.astype(np.float64),
-        k=k.astype(np.float64),
+        k=k,
         format=formats.pop() if len(formats) == 1 else layer.dtype,
         facts=facts,
         evidence=evidence,
@@ -231,17 +234,20 @@ def _bias(found: Head, texts: slice, rows: slice, shape: tuple[int, int, int]) -
     return np.broadcast_to(sum(each.of(texts, rows).astype(np.float64) for each in found.biases), shape)
 
 
-def _tiled(
-    capture: CaptureFile, layer: Layer, head: int, texts: slice, values: bool
-) -> tuple[FloatArray, FloatArray | None] | None:
-    """Return the keys and values that the head would have with tiled instead of repeated key heads, if others."""
+def _tiled(capture: CaptureFile, layer: Layer, head: int, texts: slice, values: bool) -> KeysAndValues | None:
+    """Return what reads the keys and values that the head would have with tiled instead of repeated key heads."""
     group = layer.heads // layer.kv_heads
     other = head % layer.kv_heads
     if other == head // group:
         return None
-    k = read_head(capture, layer, other * group).k[texts].astype(np.float64)
-    v = read_evidence(capture, layer, other * group, "v") if values else None
-    return k, None if v is None else v[texts]
+
+    @cache
+    def read() -> tuple[FloatArray, FloatArray | None]:
+        k = read_head(capture, layer, other * group).k[texts].astype(np.float64)
+        v = read_evidence(capture, layer, other * group, "v") if values else None
+        return k, None if v is None else v[texts]
+
+    return read
 
 
 def _scores_not_finite(layer: Layer, head: int) -> tuple[int, int] | None:

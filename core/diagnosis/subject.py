@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -13,6 +14,7 @@ from ..arrays import BoolArray, FloatArray
 from .configuration import Configuration
 
 Kind: TypeAlias = Literal["weights", "lse", "o"]
+KeysAndValues: TypeAlias = "Callable[[], tuple[FloatArray, FloatArray | None]]"
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 
@@ -85,7 +87,8 @@ class Subject:
     row_scales: FloatArray | None = None  # [texts, rows], of the expected multipliers of rows relative to the scale
     shift: int = 0  # keys − queries: how far the two alignments of a causal mask are apart
     whole: bool = True  # whether all rows of the layer are here
-    tiled: tuple[FloatArray, FloatArray | None] | None = None  # k and v of key head h mod kv_heads, if another
+    # Returns k and v of key head h mod kv_heads, read when they are asked for; None if that is this head's.
+    tiled: KeysAndValues | None = None
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -119,7 +122,13 @@ def some_rows(subject: Subject, rows: Indices, texts: int | None = None, keys: i
         )
         for each in subject.evidence
     )
-    k, v = subject.tiled or (subject.k, None)
+    tiled = subject.tiled
+
+    def some_tiled() -> tuple[FloatArray, FloatArray | None]:
+        assert tiled is not None
+        k, v = tiled()
+        return k[of, to], None if v is None else v[of, to]
+
     return replace(
         subject,
         q=subject.q[of, rows],
@@ -132,7 +141,7 @@ def some_rows(subject: Subject, rows: Indices, texts: int | None = None, keys: i
         row_scales=None if subject.row_scales is None else subject.row_scales[of, rows],
         shift=0 if other else subject.shift,
         whole=subject.whole and every and not other,
-        tiled=None if subject.tiled is None else (k[of, to], None if v is None else v[of, to]),
+        tiled=None if tiled is None else some_tiled,
     )
 
 

@@ -132,10 +132,9 @@ class Said(NamedTuple):
 
 def fit_as_said(whole: Subject, evidence: Evidence, expected: float) -> Said:
     """Fit what the file says to one kind of evidence; `expected` is the multiplier that it should have."""
-    only = replace(whole, evidence=(evidence,))
-    rows = max(16, _MOST // only.k.shape[1] // only.q.shape[0])
-    subject = some_rows(only, spread_rows(only.q.shape[1], rows))
-    observed = observe(subject, subject.evidence[0], expected)
+    only = _only(whole, evidence)
+    observed = _observed(only, expected)
+    subject = observed.subject
     model, theta = as_stored(subject), np.array([expected])
     stored = fitted(observed, None, model, theta)
     if stored.level > 0:  # rows with coarse logits may draw a fit away from what explains them all
@@ -143,6 +142,34 @@ def fit_as_said(whole: Subject, evidence: Evidence, expected: float) -> Said:
         if level < stored.level:
             stored = replace(stored, fit=replace(stored.fit, theta=theta), misfit=misfit, level=level)
     return Said(only, subject, observed, stored)
+
+
+def explains(best: Candidate, whole: Subject, evidence: Evidence, expected: float) -> bool:
+    """Return whether what the file says, with the multiplier of one kind of evidence, explains another one."""
+    if best.hypothesis is not None or not np.isfinite(evidence.values[whole.used]).all():
+        return False
+    observed = _observed(_only(whole, evidence), expected)
+    level = level_of(observed, as_stored(observed.subject), best.fit.theta)[1]
+    return level < len(arithmetics(observed.subject, evidence))
+
+
+def _only(whole: Subject, evidence: Evidence) -> Subject:
+    """Return a head with one kind of evidence, and with its scores if all are used, for every kind alike."""
+    only = replace(whole, evidence=(evidence,))
+    if whole.q.shape[1] <= _rows(whole):
+        only.__dict__["scores"] = whole.scores
+    return only
+
+
+def _rows(subject: Subject) -> int:
+    """Return how many rows the last fit uses at most."""
+    return max(16, _MOST // subject.k.shape[1] // subject.q.shape[0])
+
+
+def _observed(only: Subject, expected: float) -> Observed:
+    """Return the only evidence of a head, in as many rows as the last fit uses."""
+    subject = some_rows(only, spread_rows(only.q.shape[1], _rows(only)))
+    return observe(subject, subject.evidence[0], expected)
 
 
 def _glimpse(subject: Subject, expected: float) -> tuple[Subject, Observed]:

@@ -37,7 +37,7 @@ from .multipliers import expected_multiplier, names, near
 from .reading import read_subject
 from .results import Expected, Finding, Verdict
 from .subject import Evidence, Facts, Subject
-from .trial import Trial, attempt, fit_as_said, fitted
+from .trial import Trial, attempt, explains, fit_as_said, fitted
 
 _TOLERATED = 4.0  # misfit up to which something explains the evidence, if nothing else explains it better
 _NEAREST = 2  # hypotheses that are named if none explains the evidence
@@ -139,7 +139,14 @@ def _of_all(subject: Subject, expected: Expected) -> Examination:
         return Examination(
             Verdict("undecided", "all keys are 0, so all scores are, whatever the scale", expected), None
         )
-    return together(subject, [_of_evidence(subject, evidence, expected) for evidence in subject.evidence])
+    found: list[Examination] = []
+    for evidence in subject.evidence:
+        known = next(
+            (each.trial for each in found if each.trial and each.verdict.verdict in ("healthy", "cause")), None
+        )
+        if known is None or not explains(known.best, subject, evidence, expected.start):
+            found.append(_of_evidence(subject, evidence, expected))
+    return together(subject, found)
 
 
 def _over_queries(subject: Subject, expected: Expected) -> Examination:

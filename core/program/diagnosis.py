@@ -151,7 +151,7 @@ def _edits(about: HeadSubject, subject: Subject, rows: int) -> Iterator[tuple[_H
     edits += [Computation(swapped=True)] if subject.q.shape == subject.k.shape else []
     edits += [] if subject.tiled is None else [Computation(tiled=True)]
     for c in edits:
-        k = some.k if subject.tiled is None or not c.tiled else subject.tiled[0]
+        k = some.k if subject.tiled is None or not c.tiled else subject.tiled()[0]
         q, k = c.vectors(subject.q if c.swapped else some.q, k)
         scores = c.scores(q, k)
         own = Computation().key_head(about.head, heads, kv_heads)

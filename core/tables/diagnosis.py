@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
-from xml.sax.saxutils import escape, quoteattr
 
 from ..diagnosis.comparing.results import FIGURES, heads_in_words
 from ..diagnosis.results import ORDER, STAGES
@@ -333,7 +333,7 @@ def _suite(checked: Checked) -> tuple[str, int, int]:
     cases = [_case(name, f"head {head}", found) for (name, head), found in of_head.items()]
     cases.append(_case("file", "all heads", of_file))
     failed = sum(bool(found) for found in (*of_head.values(), of_file))
-    name = quoteattr(f"attn-tui check {plain(str(checked.capture.path))}")
+    name = _attribute(f"attn-tui check {plain(str(checked.capture.path))}")
     start = f'  <testsuite name={name} tests="{len(cases)}" failures="{failed}" errors="0">'
     return "\n".join([start, *cases, "  </testsuite>"]), len(cases), failed
 
@@ -343,13 +343,17 @@ def _class(each: Figures | Finding) -> str:
     return f"layer {each.layer.index} {each.layer.name}"
 
 
+def _attribute(text: str) -> str:
+    return f'"{escape(text)}"'
+
+
 def _case(name: str, head: str, found: Sequence[Finding]) -> str:
-    start = f"    <testcase classname={quoteattr(plain(name))} name={quoteattr(head)}"
+    start = f"    <testcase classname={_attribute(plain(name))} name={_attribute(head)}"
     if not found:
         return f"{start}/>"
     failures = [
-        f"      <failure type={quoteattr(each.rule)} message={quoteattr(plain(each.message))}>"
-        f"{escape(plain(f'{each.place}: {each.message}'))}</failure>"
+        f"      <failure type={_attribute(each.rule)} message={_attribute(plain(each.message))}>"
+        f"{escape(plain(f'{each.place}: {each.message}'), quote=False)}</failure>"
         for each in found
     ]
     return "\n".join([f"{start}>", *failures, "    </testcase>"])

@@ -37,13 +37,16 @@ T = TypeVar("T")
 Place: TypeAlias = tuple[int, int]  # the position of a layer in its file, and a head
 
 _LEAST = 0.25  # seconds of a part
-_SCORE, _HEAD = 30e-9, 3e-3  # seconds for a score, and for a head
+# Seconds for a score that is looked at, for a number of q and k, and for a head.
+_SCORE, _NUMBER, _HEAD = 15e-9, 5e-9, 3e-3
+# The bytes at the beginning of a file, and the blocks and their bytes, that tell whether it is the same.
+_BEGINNING, _BLOCKS, _BLOCK = 1 << 20, 64, 1 << 16
 _KEPT = 4  # captures that a thread keeps open
 
 
 @dataclass(frozen=True)
 class Source:
-    """A capture as every worker opens it; `identity` tells whether it is the same there, `exact` by every byte."""
+    """A capture as every worker opens it; `identity` tells whether it is the same there, `exact` by its bytes."""
 
     path: str
     axes: str | None
@@ -63,7 +66,7 @@ def source_of(
 ) -> Source:
     """Return how to open a capture again that `open_capture` opened with these arguments; raise CaptureError.
 
-    `exact` reads the files once. Else a file of this machine is the same if its time is.
+    `exact` reads a little of the files. Else a file of this machine is the same if its time is.
     """
     try:
         return Source(os.path.abspath(path), axes, mask_true, _identity(capture, exact), exact, tensor)
@@ -72,7 +75,7 @@ def source_of(
 
 
 def _identity(capture: Capture, exact: bool) -> str:
-    """Return a digest of names and sizes of the files of a capture, and of their bytes, or else their times."""
+    """Return a digest of names and sizes of the files of a capture, and of some bytes, or else their times."""
     found = hashlib.sha256()
     for path in capture.files:
         with opened(path) as (_, file):
@@ -83,8 +86,17 @@ def _identity(capture: Capture, exact: bool) -> str:
 
 @lru_cache(_KEPT * 16)
 def _digest(path: Path, file: Identity) -> str:
+    """Return a digest of a file's beginning, which says what it holds, and of blocks up to its end.
+
+    A process reads a small part of a file: not all workers can read all of it only to see that it is the same.
+    """
+    found = hashlib.sha256()
     with opened(path, file) as (stream, _):
-        return hashlib.file_digest(cast("Any", stream), "sha256").hexdigest()
+        found.update(stream.read(_BEGINNING))
+        for number in range(_BLOCKS if file.size > _BEGINNING else 0):
+            stream.seek(max(_BEGINNING, (file.size - _BLOCK) * (number + 1) // _BLOCKS))
+            found.update(stream.read(_BLOCK))
+    return found.hexdigest()
 
 
 def check_files(sources: Sequence[Source], engine: Engine) -> None:
@@ -150,12 +162,21 @@ def parts(
     seconds = 0.0
     for item, layer in items:
         some.append(item)
-        seconds += _HEAD + _SCORE * layer.batch * layer.queries * layer.keys
+        seconds += _seconds(work, layer)
         if seconds >= _LEAST:
             yield Part(each_of, (work, tuple(sources), tuple(some), arguments), seconds, len(some))
             some, seconds = [], 0.0
     if some:
         yield Part(each_of, (work, tuple(sources), tuple(some), arguments), seconds, len(some))
+
+
+def _seconds(work: Callable[..., Any], layer: Layer) -> float:
+    """Return how long the work on a head takes, estimated: by what it reads, and by the scores that it looks at."""
+    numbers = layer.batch * (layer.queries + layer.keys) * layer.d_k
+    scores = layer.batch * layer.queries * layer.keys
+    if work in (diagnose, compare_pair, explain):  # these look at some rows
+        scores = min(scores, 1 << 19)
+    return _HEAD + _NUMBER * numbers + _SCORE * scores
 
 
 def each_of(

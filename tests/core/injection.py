@@ -137,10 +137,11 @@ def subject_of(case: Case, number_format: str, kind: Kind) -> Subject:
     def one(array: Array | None) -> Array | None:
         return None if array is None else array[np.newaxis]
 
+    tiled = case.tiled and (case.tiled[0][np.newaxis], case.tiled[1][np.newaxis])
     return Subject(
         case.q[np.newaxis], case.k[np.newaxis], number_format, replace(case.facts, scores=steps), (evidence,),
         case.positions, one(case.seen), one(case.present), one(case.bias), shift=case.shift,
-        tiled=case.tiled and (case.tiled[0][np.newaxis], case.tiled[1][np.newaxis]),
+        tiled=tiled and (lambda: tiled),
     )  # fmt: skip
 
 

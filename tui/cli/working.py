@@ -46,9 +46,11 @@ class ProgressLine:
     """
 
     def __init__(self, what: str, glyphs: Glyphs = UNICODE) -> None:
+        self._say = glyphs.say
         self._what = glyphs.say(what)
         self._shown = 0
-        self._next = time.monotonic() + _DELAY
+        self._began = time.monotonic()
+        self._next = self._began + _DELAY
         self._interrupted = False
         self._before = signal.getsignal(signal.SIGINT)
 
@@ -67,12 +69,16 @@ class ProgressLine:
             self._raise_if_interrupted()
 
     def show(self, fraction: float) -> None:
-        """Show the fraction done, 0 to 1; raise KeyboardInterrupt if Ctrl-C was pressed."""
+        """Show the fraction done, 0 to 1, and the time left; raise KeyboardInterrupt if Ctrl-C was pressed."""
         self._raise_if_interrupted()
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _INTERVAL
-            self._draw(f"{self._what} {100 * fraction:3.0f} %")
+            done = f"{self._what} {100 * fraction:3.0f} %"
+            took = now - self._began
+            if fraction > 0 and took > _DELAY + 1:  # else it is a guess
+                done += self._say(time_left(took * (1 / fraction - 1)))
+            self._draw(done)
 
     def hide(self) -> None:
         """Erase the line until it is shown again, so that results can be printed on the same terminal."""
@@ -100,6 +106,13 @@ class ProgressLine:
             before, self._shown = self._shown, cells(text)
             sys.stderr.write("\r" + to_left(text, before) + ("\r" if not text else ""))
             sys.stderr.flush()
+
+
+def time_left(seconds: float) -> str:
+    """Return how much time is left, in words."""
+    if seconds < 100:
+        return message(", {seconds:.0f} s left", seconds=seconds)
+    return message(", {minutes:.0f} min left", minutes=seconds / 60)
 
 
 R = TypeVar("R")
@@ -186,12 +199,15 @@ def results_of(
     Close what is returned when not all is read: the engine and the signal handler belong to the thread that reads.
     Raise EngineError if the engine cannot start, or is lost. Other InputErrors are results.
     """
+    from ...core.work.worker import keep_memory
+
     plan = [*parts]
     if work.dry_run:
         raise Estimated(plan, output)
     total = sum(part.seconds for part in plan) or 1.0
     # A single part has news of its progress in this thread only.
     alone = replace(work, executor="serial") if len(plan) == 1 and work.executor.startswith("threads") else work
+    keep_memory()
     with performed(lambda: plan, alone, output, check) as steps, ProgressLine(what, output.messages) as progress:
         for done in steps:
             if done.results and output.on_screen:

@@ -129,7 +129,7 @@ def mask_as_number(case: Case) -> Iterator[Hypothesis]:
 
 def tiled(case: Case) -> Iterator[Hypothesis]:
     if case.subject.tiled is not None:
-        k, v = case.subject.tiled
+        k, v = case.subject.tiled()
         facts = case.subject.facts
         words = message("the query head used key head {head}, as with tiled keys", head=facts.head % facts.kv_heads)
 

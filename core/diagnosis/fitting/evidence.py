@@ -166,7 +166,7 @@ def observe(subject: Subject, evidence: Evidence, expected: float) -> Observed:
     values = np.where(good[..., np.newaxis], values, 0)
     size = np.sqrt(np.mean(values * values, axis=-1, keepdims=True))
     assert evidence.v is not None
-    typical = float(np.sqrt(np.mean(evidence.v * evidence.v)))
+    typical = math.sqrt(float(np.vdot(evidence.v, evidence.v)) / evidence.v.size)
     noise = unit(evidence.format) * (size + 0.1 * typical) + 1e-300
     return Observed(subject, evidence, values, np.where(good[..., np.newaxis], 1 / noise, 0))
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
-from ..fitting.evidence import Arithmetic, Observed, arithmetics, is_short, residual, spacing, unit
+from ...arrays import FloatArray
+from ..causes.hypothesis import as_stored
+from ..fitting.evidence import Arithmetic, Observed, arithmetics, is_short, observe, residual, spacing, unit
 from ..fitting.misfit import logit_noise, misfits
-from ..fitting.model import logits, softmax
+from ..fitting.model import Model, logits, softmax
 from ..multipliers import Name, names, near
 from ..results import Expected
-from ..subject import Evidence, Subject
+from ..subject import Evidence, Subject, some_rows, spread_rows
 from ..trial import Candidate, fitted
 from .agreement import SURE
 
 LEAST_NUMBERS = 4  # of evidence, to name a multiplier
+_FEW_ROWS = 2
 _COARSE = 0.03  # rounding of logits above which it blurs the multiplier
 _CERTAIN = 10.0  # the logarithm of a ratio of likelihoods
 
@@ -58,10 +62,35 @@ class FittedScale:
         if not near(self.best.multiplier, candidate, 1e-3) and not self.blurred:
             theta = self.best.fit.theta.copy()
             theta[0] = candidate
-            distance = residual(self.observed, self.best.model, theta, slopes=False).distance
-            if distance > 1.02 * self.best.fit.distance + 0.02:
+            most = 1.02 * self.best.fit.distance + 0.02
+            if self._least_distance(theta) > most:
+                return False
+            if residual(self.observed, self.best.model, theta, slopes=False).distance > most:
                 return False
         return self._explains(candidate)
+
+    def _least_distance(self, theta: FloatArray) -> float:
+        """Return what a few rows alone make of the distance of all: most candidates are far off in any row."""
+        if self._few is None:
+            return 0.0
+        observed, model, numbers = self._few
+        left = residual(observed, model, theta, slopes=False).r
+        return math.sqrt(float(np.vdot(left, left)) / numbers)
+
+    @cached_property
+    def _few(self) -> tuple[Observed, Model, int] | None:
+        """A few rows, the explanation of these, and how many numbers all rows have; None if they are needed whole.
+
+        The errors of weights are weighed by all rows.
+        """
+        hypothesis, observed = self.best.hypothesis, self.observed
+        rows = observed.subject.q.shape[1]
+        if rows <= _FEW_ROWS or observed.evidence.kind == "weights" or (hypothesis is not None and hypothesis.whole):
+            return None
+        some = some_rows(observed.subject, spread_rows(rows, _FEW_ROWS))
+        model = as_stored(some) if hypothesis is None else hypothesis.build(some)
+        all_rows = residual(observed, self.best.model, self.best.fit.theta, slopes=False)
+        return observe(some, some.evidence[0], self.expected), model, all_rows.r.size
 
     def _is_likely(self, found: Candidate, arithmetic: Arithmetic) -> bool:
         """Return whether another multiplier is not much less likely than the best one, in one arithmetic."""

@@ -38,7 +38,6 @@ def run(request: DiagnoseArguments, output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
     from ....core.diagnosis.configuration import expecting
     from ....core.diagnosis.verdict import at_birth
-    from ....core.program.diagnosis import diagnosis_code
     from ....core.tables.diagnosis import Diagnosed, diagnosis_table
     from ....core.work import heads as working
 
@@ -47,6 +46,8 @@ def run(request: DiagnoseArguments, output: Output) -> int:
     chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
     asked = sum(map(len, chosen))
     if output.format in CODE:
+        from ....core.program.diagnosis import diagnosis_code
+
         if asked > 1:
             raise UsageError(
                 "--format: {format} prints one head of one file; give --layer and --head", format=output.format

@@ -37,6 +37,7 @@ from ..working import Results, complete, one_engine
 if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
     from ....core.diagnosis.results import Replay
+    from ....core.program.text import Dialect
     from ....core.tables.heads import HeadMeasurement, Inspected
     from ....core.tables.table import Table
 
@@ -348,7 +349,6 @@ def run(request: InspectArguments, output: Output) -> int:
 
 
 def _inspect(request: InspectArguments, output: Output) -> int:
-    from ....core.program.captured import head_code
     from ....core.tables.heads import apart_of, inspect_table
     from ....core.work import heads as working
 
@@ -386,7 +386,13 @@ def _inspect(request: InspectArguments, output: Output) -> int:
     if request.worst is None:
         words = option_words(replace(request, files=request.files[:1]))
         command = in_shell(["attn-tui", "inspect", *words])
-        return results.emit(output, text, table, lambda heads, dialect: head_code(heads[0][0], dialect, command))
+
+        def code(heads: Sequence[Inspected], dialect: Dialect) -> str:
+            from ....core.program.captured import head_code
+
+            return head_code(heads[0][0], dialect, command)
+
+        return results.emit(output, text, table, code)
     if heads := worst(captures, results.all(), request.worst, request, output):
         output.emit(lambda: text(heads), lambda: table(heads, len(heads)))
     return results.code(output)
