@@ -328,7 +328,7 @@ def watch(
     What cannot be read of it is a warning. Raise InputError if nothing can be.
     """
 
-    def heard(_: float | None, notes: Sequence[str]) -> None:
+    def heard(_: float, notes: Sequence[str]) -> None:
         for note in notes:
             warn(note, RuntimeWarning, stacklevel=4)
 

@@ -6,8 +6,8 @@ import codecs
 import math
 import re
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -119,6 +119,7 @@ def _number(step: Step) -> int:
 
 _AT_ONCE = 8 << 20  # bytes of lines in one look
 _FILES_LISTED = 32  # files that are read before the folder is listed again
+_NEWEST = 32  # captures of a folder that are measured for one look at a run
 _HALF_WRITTEN = 10.0  # seconds after which a file that cannot be read is damaged
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _STEP = re.compile(rb'(?<!\\)"step"\s*:\s*(\d{1,16})')
@@ -164,17 +165,20 @@ class News:
     since: int | None = None  # the run was started over: from this step on, earlier ones are those of another run
 
 
-def poll(path: Path, cursor: Cursor = START, wanted: int | None = None, limit: float = LIMIT) -> News:
+def poll(
+    path: Path, cursor: Cursor = START, wanted: Collection[int] = (), limit: float = LIMIT, newest: int = KEPT
+) -> News:
     """Read what is new of a run, a little at a time.
 
-    Of a file of lines, step `wanted` is read in any case, and every step with a head over the limit.
+    Steps in `wanted` are read in any case: of a file of lines also every one with a head over the limit, of a folder
+    with no more than the `newest` captures.
 
     `path` is a folder of captures, one a step, or a file of attn-tui/watch-1 lines; it may not exist yet. Raise
     InputError if it is something else. Files and lines that are half written are read once they are whole.
     """
     try:
         if path.is_dir():
-            return _folder(path, cursor)
+            return _folder(path, cursor, wanted, newest)
         if path.is_file() and path.suffix not in _ENDINGS:
             return _lines(path, cursor, wanted, limit)
         if path.exists():
@@ -190,7 +194,7 @@ def poll(path: Path, cursor: Cursor = START, wanted: int | None = None, limit: f
     return News((), cursor, waiting=message("{path} does not exist yet", path=path))
 
 
-def _lines(path: Path, cursor: Cursor, wanted: int | None, limit: float) -> News:
+def _lines(path: Path, cursor: Cursor, wanted: Collection[int], limit: float) -> News:
     """Read whole lines from where the last look ended; from the start if the file was replaced or shortened."""
     notes: list[str] = []
     with open_file(path) as file:
@@ -232,11 +236,11 @@ def _lines(path: Path, cursor: Cursor, wanted: int | None, limit: float) -> News
     )
 
 
-def _chosen(lines: list[_Line], last: int, wanted: int | None, limit: float) -> list[_Line]:
+def _chosen(lines: list[_Line], last: int, wanted: Collection[int], limit: float) -> list[_Line]:
     """Return the lines to read: all, or of more than a history keeps, all in order after step `last`, only some.
 
-    Step `wanted` is among them, and every line that may have a logit over the limit. To read a line takes a hundred
-    times as long as to find its step, and several times as long as to find its largest logit.
+    Steps in `wanted` are among them, and every line that may have a logit over the limit. To read a line takes a
+    hundred times as long as to find its step, and several times as long as to find its largest logit.
     """
     if len(lines) <= KEPT:
         return lines
@@ -245,7 +249,7 @@ def _chosen(lines: list[_Line], last: int, wanted: int | None, limit: float) -> 
         return lines
     some = {*_some(range(len(lines)))}
     return [
-        line for at, line in enumerate(lines) if at in some or steps[at] == wanted or _may_be_over(line[1], limit)
+        line for at, line in enumerate(lines) if at in some or steps[at] in wanted or _may_be_over(line[1], limit)
     ]
 
 
@@ -282,18 +286,18 @@ def _parsed(lines: list[_Line], path: Path) -> tuple[list[Step], list[str]]:
     return steps, faults
 
 
-def _folder(path: Path, cursor: Cursor) -> News:
+def _folder(path: Path, cursor: Cursor, wanted: Collection[int], newest: int) -> News:
     """Measure the newest file that is new or changed; one that is gone is forgotten.
 
     The folder is listed once for _FILES_LISTED files: it may have thousands.
     """
     notes: list[str] = []
     if not cursor.next_files:
-        cursor, left_out = _listed(path, cursor)
+        cursor, left_out = _listed(path, cursor, wanted, newest)
         if left_out:
             notes.append(
                 message(
-                    "{name}: {left_out} captures between others are not measured, so a peak in them is not known",
+                    "{name}: {left_out} other captures are not measured, so a peak in them is not known",
                     name=path.name,
                     left_out=left_out,
                 )
@@ -319,11 +323,11 @@ def _folder(path: Path, cursor: Cursor) -> News:
     return News((step,), replace(cursor, over=False), True, tuple(notes), since=since)
 
 
-def _listed(path: Path, cursor: Cursor) -> tuple[Cursor, int]:
+def _listed(path: Path, cursor: Cursor, wanted: Collection[int], newest: int) -> tuple[Cursor, int]:
     """Return the cursor with the newest files that are new or changed, and how many others are never measured.
 
     The run is started over if all files are new or changed. Of more files than a history keeps, all of the newest
-    are read and an even choice of the older ones.
+    are read and an even choice of the older ones. Of fewer that are asked for, the `newest`, and those in `wanted`.
     """
     now: dict[str, _Found] = {}
     for each in path.iterdir():
@@ -333,10 +337,17 @@ def _listed(path: Path, cursor: Cursor) -> tuple[Cursor, int]:
     files = cursor.files.intersection(now.values()) - (cursor.half - half)
     over = cursor.over or bool(cursor.files and not files)
     new = sorted((found for found in now.values() if found not in files), key=lambda found: _order(found[0]))
-    some = _some(new)
+    some = _some(new) if newest >= KEPT else _asked(new, wanted, newest)
     files = files.union(set(new).difference(some))
-    newest = some[: -_FILES_LISTED - 1 : -1]
-    return Cursor(files=files.union(newest), next_files=newest, half=half, over=over), len(new) - len(some)
+    following = some[: -_FILES_LISTED - 1 : -1]
+    return Cursor(files=files.union(following), next_files=following, half=half, over=over), len(new) - len(some)
+
+
+def _asked(new: Sequence[_Found], wanted: Collection[int], newest: int) -> tuple[_Found, ...]:
+    """Return the newest files, and those of the steps in `wanted`, or the last ones before these."""
+    numbers = [_order(found[0])[0] for found in new]
+    places = {max(bisect_right(numbers, step) - 1, 0) for step in wanted}
+    return tuple(found for at, found in enumerate(new) if at >= len(new) - newest or at in places)
 
 
 def _is_young(modified: int) -> bool:
@@ -370,25 +381,30 @@ def read_run(
     limit: float = LIMIT,
     at: int | None = None,
     baseline: int | None = None,
-    heard: Callable[[float | None, Sequence[str]], None] = lambda fraction, notes: None,
+    heard: Callable[[float, Sequence[str]], None] = lambda fraction, notes: None,
 ) -> Snapshot:
     """Return the newest step of a run, or step `at`, or the last one before it, beside another if `baseline` is one.
 
-    `heard` is called with the finished fraction, None if it is unknown, and with notes, once a step is read. Raise
-    InputError if there is no such step.
+    Of a folder, only the _NEWEST captures are measured, and these two. `heard` is called with the finished fraction
+    and with notes, once a step is read. Raise InputError if there is no such step.
     """
+    wanted = [step for step in (at, baseline) if step is not None]
+    files, fraction = 0, 0.0
     history: tuple[Step, ...] = ()
     cursor, more, waiting = START, True, ""
     beside: Step | None = None
     notes: list[str] = []
     with one_blas_thread():
         while more:
-            news = poll(run, cursor, baseline, limit)
+            news = poll(run, cursor, wanted, limit, _NEWEST)
             cursor, more, waiting = news.cursor, news.more, news.waiting
             history = added(history, news.steps, limit=limit)
             beside = next((step for step in news.steps if step.step == baseline), beside)
             notes += [*news.notes, *(note for step in news.steps for note in step.notes)]
-            heard(news.fraction, notes if history else ())
+            left = len(cursor.next_files)
+            files = max(files, left + 1)
+            fraction = max(fraction, 1 - left / files) if news.fraction is None else news.fraction
+            heard(fraction, notes if history else ())
             notes = [] if history else notes
     shown = snapshot(history, limit, at, beside)
     if shown is None:

@@ -391,7 +391,7 @@ def test_a_bad_line_is_named_and_the_others_are_read(tmp_path: Path) -> None:
 def test_of_more_lines_than_are_kept_the_newest_some_older_and_the_wanted_one_are_read(tmp_path: Path) -> None:
     path, count, wanted = tmp_path / "run.jsonl", 3 * KEPT, KEPT + 4
     path.write_text("".join(line(n, [[1.0]]) + "\n" for n in range(count)))
-    news = poll(path, wanted=wanted)
+    news = poll(path, wanted=(wanted,))
     read = [step.step for step in news.steps]
     assert read == sorted(read)
     assert len(read) <= KEPT + 1
@@ -607,11 +607,30 @@ def test_of_more_files_than_are_kept_the_newest_and_some_of_the_older_are_read(t
     _, cursor, (note, *notes) = everything(tmp_path)
     read = {int(name) for note in notes for name in re.findall(r"step-(\d+)", note)}
     assert len(notes) == len(read) <= KEPT
-    assert f"{count - len(read)} captures between others are not measured" in note
+    assert f"{count - len(read)} other captures are not measured" in note
     assert read.issuperset(range(count - KEPT // 2, count))
     assert min(read) == 0
     damaged(tmp_path / f"step-{count}.npz")
     assert len(everything(tmp_path, cursor)[2]) == 1
+
+
+def test_one_look_at_a_folder_measures_the_newest_captures_and_those_that_are_asked_for(tmp_path: Path) -> None:
+    q = k = np.random.default_rng(0).normal(size=(1, 1, 4, 2)).astype(np.float32)
+    for step in range(0, 500, 10):
+        save_capture(tmp_path / f"step-{step:05}.safetensors", {"q": q, "k": k}, scale=0.5)
+    fractions: list[float] = []
+    notes: list[str] = []
+
+    def heard(fraction: float, more: Sequence[str]) -> None:
+        fractions.append(fraction)
+        notes.extend(more)
+
+    shown = read_run(tmp_path, at=125, baseline=30, heard=heard)
+    assert (shown.step, shown.baseline) == (120, 30)
+    assert shown.steps == (30, 120, *range(180, 500, 10))
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+    assert ["16 other captures are not measured" in note for note in notes] == [True]
 
 
 def test_changes_are_the_differences_of_two_steps_and_rank_the_heads() -> None:

@@ -101,9 +101,8 @@ def newest(request: WatchArguments, output: Output) -> Snapshot:
 
     with ProgressLine(message("reading"), output.messages) as progress:
 
-        def heard(fraction: float | None, notes: Sequence[str]) -> None:
-            if fraction is not None:
-                progress.show(fraction)
+        def heard(fraction: float, notes: Sequence[str]) -> None:
+            progress.show(fraction)
             if notes:
                 progress.hide()
             for note in notes:

@@ -40,7 +40,7 @@ class LookAtRun(Question["tuple[Snapshot, Head]"]):
         held = _held(cache, self.run, self.limit)
         more, last_sent = True, 0.0
         while more:
-            news = poll(self.run, held.cursor, self.baseline, self.limit)
+            news = poll(self.run, held.cursor, () if self.baseline is None else (self.baseline,), self.limit)
             held.cursor, more = news.cursor, news.more
             held.history = added(held.history, news.steps, news.since, self.limit)
             baseline = held.compared_with(self.baseline, news.since)
