@@ -191,6 +191,32 @@ def test_shards_are_one_capture(tmp_path: Path) -> None:
         assert one.measured == other.measured
 
 
+def entries(*of: int, scale: float = 0.25) -> str:
+    return json.dumps([{"index": index, "scale": scale * (index + 1), "causal": True} for index in of])
+
+
+def test_shards_may_each_list_their_own_layers(tmp_path: Path) -> None:
+    tensors = layered(2)
+    places: dict[str, str] = {}
+    for name, layer in zip(NAMES, (1, 0), strict=True):
+        part = {tensor: array for tensor, array in tensors.items() if tensor.startswith(f"layers.{layer}.")}
+        save(tmp_path / name, part, schema="attn-tui/qk-2", layers=entries(layer))
+        places |= dict.fromkeys(part, name)
+    index = tmp_path / "a.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": places}))
+    assert [layer.scale for layer in open_capture(index).layers] == [0.25, 0.5]
+    index.unlink()
+    assert [layer.scale for layer in open_capture(tmp_path).layers] == [0.25, 0.5]
+
+
+@for_each("second", [entries(0, 1, scale=0.5), entries(0, 1)[:-1], '[{"scale": 0.5}]', '{"index": 0}'])
+def test_shards_that_list_a_layer_in_two_ways_are_refused(tmp_path: Path, second: str) -> None:
+    for name, layer, layers in zip(NAMES, (0, 1), (entries(0, 1), second), strict=True):
+        part = {tensor: array for tensor, array in layered(2).items() if tensor.startswith(f"layers.{layer}.")}
+        save(tmp_path / name, part, schema="attn-tui/qk-2", layers=layers)
+    assert "has other metadata 'layers'" in refusal(tmp_path)
+
+
 def test_a_shard_that_changes_while_it_is_open_is_refused(tmp_path: Path) -> None:
     capture = open_capture(sharded(tmp_path))
     save(tmp_path / NAMES[1], layered(1))

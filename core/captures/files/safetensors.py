@@ -7,6 +7,7 @@ The safetensors library is not used: it maps the file, so a file that shrinks wo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -152,13 +153,30 @@ def joined(parts: Sequence[tuple[Path, Contents]]) -> Contents:
                 raise array.error("{where} is in {name}, too", name=quoted(arrays[tensor].path.name))
             arrays[tensor] = array
         for key, value in part.metadata.items():
-            if metadata.setdefault(key, value) != value:
+            if key == "layers" and (both := _layers_of_both(metadata.get(key, "[]"), value)):
+                metadata[key] = both
+            elif metadata.setdefault(key, value) != value:
                 raise CaptureError(
                     "{path}: has other metadata {key} than the files it belongs to; must be the same",
                     path=plain(path),
                     key=quoted(key),
                 )
     return Contents(arrays, metadata, tuple(file for _, part in parts for file in part.files))
+
+
+def _layers_of_both(first: str, second: str) -> str:
+    """Return the entries of layers of two files in the order of their index; empty if they contradict each other."""
+    found: dict[int, object] = {}
+    for text in (first, second):
+        try:
+            listed = from_json(text.encode())
+        except TextError:
+            return ""
+        for entry in cast("list[object]", listed) if isinstance(listed, list) else [None]:
+            index = cast("dict[str, object]", entry).get("index") if isinstance(entry, dict) else None
+            if type(index) is not int or found.setdefault(index, entry) != entry:
+                return ""
+    return json.dumps([found[index] for index in sorted(found)])
 
 
 def _weight_map(stream: BinaryIO, path: Path, identity: Identity) -> dict[str, str]:
