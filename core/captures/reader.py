@@ -53,13 +53,13 @@ def open_capture(
     """
     place = Path(path)
     if not os.path.isdir(place):
-        return _capture(place, contents(place), axes, mask_true, tensor)
+        return capture_of(place, contents(place), axes, mask_true, tensor)
     groups, notes = _folder_groups(place)
     captures: list[CaptureFile] = []
     refusal: NoQueriesError | None = None
     for group in groups:
         try:
-            captures.append(_capture(group.path, group.contents, axes, mask_true, tensor))
+            captures.append(capture_of(group.path, group.contents, axes, mask_true, tensor))
         except NoQueriesError as error:
             refusal = refusal or error
             notes.append(message("{name} is left out: it has no queries and keys", name=plain(group.path.name)))
@@ -90,8 +90,12 @@ def open_captures(
     return [_named(capture, plain(label)) for capture, label in zip(captures, labels, strict=True)]
 
 
-def _capture(
-    file: Path, found: Contents, axes: str | None, mask_true: Meaning | None, tensor: str | None
+def capture_of(
+    file: Path,
+    found: Contents,
+    axes: str | None = None,
+    mask_true: Meaning | None = None,
+    tensor: str | None = None,
 ) -> CaptureFile:
     """Return what the files of one capture contain; `file` is the one that names it."""
     found = replace(found, metadata=unpacked(file, found.metadata))
