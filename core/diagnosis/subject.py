@@ -73,7 +73,7 @@ class Subject:
 
     q: FloatArray  # [texts, rows, d_k]
     k: FloatArray  # [texts, keys, d_k]
-    format: str  # of q and k as stored
+    format: str  # of q and k as stored, or of q if k has another one
     facts: Facts
     evidence: tuple[Evidence, ...]
     positions: Indices  # [rows], the key that is each query's own token
@@ -84,6 +84,7 @@ class Subject:
     shift: int = 0  # keys − queries: how far the two alignments of a causal mask are apart
     whole: bool = True  # whether all rows of the layer are here
     tiled: tuple[FloatArray, FloatArray | None] | None = None  # k and v of key head h mod kv_heads, if another
+    k_format: str | None = None  # of k as stored, if it is another one
 
     @cached_property
     def scores(self) -> FloatArray:
