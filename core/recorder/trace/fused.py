@@ -38,7 +38,7 @@ _OTHER = ("backward", "bwd", "choice", "multi_head_attention", "transformer_enco
 _WORDS = ("attention", "attn", "flash", "fmha", "sdpa")
 
 
-UNKNOWN = "unknown operator"
+UNKNOWN = "unknown operator; docs/engines.md says how to save what it was given"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Call:
     sinks: torch.Tensor | None = None  # [heads]
     dropout: float = 0.0
     factors: Factors = PLAIN
+    notes: tuple[str, ...] = ()  # for people
 
 
 def is_fused(name: str, arguments: Sequence[str]) -> bool:
@@ -200,6 +201,7 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
         scores=torch.float64 if q.dtype == torch.float64 else torch.float32,
     )
     layer.dropout = call.dropout
+    layer.notes += call.notes
     if recipe.values and not call.dropout:
         add_values(layer, call.v[:batch], call.o[:batch].index_select(2, place))
     return layer
