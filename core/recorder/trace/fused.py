@@ -156,7 +156,8 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
     """Return the layer of a fused call."""
     queries, keys = call.q.shape[2], call.k.shape[2]
     batch = min(call.q.shape[0], recipe.batch)
-    rows = chosen_rows(queries, recipe.rows)
+    first = _unwritten(call.q)
+    rows = first + chosen_rows(queries - first, recipe.rows)
     place = rows.to(call.q.device)
     heads = call.q.shape[1]
 
@@ -202,9 +203,21 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
     )
     layer.dropout = call.dropout
     layer.notes += call.notes
+    if first:
+        layer.notes.append(f"{first} queries are left out: they look like memory that nothing was written to")
     if recipe.values and not call.dropout:
         add_values(layer, call.v[:batch], call.o[:batch].index_select(2, place))
     return layer
+
+
+_WILD = 1e8  # times the size of the last query, which no query that was computed has
+
+
+def _unwritten(q: torch.Tensor) -> int:
+    """Return how many first queries look like memory that nothing was written to: sglang has them for a prefix."""
+    sizes = q.detach().abs().amax(dim=(0, 1, 3)).double()
+    wild = (sizes > _WILD * sizes[-1]) & (sizes[-1] > 0)
+    return int(wild.nonzero()[-1]) + 1 if bool(wild.any()) else 0
 
 
 def _band(call: Call, rows: torch.Tensor) -> torch.Tensor | None:
