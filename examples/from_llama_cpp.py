@@ -75,9 +75,13 @@ def call(of: Any) -> Any:
         if largest:
             steps = slopes(q.shape[1], largest)[:, np.newaxis, np.newaxis].astype(np.float32)
             said["bias"] = steps * np.where(said["mask"], added, 0)
-        if np.array_equal(said["mask"][0, 0], np.tri(q.shape[2], k.shape[2], k.shape[2] - q.shape[2], np.bool_)):
-            said |= {"mask": None, "causal": "bottom-right"}
-    return attn_tui.call(q, k, v, o, scale=scale, prescaled=[inside, 1], softcap=softcap or None, name=name, **said)
+        earlier = np.tri(q.shape[2], k.shape[2], k.shape[2] - q.shape[2], np.bool_)
+        if not (said["mask"] & ~earlier).any():
+            said |= {"causal": "bottom-right", "mask": None if said["mask"].all(where=earlier) else said["mask"]}
+    said |= {"scale": scale, "prescaled": [inside, 1], "softcap": softcap or None}
+    return attn_tui.call(
+        q, k, v, o, name=name, observed=True, **said
+    )  # what was done, which may not be what was meant
 
 
 def save(model: str, tokens: Sequence[int], path: str, **said: Any) -> None:
@@ -94,8 +98,9 @@ def save(model: str, tokens: Sequence[int], path: str, **said: Any) -> None:
     parameters = llama_cpp.llama_context_default_params()
     parameters.n_ctx, parameters.cb_eval, parameters.flash_attn_type = 512, callback, 1
     context = llama_cpp.llama_init_from_model(loaded, parameters)
-    batch = llama_cpp.llama_batch_get_one((llama_cpp.llama_token * len(tokens))(*tokens), len(tokens))
-    llama_cpp.llama_decode(context, batch)
+    numbers = (llama_cpp.llama_token * len(tokens))(*tokens)  # which the batch points to
+    if llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(numbers, len(tokens))):
+        raise RuntimeError(f"{model}: llama.cpp could not decode {len(tokens)} tokens")
     llama_cpp.llama_free(context)
     llama_cpp.llama_model_free(loaded)
     attn_tui.save(path, calls, **said)

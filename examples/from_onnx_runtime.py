@@ -64,7 +64,11 @@ def save(model: Any, inputs: dict[str, Any], path: str) -> None:
         q, k, v, o, weights, *mask = (held[each] for each in names)
         k = k.swapaxes(-1, -2)
         bias = np.broadcast_to(mask[0], (*mask[0].shape[:-1], k.shape[2])) if mask else None
-        calls.append(attn_tui.call(q, k, v, o, weights=weights, scale=scale, prescaled=sides, bias=bias, name=name))
+        calls.append(
+            attn_tui.call(
+                q, k, v, o, weights=weights, scale=scale, prescaled=sides, bias=bias, name=name, observed=True
+            )
+        )
     attn_tui.save(path, calls)
 
 

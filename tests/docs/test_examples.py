@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -38,6 +39,20 @@ def test_the_example_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (found.stderr, found.returncode) == ("", 0)
     assert found.stdout == printed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+def test_commands_of_the_readme_print_what_it_shows() -> None:
+    root = EXAMPLES.parent
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "80"}
+    blocks = re.findall(r"```console\n(.*?)```", (root / "README.md").read_text("utf-8"), re.DOTALL)
+    pairs = [each for block in blocks for each in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
+    assert len(pairs) >= 3
+    for command, printed in pairs:
+        found = subprocess.run(
+            ["sh", "-c", command], cwd=root, env=environment, capture_output=True, text=True, check=False
+        )
+        assert found.stdout == printed, command
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -109,7 +124,7 @@ def test_llama_cpp(caps: bool, tmp_path: Path) -> None:
     layers = capture.layers
     assert [(each.queries, each.keys, each.softcap) for each in layers] == [(TOKENS, TOKENS, 5 if caps else 1000)] * 2
     assert layers[0].mask is not None  # a window
-    assert layers[1].causal == "bottom_right"
+    assert (layers[0].causal, layers[1].causal, layers[1].mask) == ("bottom_right", "bottom_right", None)
     assert (layers[0].dtype, layers[0].k_dtype) == ("float32", "float16")
     assert layers[0].applied == pytest.approx(WIDTH**-0.5)
     assert {verdict for verdict, _ in verdicts(tmp_path / "a.safetensors")} == {"healthy"}
