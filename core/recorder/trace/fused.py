@@ -215,7 +215,9 @@ _WILD = 1e8  # times the size of the last query, which no query that was compute
 
 def _unwritten(q: torch.Tensor) -> int:
     """Return how many first queries look like memory that nothing was written to: sglang has them for a prefix."""
-    sizes = q.detach().abs().amax(dim=(0, 1, 3)).double()
+    if not q.numel():
+        return 0
+    sizes = (q if q.element_size() > 1 else q.float()).detach().abs().amax(dim=(0, 1, 3)).double()
     wild = (sizes > _WILD * sizes[-1]) & (sizes[-1] > 0)
     return int(wild.nonzero()[-1]) + 1 if bool(wild.any()) else 0
 
