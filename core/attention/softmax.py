@@ -252,6 +252,6 @@ def divergence(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def moved(p: FloatArray, q: FloatArray) -> BoolArray:
-    """Return for rows of weights (rows, n) whether q is largest at another key than p, which is smaller in p."""
-    rows = np.arange(len(p))
-    return np.less(p[rows, q.argmax(axis=-1)], p.max(axis=-1) * (1 - 1e-2))
+    """Return for rows of weights (…, n) whether q is largest at another key than p, which is smaller in p."""
+    there = np.take_along_axis(p, q.argmax(axis=-1, keepdims=True), axis=-1)[..., 0]
+    return np.less(there, p.max(axis=-1) * (1 - 1e-2))

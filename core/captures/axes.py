@@ -348,7 +348,8 @@ def locate_evidence(role: str, word: str, array: Stored, q: NamedAxes, k: NamedA
     """Return the array of a role (v, o, lse or weights) with four axes, or None if its shape fits no order of them.
 
     Axes are in the order of q, or of k for v; lse is [batch, head, token] and weights are [batch, head, token, key],
-    which is the last axis here. `word` is the last word of the array's name.
+    which is the last axis here, and may be as long as the cache that the keys are in. `word` is the last word of the
+    array's name.
     """
     if array.dtype not in FLOATS or 0 in array.shape or (array.fortran and len(array.shape) > 1):
         return None
@@ -356,7 +357,7 @@ def locate_evidence(role: str, word: str, array: Stored, q: NamedAxes, k: NamedA
     shape = array.shape
     if role == "lse" and not (len(shape) == 4 and shape[-1] == 1):
         shape = (*shape, 1)
-    width = {"lse": 1, "weights": k.size("token")}.get(role)
+    width = {"lse": 1, "weights": max(k.size("token"), *shape[-1:])}.get(role)
     counts = [q.size("head")]
     if role == "v":  # side by side, heads are those of q only if they are then as wide as those of k
         of_q = shape[-1:] == (q.size("head") * k.size("d_k"),)

@@ -82,11 +82,12 @@ class Layer:
     queries: int
     keys: int
     d_k: int
-    dtype: str  # as stored
+    dtype: str  # of q, as stored
     scale: float | None  # the multiplier in the file's metadata
     causal: Corner | None
     softcap: float | None
     mask: str | None  # the name of the mask's tensor
+    k_dtype: str | None = None  # of k, if it is another one
     head_scales: tuple[float, ...] | None = None  # the multiplier of each head, instead of `scale`
     prescaled: tuple[float, float] = (1.0, 1.0)  # the factors in the stored queries and keys; 1 if unknown
     unknown_factor: bool = False  # whether one of them is not one known number, such as a gain that is learned

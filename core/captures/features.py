@@ -491,7 +491,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _tensors(
         "weights", "evidence", "weights attn_weights hook_pattern pattern kq_soft_max",
-        "[batch, head, queries, keys]", "weights",
+        "[batch, head, queries, keys]; beyond the keys, as in a cache, 0", "weights",
     ),
     _of_file("scale_rule", "text", "how the scale was made, for people"),
     _of_file("layers", "JSON list of objects", "what differs between layers"),

@@ -136,7 +136,8 @@ def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> F
     """Return v, o, lse or weights of one head in float64; None if the file does not have it.
 
     v is [batch, keys, d_v], o is [batch, queries, d_v], lse is [batch, queries], weights are [batch, queries, keys].
-    Raise ValuesNotFiniteError if v holds NaN or infinity; the others, which attention returned, may hold them.
+    Raise CaptureError for weights on keys that the file does not have, and ValuesNotFiniteError if v holds NaN or
+    infinity; the others, which attention returned, may hold them.
     """
     located = capture.stored[layer.position].evidence.get(role)
     if located is None:
@@ -151,7 +152,33 @@ def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> F
         return values
 
     values = read_once(capture, role, layer, index, read) if role == "v" else read()
+    if role == "weights" and values.shape[-1] > layer.keys:  # of a cache that the keys do not fill
+        if values[..., layer.keys :].any():
+            raise located.array.error(
+                "{where} of shape {shown} has weights on more keys than the {keys} that are there; save all keys",
+                keys=layer.keys,
+            )
+        values = values[..., : layer.keys]
     return values[..., 0] if role == "lse" else values
+
+
+_FEW = 4  # queries, of which a mask is not told by chance
+
+
+def shows_no_later_key(stored: StoredLayer) -> bool:
+    """Return whether the weights of a layer's first head are exactly 0 on all later keys, the last query aligned
+    with the last key.
+
+    False without weights, for few queries, and where the queries are not known to be the last tokens of the text.
+    """
+    layer, located = stored.layer, stored.evidence.get("weights")
+    told = layer.cross or layer.rows is not None or not _FEW <= layer.queries <= layer.keys
+    if located is None or told or layer.refusal:
+        return False
+    with opened(located.array.path) as (stream, _):
+        weights = located.read_head(stream, 0, {})
+    later = ~np.tri(layer.queries, weights.shape[-1], layer.keys - layer.queries, dtype=np.bool_)
+    return not weights[:, later].any() and bool(weights[:, -1].any())
 
 
 def _read(capture: CaptureFile, array: Stored, read: Callable[[BinaryIO], T]) -> T:

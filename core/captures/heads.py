@@ -76,7 +76,8 @@ def stream_head(
             steps = rounded_pass(data, c, each.multipliers[0][0], where)
         else:
             plain_scores = not each.alone and c.norms == ("none", "none")
-            short = plain_scores and many and layer.dtype in _FEW_BITS and fits_float32(data)
+            few_bits = {layer.dtype, layer.k_dtype or layer.dtype} <= {*_FEW_BITS}
+            short = plain_scores and many and few_bits and fits_float32(data)
             short = short and max(m for _, m in each.multipliers) * _least_reach(data) <= _SHORT
             steps = _pass(data, each, where, short)
         for fraction, found in steps:

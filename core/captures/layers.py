@@ -123,6 +123,7 @@ def build_layer(
         causal=causal,
         softcap=metadata.softcap,
         mask=plain(masks[0].array.name) if masks else None,
+        k_dtype=k.array.dtype if k.array.dtype != q.array.dtype else None,
         head_scales=metadata.head_scales,
         prescaled=(metadata.prescaled[0] or 1.0, metadata.prescaled[1] or 1.0),
         unknown_factor=None in metadata.prescaled,

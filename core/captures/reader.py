@@ -18,7 +18,7 @@ from .features import SCHEMAS
 from .files import CaptureError, Identity, NoQueriesError, contents, opened
 from .files.safetensors import MOST_FILES, joined
 from .files.stored import Contents, Stored
-from .head import CaptureFile
+from .head import CaptureFile, shows_no_later_key
 from .layers import OF_POSITIONS, FileFacts, StoredLayer, build_layer
 from .metadata import Metadata, config_heads, context_factor, heads_of, only_in_config, unpacked
 from .naming import ACCEPTED, HEADS_FIRST, Axes, Pair, chosen_pairs, pairs, partner
@@ -48,18 +48,20 @@ def open_capture(
 ) -> CaptureFile:
     """Return the contents of a file or folder, from headers; raise CaptureError, one line, if it cannot be read.
 
+    Of a layer of which nothing says whether it is causal, the weights of one head are read, if it has them.
+
     `axes` names the axes of every tensor of queries and keys, for example "batch,token,head,d_k", and `mask_true` is
     what True means in its masks. `tensor` names the tensors themselves, such as "q=h.*.foo,k=h.*.bar".
     """
     place = Path(path)
     if not os.path.isdir(place):
-        return _capture(place, contents(place), axes, mask_true, tensor)
+        return capture_of(place, contents(place), axes, mask_true, tensor)
     groups, notes = _folder_groups(place)
     captures: list[CaptureFile] = []
     refusal: NoQueriesError | None = None
     for group in groups:
         try:
-            captures.append(_capture(group.path, group.contents, axes, mask_true, tensor))
+            captures.append(capture_of(group.path, group.contents, axes, mask_true, tensor))
         except NoQueriesError as error:
             refusal = refusal or error
             notes.append(message("{name} is left out: it has no queries and keys", name=plain(group.path.name)))
@@ -90,8 +92,12 @@ def open_captures(
     return [_named(capture, plain(label)) for capture, label in zip(captures, labels, strict=True)]
 
 
-def _capture(
-    file: Path, found: Contents, axes: str | None, mask_true: Meaning | None, tensor: str | None
+def capture_of(
+    file: Path,
+    found: Contents,
+    axes: str | None = None,
+    mask_true: Meaning | None = None,
+    tensor: str | None = None,
 ) -> CaptureFile:
     """Return what the files of one capture contain; `file` is the one that names it."""
     found = replace(found, metadata=unpacked(file, found.metadata))
@@ -164,6 +170,12 @@ def _layers(
             by_width = not (pair.words.projection and pair.inside)
             own = replace(own, **heads_of(metadata.config or {}, found.arrays[pair.q].shape, by_width))
         layer, layer_notes, names = build_layer(position, pair, own, found.arrays, given)
+        if found.files and own.causal is None and shows_no_later_key(layer):
+            own = replace(own, causal="bottom_right")
+            layer, layer_notes, names = build_layer(position, pair, own, found.arrays, given)
+            notes.append(
+                "weights on later keys are exactly 0: attention is taken as causal unless metadata 'causal' denies it"
+            )
         stored.append(layer)
         notes += layer_notes
         used |= names

@@ -110,14 +110,17 @@ def read_subject(
         row_scales = _relative(grown, factors, (texts.stop, len(positions)), layer.dtype)
         facts = replace(facts, same_rows=_same_rows(growth, factors))
     q, k = found.q[texts, rows], found.k[texts]
-    formats = {format_of(each, layer.dtype) for each in (q, k)}
+    format, of_k = format_of(q, layer.dtype), format_of(k, layer.k_dtype or layer.dtype)
+    if layer.k_dtype is None and format != of_k:
+        format = of_k = layer.dtype
     key_head = head // (layer.heads // layer.kv_heads)
     k = read_once(capture, "k64", layer, key_head, lambda: found.k[texts].astype(np.float64))
     evidence = _evidence(capture, layer, head, texts, rows, facts.judges_outputs)
     subject = Subject(
         q=q.astype(np.float64),
         k=k,
-        format=formats.pop() if len(formats) == 1 else layer.dtype,
+        format=format,
+        k_format=of_k if of_k != format else None,
         facts=facts,
         evidence=evidence,
         positions=positions,

@@ -77,7 +77,7 @@ class Subject:
 
     q: FloatArray  # [texts, rows, d_k]
     k: FloatArray  # [texts, keys, d_k]
-    format: str  # of q and k as stored
+    format: str  # of q and k as stored, or of q if k has another one
     facts: Facts
     evidence: tuple[Evidence, ...]
     positions: Indices  # [rows], the key that is each query's own token
@@ -89,6 +89,7 @@ class Subject:
     whole: bool = True  # whether all rows of the layer are here
     # Returns k and v of key head h mod kv_heads, read when they are asked for; None if that is this head's.
     tiled: KeysAndValues | None = None
+    k_format: str | None = None  # of k as stored, if it is another one
 
     @cached_property
     def scores(self) -> FloatArray:

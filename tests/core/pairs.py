@@ -51,6 +51,7 @@ class Recipe:
 
     layers: list[Layer]
     format: str = "float32"
+    k_format: str | None = None  # of keys and values, if it is another one
     evidence: tuple[str, ...] = ("lse", "weights", "o")
     spoiled: tuple[int, str] | None = None  # a layer and a kind of evidence that is NaN in a row of head 1
     returned: list[Layer] | None = None  # what weights and outputs come from, if not from the layers
@@ -110,7 +111,10 @@ def written(made: Recipe, path: Path) -> CaptureFile:
         if "weights" in made.evidence:
             short["weights"] = weights
         tensors |= {
-            f"{name}.{key}": np.ascontiguousarray(value.astype(DTYPES[made.format])) for key, value in short.items()
+            f"{name}.{key}": np.ascontiguousarray(
+                value.astype(DTYPES[(made.k_format if key in ("k", "v") else None) or made.format])
+            )
+            for key, value in short.items()
         }
         if "lse" in made.evidence:
             tensors[f"{name}.lse"] = lse.astype(np.float32)

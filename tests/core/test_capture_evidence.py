@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.captures.files import NotFiniteError
+from attn_tui.core.captures.files import CaptureError, NotFiniteError
 from attn_tui.core.captures.head import read_evidence
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.verdict import diagnose
@@ -144,3 +144,42 @@ def test_rows_that_see_no_key_may_hold_anything(tmp_path: Path) -> None:
     beside = {"layers.0.attn.lse": lse, "layers.0.attn.mask": mask}
     capture = opened(tmp_path, HEADS_FIRST | beside, **TOLD, schema="attn-tui/qk-2")
     assert diagnose(read_subject(capture, capture.layers[0], 0, None, None), None).verdict == "healthy"
+
+
+def dump(folder: Path, layers: int = 3, cache: int = 32, later: float = 0.0, **told: Any) -> Any:
+    """What llama.cpp's eval callback hands out of a prompt: weights are as wide as the cache, and no metadata."""
+    tensors: dict[str, Array] = {}
+    for layer in range(layers):
+        q, k, v = (rng.normal(size=(KEYS, heads, D_K)).astype(np.float32) for heads in (HEADS, KV_HEADS, KV_HEADS))
+        z = SCALE * np.einsum("qhd,khd->hqk", q, k.repeat(HEADS // KV_HEADS, axis=1)).astype(np.float64)
+        e = np.exp(np.where(np.tri(KEYS, dtype=np.bool_), z, -np.inf))
+        weights = np.full((1, HEADS, KEYS, cache), later, np.float32)
+        weights[0, :, :, :KEYS] = e / e.sum(axis=-1, keepdims=True)
+        names = ("Qcur", "Kcur", "Vcur", "kq_soft_max")
+        tensors |= {f"{name}-{layer}": each for name, each in zip(names, (q, k, v, weights), strict=True)}
+    return opened(folder, tensors, **told)
+
+
+@for_each("cache", [KEYS, 32])
+def test_a_dump_of_llama_cpp_is_judged_by_its_weights(cache: int, tmp_path: Path) -> None:
+    capture = dump(tmp_path, cache=cache)
+    assert [layer.causal for layer in capture.layers] == ["bottom_right"] * 3
+    assert [note for note in capture.notes if "taken as causal" in note]
+    assert not [note for note in capture.notes if "assuming it is not" in note]
+    for layer in capture.layers:
+        for head in range(HEADS):
+            assert diagnose(read_subject(capture, layer, head, None, None)).verdict == "healthy"
+
+
+def test_what_the_file_says_of_causality_precedes_its_weights(tmp_path: Path) -> None:
+    capture = dump(tmp_path, layers=1, causal="false")
+    assert capture.layers[0].causal is None
+    assert diagnose(read_subject(capture, capture.layers[0], 0, None, None)).cause == "causal-extra"
+    assert opened(tmp_path, {"q": Q, "k": K, "weights": WEIGHTS.astype(np.float32)}).layers[0].causal is None
+
+
+def test_weights_on_keys_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    capture = dump(tmp_path, layers=1, later=0.01)
+    assert capture.layers[0].causal is None
+    with pytest.raises(CaptureError, match="has weights on more keys than the 9 that are there; save all keys"):
+        read_evidence(capture, capture.layers[0], 0, "weights")

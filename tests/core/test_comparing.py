@@ -12,7 +12,7 @@ from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.pairing import common_tokens, plan
 from attn_tui.core.diagnosis.comparing.results import Comparison, Plan
 from attn_tui.core.diagnosis.results import ORDER, StageName
-from pairs import D_K, HEADS, TOKENS, Array, Layer, Recipe, causal, changed, recipe, rotated, written
+from pairs import D_K, HEADS, TOKENS, Array, Layer, Recipe, causal, changed, recipe, rotated, rounded, written
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 special = import_module("scipy.special")  # without type stubs
@@ -74,6 +74,31 @@ def test_a_capture_is_the_same_as_itself_and_as_itself_in_another_basis(format: 
     change = turned.heads[0].stages[0].change
     assert change is not None
     assert 0 < change < 3  # rounding of the rotated numbers
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+def test_keys_in_a_cache_of_another_format_are_the_same_and_a_scale_is_still_found(
+    evidence: tuple[str, ...], tmp_path: Path
+) -> None:
+    """llama.cpp holds q in float32 and its cache in float16, and rounds q to float16 where it meets the cache."""
+    one = replace(recipe("float32"), evidence=evidence)
+
+    def short(side: Array) -> Array:
+        return rounded(side, "float16")
+
+    cached = edited(edited(one, 0, k=short, v=short), 1, k=short, v=short)
+    unlike = recipe("float32", seed=1)
+    used = [replace(each, q=short(each.q)) for each in cached.layers]
+    other = replace(cached, k_format="float16", returned=used)
+    for pair in ((one, other), (other, one), (other, other)):
+        found = compared(*pair, tmp_path)
+        assert not found.differs, found.first
+    stages = compared(one, other, tmp_path).heads[0].stages
+    assert "×" not in stages[ORDER.index("qk")].says.replace("× rounding", "")  # no factor is made of rounding
+    wrong = rescaled(other, 1.06)
+    wrong.returned = [replace(each, scale=layer.scale) for each, layer in zip(used, wrong.layers, strict=True)]
+    assert first(compared(one, wrong, tmp_path)) == ("multiplier", "1", ALL)
+    assert first(compared(one, unlike, tmp_path)) == ("qk", "0", ALL)
 
 
 def test_permuted_and_padded_components_are_the_same_unless_in_keys_alone(tmp_path: Path) -> None:

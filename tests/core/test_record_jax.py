@@ -181,9 +181,12 @@ def test_calls_are_recorded_in_their_order_and_only_in_the_block(jax: Any, tmp_p
 @for_each(
     ("named", "why"),
     [
-        ({"scale": -0.5}, r"scale must be a positive number, not -0\.5"),
+        ({"scale": -0.5}, r"call: metadata 'scale' must be a positive number, not '-0\.5'"),
         ({"local_window_size": (-1, 3)}, r"local_window_size \(-1, 3\) is negative"),
-        ({"bias": np.ones((1, 1, QUERIES, QUERIES), np.int32)}, "bias holds int32; must be one of"),
+        (
+            {"bias": np.ones((1, 1, QUERIES, QUERIES), np.int32)},
+            "call: tensor .* must hold floating-point numbers",
+        ),
     ],
 )
 def test_what_a_capture_cannot_say_is_named(named: dict[str, Any], why: str, jax: Any, tmp_path: Path) -> None:

@@ -73,15 +73,15 @@ def test_a_file_of_others_is_replaced_only_if_asked(tmp_path: Path) -> None:
 def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="each once"):
         attn_tui.call(Q[0], K[0], scale=1.0)
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="check the axes"):
         attn_tui.call(Q, K[..., :4], scale=1.0)
     with pytest.raises(ValueError, match="top-left"):
         attn_tui.call(Q[:, :, :3], K, scale=1.0, causal=True)
-    with pytest.raises(ValueError, match="scale must be a positive number, not -1"):
-        attn_tui.call(Q, K, scale=-1.0)
-    with pytest.raises(ValueError, match="k holds int64; must be one of float16, float32"):
+    with pytest.raises(ValueError, match=r"'layers.0.attn.k' holds int64; must be one of float16, float32"):
         attn_tui.call(Q, np.ones_like(K, np.int64), scale=1.0)
-    with pytest.raises(ValueError, match="q is empty: its shape is"):
+    with pytest.raises(ValueError, match=r"'layers.0.attn.q' is empty: its shape is"):
         attn_tui.call(Q[:, :, :0], K, scale=1.0)
+    with pytest.raises(ValueError, match=r"'layers.0.attn.v' of shape .* does not fit q and k"):
+        attn_tui.call(Q, K, V[:, :, :3], scale=1.0)
     with pytest.raises(ValueError, match="no call"):
         attn_tui.save(tmp_path / "a.safetensors", [])

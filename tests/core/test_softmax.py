@@ -7,6 +7,7 @@ import pytest
 from attn_tui.core.attention.softmax import (
     RowStatistics,
     logits_below,
+    moved,
     row_statistics,
     row_sums,
     shift_rows,
@@ -258,3 +259,10 @@ def test_shifted_rows_can_be_selected() -> None:
     assert some.lowest <= alone.lowest
     for name, value in alone._replace(lowest=some.lowest)._asdict().items():
         assert np.array_equal(getattr(some, name), value), name
+
+
+def test_the_largest_weight_moved_in_rows_of_several_texts() -> None:
+    p = np.array([[[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]], [[0.1, 0.9], [0.9, 0.1], [0.5, 0.5]]])
+    q = p.copy()
+    q[0, 1], q[1, 2] = (0.9, 0.1), (0.4, 0.6)  # the latter were equal
+    assert moved(p, q).tolist() == [[False, True, False], [False, False, False]]

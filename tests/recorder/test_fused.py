@@ -96,6 +96,23 @@ def missed(module: Any, path: Path, *tensors: Any) -> str:
     return recorder.summary
 
 
+def test_queries_that_nothing_was_written_to_are_left_out(tmp_path: Path) -> None:
+    """sglang's rows of a cached prefix are memory as it was found."""
+    q, k, v = vectors(m=N)
+    q[:, :, :5] = torch.tensor([1e17, 0.0, float("nan"), 3.0, -1e17])[:, None]
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    _, layer, held, _ = recorded(tmp_path, function, q, k, v)
+    assert held["layers.0.attn.rows"].tolist() == [*range(5, N)]
+    assert "5 queries are left out" in layer["notes"]
+    assert_explained(layer, held)
+    q[:, :, 6] = float("nan")  # a query that went wrong is no such memory
+    _, layer, _, _ = recorded(tmp_path, function, q[:, :, 5:], k, v)
+    assert "left out" not in layer["notes"]
+
+
 def heads_first(q: Any, k: Any, v: Any) -> Any:
     return F.scaled_dot_product_attention(q, k, v, scale=0.3)
 

@@ -19,7 +19,7 @@ from ..subject import Subject
 from ..trial import may_fit
 from ..verdict import Examination, examine
 from .results import Stage
-from .score_change import half_unit
+from .score_change import half_unit_of
 
 _EXACT = 1e-5  # relative: multipliers that two files say are the same if they are as close as this
 _UNSURE = 0.05  # relative standard error above which a fitted multiplier is not compared
@@ -210,7 +210,7 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
 
 def _proportion(one: Subject, other: Subject, factor: float) -> float:
     """Return how precisely a product with the factor of the scores is known, relative."""
-    return _EXACT if factor == 1 else max(1e-3, 4 * half_unit(one.format), 4 * half_unit(other.format))
+    return _EXACT if factor == 1 else max(1e-3, 4 * half_unit_of(one), 4 * half_unit_of(other))
 
 
 def _declared(

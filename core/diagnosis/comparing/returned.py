@@ -102,13 +102,14 @@ def _under(base: Explanation, head: Explanation, factor: float) -> Explanation:
     """Return the q and k of a head, whose scores are `factor` times those of `base`, under the explanation of it."""
     source = head.subject
     same = factor == 1 and np.array_equal(source.q, base.subject.q) and np.array_equal(source.k, base.subject.k)
-    if same and source.format == base.subject.format:
+    if same and (source.format, source.k_format) == (base.subject.format, base.subject.k_format):
         return base
     subject = replace(
         base.subject,
         q=source.q / factor,
         k=source.k,
         format=source.format,
+        k_format=source.k_format,
         evidence=source.evidence,
         tiled=source.tiled,
     )

@@ -47,6 +47,12 @@ def half_unit(format: str) -> float:
     return max(unit(format), _LEAST)
 
 
+def half_unit_of(subject: Subject) -> float:
+    """Return half a unit in the last place of 1 for a head: the root mean square of those of q and of k."""
+    of_q, of_k = half_unit(subject.format), half_unit(subject.k_format or subject.format)
+    return math.sqrt((of_q * of_q + of_k * of_k) / 2)
+
+
 def score_change(one: Subject, other: Subject, most: float) -> ScoreChange:
     """Compare the scores of visible pairs; changes up to `most` are noise."""
     shown = _shown(one) | _shown(other)
@@ -54,7 +60,7 @@ def score_change(one: Subject, other: Subject, most: float) -> ScoreChange:
     noise, own = _noise(one), _noise(other)
     centred, moved = _centred(s, shown)[shown], _centred(t, shown)[shown]
     s, t = s[shown], t[shown]
-    tolerance = max(0.5 * most * noise / (_rms(s) or 1.0), 1e-9)
+    tolerance = max(0.5 * most * max(noise / (_rms(s) or 1.0), own / (_rms(t) or 1.0)), 1e-9)
     spread, other_spread = _rms(centred), _rms(moved)
     correlation = float(np.mean(centred * moved)) / (spread * other_spread) if spread and other_spread else 1.0
 
@@ -95,7 +101,7 @@ def _shown(subject: Subject) -> BoolArray:
 
 def _noise(subject: Subject) -> float:
     """Return the root mean square of what rounding q and k does to a score."""
-    return _SPREAD * half_unit(subject.format) * math.sqrt(2 * _product(subject.q, subject.k))
+    return _SPREAD * half_unit_of(subject) * math.sqrt(2 * _product(subject.q, subject.k))
 
 
 def _product(q: FloatArray, k: FloatArray) -> float:

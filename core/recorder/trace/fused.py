@@ -38,7 +38,7 @@ _OTHER = ("backward", "bwd", "choice", "multi_head_attention", "transformer_enco
 _WORDS = ("attention", "attn", "flash", "fmha", "sdpa")
 
 
-UNKNOWN = "unknown operator"
+UNKNOWN = "unknown operator; docs/engines.md says how to save what it was given"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Call:
     sinks: torch.Tensor | None = None  # [heads]
     dropout: float = 0.0
     factors: Factors = PLAIN
+    notes: tuple[str, ...] = ()  # for people
 
 
 def is_fused(name: str, arguments: Sequence[str]) -> bool:
@@ -155,7 +156,8 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
     """Return the layer of a fused call."""
     queries, keys = call.q.shape[2], call.k.shape[2]
     batch = min(call.q.shape[0], recipe.batch)
-    rows = chosen_rows(queries, recipe.rows)
+    first = _unwritten(call.q)
+    rows = first + chosen_rows(queries - first, recipe.rows)
     place = rows.to(call.q.device)
     heads = call.q.shape[1]
 
@@ -200,9 +202,24 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
         scores=torch.float64 if q.dtype == torch.float64 else torch.float32,
     )
     layer.dropout = call.dropout
+    layer.notes += call.notes
+    if first:
+        layer.notes.append(f"{first} queries are left out: they look like memory that nothing was written to")
     if recipe.values and not call.dropout:
         add_values(layer, call.v[:batch], call.o[:batch].index_select(2, place))
     return layer
+
+
+_WILD = 1e8  # times the size of the last query, which no query that was computed has
+
+
+def _unwritten(q: torch.Tensor) -> int:
+    """Return how many first queries look like memory that nothing was written to: sglang has them for a prefix."""
+    if not q.numel():
+        return 0
+    sizes = (q if q.element_size() > 1 else q.float()).detach().abs().amax(dim=(0, 1, 3)).double()
+    wild = (sizes > _WILD * sizes[-1]) & (sizes[-1] > 0)
+    return int(wild.nonzero()[-1]) + 1 if bool(wild.any()) else 0
 
 
 def _band(call: Call, rows: torch.Tensor) -> torch.Tensor | None:

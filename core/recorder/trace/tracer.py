@@ -19,6 +19,7 @@ from .elementwise import OTHER_WEIGHTS, RULES, Arguments, lose, pass_on
 from .flex import is_flex, record_flex
 from .fused import UNKNOWN, calls_of, is_fused, is_known, record_call, with_lse
 from .notes import Notebook, Products, Summand, Vectors, Weights, factors_of
+from .vllm import OPERATORS, Texts
 from .weights import other, reached
 
 
@@ -40,6 +41,7 @@ class Tracer:
         self.listener = listener
         self.notes = Notebook()
         self._pending: list[Pending] = []
+        self._texts = Texts()
 
     def start(self, parameters: Iterable[torch.Tensor]) -> None:
         """Begin a pass. Products with these parameters are not attention."""
@@ -71,6 +73,8 @@ class Tracer:
             rule(self.notes, bound(func, args, kwargs), out)
         elif (product := _PRODUCTS.get(name)) is not None:
             product(self, bound(func, args, kwargs), out)
+        elif name in OPERATORS:
+            self._engine_call(name, bound(func, args, kwargs))
         elif _fused(func):
             self._fused_call(func, bound(func, args, kwargs), out)
         elif func._schema.is_mutable:
@@ -310,6 +314,20 @@ class Tracer:
             self.listener.miss(site, f"{func._schema.name}: {found}")
         elif self.listener.wanted(site):
             self.listener.take(found or next(layers()))
+
+    def _engine_call(self, operator: str, given: Arguments) -> None:
+        site, found = self.listener.site(), self._texts.call_of(operator, given, self.recipe.batch)
+        self.notes.drop(given["output"])
+        if found is None:
+            return
+        name, call = found
+        site = replace(site, name=name or site.name)
+        if isinstance(call, str):
+            self.listener.miss(site, f"{operator}: {call}")
+        elif self.listener.wanted(site):
+            factors = factors_of(self.notes, given["query"], given["key"])
+            known = factors if factors.rows is None else replace(factors, q=None, rows=None)  # tokens are moved
+            self.listener.take(record_call(replace(call, factors=known), site, self.recipe))
 
     def _flex(self, args: Sequence[Any], out: Any) -> None:
         site = self.listener.site()

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from attn_tui.core.api import predict as predict
     from attn_tui.core.api import sweep as sweep
     from attn_tui.core.api import watch as watch
-    from attn_tui.core.captures.files.save import call as call
-    from attn_tui.core.captures.files.save import record_jax as record_jax
-    from attn_tui.core.captures.files.save import save as save
+    from attn_tui.core.captures.calls.call import call as call
+    from attn_tui.core.captures.calls.save import record_jax as record_jax
+    from attn_tui.core.captures.calls.save import save as save
     from attn_tui.core.errors import InputError as InputError
     from attn_tui.core.recorder.api import record as record
 
@@ -52,7 +52,8 @@ __all__ = [
 ]
 _MODULES = {
     **dict.fromkeys(__all__, "attn_tui.core.api"),
-    **dict.fromkeys(("call", "record_jax", "save"), "attn_tui.core.captures.files.save"),
+    "call": "attn_tui.core.captures.calls.call",
+    **dict.fromkeys(("record_jax", "save"), "attn_tui.core.captures.calls.save"),
     "InputError": "attn_tui.core.errors",
     "record": "attn_tui.core.recorder.api",
 }

@@ -106,7 +106,8 @@ def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
     facts.append(f"d_k {layer.d_k}")
     if layer.batch > 1:
         facts.append(message("{batch} texts", batch=layer.batch))
-    facts += [message("{queries} queries × {keys} keys", queries=layer.queries, keys=layer.keys), layer.dtype]
+    dtype = layer.dtype if layer.k_dtype is None else f"q {layer.dtype}, k {layer.k_dtype}"
+    facts += [message("{queries} queries × {keys} keys", queries=layer.queries, keys=layer.keys), dtype]
     if layer.kv_heads != layer.heads:
         facts.append(
             message(

@@ -1,0 +1,191 @@
+"""One call of attention: q, k, v and o, and all that the entry and the tensors of a layer in a file may say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, cast
+
+import numpy as np
+from safetensors.numpy import save as safetensors_of
+
+from ... import VERSION
+from ...errors import InputError, did_you_mean
+from ..capture import Layer
+from ..features import ALIASES, FEATURES, OF_ENTRIES, SCHEMAS
+from ..files.stored import FLOATS, AnyArray, Contents, Contiguous
+from ..head import read_head
+from ..reader import capture_of, open_capture
+from ..rules import computation, file_rule
+from .texts import layout_of, padded
+
+_AXES = ("batch", "head", "token", "d_k")
+# The name of each tensor of a layer, and whether it is a mask.
+_TENSORS = {each.tensors[0]: each.group == "mask" for each in FEATURES if each.tensors}
+_KEYWORDS = {*OF_ENTRIES, *ALIASES, *_TENSORS}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One attention call: its tensors by their last name, as [batch, head, token, d], and its entry in `layers`."""
+
+    tensors: Mapping[str, Any]
+    entry: Mapping[str, Any]
+
+
+def call(
+    q: Any,
+    k: Any,
+    v: Any = None,
+    o: Any = None,
+    *,
+    scale: Any,
+    causal: bool | Literal["top-left", "bottom-right"] = False,
+    name: str = "",
+    axes: str = "batch,head,token,d_k",
+    lse: Any = None,
+    lengths: Any = None,
+    cu_seqlens: Any = None,
+    cu_seqlens_k: Any = None,
+    block_table: Any = None,
+    **said: Any,
+) -> Call:
+    """Return a call of softmax(scale · q·kᵀ + bias)·v, to be saved.
+
+    q, k, v, o:    arrays of anything that NumPy reads, as they were multiplied; k and v may have fewer heads
+    scale:         what q·k was multiplied by; a list if heads differ, None if it is not known
+    causal:        whether later keys are hidden; the corner, if there are other queries than keys
+    axes:          the order of the arrays' axes; without batch or head, there is one
+    lse:           the log-sum-exp of each row, [batch, heads, queries]; True computes it from the rest
+    lengths:       keys of each text; those beyond are padding, or what a cache does not hold yet
+    cu_seqlens:    where each packed text begins, and the end of the last; with axes "token,head,d_k", and lse [head,
+                   token]
+    cu_seqlens_k:  the same of keys, if they are others
+    block_table:   the pages of each text, if k and v are a cache [page, token, head, d_k]; needs `lengths`
+    said:          what else the entry of a layer may say, or its tensors hold, as docs/capture-format.md lists it:
+                   softcap, prescaled, window, sinks, alibi_slopes, mask (True is visible), bias, weights, scores, …
+
+    Raise InputError for what a reader of the file would refuse.
+    """
+    for each in said:
+        if each not in _KEYWORDS:
+            raise InputError("{name}: unknown name{near}", name=each, near=did_you_mean(each, _KEYWORDS))
+    given = {"scale": scale, "causal": causal, "name": name or None, **said}
+    given = {key: value for key, value in given.items() if value is not None}
+    others = {key: _array(value) for key, value in given.items() if _is_tensor(key, value)}
+    entry = {key: _plain(value) for key, value in given.items() if key not in others}
+    layout = layout_of(cu_seqlens, cu_seqlens_k, block_table, lengths)
+    found = {"q": q, "k": k, "v": v, "o": o}
+    tensors: dict[str, AnyArray] = {}
+    for role, array in found.items():
+        if array is not None:
+            paged = layout.pages is not None and role in "kv" and "batch" not in axes
+            tensors[role] = _ordered(_array(array), f"batch,{axes}" if paged else axes, role)
+    if lse is not None and lse is not True:
+        of_rows = np.asarray(_array(lse), np.float32)
+        tensors["lse"] = of_rows[np.newaxis, ..., np.newaxis] if of_rows.ndim == 2 else of_rows[..., np.newaxis]
+    at_end = "bottom-right" in (entry.get("causal"), entry.get("alignment"))
+    if layout.moves or lengths is not None:
+        if (layout.moves or at_end) and (moved := [*others, *({"chunk", "rows"} & entry.keys())]):
+            raise InputError(
+                f"{', '.join(moved)} cannot be given for texts that are packed, in pages, or aligned at their ends; "
+                "pad them, and give a mask"
+            )
+        tensors = padded(tensors, layout, at_end)
+    if "lse" in tensors:
+        tensors["lse"] = tensors["lse"][..., 0]
+    queries, keys = tensors["q"].shape[2], tensors["k"].shape[2]
+    if causal is True and queries != keys and not {"alignment", "rows"} & entry.keys():
+        raise InputError(f"{queries} queries and {keys} keys: causal must be 'top-left' or 'bottom-right'")
+    if repeated := tensors.keys() & others.keys():
+        raise InputError(f"lengths and {', '.join(repeated)} both say which tokens are padding; keep one of them")
+    whole = Call({**tensors, **others}, entry)
+    _check(whole)
+    if lse is not True:
+        return whole
+    notes = "lse was computed when this was saved, from what the call says"
+    return Call({**whole.tensors, "lse": _log_sum_exp(whole)}, {**entry, "notes": notes})
+
+
+def contents_of(calls: Sequence[Call]) -> tuple[dict[str, AnyArray], dict[str, str]]:
+    """Return the tensors and the metadata of a file with these calls as its layers.
+
+    Raise InputError if two of them have the same index.
+    """
+    entries = [{"index": i, **each.entry} for i, each in enumerate(calls)]
+    numbers = [each["index"] for each in entries]
+    if len({*numbers}) < len(numbers):
+        raise InputError(f"calls have the indexes {numbers}; each must have its own")
+    tensors = {f"layers.{i}.attn.{role}": np.ascontiguousarray(array)
+               for i, each in zip(numbers, calls, strict=True) for role, array in each.tensors.items()}  # fmt: skip
+    metadata = {"schema": SCHEMAS[0], "axes": ",".join(_AXES), "layers": json.dumps(entries, default=str)}
+    metadata["versions"] = json.dumps({"attn-tui": VERSION, "numpy": np.__version__})
+    return tensors, metadata
+
+
+def _is_tensor(name: str, value: Any) -> bool:
+    """Return whether a value is an array of a file, and not a value of its metadata."""
+    return name in _TENSORS and (_TENSORS[name] or name not in OF_ENTRIES or np.ndim(value) > 1)
+
+
+def _array(value: Any) -> AnyArray:
+    """Return an array in its own number format, also of PyTorch, whose bfloat16 and float8 NumPy does not read."""
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    format = FLOATS.get(str(tensor.dtype).removeprefix("torch."))
+    if format is None or format.isbuiltin == 1:
+        return tensor.numpy()
+    bits = {1: "uint8", 2: "int16"}[format.itemsize]
+    return tensor.contiguous().view(getattr(sys.modules["torch"], bits)).numpy().view(format)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of metadata as JSON has it: tuples and arrays are lists."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in cast("Sequence[object]", value)]
+    return _array(value).tolist() if hasattr(value, "dtype") else value
+
+
+def _ordered(array: AnyArray, axes: str, role: str) -> AnyArray:
+    """Return an array as [batch, head, token, d]."""
+    names = [each.strip() for each in axes.split(",")]
+    if not set(names) <= {*_AXES} or len({*names}) != len(names) or array.ndim != len(names):
+        raise InputError(f"{role} has {array.ndim} axes; axes={axes!r} must name each once, of {', '.join(_AXES)}")
+    present = [each for each in _AXES if each in names]
+    array = array.transpose([names.index(each) for each in present])
+    return np.expand_dims(array, [place for place, each in enumerate(_AXES) if each not in names])
+
+
+def _check(call: Call) -> None:
+    """Raise InputError if a reader of the file would refuse the layer, or not use one of its tensors."""
+    arrays, metadata = contents_of([call])
+    where = Path("call")
+    stored = {
+        name: Contiguous(where, name, array.dtype.name, array.dtype, array.shape, offset=0)
+        for name, array in arrays.items()
+    }
+    capture = capture_of(where, Contents(stored, metadata, ()))
+    if refusal := capture.layers[0].refusal:
+        raise InputError("{where}: {refusal}", where=where, refusal=refusal)
+    for name in capture.unused:
+        if name in stored:
+            raise stored[name].error("{where} of shape {shown} does not fit q and k")
+
+
+def _log_sum_exp(call: Call) -> AnyArray:
+    """Return the log-sum-exp of all rows in float32, as a reader of the file computes them."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "call.safetensors"
+        path.write_bytes(safetensors_of(*contents_of([call])))
+        capture = open_capture(path)
+        layer: Layer = capture.layers[0]
+        found: list[AnyArray] = []
+        for head in range(layer.heads):
+            data = read_head(capture, layer, head)
+            found.append(computation(file_rule(layer), layer, data).evaluate(data.q, data.k).softmax.lse)
+    return np.stack(found, axis=1).astype(np.float32)
