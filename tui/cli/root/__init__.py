@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from attn_tui.core.api import sweep as sweep
     from attn_tui.core.api import watch as watch
     from attn_tui.core.captures.files.save import call as call
-    from attn_tui.core.captures.files.save import record_jax as record_jax
     from attn_tui.core.captures.files.save import save as save
+    from attn_tui.core.captures.jax_calls.recording import record_jax as record_jax
     from attn_tui.core.errors import InputError as InputError
     from attn_tui.core.recorder.api import record as record
 
@@ -52,9 +52,10 @@ __all__ = [
 ]
 _MODULES = {
     **dict.fromkeys(__all__, "attn_tui.core.api"),
-    **dict.fromkeys(("call", "record_jax", "save"), "attn_tui.core.captures.files.save"),
+    **dict.fromkeys(("call", "save"), "attn_tui.core.captures.files.save"),
     "InputError": "attn_tui.core.errors",
     "record": "attn_tui.core.recorder.api",
+    "record_jax": "attn_tui.core.captures.jax_calls.recording",
 }
 
 
