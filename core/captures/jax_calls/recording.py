@@ -131,7 +131,7 @@ class JaxRecording:
         if self._again:
             more.append(f"not stored: {counted(self._again, 'call')} at the same places: later steps, recomputation")
         if self._others_mapped:
-            more.append("inside jax.vmap, the first element is recorded")
+            more.append("inside jax.vmap, one element of each call is recorded")
         self.summary = "\n".join([first, *lines, *more])
         return lines if calls or lines else [first]
 
