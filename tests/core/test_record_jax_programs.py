@@ -3,6 +3,8 @@
 They need `make test-jax`.
 """
 
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import os
@@ -14,7 +16,7 @@ from typing import Any
 import attn_tui
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 jax: Any = pytest.importorskip("jax", reason="needs make test-jax")
 X = np.random.default_rng(0).standard_normal((2, 12, 4, 16), np.float32)

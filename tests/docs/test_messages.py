@@ -35,7 +35,7 @@ CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uff60]")
 # Texts that read like prose and are no messages.
 ENGLISH = (
     "core/captures/features.py",  # what docs/capture-format.md says
-    "core/captures/files/save.py",  # for developers
+    "core/captures/calls/", "core/captures/files/save.py",  # for developers
     "core/program/", "core/tables/", "core/diagnosis/models/model_types.py",
     "core/diagnosis/models/scale_keys.py",  # what docs/diagnose.md says
     "tui/cli/crash.py", "tui/cli/root/",  # for developers

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from attn_tui.core.api import predict as predict
     from attn_tui.core.api import sweep as sweep
     from attn_tui.core.api import watch as watch
+    from attn_tui.core.captures.calls.jax_recording import record_jax as record_jax
     from attn_tui.core.captures.files.save import call as call
     from attn_tui.core.captures.files.save import save as save
-    from attn_tui.core.captures.jax_calls.recording import record_jax as record_jax
     from attn_tui.core.errors import InputError as InputError
     from attn_tui.core.recorder.api import record as record
 
@@ -55,7 +55,7 @@ _MODULES = {
     **dict.fromkeys(("call", "save"), "attn_tui.core.captures.files.save"),
     "InputError": "attn_tui.core.errors",
     "record": "attn_tui.core.recorder.api",
-    "record_jax": "attn_tui.core.captures.jax_calls.recording",
+    "record_jax": "attn_tui.core.captures.calls.jax_recording",
 }
 
 

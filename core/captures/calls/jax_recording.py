@@ -12,7 +12,6 @@ from functools import partial, wraps
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from warnings import warn
 from weakref import ref
@@ -22,8 +21,8 @@ import numpy as np
 from ...errors import needed
 from ...files import check_replaceable
 from ..files.save import Call, save
-from .functions import ARRAYS, Function, Given, attention_call, functions
-from .place import Place, place
+from .jax_functions import ARRAYS, Function, Given, attention_call, functions
+from .jax_place import Place, place
 
 _SHARED = "of a compiled function inside another: with jax.disable_jit() in the block, each is recorded"
 
@@ -106,17 +105,17 @@ class JaxRecording:
                 try:
                     found.append(attention_call(own, one))
                 except Exception as error:
-                    self._miss(function, reason(error))
+                    self._miss(function, _reason(error))
         return found
 
     def conclude(self, path: Path, calls: int) -> list[str]:
         """Set the summary of a file with this number of calls; return the lines that a warning should have."""
-        lines = [f"not recorded: {counted(times, 'call')} {why}" for why, times in self._missed.items()]
+        lines = [f"not recorded: {_times(times, 'call')} {why}" for why, times in self._missed.items()]
         doubtful = {
             name: times for (name, likely), times in self._softmax.items() if likely or not calls + len(lines)
         }
         lines += [
-            f"not recorded: {counted(times, 'call')} of jax.nn.softmax in {name}: if this is attention, call "
+            f"not recorded: {_times(times, 'call')} of jax.nn.softmax in {name}: if this is attention, call "
             "jax.nn.dot_product_attention there, or save its arrays with attn_tui.save"
             for name, times in doubtful.items()
         ]
@@ -124,12 +123,12 @@ class JaxRecording:
         if calls:
             seen = calls + self._missed.total()
             size = path.stat().st_size / 1e6
-            first = f"{path}: {counted(seen, 'attention call')} seen, {calls} recorded, {size:.3g} MB"
+            first = f"{path}: {_times(seen, 'attention call')} seen, {calls} recorded, {size:.3g} MB"
         else:
             first = "nothing recorded" if lines else "no call of jax.nn.dot_product_attention was seen"
         more = list[str]()
         if self._again:
-            more.append(f"not stored: {counted(self._again, 'call')} at the same places: later steps, recomputation")
+            more.append(f"not stored: {_times(self._again, 'call')} at the same places: later steps, recomputation")
         if self._others_mapped:
             more.append("inside jax.vmap, one element of each call is recorded")
         self.summary = "\n".join([first, *lines, *more])
@@ -140,8 +139,9 @@ class JaxRecording:
         original = getattr(holder, attribute)
         holders = [(holder, attribute)]
         for name, module in [*sys.modules.items()]:
-            if name.partition(".")[0] != "jax" and isinstance(module, ModuleType):
-                holders += [(module, key) for key, each in [*vars(module).items()] if each is original]
+            if name.partition(".")[0] != "jax":
+                held = [*getattr(module, "__dict__", {}).items()]
+                holders += [(module, key) for key, each in held if each is original]
         for holder, attribute in holders:
             with suppress(Exception):  # a module may refuse
                 setattr(holder, attribute, function)
@@ -166,7 +166,7 @@ class JaxRecording:
                     given = function.given(parameters.bind(*positional, **named).arguments, out)
                     self._see({**given, **known}, function.name)
                 except Exception as error:
-                    self._miss(function.name, reason(error))
+                    self._miss(function.name, _reason(error))
             for outer in self._open:
                 outer["inside"] = True
             return out
@@ -297,16 +297,16 @@ def record_jax(
             try:
                 finish()
             except Exception as error:
-                warn(f"attn-tui: {reason(error)}", stacklevel=3)
+                warn(f"attn-tui: {_reason(error)}", stacklevel=3)
         raise
     finish()
 
 
-def reason(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return the first line of an error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def counted(number: int, one: str) -> str:
+def _times(number: int, one: str) -> str:
     """Return a number and its noun."""
     return f"{number:,} {one}{'s' * (number != 1)}"

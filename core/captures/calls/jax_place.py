@@ -6,10 +6,10 @@ long the scan is whose body this is, how many elements are mapped, and whether t
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import currentframe
 from types import CodeType, FrameType
 from typing import Any
 from weakref import ref
@@ -42,8 +42,8 @@ class Place:
 
 
 def place() -> Place:
-    """Return where the caller of this function was called."""
-    frame: FrameType | None = sys._getframe(2)
+    """Return where this function is called."""
+    frame = currentframe()
     code: list[tuple[CodeType, int]] = []
     outside: list[tuple[CodeType, int]] = []
     trace: Any = None
@@ -53,7 +53,7 @@ def place() -> Place:
     while frame is not None:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         if module.partition(".")[0] != "jax":
-            if not caller and "attn_tui" not in module and not module.startswith("keras.src."):
+            if not caller and not module.startswith(("attn_tui.", "keras.src.")):
                 caller = f"{module}.{frame.f_code.co_qualname}"
             outside.append((frame.f_code, frame.f_lasti))
         elif module == _LOOPS and function in ("scan", "while_loop"):

@@ -37,16 +37,15 @@ class Function:
 
 
 def functions(library: Any) -> list[Function]:
-    """Return the functions of JAX and, if they are imported, of Flax and Keras on JAX, which call those of JAX."""
+    """Return the functions of JAX and, if they are imported, of Flax and Keras, which call those of JAX."""
     found = [Function(library.nn, "dot_product_attention", "jax.nn.dot_product_attention", _of_jax)]
+    weights, keras = "dot_product_attention_weights", sys.modules.get("keras")
     for name in ("flax.linen.attention", "flax.nnx.nn.attention"):
-        weights = "dot_product_attention_weights"
         if hasattr(module := sys.modules.get(name), weights):
             found.append(Function(module, weights, f"{name}.{weights}", _of_flax))
-    keras: Any = sys.modules.get("keras")
-    if keras is not None and keras.config.backend() == "jax":
-        for layer in (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention):
-            found.append(Function(layer, "_compute_attention", f"keras.layers.{layer.__name__}", _of_keras))
+    for name in ("MultiHeadAttention", "GroupQueryAttention"):
+        if hasattr(layer := getattr(getattr(keras, "layers", None), name, None), "_compute_attention"):
+            found.append(Function(layer, "_compute_attention", f"keras.layers.{name}", _of_keras))
     return found
 
 

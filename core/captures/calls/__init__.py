@@ -1,0 +1,1 @@
+"""Calls of attention by programs without PyTorch, and by engines, as captures."""
