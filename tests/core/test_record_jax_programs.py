@@ -55,7 +55,12 @@ def steps(function: Callable[[Any], Any], *given: Any) -> list[Any]:
     return [compiled(each) for each in given]
 
 
+def checkpointed(function: Any) -> Any:
+    return jax.jit(jax.grad(lambda q: function(function(function(function(q)))).sum()))(X)
+
+
 SCAN, LOOP = [f"call 0[{at}]" for at in range(8)], [f"call {at}" for at in range(4)]
+TWICE = [f"call 0[{at}]" for at in range(16)]
 SCOPES = ["layer_0.attn", "layer_1.attn"]
 # A program, the names of its layers, and how many calls at the same places are not stored.
 PROGRAMS: dict[str, tuple[Callable[[], object], list[str], int]] = {
@@ -63,7 +68,9 @@ PROGRAMS: dict[str, tuple[Callable[[], object], list[str], int]] = {
     "scan without jit": (lambda: scanned(X), SCAN, 0),
     "scan of steps and a smaller batch": (lambda: steps(scanned, X, X, X[:1]), SCAN, 16),
     "gradient of a scan": (lambda: jax.jit(jax.grad(lambda q: scanned(q).sum()))(X), SCAN, 0),
-    "scan of scans": (lambda: steps(remapped, X), [f"call 0[{at}]" for at in range(16)], 0),
+    "scan of scans": (lambda: steps(remapped, X), TWICE, 0),
+    "gradient of a scan of checkpoints": (lambda: jax.jit(jax.grad(lambda q: remapped(q).sum()))(X), TWICE, 16),
+    "checkpoint of each layer": (lambda: checkpointed(lambda q: jax.checkpoint(lambda x: attend(x))(q)), LOOP, 4),
     "mapped scan": (lambda: jax.jit(jax.vmap(scanned))(np.stack([X, X, X])), SCAN, 0),
     "loop traced again": (lambda: steps(looped, X, X, X[:1]), LOOP, 8),
     "two functions": (lambda: (steps(scoped, X), steps(lambda q: scoped(q) + 1, X)), SCOPES, 2),
@@ -128,6 +135,12 @@ MISSED: dict[str, tuple[Callable[[], object], dict[str, Any], str, int]] = {
         1,
     ),
     "shared": (lambda: (lambda f: jax.jit(lambda q: f(f(f(f(q)))))(X))(jax.jit(attend)), {}, SHARED, 1),
+    "checkpoint": (
+        lambda: checkpointed(jax.checkpoint(attend)),
+        {},
+        r"3 calls of a function under jax\.checkpoint",
+        1,
+    ),
     "own": (lambda: (attend(X), own_attention(X)), {}, r"1 call of jax\.nn\.softmax in \S+\.own_attention: if", 1),
 }
 

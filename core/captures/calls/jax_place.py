@@ -26,7 +26,8 @@ class Place:
     trace:       the trace of that one, which ends; None if there is none, or if it cannot be told
     iterations:  of the scans around it, multiplied; None in a while loop
     mapped:      the elements that jax.vmap maps around it
-    shared:      whether it is in a compiled function inside another one, which may call its trace several times
+    shared:      what may call its trace several times: "jax.jit" inside a compiled function, or "jax.checkpoint"
+    recomputed:  whether jax.checkpoint runs it again for gradients
     exported:    whether jax.export traces it
     caller:      the function that calls, such as "model.attend"
     """
@@ -36,7 +37,8 @@ class Place:
     trace: ref[Any] | None = None
     iterations: int | None = 1
     mapped: int = 1
-    shared: bool = False
+    shared: str = ""
+    recomputed: bool = False
     exported: bool = False
     caller: str = ""
 
@@ -49,7 +51,8 @@ def place() -> Place:
     trace: Any = None
     caller = ""
     iterations: int | None = 1
-    mapped, compiled, exported = 1, 0, False
+    mapped, compiled = 1, 0
+    exported = checkpoint = differentiated = False
     while frame is not None:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         if module.partition(".")[0] != "jax":
@@ -66,12 +69,16 @@ def place() -> Place:
             trace, code = _local(frame, "trace") or trace, [*outside]
         elif module == "jax._src.pjit" and function in ("cache_miss", "_python_pjit_helper"):
             compiled += 1
+        checkpoint |= function == "fun_remat"
+        differentiated |= module == "jax._src.api" and function in ("vjp", "linearize", "value_and_grad_f")
         exported |= module.startswith("jax._src.export")
         frame = frame.f_back
     known = None
     with suppress(TypeError):  # if it has no weak references
         known = ref(trace) if trace is not None and compiled else None
-    return Place(_name(), tuple(code), known, iterations, mapped, compiled > 1, exported, caller)
+    shared = "jax.jit" if compiled > 1 else "jax.checkpoint" if checkpoint and iterations == 1 else ""
+    again = checkpoint and differentiated
+    return Place(_name(), tuple(code), known, iterations, mapped, shared, again, exported, caller)
 
 
 def _local(frame: FrameType, name: str) -> Any:

@@ -24,7 +24,12 @@ from ..files.save import Call, save
 from .jax_functions import ARRAYS, Function, Given, attention_call, functions
 from .jax_place import Place, place
 
-_SHARED = "of a compiled function inside another: with jax.disable_jit() in the block, each is recorded"
+# Of a function that is traced once: what would record all its calls.
+_SHARED = {
+    "jax.jit": "of a compiled function inside another: with jax.disable_jit() in the block, each is recorded",
+    "jax.checkpoint": "of a function under jax.checkpoint, in later steps or other layers: layers that have one "
+    "each, as in jax.checkpoint(lambda x: layer(x)), are recorded",
+}
 
 
 @dataclass(eq=False)
@@ -240,8 +245,9 @@ class JaxRecording:
         iteration, element = divmod(trace.runs, at.mapped)
         trace.runs += 1
         if layer.ran is not trace or (at.iterations is not None and iteration >= at.iterations):
-            if at.shared and layer.ran is trace:
-                self._missed[_SHARED] += 1
+            times, again = divmod(iteration // (at.iterations or 1), 1 + at.recomputed)
+            if at.shared and layer.ran is trace and times and not again:
+                self._missed[_SHARED[at.shared]] += 1
             else:
                 self._again += 1
         elif element:
