@@ -37,6 +37,12 @@ test-torch: .venv-torch/installed  ## run what needs PyTorch: the recorder and i
 test-transformers: .venv-transformers-$(VERSION)/installed  ## record all architectures; make test-transformers VERSION=5.17.0 takes this version
 	@$(<D)/bin/python $(PYTEST) tests/recorder/test_architectures.py $(ARGS)
 
+test-jax: .venv-jax/installed  ## record programs of JAX, Flax and Keras
+	@KERAS_BACKEND=jax .venv-jax/bin/python $(PYTEST) tests/core/test_record_jax*.py $(ARGS)
+
+test-trainers: .venv-trainers/installed  ## run the training loops of docs/recording.md: Lightning, transformers, accelerate
+	@.venv-trainers/bin/python $(PYTEST) tests/docs/test_recording_page.py $(ARGS)
+
 soak: .venv/installed-for-tests  ## run random events, floods, whole races, memory; ten minutes of events or ARGS="--minutes 60"
 	@$(BIN)/python $(PYTEST) -m soak
 	@cd tests/tui && PYTHONPATH=../core ../../$(BIN)/python monkey.py $(ARGS)
@@ -83,14 +89,14 @@ release: .venv-release/installed  ## build and check dist/, and test the wheel i
 	@cd build/sdist && ../wheel/bin/python $(PYTEST) -m 'not slow and not soak' --hypothesis-profile few $(ARGS)
 
 clean:  ## remove everything that was made
-	@rm -rf .venv .venv-lowest .venv-torch .venv-transformers-* .venv-plain .venv-release *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-lowest .venv-torch .venv-jax .venv-trainers .venv-transformers-* .venv-plain .venv-release *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
 	@find core tui tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-all test-lowest test-plain test-torch test-transformers soak lint bench calibrate bench-terminal docs messages pictures release clean help
+.PHONY: run test test-all test-lowest test-plain test-torch test-transformers test-jax test-trainers soak lint bench calibrate bench-terminal docs messages pictures release clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv; this takes a minute" >&2
@@ -123,6 +129,16 @@ help:  ## list the targets
 	@$(@D)/bin/python $(PIP) -e '.[test]' '$(TORCH)' 'transformers==$*'
 	@touch $@
 
+.venv-jax/installed: pyproject.toml .venv-jax/pyvenv.cfg
+	@echo "Installing attn-tui, JAX, Flax and Keras into .venv-jax" >&2
+	@.venv-jax/bin/python $(PIP) -e '.[test]' jax flax keras
+	@touch $@
+
+.venv-trainers/installed: pyproject.toml .venv-trainers/pyvenv.cfg
+	@echo "Installing attn-tui, PyTorch and what trains with it into .venv-trainers" >&2
+	@.venv-trainers/bin/python $(PIP) -e '.[test]' '$(TORCH)' transformers accelerate lightning tensorboard wandb
+	@touch $@
+
 .venv-release/installed: pyproject.toml .venv-release/pyvenv.cfg
 	@.venv-release/bin/python $(PIP) 'build>=1.2' 'twine>=6.1'
 	@touch $@
@@ -135,7 +151,7 @@ help:  ## list the targets
 	@ln -sfn ../../../tui/cli/root/__init__.py $@/__init__.py
 	@ln -sfn ../../../tui/cli/root/testing.py $@/testing.py
 
-.venv/pyvenv.cfg .venv-lowest/pyvenv.cfg .venv-plain/pyvenv.cfg .venv-torch/pyvenv.cfg .venv-release/pyvenv.cfg:
+.venv/pyvenv.cfg .venv-lowest/pyvenv.cfg .venv-plain/pyvenv.cfg .venv-torch/pyvenv.cfg .venv-jax/pyvenv.cfg .venv-trainers/pyvenv.cfg .venv-release/pyvenv.cfg:
 	@command -v $(PYTHON) >/dev/null || { echo "attn-tui needs Python 3.11 or newer; there is no $(PYTHON)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v < (3, 11) and sys.exit("attn-tui needs Python 3.11 or newer; \
 	$(PYTHON) is %d.%d. make PYTHON=python3.12 takes another" % v)'

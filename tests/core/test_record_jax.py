@@ -175,7 +175,7 @@ def test_calls_are_recorded_in_their_order_and_only_in_the_block(jax: Any, tmp_p
     np.testing.assert_array_equal(kept(Q, K, V), original(Q, K, V))
     assert path.read_bytes() == before
     if jax.core.Tracer in (np.ndarray, ()):
-        assert jax.cleared == [True] * (jax.core.Tracer is np.ndarray)  # of what was compiled with the recorder
+        assert len(jax.cleared) == 1 + (jax.core.Tracer is np.ndarray)  # of what was compiled with the recorder, too
 
 
 @for_each(
@@ -292,7 +292,7 @@ jax.vmap(jax.jit(lambda q: attend(q)))(jnp.stack([x, 2 * x]))
 jax.jit(jax.vmap(lambda q: attend(q)))(jnp.stack([x, 2 * x]))
 repeated(x)
 jax.jit(jax.grad(lambda q: repeated(q).sum()))(x)
-lax.while_loop(lambda at: at[0] < 2, lambda at: (at[0] + 1, attend(at[1])), (0, x))
+lax.while_loop(lambda at: at[0] < 1, lambda at: (at[0] + 1, attend(at[1])), (0, x))
 lax.cond(x.sum() < 1e9, lambda q: attend(q), lambda q: q, x)
 jax.pmap(lambda q: attend(q))(x[jnp.newaxis])
 without_leaks(lambda: jax.jit(lambda q: attend(q))(x))

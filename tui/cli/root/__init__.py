@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from attn_tui.core.api import sweep as sweep
     from attn_tui.core.api import watch as watch
     from attn_tui.core.captures.calls.call import call as call
-    from attn_tui.core.captures.calls.save import record_jax as record_jax
+    from attn_tui.core.captures.calls.jax_recording import record_jax as record_jax
     from attn_tui.core.captures.calls.save import save as save
     from attn_tui.core.errors import InputError as InputError
     from attn_tui.core.recorder.api import record as record
@@ -53,9 +53,10 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(__all__, "attn_tui.core.api"),
     "call": "attn_tui.core.captures.calls.call",
-    **dict.fromkeys(("record_jax", "save"), "attn_tui.core.captures.calls.save"),
+    "save": "attn_tui.core.captures.calls.save",
     "InputError": "attn_tui.core.errors",
     "record": "attn_tui.core.recorder.api",
+    "record_jax": "attn_tui.core.captures.calls.jax_recording",
 }
 
 
