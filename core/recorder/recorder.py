@@ -125,7 +125,8 @@ class Recorder:
     def complete(self) -> bool:
         """Whether something was recorded and nothing missed."""
         self.session.await_writer()
-        return bool(self.session.folder.written) and not self.session.missed and not self.skipped
+        left_out = (self.session.missed, self.session.refused, self.skipped)
+        return bool(self.session.folder.written) and not any(left_out)
 
     @property
     def summary(self) -> str:

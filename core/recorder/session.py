@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,8 +16,9 @@ import torch
 
 from .files.document import Budget, contents, layer_number
 from .files.folder import Folder
+from .layers.cache import continued
 from .layers.eager import Recipe
-from .layers.layer import Layer, Site, grown
+from .layers.layer import Layer, Site
 from .options import Options, wanted_layer
 from .places import Places, program_of
 from .trace.mode import RecordingMode, put, take, unseen
@@ -44,6 +45,7 @@ class Session:
         self.unwanted: dict[str, None] = {}  # the layers that were not asked for, in order
         self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
         self.missed: Counter[str] = Counter()
+        self._refused: defaultdict[str, set[int]] = defaultdict(set)  # passes of a generation not kept, by reason
         self.layers: list[Layer] = []
         self.step = 0
         self.steps_written: set[int] = set()
@@ -56,7 +58,7 @@ class Session:
         self.deaf = False  # whether the rest of this pass is not recorded
         self._budget = Budget(options.max_bytes, options.rows)
         self._in_pass: list[str] = []  # names of the calls of this pass
-        self._names: set[str] = set()  # of the calls of this step
+        self._names: set[tuple[str, int]] = set()  # of the calls of this step, with their turns
         self._turn = 0  # of calls in this pass
         self._continues = False  # this pass may continue the last one with a longer cache
         self._changed = False  # since the file was written
@@ -151,18 +153,18 @@ class Session:
             return
         self.calls += not self._continues
         name = layer.site.name
-        turn = self._in_pass.count(name)
+        layer.turn = self._in_pass.count(name)
         self._in_pass.append(name)
         if self._continues:
-            if self._grow(layer, turn):
+            if self._continue(layer):
                 return
             self._continues = False
             root = self.root
-            if not self._advance(self.step + 1) or len(self._in_pass) > 1:
+            if not self._advance(self.step + 1):
                 self.stop_listening()
                 return
             self.root, self._roots, self.calls = root, [id(root)], 1
-        self._names.add(name)
+        self._names.add((name, layer.turn))
         self._budget.add(self.layers, layer)
         self._changed = True
         took = time.monotonic() - max(self._began, self._wrote)
@@ -170,17 +172,33 @@ class Session:
             self.write()
             self._in_part = True
 
-    def _grow(self, layer: Layer, turn: int) -> bool:
-        """Add the layer to the same one of the passes before; return whether it continues that."""
-        name = layer.site.name
-        same = [each for each in self.layers if each.site.name == name]
-        if turn >= len(same):
-            return name in self._names  # it did not fit into the file
-        rows = sum(len(part.rows) for part in same[turn].parts)
-        if rows >= 2 * self.options.rows or not grown(same[turn], layer):
+    def _continue(self, layer: Layer) -> bool:
+        """Add the layer to the same one of the passes before; return whether it continues that.
+
+        The first call of a pass tells whether the pass is of the same generation.
+        """
+        own = layer.site.name, layer.turn
+        place = next((i for i, each in enumerate(self.layers) if (each.site.name, each.turn) == own), None)
+        if place is None:
+            return own in self._names or len(self._in_pass) > 1  # it did not fit into the file
+        old = self.layers[place]
+        grows, found = continued(old, self._budget.cut(layer), 2 * self.options.rows)
+        if not grows and len(self._in_pass) == 1:
             return False
+        if isinstance(found, str):
+            self._refused[found].add(self.passes)
+            found = replace(old, newest=layer.k.shape[2], refused=found)
+        self.layers[place] = found
         self._changed = True
         return True
+
+    @property
+    def refused(self) -> list[str]:
+        """What is not kept of a generation, and why."""
+        return [
+            f"{len(passes)} decode {'step' if len(passes) == 1 else 'steps'} not kept: {why}"
+            for why, passes in self._refused.items()
+        ]
 
     def _miss(self, site: Site, why: str, calls: int = 1) -> None:
         self.calls += 0 if self._continues else calls
@@ -235,10 +253,10 @@ class Session:
         if not self.layers:
             return
         self._budget.fit(self.layers)
-        remarks = self._budget.remarks(self.options.rows)
+        remarks = [*self._budget.remarks(self.options.rows), *self.refused]
         step = None if self.options.one_file else self.step
         program = program_of(self.root, self.options)
-        layers = [replace(each, parts=[*each.parts], k=[*each.k], v=[*each.v]) for each in self.layers]
+        layers = [*self.layers]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
 
