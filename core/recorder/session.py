@@ -8,7 +8,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from traceback import extract_tb, walk_tb
 
@@ -60,6 +59,7 @@ class Session:
         self._in_pass: list[str] = []  # names of the calls of this pass
         self._names: set[tuple[str, int]] = set()  # of the calls of this step, with their turns
         self._turn = 0  # of calls in this pass
+        self._first: Site | None = None  # of this pass, if it is not asked for
         self._continues = False  # this pass may continue the last one with a longer cache
         self._changed = False  # since the file was written
         self._in_part = False  # the file lacks layers of this pass
@@ -129,14 +129,18 @@ class Session:
     # layers
 
     def _wanted(self, site: Site) -> bool:
-        """Return whether a call is recorded, and count those that are not asked for."""
+        """Return whether a call is recorded, and count those that are not asked for.
+
+        The first of a pass always is: it tells whether the pass is of the same generation as the one before.
+        """
         self._turn += 1
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
         self.calls += not wanted and not self._continues
         if not wanted:
             self.unwanted[site.name] = None
-        return wanted and self._room(site)
+        self._first = site if self._turn == 1 and not wanted else self._first
+        return (wanted or self._first is site) and self._room(site)
 
     def _room(self, site: Site) -> bool:
         """Return whether a GPU has memory for the work on a layer; if not, name the layer as missed."""
@@ -151,7 +155,8 @@ class Session:
     def _take(self, layer: Layer) -> None:
         if self.deaf:
             return
-        self.calls += not self._continues
+        layer.asked = layer.site is not self._first
+        self.calls += layer.asked and not self._continues
         name = layer.site.name
         layer.turn = self._in_pass.count(name)
         self._in_pass.append(name)
@@ -163,7 +168,7 @@ class Session:
             if not self._advance(self.step + 1):
                 self.stop_listening()
                 return
-            self.root, self._roots, self.calls = root, [id(root)], 1
+            self.root, self._roots, self.calls = root, [id(root)], int(layer.asked)
         self._names.add((name, layer.turn))
         self._budget.add(self.layers, layer)
         self._changed = True
@@ -173,21 +178,16 @@ class Session:
             self._in_part = True
 
     def _continue(self, layer: Layer) -> bool:
-        """Add the layer to the same one of the passes before; return whether it continues that.
-
-        The first call of a pass tells whether the pass is of the same generation.
-        """
+        """Add the layer to the same one of the passes before; return whether it continues that."""
         own = layer.site.name, layer.turn
         place = next((i for i, each in enumerate(self.layers) if (each.site.name, each.turn) == own), None)
         if place is None:
             return own in self._names or len(self._in_pass) > 1  # it did not fit into the file
-        old = self.layers[place]
-        grows, found = continued(old, self._budget.cut(layer), 2 * self.options.rows)
+        grows, found = continued(self.layers[place], self._budget.cut(layer), 2 * self.options.rows)
         if not grows and len(self._in_pass) == 1:
             return False
-        if isinstance(found, str):
-            self._refused[found].add(self.passes)
-            found = replace(old, newest=layer.k.shape[2], refused=found)
+        if found.refused and found.asked:
+            self._refused[found.refused].add(self.passes)
         self.layers[place] = found
         self._changed = True
         return True
@@ -250,13 +250,13 @@ class Session:
         self._changed = False
 
     def _write(self, at_once: bool) -> None:
-        if not self.layers:
-            return
         self._budget.fit(self.layers)
+        layers = [each for each in self.layers if each.asked]
+        if not layers:
+            return
         remarks = [*self._budget.remarks(self.options.rows), *self.refused]
         step = None if self.options.one_file else self.step
         program = program_of(self.root, self.options)
-        layers = [*self.layers]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
 

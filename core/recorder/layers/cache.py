@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 
@@ -10,38 +11,76 @@ from .layer import Layer, Part, joined_rows
 from .visibility import visible_of
 
 BEAMS = "beams changed places (num_beams=1 keeps all)"
-CHANGED = "the keys of earlier tokens changed"
-OTHER = "the layer computes something else than before"
+CHANGED = "the cache, or what is computed with it, changed"
 
 
-def continued(old: Layer, new: Layer, most: int) -> tuple[bool, Layer | str]:
-    """Return whether a call adds keys to a cache, and the layer with its queries, or why they are not kept.
+def continued(old: Layer, new: Layer, most: int) -> tuple[bool, Layer]:
+    """Return whether a call adds keys to a cache, and the layer with its queries, or with why they are not kept.
 
-    The keys of another call are those before, in cross-attention; or some are added, and all that the earlier queries
-    saw are still there, the last of them behind a window. At most `most` rows are kept.
+    All keys that the earlier queries saw must be there, or the last of them, as behind a window, or the first, where
+    some of the last tokens were taken back. In cross-attention no key is added. At most `most` rows are kept.
     """
     for each in (old, new):
         each.copied.synchronize()
-    [part], held, keys = new.parts, old.k.shape[2], new.k.shape[2]
-    cached = keys - part.queries
-    added = cached == max(held, old.newest) > 0
     if old.refused:
-        return added, old.refused
-    if not _alike(old, new):
-        return added, OTHER
-    begun, dropped = 0, 0  # of the earlier keys: how many are before those of this call, and how many were taken back
-    if keys == held and (filled := _filled(old, new)) is not None:
-        added = filled
-    elif _equal(old, held - cached, new, cached):
-        begun, added = held - cached, True
-    elif held - cached < old.parts[-1].queries and _equal(old, 0, new, cached):
-        dropped, added = held - cached, True
-    else:
-        same = added and _equal(old, 0, new, 1)
-        return added, BEAMS if same else CHANGED
-    if sum(len(each.rows) for each in old.parts) + len(part.rows) > most:
-        return added, f"a layer has at most {most} rows (twice --rows)"
-    return added, _with(old, new, begun, dropped)
+        return _follows(new), old
+    place = _place(old, new) if _alike(old, new) else None
+    if place is None:
+        added, same = _longer(old, new)
+        return added, replace(old, refused=BEAMS if added and same else CHANGED)
+    if sum(len(part.rows) for part in (*old.parts, *new.parts)) > most:
+        return place.added, replace(old, refused=f"a layer has at most {most} rows (twice --rows)")
+    return place.added, _with(old, new, place)
+
+
+def _follows(new: Layer) -> bool:
+    """Return whether a call has keys of an earlier one: its first query sees more than are of its own queries."""
+    [part] = new.parts
+    return int(part.visible.pairs(part.rows[:1], part.keys).flatten(0, 2).any(dim=0).sum()) > part.queries
+
+
+class _Place(NamedTuple):
+    """Where the keys of a call are among those of an earlier one."""
+
+    added: bool  # whether some are new
+    begun: int = 0  # how many are before them
+    dropped: int = 0  # how many of the last were taken back
+
+
+def _place(old: Layer, new: Layer) -> _Place | None:
+    """Return where the keys of a call are among those of an earlier one; None if these changed."""
+    last, held, keys = old.parts[-1], old.k.shape[2], new.k.shape[2]
+    queries = new.parts[0].queries
+    cached = keys - queries
+    if keys == held:  # of another text, or in places that were not used yet
+        changed = _changed(old, new)
+        count = int(changed.sum())
+        if count <= queries and not bool((changed[last.begun :] & _seen(last)).any()):
+            return _Place(count > 0)
+    if held <= cached and _equal(old, 0, new, held):
+        return _Place(True)
+    if _equal(old, held - cached, new, cached):
+        return _Place(True, begun=held - cached)
+    if held - cached < last.queries and _equal(old, 0, new, cached):
+        return _Place(True, dropped=held - cached)
+    return None
+
+
+def _longer(old: Layer, new: Layer) -> tuple[bool, bool]:
+    """Return whether a call continues a cache though keys changed, and whether some of these are those before."""
+    first, last, [part] = old.parts[0], old.parts[-1], new.parts
+    held, cached = old.k.shape[2], part.keys - part.queries
+    same = _same(old, 0, new) or _same(old, held - cached, new)
+    filled = part.keys == held and int(_seen(part).sum()) == int(_seen(last).sum()) + part.queries
+    return cached == held or (same and (filled or first.visible.window is not None)), same
+
+
+def _same(old: Layer, begun: int, new: Layer) -> bool:
+    """Return whether some keys of a call are those of an earlier one, of which it has those from `begun` on."""
+    count = min(old.k.shape[2] - begun, new.k.shape[2] - new.parts[0].queries)
+    if begun < 0 or count < 1 or old.k.shape[:2] != new.k.shape[:2] or old.k.shape[3] != new.k.shape[3]:
+        return False
+    return bool((old.k[:, :, begun : begun + count] == new.k[:, :, :count]).all(3).flatten(0, 1).all(0).any())
 
 
 def _alike(old: Layer, new: Layer) -> bool:
@@ -57,32 +96,32 @@ def _alike(old: Layer, new: Layer) -> bool:
     return said(old) == said(new)
 
 
+def _pairs(old: Layer, new: Layer) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [(old.k, new.k), *([(old.v, new.v)] if old.v is not None and new.v is not None else [])]
+
+
 def _equal(old: Layer, first: int, new: Layer, count: int) -> bool:
     """Return whether so many keys of the old layer, from the first one on, are the first ones of the new layer."""
-    pairs = [(old.k, new.k), *([(old.v, new.v)] if old.v is not None and new.v is not None else [])]
     fits = first >= 0 and 0 < count <= old.k.shape[2] - first
-    return fits and all(torch.equal(a[:, :, first : first + count], b[:, :, :count]) for a, b in pairs)
+    return fits and all(torch.equal(a[:, :, first : first + count], b[:, :, :count]) for a, b in _pairs(old, new))
 
 
-def _filled(old: Layer, new: Layer) -> bool | None:
-    """Return whether the call filled places of keys that no query saw; None if it changed other keys, too."""
-    changed = (old.k != new.k).any(dim=3).flatten(0, 1).any(dim=0)
-    if old.v is not None and new.v is not None:
-        changed |= (old.v != new.v).any(dim=3).flatten(0, 1).any(dim=0)
-    last = old.parts[-1]
-    seen = last.visible.pairs(last.rows, last.keys).flatten(0, 2).any(dim=0)
-    count = int(changed.sum())
-    return None if count > new.parts[0].queries or bool((changed[last.begun :] & seen).any()) else count > 0
+def _changed(old: Layer, new: Layer) -> torch.Tensor:
+    """Return which of as many keys are others: [keys]."""
+    return torch.stack([(a != b).any(3).flatten(0, 1).any(0) for a, b in _pairs(old, new)]).any(0)
 
 
-def _with(old: Layer, new: Layer, begun: int, dropped: int) -> Layer:
-    """Return the old layer with the queries of the new one, without the last queries whose keys were taken back."""
-    parts = [*old.parts[:-1], _without(old.parts[-1], dropped)]
-    whole = replace(old, parts=parts)
-    whole.parts.append(replace(_beside(whole, new), begun=begun))
-    whole.k = torch.cat((old.k[:, :, :begun], new.k), dim=2)
-    if old.v is not None and new.v is not None:
-        whole.v = torch.cat((old.v[:, :, :begun], new.v), dim=2)
+def _seen(part: Part) -> torch.Tensor:
+    """Return which of its keys the queries of a call saw: [keys]."""
+    return part.visible.pairs(part.rows, part.keys).flatten(0, 2).any(dim=0)
+
+
+def _with(old: Layer, new: Layer, place: _Place) -> Layer:
+    """Return the old layer with the queries of the new one, without those whose keys were taken back."""
+    whole = replace(old, parts=[*old.parts[:-1], _without(old.parts[-1], place.dropped)])
+    whole.parts.append(replace(_beside(whole, new), begun=place.begun))
+    whole.k, *values = [torch.cat((a[:, :, : place.begun], b), dim=2) for a, b in _pairs(old, new)]
+    whole.v = values[0] if values else None
     whole.changed = tuple(dict.fromkeys((*old.changed, *new.changed)))
     whole.dropout, whole.followed = max(old.dropout, new.dropout), old.followed and new.followed
     whole.not_finite = tuple((a + c, b + d) for (a, b), (c, d) in zip(old.not_finite, new.not_finite, strict=True))

@@ -88,14 +88,14 @@ class Layer:
     checked: str = ""  # what was compared
     copied: Event = DONE  # after which the copies of its tensors are complete
     turn: int = 0  # among the calls of this name in a pass
-    newest: int = 0  # keys of the newest call whose queries are not kept
-    refused: str = ""  # why those of later calls are not kept
+    asked: bool = True  # False: it only tells which passes are of one generation
+    refused: str = ""  # why the queries of later calls are not kept
 
     @property
     def nbytes(self) -> int:
         """The bytes that the layer takes in a file."""
-        tensors = [self.k, *([] if self.v is None else [self.v]), *(tensor for part in self.parts for tensor in part.tensors.values())]
-        return sum(t.numel() * t.element_size() for t in tensors)
+        tensors = [self.k, self.v, *(tensor for part in self.parts for tensor in part.tensors.values())]
+        return sum(t.numel() * t.element_size() for t in tensors if t is not None)
 
     @property
     def over_heads(self) -> bool:
