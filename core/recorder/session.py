@@ -17,6 +17,7 @@ from .files.document import Budget, contents, layer_number
 from .files.folder import Folder
 from .layers.cache import continued
 from .layers.eager import Recipe
+from .layers.kinds import parameters_of
 from .layers.layer import Layer, Site
 from .options import Options, wanted_layer
 from .places import Places, program_of
@@ -25,6 +26,7 @@ from .trace.tracer import Listener, Tracer
 
 _SHARE = 10  # writing a file again and again takes at most one tenth of the time
 _ROOM = 512 << 20  # bytes of a GPU that must be free: twice what the work on a layer takes beside its copies
+_TRIALS = 64  # passes in which a framework may try a model
 _PATIENCE = 2.0  # seconds into a pass after which a first part of it is written, unless there is an earlier file
 
 
@@ -59,6 +61,7 @@ class Session:
         self._in_pass: list[str] = []  # names of the calls of this pass
         self._names: set[tuple[str, int]] = set()  # of the calls of this step, with their turns
         self._turn = 0  # of calls in this pass
+        self._after_trial = False  # the passes before only tried the model
         self._first: Site | None = None  # of this pass, if it is not asked for
         self._continues = False  # this pass may continue the last one with a longer cache
         self._changed = False  # since the file was written
@@ -76,7 +79,7 @@ class Session:
 
     def repeats(self, module: torch.nn.Module) -> bool:
         """Return whether this outermost module was already called in this step."""
-        return id(module) in self._roots
+        return id(module) in self._roots and not self._is_trial()
 
     def begin_pass(self, module: torch.nn.Module | None, inputs: object = ()) -> None:
         """Record the pass of an outermost module; None: of whatever comes."""
@@ -84,6 +87,7 @@ class Session:
         self._in_pass.clear()
         self._turn = 0
         self.deaf = False
+        self._after_trial = self._is_trial()
         self._began = time.monotonic()
         if module is not None:
             if not self._roots:
@@ -91,7 +95,7 @@ class Session:
             self._continues = id(module) in self._roots
             self._roots.append(id(module))
             self.places.enter(module, inputs)
-        self._tracer.start([] if module is None else module.parameters())
+        self._tracer.start([] if module is None else parameters_of(module))
         self._mode = RecordingMode(self._tracer, self.failed)
         put(self._mode)
 
@@ -106,7 +110,7 @@ class Session:
             self._guarded(self._tracer.stop)
         self._continues = False
         unwritten = self.step not in self.steps_written or self._in_part
-        if self._changed and (unwritten or self._may_write()):
+        if self._changed and (unwritten or self._may_write()) and not self._is_trial():
             self.write()
         self._in_part = False
 
@@ -152,9 +156,25 @@ class Session:
         self._miss(site, f"less than {_ROOM >> 20} MiB of the GPU's memory are free")
         return False
 
+    def _is_trial(self) -> bool:
+        """Return whether a framework may only have tried the model: all rows of each layer are alike."""
+        may_be = self.options.one_file and 0 < self.passes <= _TRIALS and bool(self.layers)
+        return may_be and all(layer.uniform for layer in self.layers)
+
+    def _replace_trial(self) -> None:
+        """Forget the passes before this one."""
+        roots, module = self._roots[-1:], self.places.stack[0].module if self.places.stack else None
+        self.new_step(self.step)
+        self._after_trial = self._continues = False
+        self._roots, self.root = roots, module
+
     def _take(self, layer: Layer) -> None:
         if self.deaf:
             return
+        if self._after_trial:
+            if layer.uniform:
+                return
+            self._replace_trial()
         layer.asked = layer.site is not self._first
         self.calls += layer.asked and not self._continues
         name = layer.site.name

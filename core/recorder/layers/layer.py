@@ -98,6 +98,13 @@ class Layer:
         return sum(t.numel() * t.element_size() for t in tensors if t is not None)
 
     @property
+    def uniform(self) -> bool:
+        """Whether all queries are alike, and all keys, to rounding, as where a framework tries a model with ones."""
+        self.copied.synchronize()
+        q, k = self.parts[0].q, self.k
+        return min(q.shape[2], k.shape[2]) > 1 and all(_alike(each) for each in (q, k))
+
+    @property
     def over_heads(self) -> bool:
         """Whether queries and keys are heads, as where these were not moved before the tokens."""
         part, known = self.parts[0], self.site.head_counts
@@ -107,6 +114,10 @@ class Layer:
     def exact(self) -> bool:
         """Whether the self-check found nothing but rounding."""
         return self.residual <= self.tolerance
+
+
+def _alike(rows: torch.Tensor) -> bool:
+    return _largest(rows - rows[:, :, :1]) <= torch.finfo(rows.dtype).eps ** 0.5 * _largest(rows)
 
 
 def chosen_rows(queries: int, most: int) -> torch.Tensor:
