@@ -142,7 +142,11 @@ def test_tokens_that_are_taken_back_are_not_kept(tmp_path: Path) -> None:
     path, other = tmp_path / "a.safetensors", model_of("decoder", "eager")
     inputs = {name: values[:1] for name, values in inputs_of("grouped").items()}
     model, calls = model_of("grouped", "sdpa"), list[int]()
-    model.register_forward_pre_hook(lambda *given: calls.append(given[2]["input_ids"].shape[1]), with_kwargs=True)
+
+    def count(_: Any, __: Any, named: Any) -> None:
+        calls.append(named["input_ids"].shape[1])
+
+    model.register_forward_pre_hook(count, with_kwargs=True)
     found, recorder = generated(path, model, inputs, {}, max_new_tokens=12, assistant_model=other)
     tokens = found.sequences.shape[1]
     assert sum(calls) / 2 > tokens - 1  # some were taken back
