@@ -22,6 +22,7 @@ from torch.nn.modules import module as modules
 
 from .exporters import Exporters
 from .files.folder import rank_and_size
+from .layers.kinds import is_symbolic
 from .options import Options
 from .session import Session
 from .summary import summary
@@ -125,7 +126,8 @@ class Recorder:
     def complete(self) -> bool:
         """Whether something was recorded and nothing missed."""
         self.session.await_writer()
-        return bool(self.session.folder.written) and not self.session.missed and not self.skipped
+        left_out = (self.session.missed, self.session.refused, self.skipped)
+        return bool(self.session.folder.written) and not any(left_out)
 
     @property
     def summary(self) -> str:
@@ -202,7 +204,8 @@ class Recorder:
             return
         try:
             with torch._C.DisableTorchFunction():
-                if self._thread == threading.get_ident() and self.session.places.leave(module, out is not None):
+                finished = out is not None and not is_symbolic(out)
+                if self._thread == threading.get_ident() and self.session.places.leave(module, finished):
                     self._end()
         except Exception as error:
             self.session.failed(error)

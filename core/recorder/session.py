@@ -5,10 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from traceback import extract_tb, walk_tb
 
@@ -16,8 +15,10 @@ import torch
 
 from .files.document import Budget, contents, layer_number
 from .files.folder import Folder
+from .layers.cache import continued
 from .layers.eager import Recipe
-from .layers.layer import Layer, Site, grown
+from .layers.kinds import parameters_of
+from .layers.layer import Layer, Site
 from .options import Options, wanted_layer
 from .places import Places, program_of
 from .trace.mode import RecordingMode, put, take, unseen
@@ -25,6 +26,7 @@ from .trace.tracer import Listener, Tracer
 
 _SHARE = 10  # writing a file again and again takes at most one tenth of the time
 _ROOM = 512 << 20  # bytes of a GPU that must be free: twice what the work on a layer takes beside its copies
+_TRIALS = 64  # passes in which a framework may try a model
 _PATIENCE = 2.0  # seconds into a pass after which a first part of it is written, unless there is an earlier file
 
 
@@ -44,6 +46,7 @@ class Session:
         self.unwanted: dict[str, None] = {}  # the layers that were not asked for, in order
         self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
         self.missed: Counter[str] = Counter()
+        self._refused: defaultdict[str, set[int]] = defaultdict(set)  # passes of a generation not kept, by reason
         self.layers: list[Layer] = []
         self.step = 0
         self.steps_written: set[int] = set()
@@ -56,8 +59,10 @@ class Session:
         self.deaf = False  # whether the rest of this pass is not recorded
         self._budget = Budget(options.max_bytes, options.rows)
         self._in_pass: list[str] = []  # names of the calls of this pass
-        self._names: set[str] = set()  # of the calls of this step
+        self._names: set[tuple[str, int]] = set()  # of the calls of this step, with their turns
         self._turn = 0  # of calls in this pass
+        self._after_trial = False  # the passes before only tried the model
+        self._first: Site | None = None  # of this pass, if it is not asked for
         self._continues = False  # this pass may continue the last one with a longer cache
         self._changed = False  # since the file was written
         self._in_part = False  # the file lacks layers of this pass
@@ -74,7 +79,7 @@ class Session:
 
     def repeats(self, module: torch.nn.Module) -> bool:
         """Return whether this outermost module was already called in this step."""
-        return id(module) in self._roots
+        return id(module) in self._roots and not self._is_trial()
 
     def begin_pass(self, module: torch.nn.Module | None, inputs: object = ()) -> None:
         """Record the pass of an outermost module; None: of whatever comes."""
@@ -82,6 +87,7 @@ class Session:
         self._in_pass.clear()
         self._turn = 0
         self.deaf = False
+        self._after_trial = self._is_trial()
         self._began = time.monotonic()
         if module is not None:
             if not self._roots:
@@ -89,7 +95,7 @@ class Session:
             self._continues = id(module) in self._roots
             self._roots.append(id(module))
             self.places.enter(module, inputs)
-        self._tracer.start([] if module is None else module.parameters())
+        self._tracer.start([] if module is None else parameters_of(module))
         self._mode = RecordingMode(self._tracer, self.failed)
         put(self._mode)
 
@@ -104,7 +110,7 @@ class Session:
             self._guarded(self._tracer.stop)
         self._continues = False
         unwritten = self.step not in self.steps_written or self._in_part
-        if self._changed and (unwritten or self._may_write()):
+        if self._changed and (unwritten or self._may_write()) and not self._is_trial():
             self.write()
         self._in_part = False
 
@@ -127,14 +133,18 @@ class Session:
     # layers
 
     def _wanted(self, site: Site) -> bool:
-        """Return whether a call is recorded, and count those that are not asked for."""
+        """Return whether a call is recorded, and count those that are not asked for.
+
+        The first of a pass always is: it tells whether the pass is of the same generation as the one before.
+        """
         self._turn += 1
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
         self.calls += not wanted and not self._continues
         if not wanted:
             self.unwanted[site.name] = None
-        return wanted and self._room(site)
+        self._first = site if self._turn == 1 and not wanted else self._first
+        return (wanted or self._first is site) and self._room(site)
 
     def _room(self, site: Site) -> bool:
         """Return whether a GPU has memory for the work on a layer; if not, name the layer as missed."""
@@ -146,23 +156,40 @@ class Session:
         self._miss(site, f"less than {_ROOM >> 20} MiB of the GPU's memory are free")
         return False
 
+    def _is_trial(self) -> bool:
+        """Return whether a framework may only have tried the model: all rows of each layer are alike."""
+        may_be = self.options.one_file and 0 < self.passes <= _TRIALS and bool(self.layers)
+        return may_be and all(layer.uniform for layer in self.layers)
+
+    def _replace_trial(self) -> None:
+        """Forget the passes before this one."""
+        roots, module = self._roots[-1:], self.places.stack[0].module if self.places.stack else None
+        self.new_step(self.step)
+        self._after_trial = self._continues = False
+        self._roots, self.root = roots, module
+
     def _take(self, layer: Layer) -> None:
         if self.deaf:
             return
-        self.calls += not self._continues
+        if self._after_trial:
+            if layer.uniform:
+                return
+            self._replace_trial()
+        layer.asked = layer.site is not self._first
+        self.calls += layer.asked and not self._continues
         name = layer.site.name
-        turn = self._in_pass.count(name)
+        layer.turn = self._in_pass.count(name)
         self._in_pass.append(name)
         if self._continues:
-            if self._grow(layer, turn):
+            if self._continue(layer):
                 return
             self._continues = False
             root = self.root
-            if not self._advance(self.step + 1) or len(self._in_pass) > 1:
+            if not self._advance(self.step + 1):
                 self.stop_listening()
                 return
-            self.root, self._roots, self.calls = root, [id(root)], 1
-        self._names.add(name)
+            self.root, self._roots, self.calls = root, [id(root)], int(layer.asked)
+        self._names.add((name, layer.turn))
         self._budget.add(self.layers, layer)
         self._changed = True
         took = time.monotonic() - max(self._began, self._wrote)
@@ -170,17 +197,28 @@ class Session:
             self.write()
             self._in_part = True
 
-    def _grow(self, layer: Layer, turn: int) -> bool:
+    def _continue(self, layer: Layer) -> bool:
         """Add the layer to the same one of the passes before; return whether it continues that."""
-        name = layer.site.name
-        same = [each for each in self.layers if each.site.name == name]
-        if turn >= len(same):
-            return name in self._names  # it did not fit into the file
-        rows = sum(len(part.rows) for part in same[turn].parts)
-        if rows >= 2 * self.options.rows or not grown(same[turn], layer):
+        own = layer.site.name, layer.turn
+        place = next((i for i, each in enumerate(self.layers) if (each.site.name, each.turn) == own), None)
+        if place is None:
+            return own in self._names or len(self._in_pass) > 1  # it did not fit into the file
+        grows, found = continued(self.layers[place], self._budget.cut(layer), 2 * self.options.rows)
+        if not grows and len(self._in_pass) == 1:
             return False
+        if found.refused and found.asked:
+            self._refused[found.refused].add(self.passes)
+        self.layers[place] = found
         self._changed = True
         return True
+
+    @property
+    def refused(self) -> list[str]:
+        """What is not kept of a generation, and why."""
+        return [
+            f"{len(passes)} decode {'step' if len(passes) == 1 else 'steps'} not kept: {why}"
+            for why, passes in self._refused.items()
+        ]
 
     def _miss(self, site: Site, why: str, calls: int = 1) -> None:
         self.calls += 0 if self._continues else calls
@@ -232,13 +270,13 @@ class Session:
         self._changed = False
 
     def _write(self, at_once: bool) -> None:
-        if not self.layers:
-            return
         self._budget.fit(self.layers)
-        remarks = self._budget.remarks(self.options.rows)
+        layers = [each for each in self.layers if each.asked]
+        if not layers:
+            return
+        remarks = [*self._budget.remarks(self.options.rows), *self.refused]
         step = None if self.options.one_file else self.step
         program = program_of(self.root, self.options)
-        layers = [replace(each, parts=[*each.parts], k=[*each.k], v=[*each.v]) for each in self.layers]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
 

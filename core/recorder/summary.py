@@ -17,6 +17,7 @@ def summary(session: Session, skipped: Mapping[str, int]) -> str:
     lines = [_recorded(session) if session.folder.written else with_earlier(_nothing(session), session.options)]
     lines += [f"not recorded: {_times(count, 'call')}: {why}" for why, count in session.missed.items()]
     lines += [f"not recorded: {_times(count, 'pass', 'passes')} {why}" for why, count in skipped.items()]
+    lines += session.refused
     doubtful = [layer.site.name for layer in session.layers if not layer.exact]
     if doubtful:
         lines.append(f"not explained to rounding by scale · q·k: {_some(doubtful)}")

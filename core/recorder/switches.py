@@ -11,6 +11,7 @@ import torch
 from torch.nn.modules import module as modules
 
 from .imports import Waiting
+from .layers.kinds import parameters_of
 
 _OFF = 0  # False, and not what a program sets
 _HAS_HOOKS = "_has_any_global_hook"  # a function of PyTorch's
@@ -145,7 +146,7 @@ def why_not(module: torch.nn.Module) -> str | None:
         return "traced by torch.jit.trace"
     if any(type(mode).__name__ in _TRACERS for mode in _get_current_dispatch_mode_stack()):
         return "traced or exported"
-    if any(map(torch.nn.parameter.is_lazy, module.parameters())):
+    if any(map(torch.nn.parameter.is_lazy, parameters_of(module))):
         return "with parameters that are not initialised yet"
     if torch._C._functorch.maybe_current_level() is not None:
         return "inside torch.func"

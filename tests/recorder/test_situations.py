@@ -207,6 +207,66 @@ def test_an_encoder_with_padding_and_nested_tensors(tmp_path: Path) -> None:
     assert torch.equal(held["layers.0.attn.mask"][:, 0, 0], ~padding)
 
 
+def test_a_pass_that_only_tries_a_model_is_replaced_by_the_first_real_one(tmp_path: Path) -> None:
+    """As Keras tries one with ones, twice with other numbers of texts."""
+    model, path = model_of(), tmp_path / "a.safetensors"
+    with torch.no_grad(), attn_tui.record(model, path) as recorder:
+        for texts in (83, 89):
+            model(torch.ones(texts, 20, 32))
+        assert not path.exists()
+        model(X)
+        model(X + 1)
+    assert recorder.complete, recorder.summary
+    assert "2 attention calls seen, 2 recorded" in recorder.summary
+    with torch.no_grad(), attn_tui.record(model, tmp_path / "b.safetensors"):
+        model(X)
+    for name in ("layers.0.attn.q", "layers.1.attn.k"):
+        assert torch.equal(load(path)[0][name], load(tmp_path / "b.safetensors")[0][name])
+
+
+def test_a_model_that_is_only_tried_is_recorded_all_the_same(tmp_path: Path) -> None:
+    model = model_of()
+    with torch.no_grad(), attn_tui.record(model, tmp_path / "a.safetensors"):
+        model(torch.ones(2, 20, 32))
+    assert names(tmp_path / "a.safetensors") == ["0", "1"]
+
+
+class Attention(torch.nn.Module):
+    """Attention that makes its parameters when they are asked for, as Keras's layers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block, self.asked = Block(), 0
+
+    def named_parameters(self, *given: Any, **named: Any) -> Any:
+        self.asked += 1
+        return super().named_parameters(*given, **named)
+
+    def forward(self, x: Any) -> Any:
+        return self.block(x) if isinstance(x, torch.Tensor) else x
+
+
+class KerasTensor:
+    """A symbol of Keras."""
+
+
+def test_symbols_pass_without_a_word_and_parameters_are_not_asked_for(tmp_path: Path) -> None:
+    model = Attention()
+    with torch.no_grad(), attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
+        model(KerasTensor())
+        model(X)
+    assert recorder.complete, recorder.summary
+    assert model.asked == 0
+    with torch.no_grad(), attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
+        kept = model.block
+        model.block = Block().to("meta")
+        model(X.to("meta"))
+        model.block = kept
+        model(X)
+    assert recorder.complete, recorder.summary
+    assert names(tmp_path / "a.safetensors") == ["block"]
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_in_a_layer_leaves_a_file_and_no_mode(error: type[BaseException], tmp_path: Path) -> None:
     failing = Failing()

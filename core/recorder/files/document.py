@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from ..layers.layer import Layer, Part, chosen_rows, joined_rows
-from ..layers.visibility import visible_of
+from ..layers.cache import joined
+from ..layers.layer import Layer, Part, chosen_rows
 
 SCHEMA = "attn-tui/qk-2"
 FEWEST_ROWS = 16
@@ -79,12 +79,12 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
     """Return a layer's metadata and its tensors by their last name, once these are there."""
     layer.copied.synchronize()
     part = joined(layer)
-    k = _whole(layer.k)
+    k = layer.k
     tensors = {**part.tensors, "k": k}
     if layer.sinks is not None:
         tensors["sinks"] = layer.sinks.clamp(min=torch.finfo(layer.sinks.dtype).min)  # as weak as −∞
-    if layer.v:
-        tensors["v"] = _whole(layer.v)
+    if layer.v is not None:
+        tensors["v"] = layer.v
     entry: dict[str, Any] = {
         "name": layer.site.name,
         "heads": part.q.shape[1],
@@ -130,10 +130,6 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
     return entry, tensors
 
 
-def _whole(parts: list[torch.Tensor]) -> torch.Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
-
-
 def _of_weights(layer: Layer) -> list[str]:
     """Return for people what became of the weights after softmax."""
     said = [*layer.changed, *([f"dropout {layer.dropout:g}"] if layer.dropout else [])]
@@ -147,47 +143,6 @@ def _self_check(layer: Layer) -> list[str]:
     sure = "to rounding" if layer.exact else "NOT to rounding"
     what = "logits" if layer.checked == "logits" else "the kernel's log-sum-exp"
     return [f"verified {sure}: {what} − (scale · q·k …) at most {layer.residual:.2g}"]
-
-
-def joined(layer: Layer) -> Part:
-    """Return the queries of all calls as one part: their rows are positions among the final keys."""
-    if len(layer.parts) == 1:
-        return layer.parts[0]
-    parts, keys = layer.parts, layer.keys
-    rows = torch.cat([part.rows + (part.keys - part.queries) for part in parts])
-    first = parts[0].keys - parts[0].queries
-    pairs = [_wide(part.visible.pairs(part.rows, part.keys), len(part.rows), keys) for part in parts]
-    biases = [torch.zeros(1, 1, 1, keys) if part.bias is None else part.bias.float() for part in parts]
-    whole = {
-        name: _whole([part.tensors[name] for part in parts])
-        for name in ("q", "lse", "o")
-        if all(name in part.tensors for part in parts)
-    }
-    if any(part.bias is not None for part in parts):
-        wide = [_wide(bias, len(part.rows), keys) for bias, part in zip(biases, parts, strict=True)]
-        whole["bias"] = joined_rows(wide)
-    factors = None
-    if any(part.row_factors is not None for part in parts):
-        ones = (torch.ones(1, 1, len(part.rows), 1) for part in parts)
-        own = [one if part.row_factors is None else part.row_factors for part, one in zip(parts, ones, strict=True)]
-        factors = joined_rows(own)
-    return Part(
-        whole["q"],
-        whole.get("lse"),
-        rows - first,
-        keys - first,
-        keys,
-        visible_of(joined_rows(pairs), rows - first, keys - first),
-        whole.get("bias"),
-        whole.get("o"),
-        factors,
-    )
-
-
-def _wide(tensor: torch.Tensor, rows: int, keys: int) -> torch.Tensor:
-    """Return [batch, heads, rows, keys] with zeros for the keys that did not exist yet."""
-    tensor = tensor.expand(*tensor.shape[:2], rows, tensor.shape[-1])
-    return torch.nn.functional.pad(tensor, (0, keys - tensor.shape[-1]))
 
 
 def thinned(layer: Layer, rows: int) -> Layer:
@@ -211,7 +166,7 @@ def one_text(layer: Layer) -> Layer:
         return tensor[:1].contiguous()
 
     parts = [part.cut(first) for part in layer.parts]
-    return replace(layer, parts=parts, k=[*map(first, layer.k)], v=[*map(first, layer.v)])
+    return replace(layer, parts=parts, k=first(layer.k), v=None if layer.v is None else first(layer.v))
 
 
 @dataclass
@@ -229,7 +184,7 @@ class Budget:
         self.seen += 1
         if (self.seen - 1) % self.stride:
             return
-        layers.append(self._cut(layer))
+        layers.append(self.cut(layer))
         self.fit(layers)
 
     def fit(self, layers: list[Layer]) -> None:
@@ -247,9 +202,10 @@ class Budget:
                 self.rows = 1
             else:
                 return
-            layers[:] = [self._cut(layer) for layer in layers]
+            layers[:] = [self.cut(layer) for layer in layers]
 
-    def _cut(self, layer: Layer) -> Layer:
+    def cut(self, layer: Layer) -> Layer:
+        """Return a layer with what is kept of each."""
         layer = thinned(layer, self.rows)
         return one_text(layer) if self.one_text else layer
 

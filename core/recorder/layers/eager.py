@@ -74,7 +74,7 @@ class Pending:
 
 def add_values(layer: Layer, v: torch.Tensor, o: torch.Tensor) -> None:
     """Keep values [batch, heads or kv_heads, keys, d_v] and outputs [batch, heads, rows, d_v]."""
-    values, heads = v, layer.k[0].shape[1]
+    values, heads = v, layer.k.shape[1]
     if values.shape[1] != heads:
         group = values.shape[1] // heads
         groups = values.unflatten(1, (heads, group)) if group and values.shape[1] % heads == 0 else None
@@ -82,11 +82,11 @@ def add_values(layer: Layer, v: torch.Tensor, o: torch.Tensor) -> None:
             values = groups[:, :, 0]
         elif groups is not None:  # keys are shared by heads whose values are not
             layer.copied.synchronize()
-            layer.k[0] = layer.k[0].repeat_interleave(group, 1)
+            layer.k = layer.k.repeat_interleave(group, 1)
         else:
             layer.notes.append("values are not kept: they have other heads than keys")
             return
-    layer.v.append(kept(values))
+    layer.v = kept(values)
     layer.parts[0] = replace(layer.parts[0], o=kept(o))
     layer.copied = copied(o.device)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import cast
 
@@ -22,12 +22,20 @@ def is_symbolic_kind(kind: type) -> bool:
 
 
 def is_symbolic(value: object) -> bool:
-    """Return whether a value, or the first of several, is a fake, functional or meta tensor."""
+    """Return whether a value, or the first of several, is a fake, functional, meta or Keras tensor."""
     several = cast("Sequence[object]", value) if isinstance(value, (tuple, list)) else (value,)
     first = next(iter(several), None)
-    return isinstance(first, torch.Tensor) and (first.is_meta or is_symbolic_kind(type(first)))
+    if isinstance(first, torch.Tensor):
+        return first.is_meta or is_symbolic_kind(type(first))
+    return type(first).__name__ == "KerasTensor"
 
 
 def is_sparse(value: object) -> bool:
     """Return whether a value is a tensor without strides."""
     return isinstance(value, torch.Tensor) and value.layout != torch.strided
+
+
+def parameters_of(module: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """Yield a module's parameters without its own method, which may create them, as that of Keras."""
+    for each in torch.nn.Module.modules(module):
+        yield from (parameter for parameter in each._parameters.values() if parameter is not None)

@@ -37,7 +37,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Part:
-    """The queries of one call. Decoding with a cache makes several calls with more and more keys."""
+    """The queries of one call. Decoding with a cache makes several calls of a layer."""
 
     q: torch.Tensor  # [batch, heads, rows, d_k]
     lse: torch.Tensor | None  # [batch, heads, rows]
@@ -48,6 +48,7 @@ class Part:
     bias: torch.Tensor | None  # [batch or 1, heads or 1, rows, keys]
     o: torch.Tensor | None = None  # [batch, heads, rows, d_v]
     row_factors: torch.Tensor | None = None  # inside q, [batch or 1, heads or 1, rows, 1]; None: 1
+    begun: int = 0  # keys of the layer before those of this call
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -64,12 +65,12 @@ class Part:
 
 @dataclass
 class Layer:
-    """The recording of one attention call, or of several over a growing cache."""
+    """The recording of one attention call, or of several over a cache of keys."""
 
     site: Site
     parts: list[Part]
-    k: list[torch.Tensor]  # [batch, kv_heads, keys, d_k], to be joined
-    v: list[torch.Tensor]
+    k: torch.Tensor  # [batch, kv_heads, keys, d_k]
+    v: torch.Tensor | None
     scale: float
     head_scales: torch.Tensor | None
     prescaled: tuple[float | None, float | None]
@@ -86,16 +87,22 @@ class Layer:
     tolerance: float = 0.0  # of rounding
     checked: str = ""  # what was compared
     copied: Event = DONE  # after which the copies of its tensors are complete
-
-    @property
-    def keys(self) -> int:
-        return self.parts[-1].keys
+    turn: int = 0  # among the calls of this name in a pass
+    asked: bool = True  # False: it only tells which passes are of one generation
+    refused: str = ""  # why the queries of later calls are not kept
 
     @property
     def nbytes(self) -> int:
         """The bytes that the layer takes in a file."""
-        tensors = [*self.k, *self.v, *(tensor for part in self.parts for tensor in part.tensors.values())]
-        return sum(t.numel() * t.element_size() for t in tensors)
+        tensors = [self.k, self.v, *(tensor for part in self.parts for tensor in part.tensors.values())]
+        return sum(t.numel() * t.element_size() for t in tensors if t is not None)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all queries are alike, and all keys, to rounding, as where a framework tries a model with ones."""
+        self.copied.synchronize()
+        q, k = self.parts[0].q, self.k
+        return min(q.shape[2], k.shape[2]) > 1 and all(_alike(each) for each in (q, k))
 
     @property
     def over_heads(self) -> bool:
@@ -107,6 +114,10 @@ class Layer:
     def exact(self) -> bool:
         """Whether the self-check found nothing but rounding."""
         return self.residual <= self.tolerance
+
+
+def _alike(rows: torch.Tensor) -> bool:
+    return _largest(rows - rows[:, :, :1]) <= torch.finfo(rows.dtype).eps ** 0.5 * _largest(rows)
 
 
 def chosen_rows(queries: int, most: int) -> torch.Tensor:
@@ -159,8 +170,8 @@ def make_layer(
         site=site,
         parts=[Part(kept(q), None if found is None else kept(found.float()), rows, queries, keys,
               visible_of(pairs, rows, queries), None)],
-        k=[kept(k[:, ::group])],
-        v=[],
+        k=kept(k[:, ::group]),
+        v=None,
         scale=first.scale,
         head_scales=None if first.head_scales is None else first.head_scales.cpu(),
         prescaled=(None if check.unknown else inside.q, inside.k),
@@ -435,18 +446,6 @@ def _allow_shortened(layer: Layer, error: float) -> None:
         layer.notes.append("products of float32 are shortened, as the program allows (TF32)")
 
 
-def _beside(old: Layer, new: Layer, part: Part) -> Part:
-    """Return a part of the new layer beside those of the old one, whose factor of queries may be another number."""
-    (before, of_keys), (after, keys) = old.prescaled, new.prescaled
-    if of_keys != keys or before is None or after is None:
-        old.prescaled = (None if before is None or after is None else before, of_keys if of_keys == keys else None)
-        return part
-    if before == after:
-        return part
-    number = torch.full((1, 1, len(part.rows), 1), after / before)
-    return replace(part, row_factors=number if part.row_factors is None else number * part.row_factors)
-
-
 def turned(layer: Layer, most: int) -> Layer:
     """Return a layer whose weights met the values along its rows: they are the keys, and softmax was over queries.
 
@@ -458,7 +457,7 @@ def turned(layer: Layer, most: int) -> Layer:
         return layer
     layer.copied.synchronize()
     rows = chosen_rows(part.keys, most)
-    q = layer.k[0].repeat_interleave(heads // layer.k[0].shape[1], 1)
+    q = layer.k.repeat_interleave(heads // layer.k.shape[1], 1)
     pairs = part.visible.pairs(part.rows, part.keys).mT[:, :, rows].contiguous()
     bias = part.bias
     if bias is not None:
@@ -467,33 +466,4 @@ def turned(layer: Layer, most: int) -> Layer:
     visible = visible_of(pairs, rows, part.keys)
     part = Part(q[:, :, rows].contiguous(), None, rows, part.keys, part.queries, visible, bias)
     own = layer.parts[0].q
-    return replace(layer, parts=[part], k=[own], v=[], prescaled=layer.prescaled[::-1], over_queries=True)
-
-
-def grown(old: Layer, new: Layer) -> bool:
-    """Add the queries of a call that continues another one with more keys; return False if it does not."""
-    before, part = old.parts[-1], new.parts[0]
-    added = part.keys - before.keys
-    same = (
-        added == part.queries > 0
-        and len(part.rows) == part.queries
-        and old.scale == new.scale
-        and old.softcap == new.softcap
-        and old.k[0].shape[:2] == new.k[0].shape[:2]
-        and old.k[0].dtype == new.k[0].dtype
-        and bool(old.v) == bool(new.v)
-    )
-    for each in (old, new):
-        each.copied.synchronize()
-    if not same or not torch.equal(new.k[0][:, :, before.keys - 1], old.k[-1][:, :, -1]):
-        return False
-    old.k.append(new.k[0][:, :, before.keys :].clone())
-    if new.v:
-        old.v.append(new.v[0][:, :, before.keys :].clone())
-    old.parts.append(_beside(old, new, part))
-    old.changed = tuple(dict.fromkeys((*old.changed, *new.changed)))
-    old.dropout, old.followed = max(old.dropout, new.dropout), old.followed and new.followed
-    old.not_finite = tuple((a + c, b + d) for (a, b), (c, d) in zip(old.not_finite, new.not_finite, strict=True))
-    old.residual, old.tolerance = max(old.residual, new.residual), max(old.tolerance, new.tolerance)
-    old.notes += [note for note in new.notes if note not in old.notes]
-    return True
+    return replace(layer, parts=[part], k=own, v=None, prescaled=layer.prescaled[::-1], over_queries=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -152,8 +152,28 @@ def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -
     )  # fmt: skip
 
 
+def _unfolded(call: Call, head_counts: Sequence[int]) -> Call:
+    """Return a call of one query whose heads that share keys came as rows; modules say how many heads there are."""
+    _, kv_heads, group, _ = call.q.shape
+    mask = call.mask
+    folded = group > 1 and call.k.shape[1] == kv_heads not in head_counts and kv_heads * group in head_counts
+    band = call.offset is not None or call.window != (-1, -1) or call.slopes is not None or call.sinks is not None
+    of_rows = mask is not None and mask.shape[-2] > 1 and mask.shape[-3:-2] != (kv_heads,)
+    if not folded or band or of_rows:
+        return call
+
+    def unfold(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.expand(-1, kv_heads, group, -1).reshape(tensor.shape[0], kv_heads * group, 1, -1)
+
+    if mask is not None and mask.dim() == 4 and mask.shape[1] > 1:
+        mask = unfold(mask)
+    lse = None if call.lse is None else unfold(call.lse[:, :, :group, None])[..., 0]
+    return replace(call, q=unfold(call.q), o=unfold(call.o), lse=lse, mask=mask, factors=call.factors.of(unfold))
+
+
 def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
     """Return the layer of a fused call."""
+    call = _unfolded(call, site.head_counts)
     queries, keys = call.q.shape[2], call.k.shape[2]
     batch = min(call.q.shape[0], recipe.batch)
     first = _unwritten(call.q)
