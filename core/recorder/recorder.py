@@ -1,7 +1,8 @@
 """The recorder: waits for forward passes through hooks, decides which are recorded, and takes its hooks out again.
 
-A step is a step of an optimizer, once one was made; until then, it ends when a module is called again. Modules called
-one after another belong to the same step, and so do the passes of a generation whose cache of keys grows.
+A pass is that of an outermost module, of the given model or inside it. A step is a step of an optimizer, once one was
+made; until then, it ends when a module with attention is called again. Modules called one after another belong to the
+same step, and so do the passes of a generation whose cache of keys grows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .files.folder import rank_and_size
 from .options import Options
 from .session import Session
 from .summary import summary
-from .switches import Switches, after_optimizer_steps, why_not
+from .switches import RECOMPUTED, Switches, after_optimizer_steps, why_not
 
 _FRAMES = 100  # of the recorder, above the deepest ones of the program
 _PATIENCE = 100  # steps without attention after which one file is given up
@@ -43,9 +44,8 @@ class Recorder:
         report: Callable[[Recorder], None] | None = None,
     ) -> None:
         self.options = options
-        self.session = Session(options, self._advance)
+        self.session = Session(options, self._advance, model)
         self.skipped: Counter[str] = Counter()  # passes that could not be recorded, by reason
-        self._model = model
         self._report = report
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -53,6 +53,7 @@ class Recorder:
         self._frame: Any = None  # of the outermost call
         self._hooks: list[Any] = []
         self._counting: list[Any] = []  # hooks that count passes between recorded steps
+        self._awaited: torch.nn.Module | None = None  # module whose pass begins the step; None: any
         self._recursion: tuple[int, int] = (0, 0)  # the program's limit, and the extended one
         self._optimizers: Counter[int] = Counter()
         self._optimizer_hook: Any = None
@@ -135,9 +136,10 @@ class Recorder:
 
     # hooks
 
-    def _arm(self) -> None:
-        """Wait for a pass."""
+    def _arm(self, awaited: torch.nn.Module | None = None) -> None:
+        """Wait for a pass, of this module if one is given."""
         self._stop_counting()
+        self._awaited = awaited
         if not self._hooks:
             self._hooks = [
                 modules.register_module_forward_pre_hook(self._before),
@@ -169,7 +171,7 @@ class Recorder:
                 yield
         finally:
             if is_armed and not self._closed:
-                self._arm()
+                self._arm(self._awaited)
             elif is_counting and not self._closed:
                 self._start_counting()
 
@@ -217,20 +219,26 @@ class Recorder:
                 self.session.places.enter(module, inputs)
                 return
             self._end()  # an exception that hooks do not see ended the pass, such as Ctrl-C
-        if self._model is not None and module is not self._model:
-            return
-        reason = why_not(module)
-        if reason is not None:
-            self.skipped[reason] += 1
+        awaited = self._awaited is None or self._awaited is module
+        if not awaited or not self.session.places.includes(module):
             return
         if not self._lock.acquire(blocking=False):
             return  # another thread records
         try:
-            if self._is_asked_for(module):
+            if (reason := why_not(module)) is not None:
+                self._skip(module, frame, reason)
+            elif self._is_asked_for(module):
                 self._begin(module, inputs, frame)
         finally:
-            if not self.session.recording and self._lock.locked():
+            if self._thread is None and self._lock.locked():
                 self._lock.release()
+
+    def _skip(self, module: torch.nn.Module, frame: Any, reason: str) -> None:
+        """Let a pass run unseen, with all modules inside."""
+        if reason != RECOMPUTED or not self.session.passes:  # else it was seen before the backward pass
+            self.skipped[reason] += 1
+        self._thread, self._frame = threading.get_ident(), frame
+        self.session.places.enter(module, real=False)
 
     def _extend_recursion(self, frames: int) -> None:
         """Let the program have frames beyond its limit: modules with hooks are called through one function more."""
@@ -265,24 +273,26 @@ class Recorder:
         return self._advance(session.step + 1)
 
     def _begin(self, module: torch.nn.Module | None, inputs: Any, frame: Any) -> None:
-        self._thread = threading.get_ident()
-        self._frame = frame
+        self._thread, self._frame, self._awaited = threading.get_ident(), frame, None
         self._newest = max(self._newest, self.session.step)
         self._switches.slow_paths()
         self.session.begin_pass(module, inputs)
 
     def _end(self) -> None:
-        """End the pass that is recorded."""
+        """End the pass that is recorded, or one that is not."""
         self._thread = None
         self._frame = None
+        recorded = self.session.recording
         try:
-            self.session.end_pass()
+            if recorded:
+                self.session.end_pass()
+            self.session.places.clear()
         finally:
             self._switches.fast_paths()
             self._extend_recursion(0)
             if self._lock.locked():
                 self._lock.release()
-        if self.session.deaf:
+        if recorded and self.session.deaf:
             self._after_step()
             self._count(self.session.root)
 
@@ -332,7 +342,7 @@ class Recorder:
         step = self.session.step + 1
         if self._is_due(step):
             self.session.new_step(step)
-            self._arm()
+            self._arm(module)
         else:
             self.session.step = step
 

@@ -34,10 +34,12 @@ class Session:
     `advance` ends the step when a pass turns out not to continue it, and says whether the next one is recorded.
     """
 
-    def __init__(self, options: Options, advance: Callable[[int], bool]) -> None:
+    def __init__(
+        self, options: Options, advance: Callable[[int], bool], model: torch.nn.Module | None = None
+    ) -> None:
         self.options = options
         self.folder = Folder(options)
-        self.places = Places(self._unseen)
+        self.places = Places(self._unseen, model)
         self.passes = 0
         self.operations = 0
         self.calls = 0  # of attention, in this step
@@ -47,11 +49,14 @@ class Session:
         self.layers: list[Layer] = []
         self.step = 0
         self.steps_written: set[int] = set()
-        self.root: torch.nn.Module | None = None  # the first outermost module of the step
+        self.root: torch.nn.Module | None = None  # the first outermost module of the step, if possible with attention
         self._advance = advance
-        self._roots: list[int] = []
+        self._roots: list[int] = []  # outermost modules of the step with attention
+        self._outermost: torch.nn.Module | None = None  # module of this pass
+        self._begun = False  # whether the step had a pass
         recipe = Recipe(options.rows, options.batch, options.values)
-        self._tracer = Tracer(recipe, Listener(self.places.site, self._wanted, self._take, self._miss))
+        listener = Listener(self.places.modules, self.places.site, self._wanted, self._take, self._miss)
+        self._tracer = Tracer(recipe, listener)
         self._mode: RecordingMode | None = None
         self.deaf = False  # whether the rest of this pass is not recorded
         self._budget = Budget(options.max_bytes, options.rows)
@@ -73,8 +78,12 @@ class Session:
         return self._mode is not None
 
     def repeats(self, module: torch.nn.Module) -> bool:
-        """Return whether this outermost module was already called in this step."""
-        return id(module) in self._roots
+        """Return whether a pass of this module begins another step.
+
+        Modules without attention, such as an activation function, may be called again and again in a step.
+        """
+        first = self._begun and not self._roots and module is self.root
+        return first or id(module) in self._roots
 
     def begin_pass(self, module: torch.nn.Module | None, inputs: object = ()) -> None:
         """Record the pass of an outermost module; None: of whatever comes."""
@@ -84,10 +93,10 @@ class Session:
         self.deaf = False
         self._began = time.monotonic()
         if module is not None:
-            if not self._roots:
+            if not self._begun and not self._roots:
                 self.root = module
+            self._outermost, self._begun = module, True
             self._continues = id(module) in self._roots
-            self._roots.append(id(module))
             self.places.enter(module, inputs)
         self._tracer.start([] if module is None else module.parameters())
         self._mode = RecordingMode(self._tracer, self.failed)
@@ -100,6 +109,10 @@ class Session:
             self.operations += self._mode.operations
             self._mode = None  # not before: a signal handler's error may come between
         self.places.clear()
+        module, self._outermost = self._outermost, None
+        if module is not None and self.places.attended and not self.deaf and id(module) not in self._roots:
+            self.root = self.root if self._roots else module
+            self._roots.append(id(module))
         if not self.deaf:
             self._guarded(self._tracer.stop)
         self._continues = False
@@ -196,6 +209,7 @@ class Session:
         """Begin another step."""
         self.step = step
         self._roots = []
+        self._begun = False
         self.layers = []
         self._names = set()
         self.calls = 0
@@ -237,8 +251,11 @@ class Session:
         self._budget.fit(self.layers)
         remarks = self._budget.remarks(self.options.rows)
         step = None if self.options.one_file else self.step
-        program = program_of(self.root, self.options)
-        layers = [replace(each, parts=[*each.parts], k=[*each.k], v=[*each.v]) for each in self.layers]
+        program = program_of(self.places.model(self.root), self.options)
+        layers = [
+            replace(each, site=self.places.renamed(each.site), parts=[*each.parts], k=[*each.k], v=[*each.v])
+            for each in self.layers
+        ]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
 

@@ -14,6 +14,7 @@ from .imports import Waiting
 
 _OFF = 0  # False, and not what a program sets
 _HAS_HOOKS = "_has_any_global_hook"  # a function of PyTorch's
+RECOMPUTED = "recomputed during a backward pass"
 _TRACERS = ("FakeTensorMode", "ProxyTorchDispatchMode", "FunctionalTensorMode")
 
 
@@ -140,7 +141,7 @@ def why_not(module: torch.nn.Module) -> str | None:
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
     if torch._C._current_graph_task_id() != -1:
-        return "recomputed during a backward pass"
+        return RECOMPUTED
     if torch._C._get_tracing_state() is not None:
         return "traced by torch.jit.trace"
     if any(type(mode).__name__ in _TRACERS for mode in _get_current_dispatch_mode_stack()):

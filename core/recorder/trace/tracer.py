@@ -26,7 +26,8 @@ from .weights import other, reached
 class Listener:
     """Who is told what was seen."""
 
-    site: Callable[[], Site]  # where the program is
+    modules: Callable[[], tuple[torch.nn.Module, ...]]  # that are running
+    site: Callable[..., Site]  # where the program is; of a product made in these modules
     wanted: Callable[[Site], bool]  # whether a call there is recorded
     take: Callable[[Layer], None]
     miss: Callable[..., None]  # attention was seen at a site that could not be recorded, and why; how many calls
@@ -123,7 +124,7 @@ class Tracer:
         factors = factors_of(self.notes, a, b)
         if factors.rows is not None and a.dim() == 2:
             factors = replace(factors, rows=factors.rows[None])
-        product = Product(q, k, factors, width, q.shape[-1])
+        product = Product(q, k, factors, width, q.shape[-1], self.listener.modules())
         batched = out if out.dim() == 3 else out[None]
         self.notes.put(out, Scores(product, geometry_of(batched), out.dtype, steps))
 
@@ -263,7 +264,7 @@ class Tracer:
         note = self.notes.find(x)
         if not isinstance(note, Scores):
             return
-        site, order = self.listener.site(), canonical_order(x, note.geometry)
+        site, order = self.listener.site(note.product.modules), canonical_order(x, note.geometry)
         if note.lost and raw:  # such as the decay of a recurrence whose gates are products
             return
         if note.lost or order is None:
