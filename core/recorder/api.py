@@ -86,8 +86,7 @@ def record(
     if (file := foreign_file(options)) is not None:
         remedy = "use another name, or overwrite=True"
         raise ValueError(f"{file}: exists and is not a recording; {remedy}")
-    recorder = Recorder(options, model, _warn)
-    return recorder.start_here() if model is None else recorder.start()
+    return Recorder(options, model, _warn, whole=model is None).start()
 
 
 def _version() -> str:

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from inspect import currentframe, unwrap
+from types import CodeType
 from typing import Any, NamedTuple, cast
 from weakref import ref
 
@@ -51,6 +53,15 @@ def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
+def _codes(kind: type) -> Iterator[CodeType]:
+    """Yield the code of the methods of a class of modules."""
+    for base in kind.__mro__[: kind.__mro__.index(torch.nn.Module)]:
+        for held in vars(base).values():
+            code = getattr(unwrap(getattr(held, "__func__", held)), "__code__", None) if callable(held) else None
+            if isinstance(code, CodeType):
+                yield code
+
+
 @dataclass
 class _Place:
     module: torch.nn.Module
@@ -75,7 +86,8 @@ class Places:
         self.unseen = unseen  # called with a module that should have attention inside, in which none was seen
         self.stack: list[_Place] = []
         self.attended = False  # whether attention was seen in this pass
-        self._model = model
+        self.other: torch.nn.Module | None = None  # outermost module outside the given model that is running
+        self.given = model  # whose modules are recorded; None: all
         self._known: dict[int, _Known] = {}
         self._parts: dict[int, tuple[str, str, int]] = {}  # smaller models: their class, name and larger model
 
@@ -85,17 +97,17 @@ class Places:
 
     def includes(self, module: torch.nn.Module) -> bool:
         """Return whether a module belongs to the given model, which may get more of them before they run."""
-        if self._model is None:
+        if self.given is None:
             return True
         if self._find(module) is None:
             self._known |= {id(each): _Known(ref(each), None, 0) for each in module.modules()}
-            self._learn(self._model)
+            self._learn(self.given)
         return self._name(module) is not None
 
     def enter(self, module: torch.nn.Module, inputs: object = (), real: bool = True) -> None:
         """Note that a module's forward pass begins, on these inputs; whether it computes numbers that are recorded."""
         if not self.stack:
-            self.attended = False
+            self.attended, self.other = False, None
             if self._find(module) is None:
                 self._learn(module)
         real = real and all(place.real for place in self.stack[-1:]) and not any(map(is_symbolic, _several(inputs)))
@@ -108,10 +120,9 @@ class Places:
             kind = type(last.module).__name__
             if not last.seen and finished and last.real and _ATTENTION.search(kind):
                 self.unseen(Site(self._name(last.module) or kind))
-                last.seen = True
+                last.seen = self.attended = True
             if last.seen and self.stack:
                 self.stack[-1].seen = True
-            self.attended |= last.seen
             if last.module is module:
                 break
         return not self.stack
@@ -120,16 +131,24 @@ class Places:
         """Return the modules whose forward pass is running, the outermost first."""
         return tuple(place.module for place in self.stack)
 
-    def site(self, product: tuple[torch.nn.Module, ...] | None = None) -> Site:
-        """Return where the program sees attention: the innermost module, around the product too if that is given."""
-        if self.stack:
-            self.stack[-1].seen = self.attended = True
+    def site(self, product: tuple[torch.nn.Module, ...] | None = None) -> Site | None:
+        """Return where the program sees attention: the innermost module, around the product too if that is given.
+
+        Outside modules, it is a method of the given model's modules that the program calls; None outside of these.
+        """
         around = self.modules()
         if product is not None:
             around = tuple(own for own, other in zip(around, product, strict=False) if own is other)
-        name = next((found for found in map(self._name, reversed(around)) if found), "")
+        if not around:
+            name = "attention" if self.given is None else self._method(self.given)
+            if name is None or not self.stack:
+                return None if name is None else Site(name)
+        else:
+            name = next((found for found in map(self._name, reversed(around)) if found), "")
+            self.attended = True
+        self.stack[-1].seen = True
         batch = next((place.batch for place in self.stack if place.batch is not None), None)
-        model = self._find(self.stack[0].module) if self.stack else None
+        model = self._find(self.stack[0].module)
         counts = tuple(dict.fromkeys(self._head_counts()))
         return Site(name or self._outermost(), counts, batch, 0 if model is None else model.model)
 
@@ -145,7 +164,7 @@ class Places:
         """Return the model that a module belongs to: the given one, or the largest that was called."""
         known = None if module is None else self._find(module)
         largest = None if known is None else self._known[known.model].module()
-        return self._model or largest or module
+        return self.given or largest or module
 
     def _find(self, module: torch.nn.Module) -> _Known | None:
         known = self._known.get(id(module))
@@ -166,7 +185,23 @@ class Places:
         self._known = known | {number: _Known(ref(each), name, id(model)) for number, (each, name) in names.items()}
 
     def _outermost(self) -> str:
-        return type(unwrapped(self.stack[0].module)).__name__ if self.stack else "attention"
+        return type(unwrapped(self.stack[0].module)).__name__
+
+    def _method(self, model: torch.nn.Module) -> str | None:
+        """Return the name of the module of which a method is running, or its class if there are several."""
+        if self.other is not None:
+            return None
+        classes = {kind: name for name, module in unwrapped(model).named_modules() for kind in [type(module)]}
+        running = {type(module) for module in self.modules()}
+        codes = {code: kind for kind in classes if kind not in running for code in _codes(kind)}
+        frame = currentframe()
+        while frame is not None and frame.f_code not in codes:
+            frame = frame.f_back
+        if frame is None:
+            return None
+        kind = codes[frame.f_code]
+        only = sum(type(module) is kind for module in model.modules()) == 1
+        return (only and classes[kind]) or kind.__name__
 
     def _head_counts(self) -> Iterator[int]:
         for place in reversed(self.stack):

@@ -42,9 +42,12 @@ class Recorder:
         options: Options,
         model: torch.nn.Module | None = None,
         report: Callable[[Recorder], None] | None = None,
+        whole: bool = False,
     ) -> None:
         self.options = options
-        self.session = Session(options, self._advance, model)
+        self.session = Session(options, self._advance, model, whole)
+        self._listens = model is None  # before the first pass
+        self._only = threading.get_ident() if whole else None  # thread that is recorded
         self.skipped: Counter[str] = Counter()  # passes that could not be recorded, by reason
         self._report = report
         self._process = os.getpid()
@@ -65,31 +68,21 @@ class Recorder:
     # beginning and end
 
     def start(self) -> Recorder:
-        """Wait for the first pass."""
-        self._register()
+        """Wait for the first pass; without a model, for whatever this thread computes."""
+        atexit.register(self.close)
+        _RUNNING.add(self)
         self._optimizer_hook = after_optimizer_steps(self._optimizer_stepped)
         self._arm()
         return self
 
-    def start_here(self) -> Recorder:
-        """Record everything that this thread computes from now on."""
-        self._register()
-        self._switches.force_eager()
-        self._lock.acquire()
-        self._begin(None, (), None)
-        return self
-
-    def _register(self) -> None:
-        atexit.register(self.close)
-        _RUNNING.add(self)
-
     def forked(self) -> None:
         """In a forked process, start over; if a recording is in progress, leave it to the parent."""
         self._lock = threading.Lock()
-        if self.session.layers or self.session.recording:
+        if self.session.layers or self.session.recording or self._only is not None:
             self._closed = True
         else:
             self._process = os.getpid()
+        self.session.abandon()
 
     def close(self) -> None:
         """Stop, write what is not written yet, and report."""
@@ -99,6 +92,8 @@ class Recorder:
         try:
             if self.session.recording:
                 self._end()
+            self.session.stop()
+            self.session.leave()
             self.session.finish()
         except BaseException as error:  # the program goes on, or ends in its own way
             self.session.failed(error)
@@ -147,10 +142,18 @@ class Recorder:
             ]
             self._exporters.start()
         self._switches.force_eager()
+        if self._listens:
+            self._listen()
+
+    def _listen(self) -> None:
+        """Wait for attention outside modules, too."""
+        if self._hooks and self._awaited is None and self._is_of_run():
+            self.session.listen()
 
     def _disarm(self) -> None:
         """Let the program run as if there were no recorder."""
         self._exporters.stop()
+        self.session.stop()
         self._take_out()
 
     def _take_out(self) -> None:
@@ -192,6 +195,7 @@ class Recorder:
             return
         own = currentframe()
         try:
+            self.session.leave()
             with torch._C.DisableTorchFunction():  # modes of the program see none of this
                 self._enter(module, inputs, own and own.f_back)
                 if self._thread == threading.get_ident():
@@ -203,6 +207,8 @@ class Recorder:
         if torch.compiler.is_compiling():
             return
         try:
+            places = self.session.places
+            places.other = None if places.other is module else places.other
             with torch._C.DisableTorchFunction():
                 if self._thread == threading.get_ident() and self.session.places.leave(module, out is not None):
                     self._end()
@@ -212,15 +218,18 @@ class Recorder:
     # passes
 
     def _enter(self, module: torch.nn.Module, inputs: Any, frame: Any) -> None:
-        if self._closed:
+        if self._closed or self._only not in (None, threading.get_ident()):
             return
         if self._thread == threading.get_ident():
             if self._is_running(frame):
                 self.session.places.enter(module, inputs)
                 return
             self._end()  # an exception that hooks do not see ended the pass, such as Ctrl-C
-        awaited = self._awaited is None or self._awaited is module
-        if not awaited or not self.session.places.includes(module):
+        if self._awaited is not None and self._awaited is not module:
+            return
+        places = self.session.places
+        if not places.includes(module):
+            places.other = module if places.other is None else places.other
             return
         if not self._lock.acquire(blocking=False):
             return  # another thread records
@@ -238,6 +247,7 @@ class Recorder:
         if reason != RECOMPUTED or not self.session.passes:  # else it was seen before the backward pass
             self.skipped[reason] += 1
         self._thread, self._frame = threading.get_ident(), frame
+        self.session.stop()
         self.session.places.enter(module, real=False)
 
     def _extend_recursion(self, frames: int) -> None:
@@ -259,20 +269,24 @@ class Recorder:
     def _is_asked_for(self, module: torch.nn.Module) -> bool:
         """Return whether to record the pass that begins; it may end the step in progress."""
         session = self.session
-        if self.options.ranks != "all" and rank_and_size()[0] != 0:
+        if not self._is_of_run():
             self._report = None
             self.close()
             return False
-        if not session.repeats(module):
+        if self.session.endless or not session.repeats(module):
             return True
-        if session.layers and not torch.is_grad_enabled():
+        if session.layers and session.attends(module) and not torch.is_grad_enabled():
             return True  # it may continue a generation; its first layer tells
         if self._optimizers and session.layers:
             self._disarm()  # a further micro-batch; the optimizer ends the step
             return False
         return self._advance(session.step + 1)
 
-    def _begin(self, module: torch.nn.Module | None, inputs: Any, frame: Any) -> None:
+    def _is_of_run(self) -> bool:
+        """Return whether this process of a distributed run is recorded."""
+        return self.options.ranks == "all" or rank_and_size()[0] == 0
+
+    def _begin(self, module: torch.nn.Module, inputs: Any, frame: Any) -> None:
         self._thread, self._frame, self._awaited = threading.get_ident(), frame, None
         self._newest = max(self._newest, self.session.step)
         self._switches.slow_paths()
@@ -295,12 +309,16 @@ class Recorder:
         if recorded and self.session.deaf:
             self._after_step()
             self._count(self.session.root)
+        else:
+            self._listen()
 
     # steps
 
     def _advance(self, step: int) -> bool:
         """End the step in progress and begin another one; return whether that is recorded."""
         session = self.session
+        if not session.recording:
+            session.stop()
         session.finish_step()
         if self._is_finished():
             self._after_step()
@@ -348,7 +366,7 @@ class Recorder:
 
     def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
         """From the first step of an optimizer on, steps are counted instead of passes."""
-        if torch.compiler.is_compiling() or self._closed or self.session.recording:
+        if torch.compiler.is_compiling() or self._closed or self.session.endless or self.session.recording:
             return
         try:
             self._optimizers[id(optimizer)] += 1

@@ -25,6 +25,7 @@ from .trace.tracer import Listener, Tracer
 
 _SHARE = 10  # writing a file again and again takes at most one tenth of the time
 _ROOM = 512 << 20  # bytes of a GPU that must be free: twice what the work on a layer takes beside its copies
+_MOST_BETWEEN = 100  # calls outside modules that are recorded: nothing tells where a step of them ends
 _PATIENCE = 2.0  # seconds into a pass after which a first part of it is written, unless there is an earlier file
 
 
@@ -35,7 +36,11 @@ class Session:
     """
 
     def __init__(
-        self, options: Options, advance: Callable[[int], bool], model: torch.nn.Module | None = None
+        self,
+        options: Options,
+        advance: Callable[[int], bool],
+        model: torch.nn.Module | None = None,
+        whole: bool = False,
     ) -> None:
         self.options = options
         self.folder = Folder(options)
@@ -58,7 +63,11 @@ class Session:
         listener = Listener(self.places.modules, self.places.site, self._wanted, self._take, self._miss)
         self._tracer = Tracer(recipe, listener)
         self._mode: RecordingMode | None = None
+        self._left: list[RecordingMode] = []  # modes of other threads
         self.deaf = False  # whether the rest of this pass is not recorded
+        self._whole = whole  # whether passes and what is between them are recorded, wherever attention is seen
+        self._between = True  # whether what is between passes is recorded
+        self._calls_between = 0  # of attention
         self._budget = Budget(options.max_bytes, options.rows)
         self._in_pass: list[str] = []  # names of the calls of this pass
         self._names: set[str] = set()  # of the calls of this step
@@ -75,51 +84,98 @@ class Session:
     @property
     def recording(self) -> bool:
         """Whether a pass is being recorded."""
-        return self._mode is not None
+        return self._outermost is not None
+
+    @property
+    def endless(self) -> bool:
+        """Whether everything until the end belongs to one step."""
+        return self._whole and self.options.one_file
 
     def repeats(self, module: torch.nn.Module) -> bool:
         """Return whether a pass of this module begins another step.
 
         Modules without attention, such as an activation function, may be called again and again in a step.
         """
-        first = self._begun and not self._roots and module is self.root
-        return first or id(module) in self._roots
+        return self.attends(module) or (self._begun and not self._roots and module is self.root)
 
-    def begin_pass(self, module: torch.nn.Module | None, inputs: object = ()) -> None:
-        """Record the pass of an outermost module; None: of whatever comes."""
+    def attends(self, module: torch.nn.Module) -> bool:
+        """Return whether attention was seen in this outermost module in this step."""
+        return id(module) in self._roots
+
+    def begin_pass(self, module: torch.nn.Module, inputs: object = ()) -> None:
+        """Record the pass of an outermost module."""
         self.passes += 1
         self._in_pass.clear()
         self._turn = 0
         self.deaf = False
         self._began = time.monotonic()
-        if module is not None:
-            if not self._begun and not self._roots:
-                self.root = module
-            self._outermost, self._begun = module, True
-            self._continues = id(module) in self._roots
-            self.places.enter(module, inputs)
-        self._tracer.start([] if module is None else module.parameters())
-        self._mode = RecordingMode(self._tracer, self.failed)
-        put(self._mode)
+        if not self._begun and not self._roots:
+            self.root = module
+        self._outermost, self._begun = module, True
+        self._continues = self.attends(module) and not self.endless
+        self.places.enter(module, inputs)
+        if self._mode is not None and not self._mode.follows():  # of another thread, or tired of waiting
+            self.stop()
+        if self._mode is None:
+            self._start()
+        self._tracer.know(module.parameters())
+        if self._mode is not None:
+            self._mode.between = False
 
     def end_pass(self) -> None:
-        """Stop recording, and write what was recorded, unless writing takes too long to do it every time."""
-        if self._mode is not None:
-            take(self._mode)
-            self.operations += self._mode.operations
-            self._mode = None  # not before: a signal handler's error may come between
+        """Stop recording, and write what was recorded, unless writing takes too long to do it every time.
+
+        Where no attention was seen inside modules, what follows the pass is recorded, too.
+        """
         self.places.clear()
         module, self._outermost = self._outermost, None
-        if module is not None and self.places.attended and not self.deaf and id(module) not in self._roots:
-            self.root = self.root if self._roots else module
-            self._roots.append(id(module))
-        if not self.deaf:
-            self._guarded(self._tracer.stop)
+        if module is not None and self.places.attended and not self.deaf:
+            self._between = self._whole
+            if not self.attends(module):
+                self.root = self.root if self._roots else module
+                self._roots.append(id(module))
+        if self._between and not self.deaf and self._mode is not None:
+            self._mode.wait(self._whole)
+        else:
+            self.stop()
         self._continues = False
         unwritten = self.step not in self.steps_written or self._in_part
         if self._changed and (unwritten or self._may_write()):
             self.write()
         self._in_part = False
+
+    def listen(self) -> None:
+        """Record what this thread computes outside modules, unless attention was seen inside them."""
+        if self._between and self._mode is None:
+            self._start().wait(self._whole)
+
+    def _start(self) -> RecordingMode:
+        self._mode = RecordingMode(self._tracer, self.failed)
+        put(self._mode)
+        return self._mode
+
+    def stop(self) -> None:
+        """Record nothing more until the next pass."""
+        if self._mode is None:
+            return
+        if not take(self._mode):
+            self._mode.deaf = True  # in another thread, which takes it off itself
+            self._left.append(self._mode)
+        self.operations += self._mode.operations
+        self._mode = None  # not before: a signal handler's error may come between
+        if not self.deaf:
+            self._guarded(self._tracer.stop)
+
+    def leave(self) -> None:
+        """Take off what was left on in this thread."""
+        self._left = [mode for mode in self._left if not take(mode)]
+
+    def abandon(self) -> None:
+        """In a forked process, forget what its parent records."""
+        if self._mode is not None:
+            take(self._mode)
+            self._mode = None
+            self._tracer.forget()
 
     @contextmanager
     def paused(self) -> Generator[None]:
@@ -141,6 +197,8 @@ class Session:
 
     def _wanted(self, site: Site) -> bool:
         """Return whether a call is recorded, and count those that are not asked for."""
+        if self._mode is not None and self._mode.between and not self._whole and not self._may_take(self._mode):
+            return False
         self._turn += 1
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
@@ -148,6 +206,14 @@ class Session:
         if not wanted:
             self.unwanted[site.name] = None
         return wanted and self._room(site)
+
+    def _may_take(self, mode: RecordingMode) -> bool:
+        """Return whether a call between passes is recorded: one of the first, and before a backward pass."""
+        self._calls_between += 1
+        mode.deaf = self._calls_between > _MOST_BETWEEN or (self._calls_between > 1 and mode.backward)
+        if mode.deaf and not (mode.backward and self.options.one_file):
+            self.missed[f"calls outside modules after the first {self._calls_between - 1}"] = 0
+        return not mode.deaf
 
     def _room(self, site: Site) -> bool:
         """Return whether a GPU has memory for the work on a layer; if not, name the layer as missed."""
@@ -212,7 +278,7 @@ class Session:
         self._begun = False
         self.layers = []
         self._names = set()
-        self.calls = 0
+        self.calls = self._calls_between = 0
         self._budget = Budget(self.options.max_bytes, self.options.rows)
 
     def finish_step(self) -> None:
@@ -251,7 +317,7 @@ class Session:
         self._budget.fit(self.layers)
         remarks = self._budget.remarks(self.options.rows)
         step = None if self.options.one_file else self.step
-        program = program_of(self.places.model(self.root), self.options)
+        program = program_of(self.places.model(self.root if self._roots else None), self.options)
         layers = [
             replace(each, site=self.places.renamed(each.site), parts=[*each.parts], k=[*each.k], v=[*each.v])
             for each in self.layers

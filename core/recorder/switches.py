@@ -136,8 +136,8 @@ def _excuse_eager_call() -> None:
         count(-1)
 
 
-def why_not(module: torch.nn.Module) -> str | None:
-    """Return why the pass of a module that begins cannot be recorded; None if it can."""
+def why_not(module: torch.nn.Module | None = None) -> str | None:
+    """Return why the pass of a module that begins, or a call outside modules, cannot be recorded; None if it can."""
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
     if torch._C._current_graph_task_id() != -1:
@@ -146,7 +146,7 @@ def why_not(module: torch.nn.Module) -> str | None:
         return "traced by torch.jit.trace"
     if any(type(mode).__name__ in _TRACERS for mode in _get_current_dispatch_mode_stack()):
         return "traced or exported"
-    if any(map(torch.nn.parameter.is_lazy, module.parameters())):
+    if module is not None and any(map(torch.nn.parameter.is_lazy, module.parameters())):
         return "with parameters that are not initialised yet"
     if torch._C._functorch.maybe_current_level() is not None:
         return "inside torch.func"

@@ -27,7 +27,7 @@ class Listener:
     """Who is told what was seen."""
 
     modules: Callable[[], tuple[torch.nn.Module, ...]]  # that are running
-    site: Callable[..., Site]  # where the program is; of a product made in these modules
+    site: Callable[..., Site | None]  # where the program is, of a product made in these modules; None: not recorded
     wanted: Callable[[Site], bool]  # whether a call there is recorded
     take: Callable[[Layer], None]
     miss: Callable[..., None]  # attention was seen at a site that could not be recorded, and why; how many calls
@@ -42,20 +42,24 @@ class Tracer:
         self.notes = Notebook()
         self._pending: list[Pending] = []
 
-    def start(self, parameters: Iterable[torch.Tensor]) -> None:
+    def know(self, parameters: Iterable[torch.Tensor]) -> None:
         """Begin a pass. Products with these parameters are not attention."""
         parameter = Vectors(parameter=True)
         for tensor in parameters:
             self.notes.put(tensor, parameter)
 
     def stop(self) -> None:
-        """End a pass: take the layers whose weights were not seen to meet the values, and forget everything."""
+        """End recording: take the layers whose weights were not seen to meet the values, and forget everything."""
         for pending in self._pending:
             self._complete(pending)
             if not pending.done and (pending.alone or pending.met) and (layer := pending.layer) is not None:
                 changed = () if pending.weights is None else pending.weights.changed
                 layer.followed, layer.changed = False, tuple(dict.fromkeys((*changed, *pending.reached)))
                 self.listener.take(layer)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget everything."""
         self._pending.clear()
         self.notes.clear()
 
@@ -265,7 +269,7 @@ class Tracer:
         if not isinstance(note, Scores):
             return
         site, order = self.listener.site(note.product.modules), canonical_order(x, note.geometry)
-        if note.lost and raw:  # such as the decay of a recurrence whose gates are products
+        if site is None or (note.lost and raw):  # such as the decay of a recurrence whose gates are products
             return
         if note.lost or order is None:
             self.listener.miss(site, f"scores went through {note.lost or 'a view'} that is not understood")
@@ -297,7 +301,9 @@ class Tracer:
         return layer
 
     def _fused_call(self, func: Any, given: Arguments, out: Any) -> None:
-        site, calls = self.listener.site(), calls_of(func, given, with_lse(func, given, out))
+        if (site := self.listener.site()) is None:
+            return
+        calls = calls_of(func, given, with_lse(func, given, out))
 
         def layers() -> Iterator[Layer]:
             for call in () if isinstance(calls, str) else calls:
@@ -314,7 +320,7 @@ class Tracer:
 
     def _flex(self, args: Sequence[Any], out: Any) -> None:
         site = self.listener.site()
-        if self.listener.wanted(site):
+        if site is not None and self.listener.wanted(site):
             factors = factors_of(self.notes, args[0], args[1])
             self.listener.take(record_flex(args, out, factors, site, self.recipe))
 
