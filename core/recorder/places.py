@@ -163,8 +163,9 @@ class Places:
     def model(self, module: torch.nn.Module | None) -> torch.nn.Module | None:
         """Return the model that a module belongs to: the given one, or the largest that was called."""
         known = None if module is None else self._find(module)
-        largest = None if known is None else self._known[known.model].module()
-        return self.given or largest or module
+        if self.given is not None or known is None:
+            return self.given if self.given is not None else module
+        return self._known[known.model].module()
 
     def _find(self, module: torch.nn.Module) -> _Known | None:
         known = self._known.get(id(module))
