@@ -99,10 +99,11 @@ class Places:
         """Return whether a module belongs to the given model, which may get more of them before they run."""
         if self.given is None:
             return True
-        if self._find(module) is None:
+        if (known := self._find(module)) is None:
             self._known |= {id(each): _Known(ref(each), None, 0) for each in module.modules()}
             self._learn(self.given)
-        return self._name(module) is not None
+            known = self._known[id(module)]
+        return known.name is not None
 
     def enter(self, module: torch.nn.Module, inputs: object = (), real: bool = True) -> None:
         """Note that a module's forward pass begins, on these inputs; whether it computes numbers that are recorded."""
@@ -136,6 +137,8 @@ class Places:
 
         Outside modules, it is a method of the given model's modules that the program calls; None outside of these.
         """
+        if self.stack and not self.stack[-1].real:
+            return None
         around = self.modules()
         if product is not None:
             around = tuple(own for own, other in zip(around, product, strict=False) if own is other)

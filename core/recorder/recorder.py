@@ -120,8 +120,9 @@ class Recorder:
     @property
     def complete(self) -> bool:
         """Whether something was recorded and nothing missed."""
-        self.session.await_writer()
-        return bool(self.session.folder.written) and not self.session.missed and not self.skipped
+        session = self.session
+        session.await_writer()
+        return bool(session.folder.written) and not (session.missed or session.left_out or self.skipped)
 
     @property
     def summary(self) -> str:
@@ -195,7 +196,8 @@ class Recorder:
             return
         own = currentframe()
         try:
-            self.session.leave()
+            if self.session.left:
+                self.session.leave()
             with torch._C.DisableTorchFunction():  # modes of the program see none of this
                 self._enter(module, inputs, own and own.f_back)
                 if self._thread == threading.get_ident():
@@ -247,7 +249,8 @@ class Recorder:
         if reason != RECOMPUTED or not self.session.passes:  # else it was seen before the backward pass
             self.skipped[reason] += 1
         self._thread, self._frame = threading.get_ident(), frame
-        self.session.stop()
+        if why_not() is None:  # else no operation is followed, and nothing may be computed here
+            self.session.stop()
         self.session.places.enter(module, real=False)
 
     def _extend_recursion(self, frames: int) -> None:

@@ -48,8 +48,10 @@ class Session:
         self.passes = 0
         self.operations = 0
         self.calls = 0  # of attention, in this step
+        self._declined = 0  # of these, not asked for
         self.unwanted: dict[str, None] = {}  # the layers that were not asked for, in order
         self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
+        self.left_out = 0  # calls that the file lacks though they were asked for
         self.missed: Counter[str] = Counter()
         self.layers: list[Layer] = []
         self.step = 0
@@ -63,7 +65,7 @@ class Session:
         listener = Listener(self.places.modules, self.places.site, self._wanted, self._take, self._miss)
         self._tracer = Tracer(recipe, listener)
         self._mode: RecordingMode | None = None
-        self._left: list[RecordingMode] = []  # modes of other threads
+        self.left: list[RecordingMode] = []  # modes that other threads have to take off
         self.deaf = False  # whether the rest of this pass is not recorded
         self._whole = whole  # whether passes and what is between them are recorded, wherever attention is seen
         self._between = True  # whether what is between passes is recorded
@@ -160,15 +162,15 @@ class Session:
             return
         if not take(self._mode):
             self._mode.deaf = True  # in another thread, which takes it off itself
-            self._left.append(self._mode)
+            self.left.append(self._mode)
         self.operations += self._mode.operations
         self._mode = None  # not before: a signal handler's error may come between
         if not self.deaf:
             self._guarded(self._tracer.stop)
 
     def leave(self) -> None:
-        """Take off what was left on in this thread."""
-        self._left = [mode for mode in self._left if not take(mode)]
+        """Take off the modes that were left on in this thread."""
+        self.left = [mode for mode in self.left if not take(mode)]
 
     def abandon(self) -> None:
         """In a forked process, forget what its parent records."""
@@ -202,7 +204,9 @@ class Session:
         self._turn += 1
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
-        self.calls += not wanted and not self._continues
+        declined = not wanted and not self._continues
+        self.calls += declined
+        self._declined += declined
         if not wanted:
             self.unwanted[site.name] = None
         return wanted and self._room(site)
@@ -278,7 +282,7 @@ class Session:
         self._begun = False
         self.layers = []
         self._names = set()
-        self.calls = self._calls_between = 0
+        self.calls = self._declined = self._calls_between = 0
         self._budget = Budget(self.options.max_bytes, self.options.rows)
 
     def finish_step(self) -> None:
@@ -324,6 +328,7 @@ class Session:
         ]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
+        self.left_out = self.seen - self.recorded - self._declined
 
         def write() -> None:
             began = time.monotonic()
