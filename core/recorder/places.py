@@ -106,7 +106,7 @@ class Places:
         return known.name is not None
 
     def enter(self, module: torch.nn.Module, inputs: object = (), real: bool = True) -> None:
-        """Note that a module's forward pass begins, on these inputs; whether it computes numbers that are recorded."""
+        """Note that a module's forward pass begins, on these inputs; whether its numbers are recorded."""
         if not self.stack:
             self.attended, self.other = False, None
             if self._find(module) is None:

@@ -122,7 +122,7 @@ class Recorder:
         """Whether something was recorded and nothing missed."""
         session = self.session
         session.await_writer()
-        return bool(session.folder.written) and not (session.missed or session.left_out or self.skipped)
+        return bool(session.folder.written) and not (session.missed or session.unfit or self.skipped)
 
     @property
     def summary(self) -> str:

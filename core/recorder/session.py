@@ -48,10 +48,9 @@ class Session:
         self.passes = 0
         self.operations = 0
         self.calls = 0  # of attention, in this step
-        self._declined = 0  # of these, not asked for
         self.unwanted: dict[str, None] = {}  # the layers that were not asked for, in order
         self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
-        self.left_out = 0  # calls that the file lacks though they were asked for
+        self.unfit = 0  # calls that do not fit into that file
         self.missed: Counter[str] = Counter()
         self.layers: list[Layer] = []
         self.step = 0
@@ -116,13 +115,11 @@ class Session:
         self._outermost, self._begun = module, True
         self._continues = self.attends(module) and not self.endless
         self.places.enter(module, inputs)
-        if self._mode is not None and not self._mode.follows():  # of another thread, or tired of waiting
+        if self._mode is not None and not self._mode.follows():
             self.stop()
-        if self._mode is None:
-            self._start()
+        mode = self._mode or self._start()
+        mode.between = False
         self._tracer.know(module.parameters())
-        if self._mode is not None:
-            self._mode.between = False
 
     def end_pass(self) -> None:
         """Stop recording, and write what was recorded, unless writing takes too long to do it every time.
@@ -165,8 +162,7 @@ class Session:
             self.left.append(self._mode)
         self.operations += self._mode.operations
         self._mode = None  # not before: a signal handler's error may come between
-        if not self.deaf:
-            self._guarded(self._tracer.stop)
+        self._guarded(self._tracer.forget if self.deaf else self._tracer.stop)
 
     def leave(self) -> None:
         """Take off the modes that were left on in this thread."""
@@ -204,9 +200,7 @@ class Session:
         self._turn += 1
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
-        declined = not wanted and not self._continues
-        self.calls += declined
-        self._declined += declined
+        self.calls += not wanted and not self._continues
         if not wanted:
             self.unwanted[site.name] = None
         return wanted and self._room(site)
@@ -282,7 +276,7 @@ class Session:
         self._begun = False
         self.layers = []
         self._names = set()
-        self.calls = self._declined = self._calls_between = 0
+        self.calls = self._calls_between = 0
         self._budget = Budget(self.options.max_bytes, self.options.rows)
 
     def finish_step(self) -> None:
@@ -328,7 +322,7 @@ class Session:
         ]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
-        self.left_out = self.seen - self.recorded - self._declined
+        self.unfit = self._budget.seen - len(layers)
 
         def write() -> None:
             began = time.monotonic()

@@ -18,6 +18,10 @@ def summary(session: Session, skipped: Mapping[str, int]) -> str:
     missed = {why: f"{_times(count, 'call')}: " if count else "" for why, count in session.missed.items()}
     lines += [f"not recorded: {count}{why}" for why, count in missed.items()]
     lines += [f"not recorded: {_times(count, 'pass', 'passes')} {why}" for why, count in skipped.items()]
+    if session.unfit:
+        lines.append(
+            f"not recorded: {_times(session.unfit, 'call')}: more than max_bytes, {session.options.max_bytes:,}"
+        )
     doubtful = [layer.site.name for layer in session.layers if not layer.exact]
     if doubtful:
         lines.append(f"not explained to rounding by scale · q·k: {_some(doubtful)}")

@@ -12,7 +12,7 @@ import attn_tui
 import pytest
 from pytorch import torch
 from replay import load
-from running import program, record
+from running import plain, program, record
 
 F: Any = torch.nn.functional
 nn: Any = torch.nn
@@ -28,11 +28,10 @@ class Attention(torch.nn.Module):
         super().__init__()
         self.q, self.k, self.softmax = nn.Linear(8, 8), nn.Linear(8, 8), nn.Softmax(-1)
 
-    def forward(self, x: Any) -> Any:
-        return x + self.softmax(self.q(x) * 0.25 @ self.k(x).mT) @ x
-
-    def weights(self, x: Any) -> Any:
-        return self.softmax(self.q(x) * 0.25 @ self.k(x).mT)
+    def forward(self, x: Any, weights: bool = False) -> Any:
+        p = self.softmax(self.q(x) * 0.25 @ self.k(x).mT)
+        o = x + p @ x
+        return p if weights else o
 
 
 class Model(torch.nn.Module):
@@ -57,7 +56,7 @@ class Model(torch.nn.Module):
         return self.decode(self.encode(x))
 
     def get_last_selfattention(self, x: Any) -> Any:
-        return self.encoder[1].weights(self.encoder[0](x))
+        return self.encoder[1](self.encoder[0](x), weights=True)
 
     @torch.no_grad()
     def act_on(self, x: Any) -> Any:
@@ -89,6 +88,7 @@ def active_modes() -> int:
         (lambda model: model.forward(X), ALL),
         (lambda model: model.encode(X), ENCODER),
         (lambda model: model.act_on(X), ALL),
+        (lambda model: model.get_last_selfattention(X), ENCODER),
         (lambda model: model.encoder[1](X), ["encoder.1"]),
         (lambda model: nn.Sequential(nn.Identity(), model.encoder[1])(X), ["encoder.1"]),
     ],
@@ -122,10 +122,11 @@ def test_attention_in_methods_that_are_called_by_hand(tmp_path: Path) -> None:
 
 def test_modules_outside_the_model_and_functions_are_not_recorded(tmp_path: Path) -> None:
     model, other = model_of(), model_of(Attention)
+    recorder = attn_tui.record(model, tmp_path / "a.safetensors")
+    other(X)
+    F.scaled_dot_product_attention(X, X, X)
     with pytest.warns(RuntimeWarning, match="no forward pass of the given model"):
-        with attn_tui.record(model, tmp_path / "a.safetensors"):
-            other(X)
-            F.scaled_dot_product_attention(X, X, X)
+        recorder.close()
     with attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
         model.embed(X)
         other(X)
@@ -143,17 +144,6 @@ def test_modules_that_are_added_before_they_run_are_recorded(tmp_path: Path) -> 
         model.late(X)
     assert recorder.complete, recorder.summary
     assert names(tmp_path / "a.safetensors") == ["late"]
-
-
-def train(model: Any, kept: list[Any] | None = None) -> None:
-    for _ in range(5):
-        for part in ("encode", "decode"):
-            getattr(model, part)(X).square().mean().backward()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter -= 0.1 * parameter.grad
-        if kept is not None:
-            kept.append(model.encoder[1].k.weight.clone())
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])
@@ -217,10 +207,11 @@ def test_what_a_backward_pass_computes_again_is_not_missed(tmp_path: Path) -> No
 
 def test_a_pass_that_cannot_be_recorded_is_counted_once(tmp_path: Path) -> None:
     model = model_of()
+    recorder = attn_tui.record(model, tmp_path / "a.safetensors")
+    torch.func.grad(lambda x: model(x).sum())(X)
+    model(X)
     with pytest.warns(RuntimeWarning, match=r"not recorded: 1 pass inside torch\.func"):
-        with attn_tui.record(model, tmp_path / "a.safetensors"):
-            torch.func.grad(lambda x: model(x).sum())(X)
-            model(X)
+        recorder.close()
     assert names(tmp_path / "a.safetensors") == ALL
 
 
@@ -237,6 +228,18 @@ def test_layers_have_the_names_of_the_model_in_other_threads(tmp_path: Path) -> 
         assert active_modes() == 0
     assert recorder.complete, recorder.summary
     assert names(tmp_path / "a.safetensors") == ENCODER
+
+
+def test_layers_that_do_not_fit_make_a_recording_incomplete(tmp_path: Path) -> None:
+    model = model_of()
+    recorder = attn_tui.record(model, tmp_path / "a.safetensors", max_bytes=1000)
+    model(X)
+    with pytest.warns(RuntimeWarning, match="not recorded: 1 call: more than max_bytes, 1,000"):
+        recorder.close()
+    assert not recorder.complete
+    with attn_tui.record(model, tmp_path / "a.safetensors", layers="encoder") as recorder:
+        model(X)
+    assert recorder.complete
 
 
 # without a model
@@ -295,16 +298,24 @@ for _ in range(3):
     w.data -= w.grad
 print(w.sum().item())
 """
-MANY = f"{FUNCTION}q, k, v = torch.randn(3, 1, 4, 16, 8)\nfor _ in range(103): q = attention(q, k, v)\nprint(q.sum().item())"
+MANY = f"""{FUNCTION}
+q, k, v = torch.randn(3, 1, 4, 16, 8)
+for _ in range(103):
+    q = attention(q, k, v)
+print(q.sum().item())
+"""
 
 
 @pytest.mark.parametrize(("text", "count"), [(ONCE, 1), (LAYERS, 2), (BY_HAND, 1), (MANY, 100)])
 def test_the_command_records_functions(text: str, count: int, tmp_path: Path) -> None:
     name = program(tmp_path, text)
-    outputs = [record(["-o", "a.safetensors", "--", sys.executable, name], tmp_path)]
-    assert outputs[0].code == 0
-    assert f": {count} attention call" in outputs[0].err
-    assert ("not recorded: calls outside modules after the first 100" in outputs[0].err) == (count == 100)
+    done, expected = (
+        record(["-o", "a.safetensors", "--", sys.executable, name], tmp_path),
+        plain([sys.executable, name], tmp_path),
+    )
+    assert (done.code, done.out) == (0, expected.out)
+    assert f": {count} attention call" in done.err
+    assert ("not recorded: calls outside modules after the first 100" in done.err) == (count == 100)
     _, metadata = load(tmp_path / "a.safetensors")
     assert [layer["name"] for layer in metadata["layers"]] == ["attention"] * count
     scale, factors = metadata["layers"][0]["scale"], metadata["layers"][0].get("prescaled", [1.0, 1.0])
@@ -319,10 +330,11 @@ model = transformers.T5ForConditionalGeneration(transformers.T5Config(
 ids = torch.randint(3, 99, (1, 12))
 """
 GENERATE = "print(model.generate(ids, max_new_tokens=3, do_sample=False).tolist())"
+DECODER = ("layer.0.SelfAttention", "layer.1.EncDecAttention")
 OF_T5 = [
-    *(f"encoder.block.{layer}.layer.0.SelfAttention" for layer in (0, 1)),
-    *(f"decoder.block.{i}.layer.{j}.{kind}" for i in (0, 1) for j, kind in ((0, "SelfAttention"), (1, "EncDecAttention"))),
-]  # fmt: skip
+    *(f"encoder.block.{block}.layer.0.SelfAttention" for block in (0, 1)),
+    *(f"decoder.block.{block}.{layer}" for block in (0, 1) for layer in DECODER),
+]
 
 
 def test_a_generation_has_its_encoder(tmp_path: Path) -> None:

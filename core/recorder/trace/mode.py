@@ -71,7 +71,7 @@ class RecordingMode(TorchDispatchMode):
         self._most = sys.maxsize if whole else self.operations + _PATIENCE
 
     def follows(self) -> bool:
-        """Return whether everything that this thread does is followed."""
+        """Return whether all that this thread does was followed: another one did nothing, and waiting did not end."""
         return not self.deaf and self._thread == threading.get_ident()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
