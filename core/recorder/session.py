@@ -68,7 +68,7 @@ class Session:
         self.deaf = False  # whether the rest of this pass is not recorded
         self._whole = whole  # whether passes and what is between them are recorded, wherever attention is seen
         self._between = True  # whether what is between passes is recorded
-        self._calls_between = 0  # of attention
+        self.calls_between = 0  # of attention, outside modules in this step
         self._budget = Budget(options.max_bytes, options.rows)
         self._in_pass: list[str] = []  # names of the calls of this pass
         self._names: set[str] = set()  # of the calls of this step
@@ -195,7 +195,7 @@ class Session:
 
     def _wanted(self, site: Site) -> bool:
         """Return whether a call is recorded, and count those that are not asked for."""
-        if self._mode is not None and self._mode.between and not self._whole and not self._may_take(self._mode):
+        if self._mode is not None and self._mode.between and not self._may_take(self._mode):
             return False
         self._turn += 1
         number = layer_number(site.name)
@@ -207,10 +207,12 @@ class Session:
 
     def _may_take(self, mode: RecordingMode) -> bool:
         """Return whether a call between passes is recorded: one of the first, and before a backward pass."""
-        self._calls_between += 1
-        mode.deaf = self._calls_between > _MOST_BETWEEN or (self._calls_between > 1 and mode.backward)
+        self.calls_between += 1
+        if self._whole:
+            return True
+        mode.deaf = self.calls_between > _MOST_BETWEEN or (self.calls_between > 1 and mode.backward)
         if mode.deaf and not (mode.backward and self.options.one_file):
-            self.missed[f"calls outside modules after the first {self._calls_between - 1}"] = 0
+            self.missed[f"calls outside modules after the first {self.calls_between - 1}"] = 0
         return not mode.deaf
 
     def _room(self, site: Site) -> bool:
@@ -276,7 +278,7 @@ class Session:
         self._begun = False
         self.layers = []
         self._names = set()
-        self.calls = self._calls_between = 0
+        self.calls = self.calls_between = 0
         self._budget = Budget(self.options.max_bytes, self.options.rows)
 
     def finish_step(self) -> None:

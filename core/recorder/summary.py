@@ -22,6 +22,8 @@ def summary(session: Session, skipped: Mapping[str, int]) -> str:
         lines.append(
             f"not recorded: {_times(session.unfit, 'call')}: more than max_bytes, {session.options.max_bytes:,}"
         )
+    if session.step == 0 and session.calls_between > 1 and not session.options.one_file:
+        lines.append("all in one step: no optimizer made one, and no module was called again")
     doubtful = [layer.site.name for layer in session.layers if not layer.exact]
     if doubtful:
         lines.append(f"not explained to rounding by scale · q·k: {_some(doubtful)}")

@@ -273,6 +273,14 @@ def test_without_a_model_steps_are_counted(optimizer: bool, tmp_path: Path) -> N
     assert all(names(file) == ["attention"] for file in recorder.files)
 
 
+def test_functions_alone_are_one_step(tmp_path: Path) -> None:
+    with attn_tui.record(None, tmp_path / "run", every=2) as recorder:
+        for _ in range(3):
+            F.scaled_dot_product_attention(X, X, X)
+    assert names(recorder.files[0]) == ["attention"] * 3
+    assert recorder.summary.endswith("all in one step: no optimizer made one, and no module was called again")
+
+
 FUNCTION = """
 import torch
 torch.manual_seed(0)
