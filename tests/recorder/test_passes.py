@@ -81,18 +81,18 @@ def active_modes() -> int:
     return len(dispatch._get_current_dispatch_mode_stack())
 
 
-@pytest.mark.parametrize(
-    ("call", "found"),
-    [
-        (lambda model: model(X), ALL),
-        (lambda model: model.forward(X), ALL),
-        (lambda model: model.encode(X), ENCODER),
-        (lambda model: model.act_on(X), ALL),
-        (lambda model: model.get_last_selfattention(X), ENCODER),
-        (lambda model: model.encoder[1](X), ["encoder.1"]),
-        (lambda model: nn.Sequential(nn.Identity(), model.encoder[1])(X), ["encoder.1"]),
-    ],
-)
+CALLS: list[tuple[Callable[[Any], Any], list[str]]] = [
+    (lambda model: model(X), ALL),
+    (lambda model: model.forward(X), ALL),
+    (lambda model: model.encode(X), ENCODER),
+    (lambda model: model.act_on(X), ALL),
+    (lambda model: model.get_last_selfattention(X), ENCODER),
+    (lambda model: model.encoder[1](X), ["encoder.1"]),
+    (lambda model: nn.Sequential(nn.Identity(), model.encoder[1])(X), ["encoder.1"]),
+]
+
+
+@pytest.mark.parametrize(("call", "found"), CALLS)
 def test_any_module_of_the_model_begins_a_pass(call: Callable[[Any], Any], found: list[str], tmp_path: Path) -> None:
     model = model_of()
     expected = call(model)
@@ -198,17 +198,20 @@ def test_a_loss_that_is_a_module_counts_no_steps(tmp_path: Path) -> None:
 def test_what_a_backward_pass_computes_again_is_not_missed(tmp_path: Path) -> None:
     checkpoint: Any = pytest.importorskip("torch.utils.checkpoint").checkpoint
     model = model_of()
-    model.decode = lambda x: checkpoint(model.decoder.cross, x, use_reentrant=False)
     with attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
-        model.decode(model.encode(X)).sum().backward()
+        checkpoint(model.decoder.cross, model.encode(X), use_reentrant=False).sum().backward()
     assert recorder.complete, recorder.summary
     assert names(tmp_path / "a.safetensors") == ALL
 
 
 def test_a_pass_that_cannot_be_recorded_is_counted_once(tmp_path: Path) -> None:
     model = model_of()
+
+    def loss(x: Any) -> Any:
+        return model(x).sum()
+
     recorder = attn_tui.record(model, tmp_path / "a.safetensors")
-    torch.func.grad(lambda x: model(x).sum())(X)
+    torch.func.grad(loss)(X)
     model(X)
     with pytest.warns(RuntimeWarning, match=r"not recorded: 1 pass inside torch\.func"):
         recorder.close()

@@ -21,7 +21,7 @@ from ..switches import RECOMPUTED, why_not
 from .flex import is_flex, run_in_blocks
 from .tracer import Tracer
 
-_PATIENCE = 20_000  # operations without attention between passes, after which no more are followed
+_PATIENCE = 5_000  # operations without attention between passes, after which no more are followed
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
