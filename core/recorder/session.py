@@ -324,7 +324,7 @@ class Session:
         ]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
-        self.unfit = self._budget.seen - len(layers)
+        self.unfit = self._budget.seen - len(self.layers)
 
         def write() -> None:
             began = time.monotonic()
