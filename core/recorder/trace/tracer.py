@@ -103,7 +103,7 @@ class Tracer:
     def product_of_8_bits(self, given: Arguments, out: Any) -> None:
         """A product of matrices with scales of their own: if it is one of queries and keys, it is missed by name."""
         a, b = given["self"], given["mat2"]
-        product = Product(a[None], b.t()[None], Factors(None, None), None, a.shape[-1])
+        product = Product(a[None], b.t()[None], Factors(None, None), None, a.shape[-1], self.listener.modules())
         self.notes.put(out, Scores(product, geometry_of(out), out.dtype, lost=EIGHT_BITS))
 
     def _multiply(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, steps: tuple[Step, ...] = ()) -> None:
