@@ -36,9 +36,11 @@ def record(
 ) -> Recorder:
     """Record the attention of a model from now on, until the returned recorder is closed or its `with` block ends.
 
-    model:      the module whose forward passes are recorded; None records whatever this thread computes in the block
+    model:      the module whose calls are recorded, and those of its methods and of modules inside it; None records
+                whatever this thread computes in the block
     path:       a .safetensors file for one step; with `every`, a folder with a file for each recorded step
-    every:      steps from one file to the next: steps of an optimizer if there is one, else forward passes
+    every:      steps from one file to the next: steps of an optimizer if there is one, else calls of the module with
+                attention that is called first
     max_steps:  files at most
     keep:       newest files to keep in the folder; older ones of this run are removed
     layers:     numbers and ranges ("0,4,8-11"), or a regular expression for module names
@@ -86,8 +88,7 @@ def record(
     if (file := foreign_file(options)) is not None:
         remedy = "use another name, or overwrite=True"
         raise ValueError(f"{file}: exists and is not a recording; {remedy}")
-    recorder = Recorder(options, model, _warn)
-    return recorder.start_here() if model is None else recorder.start()
+    return Recorder(options, model, _warn, whole=model is None).start()
 
 
 def _version() -> str:

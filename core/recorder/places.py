@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from inspect import currentframe, unwrap
+from types import CodeType
+from typing import Any, NamedTuple, cast
+from weakref import ref
 
 import torch
 
@@ -50,31 +53,66 @@ def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
+def _codes(kind: type) -> Iterator[CodeType]:
+    """Yield the code of the methods of a class of modules."""
+    for base in kind.__mro__[: kind.__mro__.index(torch.nn.Module)]:
+        for held in vars(base).values():
+            code = getattr(unwrap(getattr(held, "__func__", held)), "__code__", None) if callable(held) else None
+            if isinstance(code, CodeType):
+                yield code
+
+
 @dataclass
 class _Place:
     module: torch.nn.Module
     batch: int | None  # of its input
-    real: bool  # whether it computes numbers
+    real: bool  # whether it computes numbers that are recorded
     seen: bool = False  # whether attention was seen inside
 
 
-class Places:
-    """The modules around an operation, the outermost first."""
+class _Known(NamedTuple):
+    module: ref[torch.nn.Module]
+    name: str | None  # in its model; None: outside the given one
+    model: int
 
-    def __init__(self, unseen: Callable[[Site], None]) -> None:
+
+class Places:
+    """The modules around an operation, the outermost first, by their names in the given model.
+
+    Without one, they have the names in the largest model that was called so far.
+    """
+
+    def __init__(self, unseen: Callable[[Site], None], model: torch.nn.Module | None = None) -> None:
         self.unseen = unseen  # called with a module that should have attention inside, in which none was seen
         self.stack: list[_Place] = []
-        self._names: dict[int, str] = {}
+        self.attended = False  # whether attention was seen in this pass
+        self.other: torch.nn.Module | None = None  # outermost module outside the given model that is running
+        self.given = model  # whose modules are recorded; None: all
+        self._known: dict[int, _Known] = {}
+        self._parts: dict[int, tuple[str, str, int]] = {}  # smaller models: their class, name and larger model
 
     def clear(self) -> None:
         """Forget the modules of a pass."""
         self.stack.clear()
 
-    def enter(self, module: torch.nn.Module, inputs: object = ()) -> None:
-        """Note that a module's forward pass begins, on these inputs; the first one names the others."""
+    def includes(self, module: torch.nn.Module) -> bool:
+        """Return whether a module belongs to the given model, which may get more of them before they run."""
+        if self.given is None:
+            return True
+        if (known := self._find(module)) is None:
+            self._known |= {id(each): _Known(ref(each), None, 0) for each in module.modules()}
+            self._learn(self.given)
+            known = self._known[id(module)]
+        return known.name is not None
+
+    def enter(self, module: torch.nn.Module, inputs: object = (), real: bool = True) -> None:
+        """Note that a module's forward pass begins, on these inputs; whether its numbers are recorded."""
         if not self.stack:
-            self._names = {id(each): name for name, each in unwrapped(module).named_modules()}
-        self.stack.append(_Place(module, _batch_of(inputs), not any(map(is_symbolic, _several(inputs)))))
+            self.attended, self.other = False, None
+            if self._find(module) is None:
+                self._learn(module)
+        real = real and all(place.real for place in self.stack[-1:]) and not any(map(is_symbolic, _several(inputs)))
+        self.stack.append(_Place(module, _batch_of(inputs), real))
 
     def leave(self, module: torch.nn.Module, finished: bool = True) -> bool:
         """Note that a module ended, without an error if `finished`; return whether it was the outermost."""
@@ -82,27 +120,92 @@ class Places:
             last = self.stack.pop()
             kind = type(last.module).__name__
             if not last.seen and finished and last.real and _ATTENTION.search(kind):
-                self.unseen(Site(self._name(last) or kind))
-                last.seen = True
+                self.unseen(Site(self._name(last.module) or kind))
+                last.seen = self.attended = True
             if last.seen and self.stack:
                 self.stack[-1].seen = True
             if last.module is module:
                 break
         return not self.stack
 
-    def site(self) -> Site:
-        """Return where the program sees attention."""
-        if self.stack:
-            self.stack[-1].seen = True
-        name = next((found for found in map(self._name, reversed(self.stack)) if found), "")
-        batch = next((place.batch for place in self.stack if place.batch is not None), None)
-        return Site(name or self._outermost(), tuple(dict.fromkeys(self._head_counts())), batch)
+    def modules(self) -> tuple[torch.nn.Module, ...]:
+        """Return the modules whose forward pass is running, the outermost first."""
+        return tuple(place.module for place in self.stack)
 
-    def _name(self, place: _Place) -> str:
-        return self._names.get(id(place.module), "")
+    def site(self, product: tuple[torch.nn.Module, ...] | None = None) -> Site | None:
+        """Return where the program sees attention: the innermost module, around the product too if that is given.
+
+        Outside modules, it is a method of the given model's modules that the program calls; None outside of these.
+        """
+        if self.stack and not self.stack[-1].real:
+            return None
+        around = self.modules()
+        if product is not None:
+            around = tuple(own for own, other in zip(around, product, strict=False) if own is other)
+        if not around:
+            name = "attention" if self.given is None else self._method(self.given)
+            if name is None or not self.stack:
+                return None if name is None else Site(name)
+        else:
+            name = next((found for found in map(self._name, reversed(around)) if found), "")
+            self.attended = True
+        self.stack[-1].seen = True
+        batch = next((place.batch for place in self.stack if place.batch is not None), None)
+        model = self._find(self.stack[0].module)
+        counts = tuple(dict.fromkeys(self._head_counts()))
+        return Site(name or self._outermost(), counts, batch, 0 if model is None else model.model)
+
+    def renamed(self, site: Site) -> Site:
+        """Return a site by its name in the largest model that was called since."""
+        while site.model in self._parts:
+            kind, part, model = self._parts[site.model]
+            inner = "" if site.name == kind else site.name
+            site = replace(site, name=".".join(filter(None, (part, inner))) or kind, model=model)
+        return site
+
+    def model(self, module: torch.nn.Module | None) -> torch.nn.Module | None:
+        """Return the model that a module belongs to: the given one, or the largest that was called."""
+        known = None if module is None else self._find(module)
+        if self.given is not None or known is None:
+            return self.given if self.given is not None else module
+        return self._known[known.model].module()
+
+    def _find(self, module: torch.nn.Module) -> _Known | None:
+        known = self._known.get(id(module))
+        return known if known is not None and known.module() is module else None
+
+    def _name(self, module: torch.nn.Module) -> str | None:
+        known = self._find(module)
+        return None if known is None else known.name
+
+    def _learn(self, model: torch.nn.Module) -> None:
+        """Name all modules of a model, also those of smaller models that were called before."""
+        names = {id(each): (each, "") for each in model.modules()}
+        names |= {id(each): (each, name) for name, each in unwrapped(model).named_modules()}
+        known = {number: each for number, each in self._known.items() if each.module() is not None}
+        for part in {each.model for each in known.values()} & names.keys():
+            self._parts[part] = (type(unwrapped(names[part][0])).__name__, names[part][1], id(model))
+        self._parts.pop(id(model), None)
+        self._known = known | {number: _Known(ref(each), name, id(model)) for number, (each, name) in names.items()}
 
     def _outermost(self) -> str:
-        return type(unwrapped(self.stack[0].module)).__name__ if self.stack else "attention"
+        return type(unwrapped(self.stack[0].module)).__name__
+
+    def _method(self, model: torch.nn.Module) -> str | None:
+        """Return the name of the module of which a method is running, or its class if there are several."""
+        if self.other is not None:
+            return None
+        classes = {kind: name for name, module in unwrapped(model).named_modules() for kind in [type(module)]}
+        running = {type(module) for module in self.modules()}
+        codes = {code: kind for kind in classes if kind not in running for code in _codes(kind)}
+        frame = currentframe()
+        while frame is not None and frame.f_code not in codes:
+            frame = frame.f_back
+        if frame is None:
+            return None
+        kind = codes[frame.f_code]
+        only = sum(type(module) is kind for module in model.modules()) == 1
+        return (only and classes[kind]) or kind.__name__
 
     def _head_counts(self) -> Iterator[int]:
         for place in reversed(self.stack):

@@ -1,7 +1,8 @@
 """The recorder: waits for forward passes through hooks, decides which are recorded, and takes its hooks out again.
 
-A step is a step of an optimizer, once one was made; until then, it ends when a module is called again. Modules called
-one after another belong to the same step, and so do the passes of a generation whose cache of keys grows.
+A pass is that of an outermost module, of the given model or inside it. A step is a step of an optimizer, once one was
+made; until then, it ends when a module with attention is called again. Modules called one after another belong to the
+same step, and so do the passes of a generation whose cache of keys grows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .layers.kinds import is_symbolic
 from .options import Options
 from .session import Session
 from .summary import summary
-from .switches import Switches, after_optimizer_steps, why_not
+from .switches import RECOMPUTED, Switches, after_optimizer_steps, why_not
 
 _FRAMES = 100  # of the recorder, above the deepest ones of the program
 _PATIENCE = 100  # steps without attention after which one file is given up
@@ -42,11 +43,13 @@ class Recorder:
         options: Options,
         model: torch.nn.Module | None = None,
         report: Callable[[Recorder], None] | None = None,
+        whole: bool = False,
     ) -> None:
         self.options = options
-        self.session = Session(options, self._advance)
+        self.session = Session(options, self._advance, model, whole)
+        self._listens = model is None  # before the first pass
+        self._only = threading.get_ident() if whole else None  # thread that is recorded
         self.skipped: Counter[str] = Counter()  # passes that could not be recorded, by reason
-        self._model = model
         self._report = report
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -54,6 +57,7 @@ class Recorder:
         self._frame: Any = None  # of the outermost call
         self._hooks: list[Any] = []
         self._counting: list[Any] = []  # hooks that count passes between recorded steps
+        self._awaited: torch.nn.Module | None = None  # module whose pass begins the step; None: any
         self._recursion: tuple[int, int] = (0, 0)  # the program's limit, and the extended one
         self._optimizers: Counter[int] = Counter()
         self._optimizer_hook: Any = None
@@ -65,31 +69,21 @@ class Recorder:
     # beginning and end
 
     def start(self) -> Recorder:
-        """Wait for the first pass."""
-        self._register()
+        """Wait for the first pass; without a model, for whatever this thread computes."""
+        atexit.register(self.close)
+        _RUNNING.add(self)
         self._optimizer_hook = after_optimizer_steps(self._optimizer_stepped)
         self._arm()
         return self
 
-    def start_here(self) -> Recorder:
-        """Record everything that this thread computes from now on."""
-        self._register()
-        self._switches.force_eager()
-        self._lock.acquire()
-        self._begin(None, (), None)
-        return self
-
-    def _register(self) -> None:
-        atexit.register(self.close)
-        _RUNNING.add(self)
-
     def forked(self) -> None:
         """In a forked process, start over; if a recording is in progress, leave it to the parent."""
         self._lock = threading.Lock()
-        if self.session.layers or self.session.recording:
+        if self.session.layers or self.session.recording or self._only is not None:
             self._closed = True
         else:
             self._process = os.getpid()
+        self.session.abandon()
 
     def close(self) -> None:
         """Stop, write what is not written yet, and report."""
@@ -99,6 +93,8 @@ class Recorder:
         try:
             if self.session.recording:
                 self._end()
+            self.session.stop()
+            self.session.leave()
             self.session.finish()
         except BaseException as error:  # the program goes on, or ends in its own way
             self.session.failed(error)
@@ -125,9 +121,10 @@ class Recorder:
     @property
     def complete(self) -> bool:
         """Whether something was recorded and nothing missed."""
-        self.session.await_writer()
-        left_out = (self.session.missed, self.session.refused, self.skipped)
-        return bool(self.session.folder.written) and not any(left_out)
+        session = self.session
+        session.await_writer()
+        left_out = (session.missed, session.refused, session.unfit, self.skipped)
+        return bool(session.folder.written) and not any(left_out)
 
     @property
     def summary(self) -> str:
@@ -137,9 +134,10 @@ class Recorder:
 
     # hooks
 
-    def _arm(self) -> None:
-        """Wait for a pass."""
+    def _arm(self, awaited: torch.nn.Module | None = None) -> None:
+        """Wait for a pass, of this module if one is given."""
         self._stop_counting()
+        self._awaited = awaited
         if not self._hooks:
             self._hooks = [
                 modules.register_module_forward_pre_hook(self._before),
@@ -147,10 +145,18 @@ class Recorder:
             ]
             self._exporters.start()
         self._switches.force_eager()
+        if self._listens:
+            self._listen()
+
+    def _listen(self) -> None:
+        """Wait for attention outside modules, too."""
+        if self._hooks and self._awaited is None and self._is_of_run():
+            self.session.listen()
 
     def _disarm(self) -> None:
         """Let the program run as if there were no recorder."""
         self._exporters.stop()
+        self.session.stop()
         self._take_out()
 
     def _take_out(self) -> None:
@@ -171,7 +177,7 @@ class Recorder:
                 yield
         finally:
             if is_armed and not self._closed:
-                self._arm()
+                self._arm(self._awaited)
             elif is_counting and not self._closed:
                 self._start_counting()
 
@@ -192,6 +198,8 @@ class Recorder:
             return
         own = currentframe()
         try:
+            if self.session.left:
+                self.session.leave()
             with torch._C.DisableTorchFunction():  # modes of the program see none of this
                 self._enter(module, inputs, own and own.f_back)
                 if self._thread == threading.get_ident():
@@ -203,6 +211,8 @@ class Recorder:
         if torch.compiler.is_compiling():
             return
         try:
+            places = self.session.places
+            places.other = None if places.other is module else places.other
             with torch._C.DisableTorchFunction():
                 finished = out is not None and not is_symbolic(out)
                 if self._thread == threading.get_ident() and self.session.places.leave(module, finished):
@@ -213,27 +223,38 @@ class Recorder:
     # passes
 
     def _enter(self, module: torch.nn.Module, inputs: Any, frame: Any) -> None:
-        if self._closed:
+        if self._closed or self._only not in (None, threading.get_ident()):
             return
         if self._thread == threading.get_ident():
             if self._is_running(frame):
                 self.session.places.enter(module, inputs)
                 return
             self._end()  # an exception that hooks do not see ended the pass, such as Ctrl-C
-        if self._model is not None and module is not self._model:
+        if self._awaited is not None and self._awaited is not module:
             return
-        reason = why_not(module)
-        if reason is not None:
-            self.skipped[reason] += 1
+        places = self.session.places
+        if not places.includes(module):
+            places.other = module if places.other is None else places.other
             return
         if not self._lock.acquire(blocking=False):
             return  # another thread records
         try:
-            if self._is_asked_for(module):
+            if (reason := why_not(module)) is not None:
+                self._skip(module, frame, reason)
+            elif self._is_asked_for(module):
                 self._begin(module, inputs, frame)
         finally:
-            if not self.session.recording and self._lock.locked():
+            if self._thread is None and self._lock.locked():
                 self._lock.release()
+
+    def _skip(self, module: torch.nn.Module, frame: Any, reason: str) -> None:
+        """Let a pass run unseen, with all modules inside."""
+        if reason != RECOMPUTED or not self.session.passes:  # else it was seen before the backward pass
+            self.skipped[reason] += 1
+        self._thread, self._frame = threading.get_ident(), frame
+        if why_not() is None:  # else no operation is followed, and nothing may be computed here
+            self.session.stop()
+        self.session.places.enter(module, real=False)
 
     def _extend_recursion(self, frames: int) -> None:
         """Let the program have frames beyond its limit: modules with hooks are called through one function more."""
@@ -254,46 +275,56 @@ class Recorder:
     def _is_asked_for(self, module: torch.nn.Module) -> bool:
         """Return whether to record the pass that begins; it may end the step in progress."""
         session = self.session
-        if self.options.ranks != "all" and rank_and_size()[0] != 0:
+        if not self._is_of_run():
             self._report = None
             self.close()
             return False
-        if not session.repeats(module):
+        if self.session.endless or not session.repeats(module):
             return True
-        if session.layers and not torch.is_grad_enabled():
+        if session.layers and session.attends(module) and not torch.is_grad_enabled():
             return True  # it may continue a generation; its first layer tells
         if self._optimizers and session.layers:
             self._disarm()  # a further micro-batch; the optimizer ends the step
             return False
         return self._advance(session.step + 1)
 
-    def _begin(self, module: torch.nn.Module | None, inputs: Any, frame: Any) -> None:
-        self._thread = threading.get_ident()
-        self._frame = frame
+    def _is_of_run(self) -> bool:
+        """Return whether this process of a distributed run is recorded."""
+        return self.options.ranks == "all" or rank_and_size()[0] == 0
+
+    def _begin(self, module: torch.nn.Module, inputs: Any, frame: Any) -> None:
+        self._thread, self._frame, self._awaited = threading.get_ident(), frame, None
         self._newest = max(self._newest, self.session.step)
         self._switches.slow_paths()
         self.session.begin_pass(module, inputs)
 
     def _end(self) -> None:
-        """End the pass that is recorded."""
+        """End the pass that is recorded, or one that is not."""
         self._thread = None
         self._frame = None
+        recorded = self.session.recording
         try:
-            self.session.end_pass()
+            if recorded:
+                self.session.end_pass()
+            self.session.places.clear()
         finally:
             self._switches.fast_paths()
             self._extend_recursion(0)
             if self._lock.locked():
                 self._lock.release()
-        if self.session.deaf:
+        if recorded and self.session.deaf:
             self._after_step()
             self._count(self.session.root)
+        else:
+            self._listen()
 
     # steps
 
     def _advance(self, step: int) -> bool:
         """End the step in progress and begin another one; return whether that is recorded."""
         session = self.session
+        if not session.recording:
+            session.stop()
         session.finish_step()
         if self._is_finished():
             self._after_step()
@@ -335,13 +366,13 @@ class Recorder:
         step = self.session.step + 1
         if self._is_due(step):
             self.session.new_step(step)
-            self._arm()
+            self._arm(module)
         else:
             self.session.step = step
 
     def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
         """From the first step of an optimizer on, steps are counted instead of passes."""
-        if torch.compiler.is_compiling() or self._closed or self.session.recording:
+        if torch.compiler.is_compiling() or self._closed or self.session.endless or self.session.recording:
             return
         try:
             self._optimizers[id(optimizer)] += 1

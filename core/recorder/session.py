@@ -8,6 +8,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from traceback import extract_tb, walk_tb
 
@@ -27,6 +28,7 @@ from .trace.tracer import Listener, Tracer
 _SHARE = 10  # writing a file again and again takes at most one tenth of the time
 _ROOM = 512 << 20  # bytes of a GPU that must be free: twice what the work on a layer takes beside its copies
 _TRIALS = 64  # passes in which a framework may try a model
+_MOST_BETWEEN = 100  # calls outside modules that are recorded: nothing tells where a step of them ends
 _PATIENCE = 2.0  # seconds into a pass after which a first part of it is written, unless there is an earlier file
 
 
@@ -36,27 +38,41 @@ class Session:
     `advance` ends the step when a pass turns out not to continue it, and says whether the next one is recorded.
     """
 
-    def __init__(self, options: Options, advance: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        advance: Callable[[int], bool],
+        model: torch.nn.Module | None = None,
+        whole: bool = False,
+    ) -> None:
         self.options = options
         self.folder = Folder(options)
-        self.places = Places(self._unseen)
+        self.places = Places(self._unseen, model)
         self.passes = 0
         self.operations = 0
         self.calls = 0  # of attention, in this step
         self.unwanted: dict[str, None] = {}  # the layers that were not asked for, in order
         self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
+        self.unfit = 0  # calls that do not fit into that file
         self.missed: Counter[str] = Counter()
         self._refused: defaultdict[str, set[int]] = defaultdict(set)  # passes of a generation not kept, by reason
         self.layers: list[Layer] = []
         self.step = 0
         self.steps_written: set[int] = set()
-        self.root: torch.nn.Module | None = None  # the first outermost module of the step
+        self.root: torch.nn.Module | None = None  # the first outermost module of the step, if possible with attention
         self._advance = advance
-        self._roots: list[int] = []
+        self._roots: list[int] = []  # outermost modules of the step with attention
+        self._outermost: torch.nn.Module | None = None  # module of this pass
+        self._begun = False  # whether the step had a pass
         recipe = Recipe(options.rows, options.batch, options.values)
-        self._tracer = Tracer(recipe, Listener(self.places.site, self._wanted, self._take, self._miss))
+        listener = Listener(self.places.modules, self.places.site, self._wanted, self._take, self._miss)
+        self._tracer = Tracer(recipe, listener)
         self._mode: RecordingMode | None = None
+        self.left: list[RecordingMode] = []  # modes that other threads have to take off
         self.deaf = False  # whether the rest of this pass is not recorded
+        self._whole = whole  # whether passes and what is between them are recorded, wherever attention is seen
+        self._between = True  # whether what is between passes is recorded
+        self.calls_between = 0  # of attention, outside modules in this step
         self._budget = Budget(options.max_bytes, options.rows)
         self._in_pass: list[str] = []  # names of the calls of this pass
         self._names: set[tuple[str, int]] = set()  # of the calls of this step, with their turns
@@ -75,44 +91,98 @@ class Session:
     @property
     def recording(self) -> bool:
         """Whether a pass is being recorded."""
-        return self._mode is not None
+        return self._outermost is not None
+
+    @property
+    def endless(self) -> bool:
+        """Whether everything until the end belongs to one step."""
+        return self._whole and self.options.one_file
 
     def repeats(self, module: torch.nn.Module) -> bool:
-        """Return whether this outermost module was already called in this step."""
-        return id(module) in self._roots and not self._is_trial()
+        """Return whether a pass of this module begins another step.
 
-    def begin_pass(self, module: torch.nn.Module | None, inputs: object = ()) -> None:
-        """Record the pass of an outermost module; None: of whatever comes."""
+        Modules without attention, such as an activation function, may be called again and again in a step.
+        """
+        if self._is_trial():
+            return False
+        return self.attends(module) or (self._begun and not self._roots and module is self.root)
+
+    def attends(self, module: torch.nn.Module) -> bool:
+        """Return whether attention was seen in this outermost module in this step."""
+        return id(module) in self._roots
+
+    def begin_pass(self, module: torch.nn.Module, inputs: object = ()) -> None:
+        """Record the pass of an outermost module."""
         self.passes += 1
         self._in_pass.clear()
         self._turn = 0
         self.deaf = False
         self._after_trial = self._is_trial()
         self._began = time.monotonic()
-        if module is not None:
-            if not self._roots:
-                self.root = module
-            self._continues = id(module) in self._roots
-            self._roots.append(id(module))
-            self.places.enter(module, inputs)
-        self._tracer.start([] if module is None else parameters_of(module))
-        self._mode = RecordingMode(self._tracer, self.failed)
-        put(self._mode)
+        if not self._begun and not self._roots:
+            self.root = module
+        self._outermost, self._begun = module, True
+        self._continues = self.attends(module) and not self.endless
+        self.places.enter(module, inputs)
+        if self._mode is not None and not self._mode.follows():
+            self.stop()
+        mode = self._mode or self._start()
+        mode.between = False
+        self._tracer.know(parameters_of(module))
 
     def end_pass(self) -> None:
-        """Stop recording, and write what was recorded, unless writing takes too long to do it every time."""
-        if self._mode is not None:
-            take(self._mode)
-            self.operations += self._mode.operations
-            self._mode = None  # not before: a signal handler's error may come between
+        """Stop recording, and write what was recorded, unless writing takes too long to do it every time.
+
+        Where no attention was seen inside modules, what follows the pass is recorded, too.
+        """
         self.places.clear()
-        if not self.deaf:
-            self._guarded(self._tracer.stop)
+        module, self._outermost = self._outermost, None
+        if module is not None and self.places.attended and not self.deaf:
+            self._between = self._whole
+            if not self.attends(module):
+                self.root = self.root if self._roots else module
+                self._roots.append(id(module))
+        if self._between and not self.deaf and self._mode is not None:
+            self._mode.wait(self._whole)
+        else:
+            self.stop()
         self._continues = False
         unwritten = self.step not in self.steps_written or self._in_part
         if self._changed and (unwritten or self._may_write()) and not self._is_trial():
             self.write()
         self._in_part = False
+
+    def listen(self) -> None:
+        """Record what this thread computes outside modules, unless attention was seen inside them."""
+        if self._between and self._mode is None:
+            self._start().wait(self._whole)
+
+    def _start(self) -> RecordingMode:
+        self._mode = RecordingMode(self._tracer, self.failed)
+        put(self._mode)
+        return self._mode
+
+    def stop(self) -> None:
+        """Record nothing more until the next pass."""
+        if self._mode is None:
+            return
+        if not take(self._mode):
+            self._mode.deaf = True  # in another thread, which takes it off itself
+            self.left.append(self._mode)
+        self.operations += self._mode.operations
+        self._mode = None  # not before: a signal handler's error may come between
+        self._guarded(self._tracer.forget if self.deaf else self._tracer.stop)
+
+    def leave(self) -> None:
+        """Take off the modes that were left on in this thread."""
+        self.left = [mode for mode in self.left if not take(mode)]
+
+    def abandon(self) -> None:
+        """In a forked process, forget what its parent records."""
+        if self._mode is not None:
+            take(self._mode)
+            self._mode = None
+            self._tracer.forget()
 
     @contextmanager
     def paused(self) -> Generator[None]:
@@ -137,6 +207,8 @@ class Session:
 
         The first of a pass always is: it tells whether the pass is of the same generation as the one before.
         """
+        if self._mode is not None and self._mode.between and not self._may_take(self._mode):
+            return False
         self._turn += 1
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
@@ -145,6 +217,16 @@ class Session:
             self.unwanted[site.name] = None
         self._first = site if self._turn == 1 and not wanted else self._first
         return (wanted or self._first is site) and self._room(site)
+
+    def _may_take(self, mode: RecordingMode) -> bool:
+        """Return whether a call between passes is recorded: one of the first, and before a backward pass."""
+        self.calls_between += 1
+        if self._whole:
+            return True
+        mode.deaf = self.calls_between > _MOST_BETWEEN or (self.calls_between > 1 and mode.backward)
+        if mode.deaf and not (mode.backward and self.options.one_file):
+            self.missed[f"calls outside modules after the first {self.calls_between - 1}"] = 0
+        return not mode.deaf
 
     def _room(self, site: Site) -> bool:
         """Return whether a GPU has memory for the work on a layer; if not, name the layer as missed."""
@@ -163,10 +245,9 @@ class Session:
 
     def _replace_trial(self) -> None:
         """Forget the passes before this one."""
-        roots, module = self._roots[-1:], self.places.stack[0].module if self.places.stack else None
         self.new_step(self.step)
         self._after_trial = self._continues = False
-        self._roots, self.root = roots, module
+        self._begun, self.root = True, self._outermost
 
     def _take(self, layer: Layer) -> None:
         if self.deaf:
@@ -234,9 +315,10 @@ class Session:
         """Begin another step."""
         self.step = step
         self._roots = []
+        self._begun = False
         self.layers = []
         self._names = set()
-        self.calls = 0
+        self.calls = self.calls_between = 0
         self._budget = Budget(self.options.max_bytes, self.options.rows)
 
     def finish_step(self) -> None:
@@ -276,9 +358,11 @@ class Session:
             return
         remarks = [*self._budget.remarks(self.options.rows), *self.refused]
         step = None if self.options.one_file else self.step
-        program = program_of(self.root, self.options)
+        program = program_of(self.places.model(self.root if self._roots else None), self.options)
+        layers = [replace(each, site=self.places.renamed(each.site)) for each in layers]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
+        self.unfit = self._budget.seen - len(self.layers)
 
         def write() -> None:
             began = time.monotonic()

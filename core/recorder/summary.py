@@ -15,9 +15,16 @@ if TYPE_CHECKING:
 def summary(session: Session, skipped: Mapping[str, int]) -> str:
     """Return what a recording saw and missed, one line each."""
     lines = [_recorded(session) if session.folder.written else with_earlier(_nothing(session), session.options)]
-    lines += [f"not recorded: {_times(count, 'call')}: {why}" for why, count in session.missed.items()]
+    missed = {why: f"{_times(count, 'call')}: " if count else "" for why, count in session.missed.items()}
+    lines += [f"not recorded: {count}{why}" for why, count in missed.items()]
     lines += [f"not recorded: {_times(count, 'pass', 'passes')} {why}" for why, count in skipped.items()]
     lines += session.refused
+    if session.unfit:
+        lines.append(
+            f"not recorded: {_times(session.unfit, 'call')}: more than max_bytes, {session.options.max_bytes:,}"
+        )
+    if session.step == 0 and session.calls_between > 1 and not session.options.one_file:
+        lines.append("all in one step: no optimizer made one, and no module was called again")
     doubtful = [layer.site.name for layer in session.layers if not layer.exact]
     if doubtful:
         lines.append(f"not explained to rounding by scale · q·k: {_some(doubtful)}")
@@ -41,10 +48,11 @@ def _recorded(session: Session) -> str:
 
 
 def _nothing(session: Session) -> str:
-    if not session.passes:
+    if not session.passes and not session.calls:
+        where = "of a module" if session.places.given is None else "of the given model, or inside it,"
         return (
-            "nothing recorded: no forward pass of a module was seen; attn_tui.record(None, FILE) in the program "
-            "records functions, too"
+            f"nothing recorded: no forward pass {where} was seen; attn_tui.record(None, FILE) around a call of a "
+            "function records that"
         )
     if session.unwanted and not session.missed:
         seen = _some([*session.unwanted])

@@ -15,6 +15,7 @@ from .layers.kinds import parameters_of
 
 _OFF = 0  # False, and not what a program sets
 _HAS_HOOKS = "_has_any_global_hook"  # a function of PyTorch's
+RECOMPUTED = "recomputed during a backward pass"
 _TRACERS = ("FakeTensorMode", "ProxyTorchDispatchMode", "FunctionalTensorMode")
 
 
@@ -136,17 +137,17 @@ def _excuse_eager_call() -> None:
         count(-1)
 
 
-def why_not(module: torch.nn.Module) -> str | None:
-    """Return why the pass of a module that begins cannot be recorded; None if it can."""
+def why_not(module: torch.nn.Module | None = None) -> str | None:
+    """Return why the pass of a module that begins, or a call outside modules, cannot be recorded; None if it can."""
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
     if torch._C._current_graph_task_id() != -1:
-        return "recomputed during a backward pass"
+        return RECOMPUTED
     if torch._C._get_tracing_state() is not None:
         return "traced by torch.jit.trace"
     if any(type(mode).__name__ in _TRACERS for mode in _get_current_dispatch_mode_stack()):
         return "traced or exported"
-    if any(map(torch.nn.parameter.is_lazy, parameters_of(module))):
+    if module is not None and any(map(torch.nn.parameter.is_lazy, parameters_of(module))):
         return "with parameters that are not initialised yet"
     if torch._C._functorch.maybe_current_level() is not None:
         return "inside torch.func"

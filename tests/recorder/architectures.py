@@ -57,7 +57,7 @@ MLA = {
 }  # fmt: skip
 NO_FLEX = {  # that transformers does not run with flex_attention on a CPU
     "Olmoe", "StableLm", "Persimmon", "GptOss", "GPT2LMHeadModel", "GPTNeo", "GPTJ", "GPTBigCode", "CodeGen", "Bloom",
-    "Falcon", "Mpt", "T5", "DebertaV2", "MPNet", "Beit", "Swin",
+    "Falcon", "Mpt", "T5", "DebertaV2", "MPNet", "Beit", "Swin", "DeepseekV4",
 }  # fmt: skip
 SIXTEENTH = 0.25  # 1/√16, the width of most heads here
 
@@ -95,6 +95,12 @@ ARCHITECTURES = (
     }, 0.25 * 1.3465735903**2, sdpa=False),
     Architecture("DeepseekV3", MLA, 24**-0.5),
     Architecture("DeepseekV2", {**MLA, "topk_method": "greedy"}, 24**-0.5),
+    # Two of its six softmaxes have scores: others mix residual streams, and weigh tokens that one key stands for.
+    Architecture("DeepseekV4", {**LLAMA, **MOE, "head_dim": 16, "q_lora_rank": 32, "o_lora_rank": 16, "o_groups": 2,
+                                "n_routed_experts": 4, "sliding_window": 16,
+                                "layer_types": ["compressed_sparse_attention", "heavily_compressed_attention"],
+                                "compress_rates": {"compressed_sparse_attention": 4,
+                                                   "heavily_compressed_attention": 8}}, SIXTEENTH, sdpa=False),
     Architecture("Llama4ForCausalLM", {**HEAD, **MOE, "intermediate_size_mlp": 96, "attention_chunk_size": 16,
                                        "moe_layers": []}, SIXTEENTH),
     Architecture("GPT2LMHeadModel", GPT, SIXTEENTH),

@@ -61,6 +61,19 @@ def test_an_architecture(
     assert {head["verdict"] for head in json.loads(capsys.readouterr().out)["heads"]} == {"healthy"}
 
 
-@pytest.mark.parametrize(("implementation", "count"), [("eager", 60), ("sdpa", 49), ("flex_attention", 43)])
+@pytest.mark.parametrize(("implementation", "count"), [("eager", 61), ("sdpa", 49), ("flex_attention", 43)])
 def test_this_many_architectures_are_tested(implementation: str, count: int) -> None:
     assert sum(implementation in implementations(each) for each in ARCHITECTURES) == count
+
+
+def test_attention_that_makes_an_image_smaller_is_counted(tmp_path: Path) -> None:
+    """Between the stages of LeViT are two layers more than its configuration says."""
+    transformers: Any = pytest.importorskip("transformers")
+    sizes = {"hidden_sizes": [32, 48, 64], "num_attention_heads": [2, 3, 4], "key_dim": [16, 16, 16]}
+    model = transformers.LevitModel(transformers.LevitConfig(image_size=64, depths=[4, 4, 4], **sizes)).eval()
+    inside = [name for name, module in model.named_modules() if hasattr(module, "attention_biases")]
+    with torch.no_grad(), attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
+        model(torch.randn(1, 3, 64, 64))
+    assert recorder.complete, recorder.summary
+    assert [layer["name"] for layer in load(tmp_path / "a.safetensors")[1]["layers"]] == inside
+    assert len(inside) == 4 + 1 + 4 + 1 + 4

@@ -30,9 +30,10 @@ FORMATS = {
 class Site:
     """Where a call happened."""
 
-    name: str  # of the innermost module
+    name: str  # of the innermost module around product and softmax
     head_counts: tuple[int, ...] = ()  # what modules around the call say of their heads, the innermost first
     batch: int | None = None  # of the outermost module's input
+    model: int = 0  # in which the module has this name
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ class Product:
     factors: Factors
     width: int | None
     d_k: int
+    modules: tuple[torch.nn.Module, ...]  # that were running
 
 
 @dataclass(frozen=True)

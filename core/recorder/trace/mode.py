@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -15,9 +17,11 @@ from torch.utils._python_dispatch import (
 )
 
 from ..layers.kinds import is_plain, is_sparse, is_symbolic, is_symbolic_kind
+from ..switches import RECOMPUTED, why_not
 from .flex import is_flex, run_in_blocks
 from .tracer import Tracer
 
+_PATIENCE = 5_000  # operations without attention between passes, after which no more are followed
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
@@ -56,6 +60,19 @@ class RecordingMode(TorchDispatchMode):
         self._failed = failed
         self.operations = 0
         self.deaf = False  # whether the rest of the pass is not recorded
+        self.between = False  # whether this waits for attention between passes
+        self.backward = False  # whether a backward pass began meanwhile
+        self._most = sys.maxsize  # operations, after which waiting ends
+        self._thread = threading.get_ident()
+
+    def wait(self, whole: bool) -> None:
+        """Follow what the program does between passes, for a while unless the `whole` of it is recorded."""
+        self.between, self.backward = True, False
+        self._most = sys.maxsize if whole else self.operations + _PATIENCE
+
+    def follows(self) -> bool:
+        """Return whether all that this thread does was followed: another one did nothing, and waiting did not end."""
+        return not self.deaf and self._thread == threading.get_ident()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -68,6 +85,12 @@ class RecordingMode(TorchDispatchMode):
                 return func._op_dk(_COMPOSITE, *args, **kwargs)
         out = self._flex(func, args, kwargs) if is_flex(func) else func(*args, **kwargs)
         if self.deaf or is_symbolic(out):
+            return out
+        if self.between and (reason := why_not()) is not None:
+            self.backward |= reason == RECOMPUTED
+            return out
+        if self.between and self.operations > self._most:
+            self.deaf = True
             return out
         self.operations += 1
         try:

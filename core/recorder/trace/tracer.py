@@ -27,7 +27,8 @@ from .weights import other, reached
 class Listener:
     """Who is told what was seen."""
 
-    site: Callable[[], Site]  # where the program is
+    modules: Callable[[], tuple[torch.nn.Module, ...]]  # that are running
+    site: Callable[..., Site | None]  # where the program is, of a product made in these modules; None: not recorded
     wanted: Callable[[Site], bool]  # whether a call there is recorded
     take: Callable[[Layer], None]
     miss: Callable[..., None]  # attention was seen at a site that could not be recorded, and why; how many calls
@@ -43,20 +44,24 @@ class Tracer:
         self._pending: list[Pending] = []
         self._texts = Texts()
 
-    def start(self, parameters: Iterable[torch.Tensor]) -> None:
+    def know(self, parameters: Iterable[torch.Tensor]) -> None:
         """Begin a pass. Products with these parameters are not attention."""
         parameter = Vectors(parameter=True)
         for tensor in parameters:
             self.notes.put(tensor, parameter)
 
     def stop(self) -> None:
-        """End a pass: take the layers whose weights were not seen to meet the values, and forget everything."""
+        """End recording: take the layers whose weights were not seen to meet the values, and forget everything."""
         for pending in self._pending:
             self._complete(pending)
             if not pending.done and (pending.alone or pending.met) and (layer := pending.layer) is not None:
                 changed = () if pending.weights is None else pending.weights.changed
                 layer.followed, layer.changed = False, tuple(dict.fromkeys((*changed, *pending.reached)))
                 self.listener.take(layer)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget everything."""
         self._pending.clear()
         self.notes.clear()
 
@@ -102,7 +107,7 @@ class Tracer:
     def product_of_8_bits(self, given: Arguments, out: Any) -> None:
         """A product of matrices with scales of their own: if it is one of queries and keys, it is missed by name."""
         a, b = given["self"], given["mat2"]
-        product = Product(a[None], b.t()[None], Factors(None, None), None, a.shape[-1])
+        product = Product(a[None], b.t()[None], Factors(None, None), None, a.shape[-1], self.listener.modules())
         self.notes.put(out, Scores(product, geometry_of(out), out.dtype, lost=EIGHT_BITS))
 
     def _multiply(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, steps: tuple[Step, ...] = ()) -> None:
@@ -127,7 +132,7 @@ class Tracer:
         factors = factors_of(self.notes, a, b)
         if factors.rows is not None and a.dim() == 2:
             factors = replace(factors, rows=factors.rows[None])
-        product = Product(q, k, factors, width, q.shape[-1])
+        product = Product(q, k, factors, width, q.shape[-1], self.listener.modules())
         batched = out if out.dim() == 3 else out[None]
         self.notes.put(out, Scores(product, geometry_of(batched), out.dtype, steps))
 
@@ -267,8 +272,8 @@ class Tracer:
         note = self.notes.find(x)
         if not isinstance(note, Scores):
             return
-        site, order = self.listener.site(), canonical_order(x, note.geometry)
-        if note.lost and raw:  # such as the decay of a recurrence whose gates are products
+        site, order = self.listener.site(note.product.modules), canonical_order(x, note.geometry)
+        if site is None or (note.lost and raw):  # such as the decay of a recurrence whose gates are products
             return
         if note.lost or order is None:
             self.listener.miss(site, f"scores went through {note.lost or 'a view'} that is not understood")
@@ -300,7 +305,9 @@ class Tracer:
         return layer
 
     def _fused_call(self, func: Any, given: Arguments, out: Any) -> None:
-        site, calls = self.listener.site(), calls_of(func, given, with_lse(func, given, out))
+        if (site := self.listener.site()) is None:
+            return
+        calls = calls_of(func, given, with_lse(func, given, out))
 
         def layers() -> Iterator[Layer]:
             for call in () if isinstance(calls, str) else calls:
@@ -318,7 +325,7 @@ class Tracer:
     def _engine_call(self, operator: str, given: Arguments) -> None:
         site, found = self.listener.site(), self._texts.call_of(operator, given, self.recipe.batch)
         self.notes.drop(given["output"])
-        if found is None:
+        if found is None or site is None:
             return
         name, call = found
         site = replace(site, name=name or site.name)
@@ -331,7 +338,7 @@ class Tracer:
 
     def _flex(self, args: Sequence[Any], out: Any) -> None:
         site = self.listener.site()
-        if self.listener.wanted(site):
+        if site is not None and self.listener.wanted(site):
             factors = factors_of(self.notes, args[0], args[1])
             self.listener.take(record_flex(args, out, factors, site, self.recipe))
 
