@@ -129,7 +129,7 @@ def read_once(capture: CaptureFile, what: str, layer: Layer, head: int, read: Ca
 def read_finite_queries(capture: CaptureFile, layer: Layer, head: int) -> BoolArray:
     """Return which queries of a head hold finite numbers only, [batch, queries]."""
     q = _vectors(capture, capture.stored[layer.position].q, head, layer.heads)
-    return np.isfinite(q).all(axis=-1)
+    return np.asarray(np.isfinite(q).all(axis=-1))
 
 
 def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> FloatArray | None:

@@ -109,8 +109,11 @@ class Places:
         """Note that a module's forward pass begins, on these inputs; whether its numbers are recorded."""
         if not self.stack:
             self.attended, self.other = False, None
+        if self._find(module) is None:  # also where the model got it after its first pass
+            outermost = self.stack[0].module if self.stack else module
+            self._learn(outermost if self.given is None else self.given)
             if self._find(module) is None:
-                self._learn(module)
+                self._known[id(module)] = _Known(ref(module), None, id(outermost))
         real = real and all(place.real for place in self.stack[-1:]) and not any(map(is_symbolic, _several(inputs)))
         self.stack.append(_Place(module, _batch_of(inputs), real))
 
