@@ -61,6 +61,8 @@ bench: .venv/installed  ## measure recomputes, sweeps and captures against the l
 	@echo
 	@$(BIN)/python benchmarks/growth.py
 	@echo
+	@$(BIN)/python benchmarks/sizes.py
+	@echo
 	@$(if $(wildcard .venv-torch/installed),.venv-torch/bin,$(BIN))/python benchmarks/recorder.py
 
 calibrate: .venv/installed  ## count healthy heads that a diagnosis accuses and faults that it names, on simulated heads

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, RuleRow
 from ....core.message import joined, message
-from ....core.parameters import FIELD, FIELDS, parameters_from
+from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
 from ...panes.rules.requests import Compare
 from ...settings.parse import no_effect, parameter_values
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, Given, arguments, part
-from ..working import USUAL, Work, complete, results_of
+from ..working import USUAL, Work, complete, results_of, time_words
 
 if TYPE_CHECKING:
     from ....core.tables.rules import ComparedMechanisms, RulesResult
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
+_LONG = 60.0  # seconds of one core beyond which fewer draws and queries are measured, unless these are given
+_LEAST = {"batch": 2, "n_queries": 16}
 _ALL = 1000  # lines, more than there are rules and titles
 
 
@@ -42,7 +44,33 @@ def _check(given: Given) -> RulesArguments:
     if question.mechanisms:
         options += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
         question = replace(question, sort="rule", reverse=False)
-    return arguments(RulesArguments, given, question=question, remarks=tuple(map(no_effect, options)))
+    question, fewer = _with_fewer(question, values)
+    return arguments(RulesArguments, given, question=question, remarks=(*map(no_effect, options), *fewer))
+
+
+def _with_fewer(question: Compare, given: Mapping[str, object]) -> tuple[Compare, tuple[str, ...]]:
+    """Return the question with fewer draws and queries, if nobody chose them and they take long, and a remark."""
+    asked, names = question.parameters, [name for name in _LEAST if name not in given]
+    usual = _seconds(question) if asked.n_keys > Parameters().n_keys else 0.0
+    for name in names:
+        while _seconds(question) > _LONG and (number := getattr(question.parameters, name)) > _LEAST[name]:
+            fewer = replace(question.parameters, **{name: max(number // 2, _LEAST[name])})
+            question = replace(question, parameters=fewer)
+    p = question.parameters
+    if p == asked:
+        return question, ()
+    words = (
+        "{n_keys:,} keys: {batch} draws of {n_queries} queries are measured instead of {usual_batch} of "
+        "{usual_queries}, which take about {time}; --batch and --n-queries choose them"
+    )
+    usual_time = time_words(usual)
+    remark = message(words, n_keys=p.n_keys, batch=p.batch, n_queries=p.n_queries, usual_batch=asked.batch,
+                     usual_queries=asked.n_queries, time=usual_time)  # fmt: skip
+    return question, (remark,)
+
+
+def _seconds(question: Compare) -> float:
+    return sum(part.seconds for part in question.parts())
 
 
 def run(request: RulesArguments, output: Output) -> int:
