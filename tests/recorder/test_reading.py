@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from attn_tui.core.captures.head import read_evidence, read_head
 from attn_tui.core.captures.heads import file_rule
 from attn_tui.core.captures.reader import open_capture
@@ -16,7 +17,7 @@ from attn_tui.core.captures.rules import computation
 from hypothesis import given
 from hypothesis import strategies as st
 from pytorch import torch
-from written import B, H, causal_of, recorded, vectors
+from written import B, H, N, causal_of, recorded, vectors
 
 F = torch.nn.functional
 
@@ -102,3 +103,21 @@ def test_what_is_recorded_is_read_and_replayed_to_its_log_sum_exp(call: dict[str
             if call["padding"] and hidden is not None:  # the reader leaves out queries that are padding
                 counted &= ~hidden.all(axis=-1)
             np.testing.assert_allclose(found.softmax.lse[counted], lse[counted], rtol=3e-6, atol=3e-6)
+
+
+@pytest.mark.parametrize("rows", [0, 8])
+def test_the_self_check_says_how_many_rows_see_a_key(rows: int, tmp_path: Path) -> None:
+    q, k, v = vectors()
+    hidden = (torch.arange(N) >= rows)[:, None].expand(N, k.shape[2])
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax((q @ k.transpose(-1, -2) * 0.25).masked_fill(hidden, -torch.inf), -1) @ v
+
+    _, layer, _, _ = recorded(tmp_path, attention, q, k, v)
+    if rows:
+        assert f"in {rows} of {N} rows; the others see no key" in layer["notes"]
+    else:
+        assert "not verified: no query that was compared sees a key" in layer["notes"]
+    assert (
+        "verified to rounding" in recorded(tmp_path, lambda q, k, v: (q @ k.mT).softmax(-1) @ v, q, k, v)[1]["notes"]
+    )

@@ -140,9 +140,13 @@ def _of_weights(layer: Layer) -> list[str]:
 def _self_check(layer: Layer) -> list[str]:
     if not layer.checked:
         return ["not verified: neither logits nor their log-sum-exp were seen"]
+    seeing, rows = layer.rows_checked
+    if not seeing:
+        return ["not verified: no query that was compared sees a key"]
     sure = "to rounding" if layer.exact else "NOT to rounding"
     what = "logits" if layer.checked == "logits" else "the kernel's log-sum-exp"
-    return [f"verified {sure}: {what} − (scale · q·k …) at most {layer.residual:.2g}"]
+    others = "" if seeing == rows else f", in {seeing} of {rows} rows; the others see no key"
+    return [f"verified {sure}: {what} − (scale · q·k …) at most {layer.residual:.2g}{others}"]
 
 
 def thinned(layer: Layer, rows: int) -> Layer:

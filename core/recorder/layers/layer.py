@@ -87,6 +87,7 @@ class Layer:
     residual: float = 0.0  # of logits, or of lse if the kernel is fused
     tolerance: float = 0.0  # of rounding
     checked: str = ""  # what was compared
+    rows_checked: tuple[int, int] = (0, 0)  # how many of the rows that were compared see a key, and of how many
     copied: Event = DONE  # after which the copies of its tensors are complete
     turn: int = 0  # among the calls of this name in a pass
     asked: bool = True  # False: it only tells which passes are of one generation
@@ -182,6 +183,7 @@ def make_layer(
         not_finite=check.not_finite,
         notes=list(first.notes),
         checked=check.of,
+        rows_checked=(check.seeing, check.compared),
         residual=check.residual,
         tolerance=check.tolerance,
     )  # fmt: skip
@@ -267,6 +269,7 @@ class _Check:
         self.of = ""
         self.unknown = False
         self.residual = self.size = self._largest = 0.0
+        self.seeing = self.compared = 0  # rows
         self.problems: list[str] = []
         self.pairs: list[torch.Tensor] = []
         self.lses: list[torch.Tensor] = []
@@ -375,6 +378,8 @@ class _Check:
             off = (lse - given).masked_fill(~known, 0.0).abs()
         else:
             return
+        self.compared += len(some)
+        self.seeing += int(seen.any(dim=3).any(dim=1).any(dim=0).sum())
         largest = float(off.max()) if off.numel() else 0.0
         self.residual = max(self.residual, math.inf if math.isnan(largest) else largest)
 
