@@ -116,3 +116,14 @@ def test_the_custom_rule_is_listed_if_it_is_set(capsys: Captured) -> None:
         assert "custom" not in out_of([*SMALL, "--format", kind], __name__, capsys).rsplit("attn-tui", 1)[0]
         for words in (["--multiplier", "0.3"], ["--scale", "custom"]):
             assert "custom" in out_of([*SMALL, *words, "--format", kind], __name__, capsys).rsplit("attn-tui", 1)[0]
+
+
+def test_many_keys_are_measured_with_fewer_draws_unless_these_are_given(capsys: Captured) -> None:
+    many = ["rules", "--n-keys", "1048576", "--dry-run"]
+    assert main(many) == 0
+    said = capsys.readouterr().err
+    assert "1,048,576 keys: 2 draws of 16 queries are measured instead of 16 of 64" in said
+    assert main([*many, "--batch", "16", "--n-queries", "64"]) == 0
+    assert "instead" not in capsys.readouterr().err
+    assert main(["rules", "--n-keys", "8192", "--dry-run"]) == 0
+    assert "instead" not in capsys.readouterr().err
