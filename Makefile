@@ -71,6 +71,9 @@ calibrate: .venv/installed  ## count healthy heads that a diagnosis accuses and 
 bench-terminal: .venv/installed-for-benchmarks  ## measure the app in a terminal against a bare Textual app
 	@$(BIN)/python benchmarks/terminal.py $(ARGS)
 
+mutants: .venv/installed-for-mutants  ## try small faults with the tests of their rooms: make mutants SINCE=HEAD~3, or SAMPLE=200 SEED=1
+	@$(BIN)/python benchmarks/mutants.py $(if $(SINCE),--since $(SINCE)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 docs: .venv/installed  ## renew the tables of docs/ that are made from declarations
 	@$(BIN)/python docs/tables.py
 
@@ -98,7 +101,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-all test-lowest test-plain test-torch test-transformers test-jax test-trainers soak lint bench calibrate bench-terminal docs messages pictures release clean help
+.PHONY: run test test-all test-lowest test-plain test-torch test-transformers test-jax test-trainers soak lint bench calibrate bench-terminal mutants docs messages pictures release clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv; this takes a minute" >&2
@@ -113,6 +116,11 @@ help:  ## list the targets
 .venv/installed-for-benchmarks: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui and what its benchmarks need into .venv" >&2
 	@$(BIN)/python $(PIP) -e '.[bench]'
+	@touch .venv/installed $@
+
+.venv/installed-for-mutants: pyproject.toml .venv/pyvenv.cfg
+	@echo "Installing attn-tui, what its tests need and cosmic-ray into .venv" >&2
+	@$(BIN)/python $(PIP) -e '.[test,mutants]'
 	@touch .venv/installed $@
 
 .venv-lowest/installed: pyproject.toml tests/lowest.py .venv-lowest/pyvenv.cfg

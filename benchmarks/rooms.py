@@ -1,0 +1,91 @@
+"""Rooms of the house, and the test files that watch over each: `benchmarks/mutants.py` runs them for a mutant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Room:
+    """Folders of sources, and its tests: a folder of `tests/`, then its files without `test_` and `.py`."""
+
+    name: str
+    folders: str
+    tests: str
+    environment: str = ".venv"  # where its tests run
+
+    def files(self) -> list[str]:
+        """Return its test files in the order of the words, which is that in which they run."""
+        found: dict[Path, None] = {}
+        folder = ""
+        for word in self.tests.split():
+            if word.endswith("/"):
+                folder = word
+            else:
+                found |= dict.fromkeys(sorted((ROOT / "tests" / folder).glob(f"test_{word}.py")))
+        return [path.relative_to(ROOT).as_posix() for path in found]
+
+
+ROOMS = (
+    Room("parameters", "core", "core/ parameters scales formula* grid models texts sources against api"),
+    Room(
+        "attention",
+        "core/attention",
+        "core/ softmax scores computation precision cost row_gradients worked_example arithmetic "
+        "low_precision_reference against_textbook golden",
+    ),
+    Room(
+        "statistics",
+        "core/statistics",
+        "core/ summary tally histogram survey status merge coverage against_textbook golden",
+    ),
+    Room(
+        "lab",
+        "core/lab",
+        "core/ experiment* components sampling lab_extremes sweep rules against_textbook golden",
+    ),
+    Room("theory", "core/theory", "core/ predict score_law saturation quadrature normalised_theory deviations"),
+    Room("captures", "core/captures", "core/ capture_* captured_formats calls save heads head_attention"),
+    Room(
+        "diagnosis",
+        "core/diagnosis",
+        "core/ diagnosis_* comparing* score_change scale_by_position replay head* "
+        "cli/ check_command diagnose_command",
+    ),
+    Room("watching", "core/watching", "core/ watching cli/ watch_command views/ watching_view"),
+    Room("training", "core/training", "core/ training cli/ train_command"),
+    Room("learning", "core/learning core/claims", "core/ learning claim* cli/ learn_command"),
+    Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming"),
+    Room("tables", "core/tables", "core/ table export cost worked_example cli/ *_command json_lines"),
+    Room("programs", "core/program", "core/ *_code"),
+    Room(
+        "recorder",
+        "core/recorder",
+        "recorder/ operations layouts weights fused row_factors passes steps caches not_finite recorded_files "
+        "reading assertion command students vllm",
+        ".venv-torch",
+    ),
+    Room("views", "tui/views", "views/ *"),
+    Room("command line", "tui/cli", "cli/ *"),
+    Room(
+        "terminal",
+        "tui/terminal tui/language tui/settings",
+        "tui/ reader cells terminal_output any_bytes diff_screen frames language settings saved_settings keymap "
+        "typeahead connection slow_terminal",
+    ),
+    Room(
+        "engine",
+        "tui/compute",
+        "tui/ engine executor process_engine schedule workers prefetch stopped_engine pacing pane_requests",
+    ),
+    Room("app", "tui", "tui/ *"),
+)
+
+
+def room_of(path: str) -> Room:
+    """Return the room of a source file: that of the nearest folder above it."""
+    folders = {folder: room for room in ROOMS for folder in room.folders.split()}
+    return next(folders[parent.as_posix()] for parent in Path(path).parents if parent.as_posix() in folders)

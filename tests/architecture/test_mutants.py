@@ -1,0 +1,78 @@
+"""Which tests watch over which sources, and the small faults that they are tried with."""
+
+import ast
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rooms import ROOMS, ROOT, Room, room_of
+
+
+@pytest.fixture
+def mutants() -> ModuleType:
+    """The tool, where its library is installed."""
+    pytest.importorskip("cosmic_ray", reason="needs cosmic-ray: make .venv/installed-for-mutants")
+    import mutants
+
+    return mutants
+
+
+def test_every_source_is_in_the_room_of_its_nearest_folder() -> None:
+    for path in (path for package in ("core", "tui") for path in (ROOT / package).rglob("*.py")):
+        relative = path.relative_to(ROOT).as_posix()
+        room = room_of(relative)
+        longest = max((folder for folder in room.folders.split() if relative.startswith(f"{folder}/")), key=len)
+        closer = [folder for other in ROOMS for folder in other.folders.split() if relative.startswith(f"{folder}/")]
+        assert longest == max(closer, key=len), relative
+    assert room_of("core/captures/files/stored.py").name == "captures"
+    assert room_of("core/scales.py").name == "parameters"
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_rooms_name_folders_and_tests_that_exist(room: Room) -> None:
+    assert all((ROOT / folder).is_dir() for folder in room.folders.split())
+    folder = ""
+    for word in room.tests.split():
+        folder = word if word.endswith("/") else folder
+        assert word == folder or list((ROOT / "tests" / folder).glob(f"test_{word}.py")), word
+    assert len(room.files()) == len(set(room.files())) > 0
+
+
+def test_mutants_change_each_place_and_stay_python(mutants: Any, tmp_path: Path) -> None:
+    source = tmp_path / "source.py"
+    source.write_text(
+        "def decide(a: int | None, b: bool = False) -> int | None:\n"
+        "    if (a is not None\n"
+        "            and a < 3  # a comment\n"
+        "            and not b):\n"
+        "        return -a\n"
+        "    found: int | None = a or 1\n"
+        "    return found\n"
+    )
+    found = [mutant for place in mutants.places(str(source)) for mutant in place]
+    codes = [mutant.code() for mutant in found]
+    tests = {ast.unparse(ast.parse(code).body[0].body[0].test) for code in codes}  # type: ignore[attr-defined]
+    assert source.read_text() not in codes
+    assert {"a < 3 and (not b)", "a is not None and (not b)", "a is not None and a < 3"} < tests
+    assert {"a is not None and a <= 3 and (not b)", "a is not None and a < 3 and b"} < tests
+    assert {f"found: int | None = {word}" in code for word in ("a", "1") for code in codes} == {True, False}
+    assert all(code.count("int | None") == 3 for code in codes)  # types stay
+    assert all(mutant.diff().count("\n+") >= 2 for mutant in found)
+
+
+def test_lines_changed_are_those_of_the_new_text(mutants: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    diff = (
+        "--- a/core/a.py\n+++ b/core/a.py\n@@ -3 +4,2 @@ def f\n-x\n+y\n+z\n@@ -9,2 +11,0 @@\n-x\n-y\n@@ -20 +19 @@\n"
+    )
+    monkeypatch.setattr(mutants, "git", lambda *_words: diff)  # pyright: ignore[reportUnknownLambdaType]
+    assert mutants.lines_changed("HEAD") == {"core/a.py": {4, 5, 19}}
+
+
+def test_a_room_has_the_same_mutants_alone_and_in_a_larger_sample(mutants: Any) -> None:
+    watching, training = (next(room for room in ROOMS if room.name == name) for name in ("watching", "training"))
+    both = mutants.drawn([watching, training], None, 6, 1)
+    assert [len(both[room]) for room in (watching, training)] == [3, 3]
+    assert mutants.drawn([training], None, 5, 1)[training][:3] == both[training]
+    assert mutants.drawn([training], None, 3, 2)[training] != both[training]
+    assert mutants.drawn([training], {"core/training/race.py": {1}}, None, 1) == {}
