@@ -79,13 +79,13 @@ class Mutant:
     occurrence: int
     lines: range
 
-    def code(self) -> str:
-        """Return the text of the changed file."""
-        return mutating.mutate_code((ROOT / self.path).read_text(), OPERATORS[self.operator](), self.occurrence)
+    def code(self, text: str) -> str:
+        """Return the file's text with this change."""
+        return mutating.mutate_code(text, OPERATORS[self.operator](), self.occurrence)
 
-    def diff(self) -> str:
-        """Return what changes."""
-        before, after = (ROOT / self.path).read_text().splitlines(), self.code().splitlines()
+    def diff(self, text: str) -> str:
+        """Return what it changes in the file's text."""
+        before, after = text.splitlines(), self.code(text).splitlines()
         return "\n".join(difflib.unified_diff(before, after, self.path, self.operator, n=1, lineterm=""))
 
 
@@ -196,9 +196,8 @@ def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
     used = subprocess.check_output([python, "-c", "import attn_tui.core as core; print(core.__path__[0])"], text=True)
     if not Path(used.strip()).resolve().samefile(copy / "core"):
         raise SystemExit(f"{python} imports {used.strip()} instead of the copy at {copy}")
-    subprocess.run(
-        [python, "-m", "compileall", "-q", "core", "tui"], check=True
-    )  # once: `run_tests` keeps no bytecode
+    # Once: `run_tests` lets programs keep no bytecode.
+    subprocess.run([python, "-m", "compileall", "-q", "core", "tui"], check=True)
     command = f"{shlex.quote(str(python))} {TESTS} {shlex.join(room.files())}"
     begun = time.monotonic()
     outcome, output = testing.run_tests(command, 3600)
@@ -209,15 +208,15 @@ def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
     print(f"{room.name}: tests take {took:.0f} s without a mutant", flush=True)
     for mutant in mutants:
         source = copy / mutant.path
-        status = source.stat()
-        source.write_text(mutant.code())  # newer than its bytecode
+        text, status = source.read_text(), source.stat()
+        source.write_text(mutant.code(text))  # newer than its bytecode
         outcome, output = testing.run_tests(command, max(LEAST, TIMES * took))
-        shutil.copyfile(ROOT / mutant.path, source)
+        source.write_text(text)
         os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
         word = "survived" if outcome.value == "survived" else "too long" if output == "timeout" else "killed"
         print(f"{room.name}: {word}: {mutant.path}:{mutant.lines[0]} {mutant.operator}", flush=True)
         if word == "survived":
-            print(mutant.diff(), flush=True)
+            print(mutant.diff(text), flush=True)
         yield word
 
 

@@ -52,9 +52,17 @@ ROOMS = (
     Room(
         "diagnosis",
         "core/diagnosis",
-        "core/ diagnosis_* comparing* score_change scale_by_position replay head* "
-        "cli/ check_command diagnose_command",
+        "core/ diagnosis_[!a]* diagnosis_autocast scale_by_position replay cli/ check_command diagnose_command",
     ),
+    Room(
+        "judgement", "core/diagnosis/judgement", "core/ diagnosis_conventions diagnosis_verdicts diagnosis_agreement"
+    ),
+    Room(
+        "comparing",
+        "core/diagnosis/comparing",
+        "core/ comparing* score_change diagnosis_extremes cli/ compare_command",
+    ),
+    Room("heads", "core/diagnosis/heads", "core/ head* cli/ inspect_command"),
     Room("watching", "core/watching", "core/ watching cli/ watch_command views/ watching_view"),
     Room("training", "core/training", "core/ training cli/ train_command"),
     Room("learning", "core/learning core/claims", "core/ learning claim* cli/ learn_command"),
