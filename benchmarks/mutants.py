@@ -150,23 +150,27 @@ def drawn(
 
 
 def places(path: str) -> list[list[Mutant]]:
-    """Return the mutants of a file by the place that they change; types, which nobody evaluates, have none."""
+    """Return the mutants of a file by the place that they change; annotations and decorators have none."""
     found: dict[tuple[tuple[int, int], tuple[int, int]], list[Mutant]] = defaultdict(list)
-    nodes = [(node, in_type(node)) for node in trees.ast_nodes(trees.get_ast((ROOT / path).read_text()))]
+    nodes = [(node, is_declaration(node)) for node in trees.ast_nodes(trees.get_ast((ROOT / path).read_text()))]
     for name, operator in ((name, make()) for name, make in OPERATORS.items()):
-        positions = ((position, typed) for node, typed in nodes for position in operator.mutation_positions(node))
-        for occurrence, ((start, end), typed) in enumerate(positions):
-            if not typed:
+        positions = (
+            (position, declared) for node, declared in nodes for position in operator.mutation_positions(node)
+        )
+        for occurrence, ((start, end), declared) in enumerate(positions):
+            if not declared:
                 found[start, end].append(Mutant(path, name, occurrence, range(start[0], end[0] + 1)))
     return [found[place] for place in sorted(found)]
 
 
-def in_type(node: Any) -> bool:
-    """Return whether a node is inside an annotation."""
+def is_declaration(node: Any) -> bool:
+    """Return whether a node is inside an annotation or a decorator."""
     marks = {"tfpdef": ":", "annassign": ":", "funcdef": "->"}
     while (parent := node.parent) is not None:
         before = node.get_previous_sibling()
-        if before is not None and marks.get(parent.type) == getattr(before, "value", ""):
+        if parent.type == "decorator" or (
+            before is not None and marks.get(parent.type) == getattr(before, "value", "")
+        ):
             return True
         node = parent
     return False

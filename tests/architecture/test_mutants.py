@@ -42,6 +42,7 @@ def test_rooms_name_folders_and_tests_that_exist(room: Room) -> None:
 def test_mutants_change_each_place_and_stay_python(mutants: Any, tmp_path: Path) -> None:
     source = tmp_path / "source.py"
     source.write_text(
+        "@decorated(once=True)\n"
         "def decide(a: int | None, b: bool = False) -> int | None:\n"
         "    if (a is not None\n"
         "            and a < 3  # a comment\n"
@@ -59,7 +60,7 @@ def test_mutants_change_each_place_and_stay_python(mutants: Any, tmp_path: Path)
     assert {"a < 3 and (not b)", "a is not None and (not b)", "a is not None and a < 3"} < tests
     assert {"a is not None and a <= 3 and (not b)", "a is not None and a < 3 and b"} < tests
     assert values == {"a or 1", "a and 1", "a or 2", "a or 0", "a", "1"}
-    assert all(code.count("int | None") == 3 for code in codes)  # types stay
+    assert all(code.count("int | None") == 3 and "once=True" in code for code in codes)  # declarations stay
     assert all(mutant.diff(source.read_text()).count("\n+") >= 2 for mutant in found)
 
 
