@@ -2,7 +2,8 @@
 
 `--since HEAD~3` tries one mutant at every place in lines changed since then; `--sample 200 --seed 1` tries 200, as
 many in every room. Sources are changed in a temporary copy. Prints mutants that survive as diffs, and the score by
-room: the share that tests killed. Exit code 1 if any survived.
+room: the share that tests killed. Exit code 1 if any survived
+or was not tried.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ SLIPS = {
     "BitOr_BitAnd",
 }
 LEAST, TIMES = 20.0, 4.0  # limit of a mutant: seconds, and times what its tests take without a mutant
+OUTCOMES = ("killed", "too long", "survived", "not tried")
 TESTS = "-m pytest -x -p no:cacheprovider --hypothesis-profile few --hypothesis-seed 0 -m 'not slow and not soak'"
 
 
@@ -95,9 +97,7 @@ def main() -> int:
     parser.add_argument("--since", metavar="COMMIT", help="only lines changed since this commit")
     parser.add_argument("--sample", metavar="N", type=int, help="try N mutants, as many in every room; default: all")
     parser.add_argument("--seed", type=int, default=0, help="of the draw of places, and of a mutant at each place")
-    parser.add_argument(
-        "--room", action="append", choices=[room.name for room in ROOMS], help="only this one; repeatable"
-    )
+    parser.add_argument("--room", action="append", choices=[room.name for room in ROOMS], help="only this one")
     given = parser.parse_args()
     if given.since is None and given.sample is None:
         parser.error("which mutants? --since HEAD~3 takes lines changed since then, --sample 200 draws 200")
@@ -111,7 +111,7 @@ def main() -> int:
         for room, mutants in by_room.items():
             outcomes.update((room.name, outcome) for outcome in tried(room, mutants, copy))
     print(score(outcomes))
-    return int(any(outcome == "survived" for _, outcome in outcomes))
+    return int(any(outcome in ("survived", "not tried") for _, outcome in outcomes))
 
 
 def lines_changed(commit: str) -> dict[str, set[int]]:
@@ -192,10 +192,11 @@ def copy_project(folder: Path) -> Path:
 
 
 def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
-    """Yield whether each mutant was killed, took too long, or survived the tests of its room; print it."""
+    """Yield the outcome of each mutant with the tests of its room; print it."""
     python = ROOT / room.environment / "bin" / "python"
     if not python.exists():
         print(f"{room.name}: not tried; `make {room.environment}/installed` installs what its tests need")
+        yield from ("not tried" for _ in mutants)
         return
     used = subprocess.check_output([python, "-c", "import attn_tui.core as core; print(core.__path__[0])"], text=True)
     if not Path(used.strip()).resolve().samefile(copy / "core"):
@@ -208,6 +209,7 @@ def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
     took = time.monotonic() - begun
     if outcome.value != "survived":
         print(output[-2000:], f"{room.name}: not tried; its tests fail without a mutant", sep="\n")
+        yield from ("not tried" for _ in mutants)
         return
     print(f"{room.name}: tests take {took:.0f} s without a mutant", flush=True)
     for mutant in mutants:
@@ -225,14 +227,16 @@ def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
 
 
 def score(outcomes: Counter[tuple[str, str]]) -> str:
-    """Return a table of how many mutants had each outcome, by room."""
-    words = ("killed", "too long", "survived")
-    rows = [(room.name, *(outcomes[room.name, word] for word in words)) for room in ROOMS]
-    rows = [row for row in rows if any(row[1:])]
-    rows.append(("all", *(sum(count for (_, of), count in outcomes.items() if of == word) for word in words)))
-    table = [("room", *words, "score"), ("---",) * 5]
-    table += [(*row, f"{1 - row[-1] / max(sum(row[1:]), 1):.0%}") for row in rows]
-    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in table)
+    """Return a table of the outcomes by room, with the share killed of those tried, rounded down."""
+    counts = [(room.name, [outcomes[room.name, word] for word in OUTCOMES]) for room in ROOMS]
+    counts.append(("all", [sum(column) for column in zip(*(row for _, row in counts), strict=True)]))
+    table = [("room", *OUTCOMES, "score"), ("---",) * (len(OUTCOMES) + 2)]
+    for name, (killed, too_long, survived, untried) in counts:
+        found = killed + too_long
+        share = f"{100 * found // (found + survived)} %" if found + survived else "–"
+        if found + survived + untried:
+            table.append((name, *map(str, (killed, too_long, survived, untried)), share))
+    return "\n".join(f"| {' | '.join(row)} |" for row in table)
 
 
 def git(*words: str) -> str:

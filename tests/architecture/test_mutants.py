@@ -1,6 +1,9 @@
 """Which tests watch over which sources, and the small faults that they are tried with."""
 
 import ast
+import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,3 +86,33 @@ def test_a_room_has_the_same_mutants_alone_and_in_a_larger_sample(mutants: Any) 
     assert mutants.drawn([training], None, 5, 1)[training][:3] == both[training]
     assert mutants.drawn([training], None, 3, 2)[training] != both[training]
     assert mutants.drawn([training], {"core/training/race.py": {1}}, None, 1) == {}
+
+
+def test_the_score_counts_what_was_tried_and_is_rounded_down(mutants: Any) -> None:
+    outcomes = {("lab", "killed"): 198, ("lab", "too long"): 1, ("lab", "survived"): 1, ("recorder", "not tried"): 2}
+    assert mutants.score(Counter(outcomes)).splitlines()[2:] == [
+        "| lab | 198 | 1 | 1 | 0 | 99 % |",
+        "| recorder | 0 | 0 | 0 | 2 | – |",
+        "| all | 198 | 1 | 1 | 2 | 99 % |",
+    ]
+    assert mutants.score(Counter()).count("\n") == 1
+
+
+def test_tests_that_fail_without_a_mutant_judge_none(
+    mutants: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(mutants, "TESTS", "-c 'raise SystemExit(1)'")
+    monkeypatch.chdir(tmp_path)
+    for name in ("PYTHONPATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.setenv(name, "")  # restored at the end
+    (training,) = (room for room in ROOMS if room.name == "training")
+    drawn = mutants.drawn([training], {"core/training/race.py": set(range(60, 90))}, 2, 0)[training]
+    room = replace(training, environment=sys.prefix)
+    copy = mutants.copy_project(tmp_path)
+    assert list(mutants.tried(room, drawn, copy)) == ["not tried", "not tried"]
+    monkeypatch.setattr(mutants, "TESTS", "-c ''")  # which pass with any mutant
+    assert list(mutants.tried(room, drawn, copy)) == ["survived", "survived"]
+    assert all((copy / mutant.path).read_text() == (ROOT / mutant.path).read_text() for mutant in drawn)
+    same = "-c 'from attn_tui.core.training import race; assert open(race.__file__).read() == open(\"{}\").read()'"
+    monkeypatch.setattr(mutants, "TESTS", same.format(ROOT / "core/training/race.py"))
+    assert list(mutants.tried(room, drawn, copy)) == ["killed", "killed"]
