@@ -160,6 +160,7 @@ def test_limits_come_from_the_project_and_options_override_them(empty_folder: Pa
     project.write_text('[tool.attn-tui.check]\nmax-logit = 0.1\nallow = ["layers.3.1:*"]\n')
     assert rules([file], capsys) == [("3", 0, "max-logit")]
     assert rules([file, "--max-logit", "100"], capsys) == []
+    assert rules([file, "--allow", "layers.3.0:*"], capsys) == []  # beside what the project allows
     project.write_text("[tool.attn-tui.check]\nmax-logits = 1\n")
     assert_refused(["check", file], "tool.attn-tui.check.max-logits: … did you mean max-logit?", capsys)
     project.write_text("[tool.attn-tui.check]\nmax-logit = true\n")
@@ -338,6 +339,11 @@ def test_github_has_a_command_for_each_finding(capsys: Captured) -> None:
     assert len(lines) == 10
     assert all(line.startswith("::error file=") and ",title=attn-tui " in line for line in lines)
     assert lines[0].endswith("::layer 1 head 0: scale-missing: × 1: the scores were not scaled")
+
+
+def test_a_file_s_name_ends_no_property_of_github(tmp_path: Path, capsys: Captured) -> None:
+    _, out = checked([capture(tmp_path, scale=8.0, name="a,title=b:c%2C"), "--format", "github"], capsys)
+    assert f"::error file={tmp_path}/a%2Ctitle=b%3Ac%252C.npz,title=attn-tui max-logit::layer 3 head 0: " in out
 
 
 def test_csv_and_markdown_list_the_findings(capsys: Captured) -> None:

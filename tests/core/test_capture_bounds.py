@@ -223,9 +223,9 @@ def test_archives_of_other_methods_are_refused(tmp_path: Path, method: int) -> N
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_array_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    assert "tensor 'q' is there twice" in refusal(
-        write_archive(tmp_path / "x.npz", zipfile.ZIP_STORED, ["q", "k", "q"])
-    )
+    for name in ("q", "text"):  # a tensor, and metadata
+        path = write_archive(tmp_path / "x.npz", zipfile.ZIP_STORED, ["q", "k", "text", name])
+        assert f"tensor '{name}' is there twice" in refusal(path)
 
 
 def test_an_archive_s_directory_is_bounded(tmp_path: Path) -> None:

@@ -606,6 +606,18 @@ def test_a_column_states_the_multiplier_of_the_last_query(
     assert column.multiplier == pytest.approx(0.43 * np.log(seen) / D_K**0.5, rel=1e-12)
 
 
+@for_each(("told", "last"), [({"rows": [0, 2, 5]}, 5), ({"causal": "top-left"}, 2), ({"causal": "bottom-right"}, 10)])
+def test_a_column_states_a_formula_at_the_position_of_the_last_query(
+    tmp_path: Path, told: dict[str, Any], last: int
+) -> None:
+    capture = captured(tmp_path, {"q": Q[:, :, :3]}, **{"causal": "true", "prescaled": [0.5, 4]} | told)
+    layer = capture.layers[0]
+    for given, position in ((None, last), (20, 20)):
+        rule = named_rule("(1+pos/9)/sqrt(d)", layer, context=HeadContext(position=given))
+        [column] = measure_head(capture, layer, 1, [rule]).columns
+        assert column.multiplier == pytest.approx((1 + position / 9) / D_K**0.5, rel=1e-12)
+
+
 def test_the_range_of_the_multipliers_of_rows_is_told(tmp_path: Path) -> None:
     """SSMax multiplies by 0.43·ln n/√d_k, where n keys are seen; rows of a single key do not count."""
     capture = captured(tmp_path, causal="true", prescaled=[0.5, 1])

@@ -401,6 +401,16 @@ def test_texts_share_their_start_from_eight_tokens_if_all_rows_are_stored(
         assert common_tokens(files[0], files[1], one, other).sameness == sameness
 
 
+def test_texts_share_their_start_only_if_both_files_are_causal(tmp_path: Path) -> None:
+    plain = recipe(layers=1)
+    hidden = replace(
+        edited(plain, 0, seen=causal(), causal="top-left"), tokens=[*plain.tokens[:8], *"x" * (TOKENS - 8)]
+    )
+    one, other = (written(each, tmp_path / f"{at}.safetensors") for at, each in enumerate((plain, hidden)))
+    for a, b in ((one, other), (other, one)):
+        assert common_tokens(a, b, a.layers[0], b.layers[0]).sameness == "different"
+
+
 def test_what_follows_from_other_scores_is_not_called_the_same(tmp_path: Path) -> None:
     found = compared(recipe(), recipe(seed=1), tmp_path)
     stages = [stage for each in found.heads for stage in each.stages if stage.name in ("lse", "weights", "o")]

@@ -163,6 +163,7 @@ def test_the_configuration_of_the_file_and_of_the_user(tmp_path: Path) -> None:
 
 
 YARN = 0.1 * math.log(40) + 1
+LATENT = '{"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "kv_lora_rank": 512, "rope_scaling": %s}'
 
 
 @for_each(
@@ -187,6 +188,12 @@ YARN = 0.1 * math.log(40) + 1
             0,
             192**-0.5 * YARN**2,
         ),
+        # One key of two says nothing.
+        (LATENT % '{"factor": 40}', 0, 192**-0.5),
+        (LATENT % '{"mscale_all_dim": 1.0}', 0, 192**-0.5),
+        ('{"qk_rope_head_dim": 64, "head_dim": 128}', 0, 128**-0.5),
+        ('{"qk_nope_head_dim": 64, "head_dim": 128}', 0, 128**-0.5),
+        ('{"hidden_size": 4096}', 0, 96**-0.5),
     ],
 )
 def test_the_expected_scale(text: str, layer: int, scale: float) -> None:
@@ -230,7 +237,30 @@ def test_the_amplitude_of_yarn() -> None:
     assert parse_configuration(f"{{{yarn}}}}}", "c").amplitude == pytest.approx(YARN)
     assert parse_configuration(f'{{{yarn}, "attention_factor": 1.25}}}}', "c").amplitude == 1.25
     assert parse_configuration(f'{{{yarn}, "mscale": 1, "mscale_all_dim": 1}}}}', "c").amplitude == 1
+    assert parse_configuration(f'{{{yarn}, "mscale": 0.5}}}}', "c").amplitude == pytest.approx(YARN)
     assert parse_configuration('{"rope_scaling": null}', "c").amplitude is None
+
+
+@for_each("said", ['"factor": 4', '"original_max_position_embeddings": 64', None])
+def test_longrope_has_no_amplitude_without_both_contexts(said: str | None) -> None:
+    said = said or '"factor": 4, "original_max_position_embeddings": 1'  # whose logarithm is 0
+    assert parse_configuration(f'{{"rope_scaling": {{"rope_type": "longrope", {said}}}}}', "c").amplitude is None
+
+
+def test_the_configuration_of_the_file_decides_by_the_width_of_recorded_heads_alone() -> None:
+    config = parse_configuration('{"head_dim": 32, "attention_multiplier": 0.5}', "c")
+    for observed, expected in ((False, 0.5), (True, 1 / 8)):
+        assert expected_multiplier(Facts(64, config=config, observed=observed), None).multiplier == expected
+
+
+def test_a_factor_of_the_configuration_that_is_not_inside_q_and_k_is_not_expected() -> None:
+    given = parse_configuration('{"head_dim": 64, "key_multiplier": 0.5}', "c")
+    for facts, expected in (
+        (Facts(64), 1 / 8),
+        (Facts(64, observed=True), 1 / 16),
+        (Facts(64, prescaled=0.5), 1 / 8),
+    ):
+        assert expected_multiplier(facts, given).multiplier == pytest.approx(expected)
 
 
 @for_each(
@@ -278,3 +308,32 @@ def test_a_multiplier_has_the_names_of_the_rules_that_give_it(multiplier: float,
     found = names(multiplier, 1e-9, 1 / 8, facts, lambda candidate: math.isclose(candidate, multiplier, rel_tol=1e-9))
     assert cause in [name.cause for name in found]
     assert ("scale-other" in [name.cause for name in found]) == (cause == "scale-other")
+
+
+def causes_of(multiplier: float, tolerance: float, facts: Facts, expected: float = 1 / 8) -> dict[str, str]:
+    """The words of each name of a multiplier, by its cause."""
+    found = names(multiplier, tolerance, expected, facts, lambda x: math.isclose(x, multiplier, rel_tol=tolerance))
+    return {name.cause: str(name.words) for name in found}
+
+
+@for_each("text", ["{}", '{"hidden_size": 512}', '{"num_attention_heads": 8}'])
+def test_a_configuration_that_says_half_of_a_rule_names_nothing(text: str) -> None:
+    assert [*causes_of(0.0777, 1e-9, Facts(64, config=parse_configuration(text, "c")))] == ["scale-other"]
+
+
+def test_a_number_that_is_not_exact_is_no_constant_and_keeps_a_name_that_is_not_vague() -> None:
+    assert [*causes_of(10_007**-0.5, 1e-7, Facts(64))] == ["scale-fixed"]
+    assert [*causes_of(10_007**-0.5, 5e-5, Facts(64))] == ["scale-other"]
+    assert "scale-other" not in causes_of(1 / 64, 1e-3, Facts(64))
+
+
+@for_each(
+    ("inside", "says"),
+    [
+        ((0.5, 4.0), "q carries × 0.5 and k × 4"), ((2**0.5, 2**0.5), "q and k carry × 1.414 each"),
+        ((2.0, 1.0), "q carries × 2"), ((1.0, 2.0), "k carries × 2"),
+    ],
+)  # fmt: skip
+def test_a_factor_that_is_not_the_scale_is_placed(inside: tuple[float, float], says: str) -> None:
+    found = causes_of(1 / 8, 1e-9, Facts(64, prescaled=2.0, inside=inside), 1 / 16)
+    assert found["prescale-extra"] == f"2 × the expected scale: {says}"

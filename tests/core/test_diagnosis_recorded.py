@@ -91,6 +91,12 @@ def test_a_recorded_multiplier_is_compared_with_a_configuration(where: str, tmp_
 def test_a_recorded_configuration_of_heads_of_another_width_is_not_the_expectation(tmp_path: Path) -> None:
     path = recorded(tmp_path, ROOT)
     assert verdict(path, own='{"head_dim": 32}').verdict == "healthy"
+    assert verdict(path, own='{"head_dim": 32, "attention_multiplier": 0.5}').verdict == "healthy"
+
+
+def test_a_recorded_configuration_without_widths_is_the_expectation(tmp_path: Path) -> None:
+    found = verdict(recorded(tmp_path, ROOT), own='{"attention_multiplier": 0.125}')
+    assert (found.verdict, found.expected.multiplier) == ("cause", 0.125)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from attn_tui.core.attention import precision
 from attn_tui.core.attention.formats import FORMATS, number_format
-from attn_tui.core.attention.precision import round_to, stored
+from attn_tui.core.attention.precision import nan_rows, round_to, stored
 from attn_tui.core.errors import InputError
 from cases import for_each
 from number_formats import all_numbers, dtype_of
@@ -114,6 +114,19 @@ def test_nan_stays_nan_and_counts_as_overflow(name: str) -> None:
     found = round_to(np.array([np.nan, 1.0]), name)
     assert np.isnan(found.values).tolist() == [True, False]
     assert found.overflow.tolist() == [True, False]
+
+
+def test_rows_have_no_softmax_for_either_of_two_causes() -> None:
+    """A visible +∞ or NaN, or nothing visible above −∞; with a sink, only the first."""
+    low, high, nan = -np.inf, np.inf, np.nan
+    logits = np.array(
+        [[0.0, high], [low, low], [0.0, nan], [0.0, low], [0.0, 1.0], [high, 0.0], [low, 0.0], [low, nan]]
+    )
+    hidden = np.zeros(logits.shape, bool)
+    hidden[5, 0] = hidden[6, 1] = hidden[7] = True
+    assert np.flatnonzero(nan_rows(logits, hidden, False)).tolist() == [0, 1, 2, 6]
+    assert np.flatnonzero(nan_rows(logits, hidden, True)).tolist() == [0, 2]
+    assert np.flatnonzero(nan_rows(logits, None, False)).tolist() == [0, 1, 2, 5, 7]
 
 
 def test_an_unknown_format_is_refused_with_the_known_ones() -> None:

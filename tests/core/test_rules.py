@@ -286,9 +286,10 @@ def test_the_exact_saturation_ratio_is_that_of_long_rows(name: str) -> None:
 
 
 @pytest.mark.usefixtures("short_rule_grids")
+@pytest.mark.parametrize("sink", ["none", "logit"])
 @pytest.mark.parametrize(("precision", "softcap"), [("float32", 0.0), ("bfloat16", 0.0), ("float32", 2.0)])
-def test_the_curves_of_rules_use_the_rows_multipliers(precision: str, softcap: float) -> None:
-    p = replace(P, precision=precision, softcap=softcap, batch=4, n_queries=14)
+def test_the_curves_of_rules_use_the_rows_multipliers(precision: str, softcap: float, sink: Any) -> None:
+    p = replace(P, precision=precision, softcap=softcap, sink=sink, batch=4, n_queries=14)
     *_, last = rule_curves.stream(p)
     assert last.found is not None
     at = last.found.d_ks.index(16)

@@ -122,6 +122,12 @@ def test_rows_at_a_threshold_are_neither_one_hot_nor_dead() -> None:
     assert not sums["dead"].any()
 
 
+def test_equal_weights_of_many_keys_are_not_dead() -> None:
+    """From 10,000 keys on, ‖J‖_F of equal weights, √(n − 1)/n, is below the threshold."""
+    for keys, value in ((9_000, 0), (16_384, None)):
+        assert estimates(np.zeros((1, 2, keys)))["dead_rows"].value == value
+
+
 def test_undefined_statistics_are_missing() -> None:
     of_one_key = estimates(some_scores(keys=1))
     assert of_one_key["entropy_fraction"] == MISSING

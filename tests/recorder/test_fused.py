@@ -56,6 +56,20 @@ def test_backends_of_scaled_dot_product_attention(backend: str, tmp_path: Path) 
     assert_explained(layer, held)
 
 
+@pytest.mark.parametrize(("width", "scaled", "kept"), [(64, 60, 64), (60, 60, 60), (64, 64, 64)])
+def test_only_components_that_a_kernel_added_are_left_out(width: int, scaled: int, kept: int, tmp_path: Path) -> None:
+    """PyTorch pads 60 components with zeros to 64, and scales by 1/√60; so may a program scale 64 of its own."""
+    q, k, v = (torch.randn(1, 2, 16, width, generator=torch.Generator().manual_seed(side)) for side in range(3))
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, scale=scaled**-0.5)
+
+    _, layer, held, _ = recorded(tmp_path, function, q, k, v)
+    assert (layer["d_k"], layer["scale"]) == (kept, pytest.approx(scaled**-0.5))
+    assert torch.equal(held["layers.0.attn.q"], q)
+    assert_explained(layer, held)
+
+
 def biased(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
     return s + (j - i) * 0.1 * (h + 1)
 

@@ -140,11 +140,18 @@ def angles_lost(x: Any) -> Any:
     return x * turn.cos() + half_turned(x) * turn.sin()
 
 
+def linear(x: Any) -> Any:
+    """A layer of each head: a product of stacked matrices, as that of queries and keys is."""
+    return x @ torch.linspace(-1, 1, H * D * D).view(H, D, D)
+
+
 FACTORS: list[tuple[Callable[[Any], Any], float | None]] = [
     (lambda q: q * (F.softplus(LEARNED) * 0.36), None),  # TimesFM
     (lambda q: q * LEARNED[:H].view(1, H, 1, 1), None),
     (lambda q: rms_normed(q) * LEARNED * F.softplus(LEARNED), None),
     (lambda q: q * 0.5 + LEARNED, None),
+    (lambda q: linear(q) * 0.5 + LEARNED, None),
+    (lambda q: (linear(q) + LEARNED) * 0.5, 0.5),
     (lambda q: q * torch.sigmoid(q.roll(1, 0)), None),
     (lambda q: q * torch.full((D,), 0.5), 0.5),
     (lambda q: q * (torch.arange(N) < 9)[:, None], 1.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import attn_tui
 import pytest
 from pytorch import torch
 from replay import load
+from running import MODEL, plain, program
 
 F: Any = torch.nn.functional
 pytestmark = pytest.mark.filterwarnings("default")
@@ -72,6 +74,35 @@ def test_without_an_optimizer_passes_are_counted(grad: bool, every: int, tmp_pat
         for _ in range(8):
             model(X)
     assert files(tmp_path / "run") == list(range(0, 8, every))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_writes_no_steps(tmp_path: Path) -> None:
+    """The step in progress, and those after it, are its parent's."""
+    name = program(
+        tmp_path,
+        MODEL
+        + """
+import os, attn_tui
+recorder = attn_tui.record(model, "run", every=1)
+model(x)
+model(x)
+before = recorder.files
+if (child := os.fork()) == 0:
+    for _ in range(5):
+        model(x)
+    recorder.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(os.listdir("run"), [os.path.basename(path) for path in before])
+model(x)
+recorder.close()
+print(sorted(os.listdir("run")))
+""",
+    )
+    done = plain([sys.executable, name], tmp_path)
+    *before, last = (f"step-00000{step}.safetensors" for step in range(3))
+    assert (done.out, done.code) == (f"{before} {before}\n{[*before, last]}\n", 0), done.err
 
 
 def test_a_step_does_not_wait_for_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

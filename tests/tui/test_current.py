@@ -74,6 +74,19 @@ async def test_numbers_are_dimmed_while_the_engine_is_silent(stage: Stage) -> No
 
 
 @played()
+async def test_a_late_full_answer_to_earlier_parameters_is_not_shown(stage: Stage) -> None:
+    pane = await stage.complete(LabPane)
+    late = pane.answered()
+    await stage.press("S")
+    await stage.settled()
+    pane.show_answer(Measure(late.parameters), late)
+    await stage.still()
+    assert late.full
+    assert pane.is_current
+    assert stage.measurement.subject == stage.asked != late.parameters
+
+
+@played()
 async def test_silence_is_not_reported_after_an_answer_nor_a_key_held_at_a_bound_requested(stage: Stage) -> None:
     await stage.settled()
     stage.engine.report_silence()

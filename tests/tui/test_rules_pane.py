@@ -96,6 +96,17 @@ async def test_a_rule_without_a_value_does_not_go_to_the_lab(stage: Stage) -> No
 
 
 @played()
+async def test_rows_are_dimmed_while_a_typed_d_k_is_refused(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    await stage.press("9", "9", "9", "9", "9", "9", "9")
+    assert pane.refusal
+    assert {*pane.table.shown.stale} == {*LISTED}
+    await stage.press("escape")
+    await stage.known(pane)
+    assert not pane.table.shown.stale
+
+
+@played()
 async def test_m_shows_mechanisms_and_their_bounds(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     await stage.press("m")

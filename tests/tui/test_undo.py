@@ -14,7 +14,7 @@ from attn_tui.tui.panes.pane import FileHead
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.terminal.themes import LIGHT
-from stage import FOREVER, SMALL, Stage, capture_file, played, some_heads
+from stage import SMALL, Stage, capture_file, played, some_heads
 from textual import events
 
 # The history itself
@@ -60,10 +60,20 @@ def test_the_history_is_bounded() -> None:
 # The app
 
 
+class Clock:
+    """The app's clock, which a test moves: a slow machine makes no pause."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take repetitions for one run, however slow the machine is."""
-    monkeypatch.setattr("attn_tui.tui.app.undo.TOGETHER", FOREVER)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("attn_tui.tui.app.app.time", found)
+    return found
 
 
 @played()
@@ -103,13 +113,25 @@ async def test_a_typed_value_is_one_step_however_it_ends(stage: Stage) -> None:
         assert stage.asked == SMALL, end
 
 
-@pytest.mark.usefixtures("no_pause")
 @played()
-async def test_a_held_key_is_one_step(stage: Stage) -> None:
-    stage.send(*["right"] * 30)
-    await stage.until(lambda: stage.asked.d_k == 94)
-    await stage.press("u")
+async def test_a_held_key_is_one_step_until_it_pauses(stage: Stage, clock: Clock) -> None:
+    for pause, times in ((0, 29), (0.75 * TOGETHER, 1), (0.75 * TOGETHER, 1), (TOGETHER, 1)):
+        clock.now += pause
+        await stage.press(*["right"] * times)
+    for d_k in (96, 95, 64):
+        assert stage.asked.d_k == d_k
+        await stage.press("u")
     assert stage.asked == SMALL
+
+
+@played()
+async def test_typed_values_are_one_step_until_they_pause(stage: Stage, clock: Clock) -> None:
+    for pause, text in ((0, "128"), (0.5 * TOGETHER, "256"), (TOGETHER, "512")):
+        clock.now += pause
+        await stage.press(*text, "enter")
+    for d_k in (512, 256, 64):
+        assert stage.asked.d_k == d_k
+        await stage.press("u")
 
 
 @played()
@@ -169,15 +191,16 @@ async def test_changes_of_pane_theme_and_executor_are_steps(stage: Stage) -> Non
     assert (app.theme, app.executor, stage.asked) == (LIGHT.name, "serial", replace(SMALL, d_k=8, scale="d_k"))
 
 
-@pytest.mark.usefixtures("no_pause")
 @played(settled=True)
-async def test_a_turn_of_the_wheel_is_one_step(stage: Stage) -> None:
-    for row in (0, 0, 0, 1, 1):
+async def test_a_turn_of_the_wheel_is_one_step_until_it_pauses(stage: Stage, clock: Clock) -> None:
+    """When the wheel turned counts, not when the next key or turn came."""
+    for pause, row in ((0, 0), (0, 0), (1.5 * TOGETHER, 0), (0.25 * TOGETHER, 1), (0, 1)):
+        clock.now += pause
         await stage.scroll(events.MouseScrollUp, (0, row), stage.panel)
-    assert (stage.asked.d_k, stage.asked.n_keys) == (512, 64)
-    await stage.press("u")
-    assert (stage.asked.d_k, stage.asked.n_keys) == (512, 16)
-    await stage.press("u")
+    clock.now += 0.25 * TOGETHER
+    for d_k, n_keys in ((512, 64), (512, 16), (256, 16)):
+        assert (stage.asked.d_k, stage.asked.n_keys) == (d_k, n_keys)
+        await stage.press("u")
     assert stage.asked == SMALL
 
 
