@@ -21,7 +21,7 @@ from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.verdict import diagnose_head
 from attn_tui.core.work.worker import keep_memory
-from safetensors.numpy import save_file
+from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 threadpoolctl = import_module("threadpoolctl")  # without type stubs
 

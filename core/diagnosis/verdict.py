@@ -313,7 +313,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     if findings:
         found = with_findings(fitted, findings)
         return replace(found, consequence=consequence(trial, expected.start))
-    if not scale.sure or (scale.blurred and not near(multiplier, expected.start, max(0.02, scale.tolerance))):
+    if not scale.sure or not near(multiplier, expected.start, max(0.02, scale.tolerance)):
         return replace(fitted, verdict="undecided", says=_UNDETERMINED)
     return fitted
 

@@ -14,7 +14,7 @@ from weakref import ref
 import torch
 
 from .files.document import Program
-from .layers.kinds import is_symbolic
+from .layers.kinds import is_nested, is_symbolic
 from .layers.layer import Site
 from .options import Options
 
@@ -37,7 +37,7 @@ def _several(inputs: object) -> tuple[object, ...]:
 def _batch_of(inputs: object) -> int | None:
     """Return the size of the first dimension of the first tensor among a module's inputs."""
     for each in _several(inputs):
-        if isinstance(each, torch.Tensor) and each.dim() > 1:
+        if isinstance(each, torch.Tensor) and each.dim() > 1 and not is_nested(each):
             return each.shape[0]
     return None
 

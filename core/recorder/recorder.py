@@ -27,7 +27,7 @@ from .layers.kinds import is_symbolic
 from .options import Options
 from .session import Session
 from .summary import summary
-from .switches import RECOMPUTED, Switches, after_optimizer_steps, why_not
+from .switches import RECOMPUTED, TRACED, Switches, after_optimizer_steps, why_not
 
 _FRAMES = 100  # of the recorder, above the deepest ones of the program
 _PATIENCE = 100  # steps without attention after which one file is given up
@@ -168,8 +168,10 @@ class Recorder:
         self._switches.restore()
 
     @contextmanager
-    def _pause(self) -> Generator[None]:
-        """Take hooks and switches out for a while."""
+    def _pause(self, traced: object = None) -> Generator[None]:
+        """Take hooks and switches out for a while, and note that a module is traced meanwhile."""
+        if isinstance(traced, torch.nn.Module) and self.session.places.includes(traced):
+            self.skipped[TRACED] += 1
         is_armed, is_counting = bool(self._hooks), bool(self._counting)
         self._take_out()
         try:

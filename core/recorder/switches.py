@@ -16,6 +16,7 @@ from .layers.kinds import parameters_of
 _OFF = 0  # False, and not what a program sets
 _HAS_HOOKS = "_has_any_global_hook"  # a function of PyTorch's
 RECOMPUTED = "recomputed during a backward pass"
+TRACED = "traced by torch.jit.trace"
 _TRACERS = ("FakeTensorMode", "ProxyTorchDispatchMode", "FunctionalTensorMode")
 
 
@@ -144,7 +145,7 @@ def why_not(module: torch.nn.Module | None = None) -> str | None:
     if torch._C._current_graph_task_id() != -1:
         return RECOMPUTED
     if torch._C._get_tracing_state() is not None:
-        return "traced by torch.jit.trace"
+        return TRACED
     if any(type(mode).__name__ in _TRACERS for mode in _get_current_dispatch_mode_stack()):
         return "traced or exported"
     if module is not None and any(map(torch.nn.parameter.is_lazy, parameters_of(module))):

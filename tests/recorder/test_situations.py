@@ -283,6 +283,38 @@ def test_an_error_in_a_layer_leaves_a_file_and_no_mode(error: type[BaseException
     assert names(tmp_path / "a.safetensors") == ["0"]
 
 
+class Nested(torch.nn.Module):
+    """Attention over texts of different lengths, in one nested tensor."""
+
+    def forward(self, x: Any) -> Any:
+        n = torch.nested.nested_tensor([x[0], x[1][:3]])
+        n = torch.nn.functional.linear(n, torch.eye(x.shape[-1]))
+        return torch.nested.to_padded_tensor(torch.softmax(n @ n.transpose(1, 2), -1) @ n, 0.0)
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_nested_tensors_pass_unseen(given: bool, tmp_path: Path) -> None:
+    model = Nested()
+    with torch.no_grad():
+        expected = model(X)
+        with attn_tui.record(model if given else None, tmp_path / "a.safetensors"):
+            assert torch.equal(model(X), expected)
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_a_module_is_traced_while_the_recorder_waits(given: bool, tmp_path: Path) -> None:
+    model = torch.nn.MultiheadAttention(32, 4, batch_first=True).eval()
+    x = torch.randn(2, 7, 32)
+    with torch.no_grad():
+        expected = model(x, x, x)[0]
+        with attn_tui.record(model if given else None, tmp_path / "a.safetensors"):
+            traced = torch.jit.trace(model, (x, x, x))
+            found = traced(x, x, x)[0]
+    torch.testing.assert_close(found, expected)
+
+
 def test_many_recordings_leave_the_program_as_it_was(tmp_path: Path) -> None:
     """In a process of their own, because a program that has not compiled anything yet has no torch._dynamo."""
     words = [sys.executable, "-c", "import test_situations; test_situations.many_recordings()"]

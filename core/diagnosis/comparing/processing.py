@@ -119,16 +119,11 @@ def _is_sure(verdict: Verdict) -> bool:
 
 
 def is_as_expected(found: Examination) -> bool:
-    """Return whether the expected multiplier fits the evidence of a head that has no fault about as well as the best.
-
-    Few numbers, which decide nothing, fit any multiplier.
-    """
+    """Return whether the expected one fits the evidence of a head without a fault about as well as the best multiplier."""
     trial, expected = found.trial, found.verdict.expected.start
     if trial is None or not _fits(found) or trial.best.hypothesis is not None:
         return False
     observed, model, fit = trial.observed, trial.best.model, trial.best.fit
-    if found.verdict.verdict != "healthy" and observed.errors >= _FEW:
-        return False
     z = (trial.best.multiplier - expected) * model.inner[0]
     away = np.std(z if model.seen is None else np.where(model.seen, z, 0))
     if observed.errors < _FEW or away <= unit(observed.evidence.format):

@@ -30,6 +30,11 @@ def is_symbolic(value: object) -> bool:
     return type(first).__name__ == "KerasTensor"
 
 
+def is_nested(value: object) -> bool:
+    """Return whether a value is a tensor of texts of different lengths, which has no shape and kernels of its own."""
+    return isinstance(value, torch.Tensor) and value.is_nested
+
+
 def is_sparse(value: object) -> bool:
     """Return whether a value is a tensor without strides."""
     return isinstance(value, torch.Tensor) and value.layout != torch.strided

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import (
     _push_mode,
 )
 
-from ..layers.kinds import is_plain, is_sparse, is_symbolic, is_symbolic_kind
+from ..layers.kinds import is_nested, is_plain, is_sparse, is_symbolic, is_symbolic_kind
 from ..switches import RECOMPUTED, why_not
 from .flex import is_flex, run_in_blocks
 from .tracer import Tracer
@@ -76,6 +76,8 @@ class RecordingMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if any(map(is_nested, args)):
+            return func(*args, **kwargs)
         if not all(map(is_plain, types)):
             # What a subclass consists of comes here, unless it is symbolic, or a tracer of PyTorch waits below.
             own = torch._C._len_torch_dispatch_stack() == 0 and not any(map(is_symbolic_kind, types))
