@@ -119,7 +119,7 @@ def _is_sure(verdict: Verdict) -> bool:
 
 
 def is_as_expected(found: Examination) -> bool:
-    """Return whether the expected one fits the evidence of a head without a fault about as well as the best multiplier."""
+    """Return whether the expected multiplier fits a head without a fault about as well as the best one."""
     trial, expected = found.trial, found.verdict.expected.start
     if trial is None or not _fits(found) or trial.best.hypothesis is not None:
         return False
