@@ -102,7 +102,7 @@ class Trial:
         return self.best.observed
 
 
-def attempt(said: Said, expected: float) -> Trial:
+def attempt(said: StatedFit, expected: float) -> Trial:
     """Explain one kind of evidence of a head; `expected` is the multiplier that it should have."""
     only, subject, observed, stored = said
     if stored.level > 0:
@@ -121,7 +121,7 @@ def may_fit(whole: Subject, expected: float) -> bool:
                for each in whole.evidence)  # fmt: skip
 
 
-class Said(NamedTuple):
+class StatedFit(NamedTuple):
     """A head with one kind of evidence, and the fit of what its file says."""
 
     only: Subject  # all its rows
@@ -130,7 +130,7 @@ class Said(NamedTuple):
     stored: Candidate
 
 
-def fit_as_said(whole: Subject, evidence: Evidence, expected: float) -> Said:
+def fit_as_said(whole: Subject, evidence: Evidence, expected: float) -> StatedFit:
     """Fit what the file says to one kind of evidence; `expected` is the multiplier that it should have."""
     only = _only(whole, evidence)
     observed = _observed(only, expected)
@@ -141,7 +141,7 @@ def fit_as_said(whole: Subject, evidence: Evidence, expected: float) -> Said:
         misfit, level = level_of(observed, model, theta)
         if level < stored.level:
             stored = replace(stored, fit=replace(stored.fit, theta=theta), misfit=misfit, level=level)
-    return Said(only, subject, observed, stored)
+    return StatedFit(only, subject, observed, stored)
 
 
 def explains(best: Candidate, whole: Subject, evidence: Evidence, expected: float) -> bool:

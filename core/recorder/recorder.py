@@ -169,10 +169,10 @@ class Recorder:
 
     @contextmanager
     def _pause(self, traced: object = None) -> Generator[None]:
-        """Take hooks and switches out for a while, and note that a module is traced meanwhile."""
-        if isinstance(traced, torch.nn.Module) and self.session.places.includes(traced):
-            self.skipped[TRACED] += 1
+        """Take hooks and switches out for a while, and note once that a module is traced meanwhile."""
         is_armed, is_counting = bool(self._hooks), bool(self._counting)
+        if is_armed and isinstance(traced, torch.nn.Module) and self.session.places.includes(traced):
+            self.skipped[TRACED] += 1
         self._take_out()
         try:
             with self.session.paused():
