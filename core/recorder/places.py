@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import currentframe, unwrap
+from itertools import count
 from types import CodeType
 from typing import Any, NamedTuple, cast
 from weakref import ref
@@ -88,6 +89,7 @@ class Places:
         self.attended = False  # whether attention was seen in this pass
         self.other: torch.nn.Module | None = None  # outermost module outside the given model that is running
         self.given = model  # whose modules are recorded; None: all
+        self._turns = count(1)
         self._known: dict[int, _Known] = {}
         self._parts: dict[int, tuple[str, str, int]] = {}  # smaller models: their class, name and larger model
 
@@ -148,7 +150,7 @@ class Places:
         if not around:
             name = "attention" if self.given is None else self._method(self.given)
             if name is None or not self.stack:
-                return None if name is None else Site(name)
+                return None if name is None else Site(name, turn=next(self._turns))
         else:
             name = next((found for found in map(self._name, reversed(around)) if found), "")
             self.attended = True
@@ -156,15 +158,37 @@ class Places:
         batch = next((place.batch for place in self.stack if place.batch is not None), None)
         model = self._find(self.stack[0].module)
         counts = tuple(dict.fromkeys(self._head_counts()))
-        return Site(name or self._outermost(), counts, batch, 0 if model is None else model.model)
+        own = 0 if model is None else model.model
+        return Site(name or self._outermost(), counts, batch, own, next(self._turns))
 
-    def renamed(self, site: Site) -> Site:
-        """Return a site by its name in the largest model that was called since."""
+    def renamed(self, sites: Iterable[Site]) -> list[Site]:
+        """Return sites by their names in the largest models that were called since.
+
+        Where modules of several models have one name, as of two towers, it begins with the class of its model.
+        """
+        found = [self._in_largest(site) for site in sites]
+        models = {site.name: dict.fromkeys(each.model for each in found if each.name == site.name) for site in found}
+        return [
+            replace(site, name=f"{self._kind(site.model, models[site.name])}.{site.name}")
+            if len(models[site.name]) > 1 and self._is_alive(site.model) else site
+            for site in found
+        ]  # fmt: skip
+
+    def _in_largest(self, site: Site) -> Site:
         while site.model in self._parts:
             kind, part, model = self._parts[site.model]
             inner = "" if site.name == kind else site.name
             site = replace(site, name=".".join(filter(None, (part, inner))) or kind, model=model)
         return site
+
+    def _is_alive(self, model: int) -> bool:
+        return model in self._known and self._known[model].module() is not None
+
+    def _kind(self, model: int, models: Iterable[int]) -> str:
+        """Return the class of one of these models, with its number if several are of this class."""
+        kinds = {each: type(self._known[each].module()).__name__ for each in models if self._is_alive(each)}
+        alike = [each for each, kind in kinds.items() if kind == kinds[model]]
+        return kinds[model] if len(alike) == 1 else f"{kinds[model]}[{alike.index(model)}]"
 
     def model(self, module: torch.nn.Module | None) -> torch.nn.Module | None:
         """Return the model that a module belongs to: the given one, or the largest that was called."""
@@ -172,6 +196,12 @@ class Places:
         if self.given is not None or known is None:
             return self.given if self.given is not None else module
         return self._known[known.model].module()
+
+    def around(self, module: torch.nn.Module | None) -> str:
+        """Return what a method of the model calls, and which module the method is of; empty outside of methods."""
+        model, name = self.model(module), "" if module is None else self._name(module)
+        method = self._method(model) if model is not None and name else None
+        return f"{name} was called again inside {method}" if method else ""
 
     def _find(self, module: torch.nn.Module) -> _Known | None:
         known = self._known.get(id(module))

@@ -47,7 +47,6 @@ class Recorder:
     ) -> None:
         self.options = options
         self.session = Session(options, self._advance, model, whole)
-        self._listens = model is None  # before the first pass
         self._only = threading.get_ident() if whole else None  # thread that is recorded
         self.skipped: Counter[str] = Counter()  # passes that could not be recorded, by reason
         self._report = report
@@ -61,7 +60,7 @@ class Recorder:
         self._recursion: tuple[int, int] = (0, 0)  # the program's limit, and the extended one
         self._optimizers: Counter[int] = Counter()
         self._optimizer_hook: Any = None
-        self._switches = Switches()
+        self._switches = Switches(self.session.stop_waiting)
         self._exporters = Exporters(self._pause)
         self._newest = -1  # step that was recorded
         self._closed = False
@@ -145,8 +144,7 @@ class Recorder:
             ]
             self._exporters.start()
         self._switches.force_eager()
-        if self._listens:
-            self._listen()
+        self._listen()
 
     def _listen(self) -> None:
         """Wait for attention outside modules, too."""
@@ -218,7 +216,7 @@ class Recorder:
             with torch._C.DisableTorchFunction():
                 finished = out is not None and not is_symbolic(out)
                 if self._thread == threading.get_ident() and self.session.places.leave(module, finished):
-                    self._end()
+                    self._end(failed=out is None and sys.exc_info()[0] is not None)
         except Exception as error:
             self.session.failed(error)
 
@@ -300,14 +298,14 @@ class Recorder:
         self._switches.slow_paths()
         self.session.begin_pass(module, inputs)
 
-    def _end(self) -> None:
-        """End the pass that is recorded, or one that is not."""
+    def _end(self, failed: bool = True) -> None:
+        """End the pass that is recorded, or one that is not; `failed`: by an error."""
         self._thread = None
         self._frame = None
         recorded = self.session.recording
         try:
             if recorded:
-                self.session.end_pass()
+                self.session.end_pass(failed)
             self.session.places.clear()
         finally:
             self._switches.fast_paths()
@@ -329,13 +327,16 @@ class Recorder:
             session.stop()
         session.finish_step()
         if self._is_finished():
+            session.note_end(not self._optimizers)
             self._after_step()
             return False
-        session.new_step(step)
+        asked = self.options.one_file or self._is_due(step)
+        session.new_step(step, asked)
         if self.options.one_file and step > _PATIENCE:
             self.close()
             return False
-        asked = self.options.one_file or self._is_due(step)
+        if not asked and session.generates and not self._optimizers:
+            return True  # only what is recorded tells where a generation ends
         if not asked:
             self._after_step()
         return asked

@@ -50,12 +50,12 @@ class Session:
         self.places = Places(self._unseen, model)
         self.passes = 0
         self.operations = 0
-        self.calls = 0  # of attention, in this step
+        self._calls: Counter[int] = Counter()  # of attention, in this step, by outermost module
         self.unwanted: dict[str, None] = {}  # the layers that were not asked for, in order
         self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
         self.unfit = 0  # calls that do not fit into that file
         self.missed: Counter[str] = Counter()
-        self._refused: defaultdict[str, set[int]] = defaultdict(set)  # passes of a generation not kept, by reason
+        self._refused: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)  # calls not kept, by reason
         self.layers: list[Layer] = []
         self.step = 0
         self.steps_written: set[int] = set()
@@ -64,6 +64,8 @@ class Session:
         self._roots: list[int] = []  # outermost modules of the step with attention
         self._outermost: torch.nn.Module | None = None  # module of this pass
         self._begun = False  # whether the step had a pass
+        self._next: torch.nn.Module | None = None  # outermost module that may begin another step
+        self.ended = ""  # where the only step ended, if a method that the program called was not at its end
         recipe = Recipe(options.rows, options.batch, options.values)
         listener = Listener(self.places.modules, self.places.site, self._wanted, self._take, self._miss)
         self._tracer = Tracer(recipe, listener)
@@ -71,13 +73,15 @@ class Session:
         self.left: list[RecordingMode] = []  # modes that other threads have to take off
         self.deaf = False  # whether the rest of this pass is not recorded
         self._whole = whole  # whether passes and what is between them are recorded, wherever attention is seen
-        self._between = True  # whether what is between passes is recorded
         self.calls_between = 0  # of attention, outside modules in this step
         self._budget = Budget(options.max_bytes, options.rows)
         self._in_pass: list[str] = []  # names of the calls of this pass
-        self._names: set[tuple[str, int]] = set()  # of the calls of this step, with their turns
+        self._names: dict[tuple[str, int], int] = {}  # outermost modules of the calls of this step, by name and turn
         self._turn = 0  # of calls in this pass
-        self._after_trial = False  # the passes before only tried the model
+        self._after_trial = False  # the passes before only tried the model, or failed
+        self._failed = False  # the last pass ended by an error
+        self.due = True  # whether the step is recorded, or its passes are only told apart
+        self.generates = False  # whether passes continued others
         self._first: Site | None = None  # of this pass, if it is not asked for
         self._continues = False  # this pass may continue the last one with a longer cache
         self._changed = False  # since the file was written
@@ -94,6 +98,11 @@ class Session:
         return self._outermost is not None
 
     @property
+    def calls(self) -> int:
+        """The calls of attention in this step."""
+        return self._calls.total()
+
+    @property
     def endless(self) -> bool:
         """Whether everything until the end belongs to one step."""
         return self._whole and self.options.one_file
@@ -103,6 +112,7 @@ class Session:
 
         Modules without attention, such as an activation function, may be called again and again in a step.
         """
+        self._next = module
         if self._is_trial():
             return False
         return self.attends(module) or (self._begun and not self._roots and module is self.root)
@@ -126,35 +136,33 @@ class Session:
         self.places.enter(module, inputs)
         if self._mode is not None and not self._mode.follows():
             self.stop()
-        mode = self._mode or self._start()
+        with self.paused():  # at the end of compiled functions, PyTorch forgets modes that were put on inside
+            mode = self._mode
+        mode = mode or self._start()
         mode.between = False
         self._tracer.know(parameters_of(module))
 
-    def end_pass(self) -> None:
-        """Stop recording, and write what was recorded, unless writing takes too long to do it every time.
-
-        Where no attention was seen inside modules, what follows the pass is recorded, too.
-        """
+    def end_pass(self, failed: bool) -> None:
+        """Wait for attention outside modules, and write what was recorded, unless that takes too long each time."""
         self.places.clear()
         module, self._outermost = self._outermost, None
-        if module is not None and self.places.attended and not self.deaf:
-            self._between = self._whole
-            if not self.attends(module):
-                self.root = self.root if self._roots else module
-                self._roots.append(id(module))
-        if self._between and not self.deaf and self._mode is not None:
+        self._failed = failed
+        if module is not None and self.places.attended and not self.deaf and not self.attends(module):
+            self.root = self.root if self._roots else module
+            self._roots.append(id(module))
+        if not self.deaf and self._mode is not None:
             self._mode.wait(self._whole)
         else:
             self.stop()
         self._continues = False
         unwritten = self.step not in self.steps_written or self._in_part
-        if self._changed and (unwritten or self._may_write()) and not self._is_trial():
+        if self._changed and (unwritten or self._may_write()) and not (self._is_trial() and self._is_dull()):
             self.write()
         self._in_part = False
 
     def listen(self) -> None:
-        """Record what this thread computes outside modules, unless attention was seen inside them."""
-        if self._between and self._mode is None:
+        """Record what this thread computes outside modules."""
+        if self._mode is None:
             self._start().wait(self._whole)
 
     def _start(self) -> RecordingMode:
@@ -172,6 +180,11 @@ class Session:
         self.operations += self._mode.operations
         self._mode = None  # not before: a signal handler's error may come between
         self._guarded(self._tracer.forget if self.deaf else self._tracer.stop)
+
+    def stop_waiting(self) -> None:
+        """Record nothing of this thread until the next pass, if none is in progress."""
+        if self._mode is not None and self._mode.between and self._mode.follows():
+            self.stop()
 
     def leave(self) -> None:
         """Take off the modes that were left on in this thread."""
@@ -212,11 +225,11 @@ class Session:
         self._turn += 1
         number = layer_number(site.name)
         wanted = wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
-        self.calls += not wanted and not self._continues
         if not wanted:
+            self._count(not self._continues)
             self.unwanted[site.name] = None
         self._first = site if self._turn == 1 and not wanted else self._first
-        return (wanted or self._first is site) and self._room(site)
+        return ((wanted and self.due) or self._turn == 1) and self._room(site)
 
     def _may_take(self, mode: RecordingMode) -> bool:
         """Return whether a call between passes is recorded: one of the first, and before a backward pass."""
@@ -238,41 +251,56 @@ class Session:
         self._miss(site, f"less than {_ROOM >> 20} MiB of the GPU's memory are free")
         return False
 
-    def _is_trial(self) -> bool:
-        """Return whether a framework may only have tried the model: all rows of each layer are alike."""
-        may_be = self.options.one_file and 0 < self.passes <= _TRIALS and bool(self.layers)
-        return may_be and all(layer.uniform for layer in self.layers)
+    def _count(self, calls: int) -> None:
+        self._calls[id(self._outermost)] += calls
 
-    def _replace_trial(self) -> None:
-        """Forget the passes before this one."""
-        self.new_step(self.step)
-        self._after_trial = self._continues = False
-        self._begun, self.root = True, self._outermost
+    def _is_trial(self) -> bool:
+        """Return whether the next pass may be a better one than those before.
+
+        The last one ended by an error, such as of memory, or a layer had one query and one key, as where the language
+        of a text is asked first, or a framework only tried the model.
+        """
+        may_be = self.options.one_file and 0 < self.passes <= _TRIALS and bool(self.layers)
+        return may_be and (self._failed or any(layer.single for layer in self.layers) or self._is_dull())
+
+    def _is_dull(self) -> bool:
+        return all(layer.uniform for layer in self.layers)
+
+    def _forget_trial(self) -> None:
+        """Forget what the pass in progress does better: earlier ones of its module, or all that tried the model."""
+        own = id(self._outermost)
+        some = {} if self._is_dull() else self._names
+        left = {name: module for name, module in some.items() if module != own}
+        self.layers = [each for each in self.layers if (each.site.name, each.turn) in left]
+        self._budget.seen -= len(self._names) - len(left)
+        self._names, self._after_trial = left, False
+        self._calls = Counter({module: count for module, count in self._calls.items() if module in left.values()})
+        self.root = self.root if left else self._outermost
 
     def _take(self, layer: Layer) -> None:
         if self.deaf:
             return
-        if self._after_trial:
-            if layer.uniform:
-                return
-            self._replace_trial()
         layer.asked = layer.site is not self._first
-        self.calls += layer.asked and not self._continues
         name = layer.site.name
         layer.turn = self._in_pass.count(name)
         self._in_pass.append(name)
         if self._continues:
             if self._continue(layer):
+                self.generates = True
                 return
             self._continues = False
-            root = self.root
-            if not self._advance(self.step + 1):
-                self.stop_listening()
-                return
-            self.root, self._roots, self.calls = root, [id(root)], int(layer.asked)
-        self._names.add((name, layer.turn))
+            if not self._after_trial:
+                root = self.root
+                if not self._advance(self.step + 1):
+                    self.stop_listening()
+                    return
+                self.root, self._roots = root, [id(root)]
+        if self._after_trial:
+            self._forget_trial()
+        self._count(layer.asked)
+        self._names[name, layer.turn] = id(self._outermost)
         self._budget.add(self.layers, layer)
-        self._changed = True
+        self._changed = self.due
         took = time.monotonic() - max(self._began, self._wrote)
         if took > _PATIENCE and self._may_write() and not self.folder.replaces_earlier(self.step):
             self.write()
@@ -287,22 +315,25 @@ class Session:
         grows, found = continued(self.layers[place], self._budget.cut(layer), 2 * self.options.rows)
         if not grows and len(self._in_pass) == 1:
             return False
-        if found.refused and found.asked:
-            self._refused[found.refused].add(self.passes)
+        if found.refused and found.asked and self.due:
+            self._refused[found.refused][own] += 1
         self.layers[place] = found
-        self._changed = True
+        self._changed = self.due
         return True
 
     @property
     def refused(self) -> list[str]:
         """What is not kept of a generation, and why."""
         return [
-            f"{len(passes)} decode {'step' if len(passes) == 1 else 'steps'} not kept: {why}"
-            for why, passes in self._refused.items()
+            f"{count} decode {'step' if count == 1 else 'steps'} not kept: {why}"
+            for why, calls in self._refused.items()
+            for count in [max(calls.values())]
         ]
 
     def _miss(self, site: Site, why: str, calls: int = 1) -> None:
-        self.calls += 0 if self._continues else calls
+        if not self.due:
+            return
+        self._count(0 if self._continues else calls)
         self.missed[f"{why} ({site.name})"] += 1
 
     def _unseen(self, site: Site) -> None:
@@ -311,15 +342,21 @@ class Session:
 
     # steps and files
 
-    def new_step(self, step: int) -> None:
+    def new_step(self, step: int, due: bool = True) -> None:
         """Begin another step."""
-        self.step = step
+        self.step, self.due = step, due
         self._roots = []
         self._begun = False
         self.layers = []
-        self._names = set()
-        self.calls = self.calls_between = 0
+        self._names = {}
+        self._calls.clear()
+        self.calls_between = 0
         self._budget = Budget(self.options.max_bytes, self.options.rows)
+
+    def note_end(self, called: bool) -> None:
+        """Note where the only step ends, if a module was `called` again inside the model."""
+        if called and self.options.one_file:
+            self.ended = self.places.around(self._next)
 
     def finish_step(self) -> None:
         """Write what is not written yet."""
@@ -353,13 +390,14 @@ class Session:
 
     def _write(self, at_once: bool) -> None:
         self._budget.fit(self.layers)
-        layers = [each for each in self.layers if each.asked]
-        if not layers:
+        layers = sorted((each for each in self.layers if each.asked), key=lambda each: each.site.turn)
+        if not layers or not self.due:
             return
         remarks = [*self._budget.remarks(self.options.rows), *self.refused]
         step = None if self.options.one_file else self.step
         program = program_of(self.places.model(self.root if self._roots else None), self.options)
-        layers = [replace(each, site=self.places.renamed(each.site)) for each in layers]
+        sites = self.places.renamed(each.site for each in layers)
+        layers = [replace(each, site=site) for each, site in zip(layers, sites, strict=True)]
         self.steps_written.add(self.step)
         self.seen, self.recorded = self.calls, len(layers)
         self.unfit = self._budget.seen - len(self.layers)

@@ -20,14 +20,15 @@ def summary(session: Session, skipped: Mapping[str, int]) -> str:
     lines += [f"not recorded: {_times(count, 'pass', 'passes')} {why}" for why, count in skipped.items()]
     lines += session.refused
     if session.unfit:
-        lines.append(
-            f"not recorded: {_times(session.unfit, 'call')}: more than max_bytes, {session.options.max_bytes:,}"
-        )
+        limit = session.options.max_bytes
+        lines.append(f"not recorded: {_times(session.unfit, 'call')}: a file has at most {limit:,} bytes (max_bytes)")
     if session.step == 0 and session.calls_between > 1 and not session.options.one_file:
-        lines.append("all in one step: no optimizer made one, and no module was called again")
+        lines.append("all calls are one step: no optimizer took a step, and no module was called twice")
+    if session.ended:
+        lines.append(f"the recorded step ended where {session.ended}; with every=1, each call is a step")
     doubtful = [layer.site.name for layer in session.layers if not layer.exact]
     if doubtful:
-        lines.append(f"not explained to rounding by scale · q·k: {_some(doubtful)}")
+        lines.append(f"multiplier unknown, as scale · q·k does not explain the logits: {_some(doubtful)}")
     return "\n".join(lines)
 
 
@@ -51,12 +52,12 @@ def _nothing(session: Session) -> str:
     if not session.passes and not session.calls:
         where = "of a module" if session.places.given is None else "of the given model, or inside it,"
         return (
-            f"nothing recorded: no forward pass {where} was seen; attn_tui.record(None, FILE) around a call of a "
-            "function records that"
+            f"nothing recorded: no forward pass {where} was seen; to record what functions compute, call them inside "
+            "`with attn_tui.record(None, FILE):`"
         )
     if session.unwanted and not session.missed:
         seen = _some([*session.unwanted])
-        return f"nothing recorded: --layers {session.options.layers} is none of the layers with attention: {seen}"
+        return f"nothing recorded: no layer with attention is one of {session.options.layers!r}; there are {seen}"
     if session.calls:
         return f"nothing recorded: {_times(session.calls, 'attention call')} seen, none that could be recorded"
     return (

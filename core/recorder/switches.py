@@ -21,9 +21,10 @@ _TRACERS = ("FakeTensorMode", "ProxyTorchDispatchMode", "FunctionalTensorMode")
 
 
 class Switches:
-    """Switches of PyTorch, and what they were."""
+    """Switches of PyTorch, and what they were. `enter` is called when a compiled function is."""
 
-    def __init__(self) -> None:
+    def __init__(self, enter: Callable[[], object]) -> None:
+        self._enter = enter
         self._eager = False
         self._holds_stance = False
         self._fast: bool | None = None
@@ -53,7 +54,7 @@ class Switches:
         decorators = sys.modules.get("torch._dynamo.decorators")
         if self._eager and not self._holds_stance and hasattr(decorators, "_set_stance"):  # since PyTorch 2.6
             self._holds_stance = True
-            _hold_stance(decorators)
+            _hold_stance(decorators).enter.append(self._enter)
 
     def restore(self) -> None:
         """Let compiled functions run as the program wants."""
@@ -62,7 +63,7 @@ class Switches:
         _show_hooks()
         if self._holds_stance:
             self._holds_stance = False
-            _release_stance(sys.modules["torch._dynamo.decorators"])
+            _release_stance(sys.modules["torch._dynamo.decorators"], self._enter)
             _excuse_eager_call()
 
     def slow_paths(self) -> None:
@@ -84,12 +85,29 @@ _HELD = (
 )
 
 
-def _hold_stance(decorators: Any) -> None:
-    """Set the stance of the compiler to eager; one that the program sets meanwhile has to wait."""
+_ENTRY = "_is_skip_guard_eval_unsafe_stance"  # called at the beginning of compiled functions, of `eval_frame`
+
+
+def _hold_stance(decorators: Any) -> Any:
+    """Set the stance of the compiler to eager; one that the program sets meanwhile has to wait.
+
+    Compiled functions remember that a mode was on when they began, and PyTorch fails after their end if that is off
+    then: what waits between passes has to go before.
+    """
     held = getattr(decorators, _HELD, None)
     if held is None:
         set_stance = decorators._set_stance
         held = SimpleNamespace(set=set_stance, stance=set_stance(decorators.DynamoStance("force_eager")), recorders=0)
+        eval_frame = sys.modules["torch._dynamo.eval_frame"]
+        held.enter, held.entry = list[Callable[[], object]](), getattr(eval_frame, _ENTRY, None)
+
+        def enter() -> Any:
+            for call in held.enter:
+                call()
+            return held.entry()
+
+        if held.entry is not None:
+            setattr(eval_frame, _ENTRY, enter)
 
         def hold(stance: Any) -> Any:
             before, held.stance = held.stance, stance
@@ -98,15 +116,19 @@ def _hold_stance(decorators: Any) -> None:
         decorators._set_stance = hold
         setattr(decorators, _HELD, held)
     held.recorders += 1
+    return held
 
 
-def _release_stance(decorators: Any) -> None:
+def _release_stance(decorators: Any, enter: Callable[[], object]) -> None:
     """Set the stance that the program wants, if no other recorder holds it."""
     held = getattr(decorators, _HELD)
     held.recorders -= 1
+    held.enter.remove(enter)
     if not held.recorders:
         delattr(decorators, _HELD)
         decorators._set_stance = held.set
+        if held.entry is not None:
+            setattr(sys.modules["torch._dynamo.eval_frame"], _ENTRY, held.entry)
         held.set(held.stance)
 
 

@@ -203,3 +203,92 @@ def test_a_second_generation_is_another_step(tmp_path: Path) -> None:
     assert len(recorder.files) == 2
     shapes = [load(file)[0]["layers.0.attn.q"].shape for file in recorder.files]
     assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("every", [2, 3])
+@pytest.mark.parametrize("family", ["grouped", "T5"])
+def test_every_counts_generations(family: str, every: int, tmp_path: Path) -> None:
+    model = model_of(family, "sdpa")
+    with attn_tui.record(model, tmp_path / "run", every=every) as recorder:
+        for number in range(5):
+            inputs = inputs_of(family, tokens=PROMPT + number)
+            model.generate(**inputs, max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=0)
+    assert recorder.complete, recorder.summary
+    assert [Path(file).stem for file in recorder.files] == [f"step-{step:06d}" for step in range(0, 5, every)]
+    for file in recorder.files:
+        held, metadata = load(file)
+        step = int(metadata["step"])
+        shapes = [held[f"layers.{place}.attn.q"].shape[2] for place in range(len(metadata["layers"]))]
+        decoder = PROMPT + step + 3
+        assert shapes == ([decoder] * 2 if family == "grouped" else [PROMPT + step] * 2 + [4] * 4)
+
+
+class Cached(torch.nn.Module):
+    """Attention over a cache of a fixed size, of whatever its memory holds where no key is yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_heads = 2
+        self.qkv = torch.nn.Linear(8, 24)
+        self.register_buffer("keys", torch.full((1, 2, 12, 4), float("nan")))
+        self.register_buffer("values", torch.zeros(1, 2, 12, 4))
+
+    def forward(self, x: Any, place: Any) -> Any:
+        q, k, v = self.qkv(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
+        self.keys[:, :, place], self.values[:, :, place] = k, v
+        scores = (q @ self.keys.mT * 0.5).masked_fill(torch.arange(12) > place[:, None], -float("inf"))
+        return x + (torch.softmax(scores, -1) @ self.values).transpose(1, 2).flatten(2)
+
+
+class Stack(torch.nn.Module):
+    """Blocks that begin a pass each, as a program calls their model's `forward`."""
+
+    def __init__(self, kind: type[Cached] = Cached) -> None:
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(kind() for _ in range(3))
+
+    def forward(self, x: Any, place: Any) -> Any:
+        for block in self.blocks:
+            x = block(x, place)
+        return x
+
+
+def decoded(model: Any, path: Path, steps: int, **options: Any) -> Any:
+    """Return the recorder of a prompt of 4 tokens and this many steps of one token."""
+    x = torch.randn(1, 12, 8, generator=torch.Generator().manual_seed(4))
+    with torch.no_grad(), attn_tui.record(model, path, **options) as recorder:
+        for begun, end in [(0, 4), *((place, place + 1) for place in range(4, 4 + steps))]:
+            model.forward(x[:, begun:end], torch.arange(begun, end))
+    return recorder
+
+
+def test_memory_that_no_query_saw_is_not_compared(tmp_path: Path) -> None:
+    recorder = decoded(Stack(), tmp_path / "a.safetensors", 6)
+    assert recorder.complete, recorder.summary
+    assert load(tmp_path / "a.safetensors")[0]["layers.0.attn.q"].shape[2] == 10
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_decode_step_that_is_not_kept_is_counted_once(tmp_path: Path) -> None:
+    recorder = decoded(Stack(), tmp_path / "a.safetensors", 6, rows=4)
+    assert "2 decode steps not kept: a layer has at most 8 rows" in recorder.summary
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_another_kernel_is_not_taken_for_beams(tmp_path: Path) -> None:
+    """PyTorch's plain kernel multiplies queries and keys by √scale each."""
+    attention = torch.nn.attention
+
+    class Fused(Cached):
+        def forward(self, x: Any, place: Any) -> Any:
+            q, k, v = self.qkv(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
+            self.keys[:, :, place], self.values[:, :, place] = k, v
+            seen = torch.arange(12) <= place[:, None]
+            backend = attention.SDPBackend.MATH if len(place) == 1 else attention.SDPBackend.FLASH_ATTENTION
+            with attention.sdpa_kernel(backend):
+                sdpa = torch.nn.functional.scaled_dot_product_attention
+                return x + sdpa(q, self.keys.nan_to_num(), self.values, seen).transpose(1, 2).flatten(2)
+
+    recorder = decoded(Stack(Fused), tmp_path / "a.safetensors", 6)
+    assert "6 decode steps not kept: " in recorder.summary
+    assert "beams" not in recorder.summary

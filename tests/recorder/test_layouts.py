@@ -88,6 +88,56 @@ def test_windows_are_texts_and_not_heads(order: str, batch: int, tmp_path: Path)
     assert torch.allclose(o.float(), held["layers.0.attn.o"], atol=1e-5)
 
 
+class Packed(torch.nn.Module):
+    """Attention of tokens without a batch, over groups of key heads, with a sink, as in gpt-oss's own model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_attention_heads, self.sinks = 4, nn.Parameter(torch.tensor([0.0, 1.0, 2.0, 3.0]))
+        self.q, self.k = nn.Linear(WIDTH, 4 * 8), nn.Linear(WIDTH, 2 * 8)
+
+    def forward(self, x: Any) -> Any:
+        q, k = self.q(x).view(-1, 2, 2, 8), self.k(x).view(-1, 2, 1, 8).expand(-1, -1, 2, -1)
+        scores = torch.einsum("qhmd,khmd->hmqk", q, k) * 8**-0.5
+        scores = scores + scores.new_full(scores.shape[-2:], -torch.inf).triu(1)
+        sinks = self.sinks.view(2, 2, 1, 1).expand(-1, -1, len(x), 1)
+        weights = torch.softmax(torch.cat((scores, sinks), -1), -1)[..., :-1]
+        return torch.einsum("hmqk,khmd->qhmd", weights, k).flatten(1)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 4, 9])  # also as many as there are heads
+def test_groups_of_key_heads_are_not_taken_for_texts(tokens: int, tmp_path: Path) -> None:
+    layers, held = recorded(nn.Sequential(Packed()), tmp_path, torch.randn(tokens, WIDTH), values=True)
+    assert (layers[0]["heads"], layers[0]["kv_heads"]) == (4, 2)
+    assert held["layers.0.attn.q"].shape == (1, 4, tokens, 8)
+    assert held["layers.0.attn.sinks"].tolist() == [0, 1, 2, 3]
+    assert "layers.0.attn.bias" not in held
+    lse, o = replay(layers[0], held)
+    assert o is not None
+    assert torch.allclose(lse.float(), held["layers.0.attn.lse"], atol=1e-5)
+    assert torch.allclose(o.float(), held["layers.0.attn.o"], atol=1e-5)
+    heads = attn_tui.diagnose(str(tmp_path / "a.safetensors"), expect="1/sqrt(d)").heads
+    assert {head.verdict.verdict for head in heads} == {"healthy"}
+
+
+def test_a_bias_that_is_what_is_left_of_the_logits_proves_nothing(tmp_path: Path) -> None:
+    class Unknown(OneHead):
+        def forward(self, x: Any) -> Any:
+            scores = self.q(x) @ self.k(x).mT * (1 + torch.arange(10.0)) / WIDTH
+            return torch.softmax(scores, -1) @ x
+
+    torch.manual_seed(0)
+    module = Unknown()
+    with torch.no_grad(), attn_tui.record(module, tmp_path / "a.safetensors", values=True) as recorder:
+        module(torch.randn(1, 10, WIDTH))
+    assert "multiplier unknown" in recorder.summary
+    [layer] = load(tmp_path / "a.safetensors")[1]["layers"]
+    assert layer["prescaled"] == [None, 1.0]
+    assert "; verified" not in f"; {layer['notes']}"
+    [head] = attn_tui.diagnose(str(tmp_path / "a.safetensors"), expect="1/sqrt(d)").heads
+    assert head.verdict.verdict == "undecided"
+
+
 def test_texts_behind_tokens_are_not_taken_for_heads(tmp_path: Path) -> None:
     layers, _ = recorded(nn.MultiheadAttention(WIDTH, 4), tmp_path, *(torch.randn(4, 2, WIDTH),) * 3)
     assert layers[0]["heads"] == 4

@@ -120,6 +120,75 @@ def test_attention_in_methods_that_are_called_by_hand(tmp_path: Path) -> None:
     assert names(tmp_path / "b.safetensors") == ["Attention", "Attention"]  # of three
 
 
+class Pooled(Model):
+    """A model whose methods have attention of their own before and after its modules'."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.full((8,), 0.25))
+
+    def pool(self, x: Any) -> Any:
+        return torch.softmax(x * self.gain @ x.mT, -1) @ x
+
+    def pooled(self, x: Any) -> Any:
+        return self.pool(self.decode(self.pool(x)))
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("grad", [True, False])
+def test_attention_of_a_method_beside_its_modules(grad: bool, given: bool, tmp_path: Path) -> None:
+    model = model_of(Pooled)
+    expected = model.pooled(X)
+    with (
+        torch.set_grad_enabled(grad),
+        attn_tui.record(model if given else None, tmp_path / "a.safetensors") as recorder,
+    ):
+        assert torch.equal(model.pooled(X), expected)
+    assert recorder.complete, recorder.summary
+    between = "Pooled" if given else "attention"
+    cross = "decoder.cross" if given else "Attention"
+    assert names(tmp_path / "a.safetensors") == [between, cross, between]
+    assert active_modes() == 0
+
+
+@pytest.mark.parametrize("encoder", [True, False])  # is asked again
+def test_a_pass_of_one_token_is_replaced_by_the_next(encoder: bool, tmp_path: Path) -> None:
+    """As where the language of a text is asked before the text."""
+
+    class Speech(Model):
+        def decode(self, x: Any) -> Any:
+            return self.decoder["cross"](x)
+
+        def transcribe(self, x: Any) -> Any:
+            encoded = self.encoder[0](x)
+            self.decode(encoded[:, :1])
+            return self.decode((self.encoder[0](x) if encoder else encoded)[:, 1:])
+
+    model = model_of(Speech)
+    with torch.no_grad(), attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
+        model.transcribe(X)
+    assert recorder.complete, recorder.summary
+    assert ": 2 attention calls seen, 2 recorded" in recorder.summary
+    held = load(tmp_path / "a.safetensors")[0]
+    assert names(tmp_path / "a.safetensors") == ["encoder.0", "decoder.cross"]
+    assert [held[f"layers.{place}.attn.q"].shape[2] for place in (0, 1)] == [6, 5]
+
+
+def test_the_end_of_a_step_inside_a_method_is_said(tmp_path: Path) -> None:
+    class Siamese(Model):
+        def compare(self, x: Any, y: Any) -> Any:
+            return self.encoder[0](x) - self.encoder[0](y)
+
+    model = model_of(Siamese)
+    with attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
+        model.compare(X, -X)
+    assert "encoder.0 was called again inside Siamese" in recorder.summary
+    with attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
+        model(X)
+        model(X)
+    assert "called again" not in recorder.summary
+
+
 def test_modules_outside_the_model_and_functions_are_not_recorded(tmp_path: Path) -> None:
     model, other = model_of(), model_of(Attention)
     recorder = attn_tui.record(model, tmp_path / "a.safetensors")
@@ -228,7 +297,8 @@ def test_layers_have_the_names_of_the_model_in_other_threads(tmp_path: Path) -> 
         thread.start()
         thread.join()
         model.act(X)
-        assert active_modes() == 0
+        assert active_modes() == 1
+    assert active_modes() == 0
     assert recorder.complete, recorder.summary
     assert names(tmp_path / "a.safetensors") == ENCODER
 
@@ -237,7 +307,7 @@ def test_layers_that_do_not_fit_make_a_recording_incomplete(tmp_path: Path) -> N
     model = model_of()
     recorder = attn_tui.record(model, tmp_path / "a.safetensors", max_bytes=1000)
     model(X)
-    with pytest.warns(RuntimeWarning, match="not recorded: 1 call: more than max_bytes, 1,000"):
+    with pytest.warns(RuntimeWarning, match="not recorded: 1 call: a file has at most 1,000 bytes"):
         recorder.close()
     assert not recorder.complete
     with attn_tui.record(model, tmp_path / "a.safetensors", layers="encoder") as recorder:
@@ -281,7 +351,7 @@ def test_functions_alone_are_one_step(tmp_path: Path) -> None:
         for _ in range(3):
             F.scaled_dot_product_attention(X, X, X)
     assert names(recorder.files[0]) == ["attention"] * 3
-    assert recorder.summary.endswith("all in one step: no optimizer made one, and no module was called again")
+    assert "all calls are one step" in recorder.summary
 
 
 FUNCTION = """
@@ -369,6 +439,44 @@ def test_the_command_names_modules_in_the_largest_model(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert names(tmp_path / "a.safetensors") == OF_T5
     assert load(tmp_path / "a.safetensors")[1]["model"].endswith("T5ForConditionalGeneration")
+
+
+TOWERS = f"""{FUNCTION}
+class Tower(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.MultiheadAttention(8, 2)])
+    def forward(self, x):
+        return self.layers[0](x, x, x)[0]
+class Text(Tower):
+    pass
+towers = Tower(), Text(), Text()
+for tower in towers:
+    print(tower(torch.randn(3, 2, 8)).sum().item())
+"""
+
+
+def test_the_command_tells_modules_of_one_name_apart(tmp_path: Path) -> None:
+    name = program(tmp_path, TOWERS)
+    done = record(["-o", "a.safetensors", "--", sys.executable, name], tmp_path)
+    assert done.code == 0, done.err
+    assert names(tmp_path / "a.safetensors") == [f"{tower}.layers.0" for tower in ("Tower", "Text[0]", "Text[1]")]
+
+
+COMPILED = f"""{FUNCTION}
+layer = torch.nn.MultiheadAttention(8, 2).eval()
+step = torch.compile(lambda x: layer(x, x, x)[0].sum(), backend="eager")
+for _ in range(3):
+    print(step(torch.relu(torch.ones(3, 2, 8))).item())
+"""
+
+
+def test_the_command_leaves_compiled_functions_as_they_were(tmp_path: Path) -> None:
+    name = program(tmp_path, COMPILED)
+    words = [sys.executable, name]
+    done, expected = record(["-o", "a.safetensors", "--", *words], tmp_path), plain(words, tmp_path)
+    assert (done.code, done.out) == (0, expected.out), done.err
+    assert ": 1 attention call seen, 1 recorded" in done.err
 
 
 def test_both_towers_of_a_model_by_their_own_methods(tmp_path: Path) -> None:

@@ -269,18 +269,23 @@ def test_symbols_pass_without_a_word_and_parameters_are_not_asked_for(tmp_path: 
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_in_a_layer_leaves_a_file_and_no_mode(error: type[BaseException], tmp_path: Path) -> None:
-    failing = Failing()
+def test_a_pass_that_ends_by_an_error_is_replaced_by_the_next(error: type[BaseException], tmp_path: Path) -> None:
+    """As where a program tries a smaller batch after an error of memory."""
+    path, failing = tmp_path / "a.safetensors", Failing()
     model = model_of(Block(), failing, Block())
-    failing.error = error
-    recorder = attn_tui.record(model, tmp_path / "a.safetensors")
-    with pytest.raises(error, match="stop"):
-        model(X)
-    failing.error = None
-    model(X)
+    with attn_tui.record(model, path) as recorder:
+        failing.error = error
+        with pytest.raises(error, match="stop"):
+            model(X[:, :10])
+        assert error is KeyboardInterrupt or names(path) == ["0"]
+        failing.error = None
+        expected = model(X)
+        assert torch.equal(model(X), expected)
     assert active_modes() == 0
-    recorder.close()
-    assert names(tmp_path / "a.safetensors") == ["0"]
+    assert recorder.complete
+    assert ": 2 attention calls seen, 2 recorded" in recorder.summary
+    assert names(path) == ["0", "2"]
+    assert load(path)[0]["layers.0.attn.q"].shape[2] == X.shape[1]
 
 
 class Nested(torch.nn.Module):

@@ -9,6 +9,7 @@ from typing import Any
 import attn_tui
 import pytest
 from pytorch import torch
+from replay import load
 from written import B, D, H, assert_explained, recorded, vectors
 
 F: Any = torch.nn.functional
@@ -88,6 +89,20 @@ def test_however_weights_meet_the_values_both_are_recorded(way: Callable[..., An
     assert_explained(layer, held)
     assert not {"softmax_axis", "weights_changed", "weights_followed"} & set(layer)
     assert only(tmp_path) == {("healthy", None)}
+
+
+@pytest.mark.parametrize("queries", [1, T])
+def test_einsum_of_a_single_key_has_no_sum(queries: int, tmp_path: Path) -> None:
+    def way(q: Any, k: Any, v: Any) -> Any:
+        p = torch.softmax(torch.einsum("bhqd,bhkd->bhqk", q, k) * 0.25, -1)
+        return torch.einsum("bhqk,bhkd->bhqd", p, v)
+
+    q, k, v = vectors(n=queries, m=1)
+    o, layer, held, _ = recorded(tmp_path, way, q, k, v)
+    assert torch.equal(held["layers.0.attn.v"], v)
+    assert torch.equal(held["layers.0.attn.o"], o)
+    assert_explained(layer, held)
+    assert "weights_followed" not in layer
 
 
 @pytest.mark.parametrize("rows", [1, 5])
@@ -223,3 +238,35 @@ def test_slots_whose_softmax_runs_over_the_queries_are_undecided(tmp_path: Path)
     assert layer["softmax_axis"] == "queries"
     assert "layers.0.attn.o" not in held
     assert only(tmp_path) == {("undecided", None)}
+
+
+def test_layers_are_in_the_order_of_their_softmax(tmp_path: Path) -> None:
+    """Also those of which nothing tells until the end how their weights meet the values."""
+
+    def through(p: Any) -> Any:
+        return torch.fft.irfft(torch.fft.rfft(p), n=p.shape[-1])
+
+    class Blocks(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList([Weighing(through), Weighing(None)])
+
+        def forward(self, q: Any, k: Any) -> Any:
+            return [layer(q, k) for layer in self.layers]
+
+    class Weighing(torch.nn.Module):
+        def __init__(self, change: Any) -> None:
+            super().__init__()
+            self.change = change
+
+        def forward(self, q: Any, k: Any) -> Any:
+            p = softmax(q, k)
+            return (p if self.change is None else self.change(p)) @ k
+
+    q, k, _ = vectors()
+    model = Blocks()
+    with torch.no_grad(), attn_tui.record(model, tmp_path / "a.safetensors"):
+        model(q, k)
+    layers = load(tmp_path / "a.safetensors")[1]["layers"]
+    assert [layer["name"] for layer in layers] == ["layers.0", "layers.1"]
+    assert layers[0]["weights_followed"] is False

@@ -11,7 +11,7 @@ from .layer import Layer, Part, joined_rows
 from .visibility import visible_of
 
 BEAMS = "beams changed places (num_beams=1 keeps all)"
-CHANGED = "the cache, or what is computed with it, changed"
+CHANGED = "keys of earlier tokens, or the way they are used, changed"
 
 
 def continued(old: Layer, new: Layer, most: int) -> tuple[bool, Layer]:
@@ -24,10 +24,11 @@ def continued(old: Layer, new: Layer, most: int) -> tuple[bool, Layer]:
         each.copied.synchronize()
     if old.refused:
         return _follows(new), old
-    place = _place(old, new) if _alike(old, new) else None
+    alike = _alike(old, new)
+    place = _place(old, new) if alike else None
     if place is None:
         added, same = _longer(old, new)
-        return added, replace(old, refused=BEAMS if added and same else CHANGED)
+        return added, replace(old, refused=BEAMS if added and same and alike else CHANGED)
     if sum(len(part.rows) for part in (*old.parts, *new.parts)) > most:
         return place.added, replace(old, refused=f"a layer has at most {most} rows (twice --rows)")
     return place.added, _with(old, new, place)
@@ -53,8 +54,8 @@ def _place(old: Layer, new: Layer) -> _Place | None:
     queries = new.parts[0].queries
     cached = keys - queries
     if keys == held:  # of another text, or in places that were not used yet
-        changed = _changed(old, new)
-        count = int(changed.sum())
+        changed = torch.stack([_differ(a, b) for a, b in _pairs(old, new)]).any(0)
+        count = int((changed & _seen(new.parts[0])).sum())
         if count <= queries and not bool((changed[last.begun :] & _seen(last)).any()):
             return _Place(count > 0)
     if held <= cached and _equal(old, 0, new, held):
@@ -80,7 +81,7 @@ def _same(old: Layer, begun: int, new: Layer) -> bool:
     count = min(old.k.shape[2] - begun, new.k.shape[2] - new.parts[0].queries)
     if begun < 0 or count < 1 or old.k.shape[:2] != new.k.shape[:2] or old.k.shape[3] != new.k.shape[3]:
         return False
-    return bool((old.k[:, :, begun : begun + count] == new.k[:, :, :count]).all(3).flatten(0, 1).all(0).any())
+    return not bool(_differ(old.k[:, :, begun : begun + count], new.k[:, :, :count]).all())
 
 
 def _alike(old: Layer, new: Layer) -> bool:
@@ -103,12 +104,14 @@ def _pairs(old: Layer, new: Layer) -> list[tuple[torch.Tensor, torch.Tensor]]:
 def _equal(old: Layer, first: int, new: Layer, count: int) -> bool:
     """Return whether so many keys of the old layer, from the first one on, are the first ones of the new layer."""
     fits = first >= 0 and 0 < count <= old.k.shape[2] - first
-    return fits and all(torch.equal(a[:, :, first : first + count], b[:, :, :count]) for a, b in _pairs(old, new))
+    return fits and not any(
+        bool(_differ(a[:, :, first : first + count], b[:, :, :count]).any()) for a, b in _pairs(old, new)
+    )
 
 
-def _changed(old: Layer, new: Layer) -> torch.Tensor:
-    """Return which of as many keys are others: [keys]."""
-    return torch.stack([(a != b).any(3).flatten(0, 1).any(0) for a, b in _pairs(old, new)]).any(0)
+def _differ(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return which of as many keys are others, [keys]; NaN is the same as NaN, as in places not used yet."""
+    return ~((a == b) | (a.isnan() & b.isnan())).all(3).flatten(0, 1).all(0)
 
 
 def _seen(part: Part) -> torch.Tensor:
@@ -125,6 +128,7 @@ def _with(old: Layer, new: Layer, place: _Place) -> Layer:
     whole.changed = tuple(dict.fromkeys((*old.changed, *new.changed)))
     whole.dropout, whole.followed = max(old.dropout, new.dropout), old.followed and new.followed
     whole.not_finite = tuple((a + c, b + d) for (a, b), (c, d) in zip(old.not_finite, new.not_finite, strict=True))
+    whole.checked = new.checked if new.checked == "bias" else old.checked
     whole.residual, whole.tolerance = max(old.residual, new.residual), max(old.tolerance, new.tolerance)
     whole.notes = list(dict.fromkeys((*old.notes, *new.notes)))
     return whole

@@ -88,6 +88,8 @@ def _from_dimensions(
         if last > 1:
             yield last - 1, last + 1
         yield 0, 1
+        if batch in (None, queries) or behind_batch is None:  # texts without a batch: groups of key heads alone
+            yield 0, last + 1
 
     for first, end in spans():
         if prod(outer[first:end]) in head_counts:

@@ -16,7 +16,7 @@ from ..layers.geometry import canonical_order, geometry_of, split_order
 from ..layers.scores import NORM, Scores, Step
 from .factors import describe, factor_of_sum, scale_vectors
 from .notes import Noise, Notebook, Products, Vectors, Weights, elements
-from .weights import altered, passed, reached, summed
+from .weights import altered, is_new, passed, reached, summed
 
 Arguments = dict[str, Any]
 OTHER_WEIGHTS = "weights that are not of queries and keys are added"  # as in ConViT
@@ -401,7 +401,7 @@ def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
 
 def lose(notes: Notebook, name: str, values: Iterable[Any], out: Any) -> None:
     """An operation without a rule: its result is not understood."""
-    if not isinstance(out, torch.Tensor) or not out.is_floating_point() or name.endswith("_like"):
+    if not isinstance(out, torch.Tensor) or not out.is_floating_point() or is_new(name):
         return
     for value in values:
         note = notes.find(value)

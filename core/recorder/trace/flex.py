@@ -120,4 +120,4 @@ def _read_score_mod(reading: Reading, z: torch.Tensor, score_mod: Callable[[torc
         reading.softcap = float(cap)
         return
     reading.notes.append("bias is the difference of score_mod's result and scale · q·k")
-    reading.bias = logits - plain
+    reading.bias, reading.unknown = logits - plain, True  # it may hide another multiplier

@@ -74,10 +74,10 @@ class Tracer:
         name = func._schema.name
         if name not in _OF_WEIGHTS and other(self.notes, func, args, kwargs, out):
             return
-        if (rule := RULES.get(name)) is not None:
-            rule(self.notes, bound(func, args, kwargs), out)
-        elif (product := _PRODUCTS.get(name)) is not None:
+        if (product := _PRODUCTS.get(name)) is not None:
             product(self, bound(func, args, kwargs), out)
+        elif (rule := RULES.get(name)) is not None:
+            rule(self.notes, bound(func, args, kwargs), out)
         elif name in OPERATORS:
             self._engine_call(name, bound(func, args, kwargs))
         elif _fused(func):
@@ -135,6 +135,13 @@ class Tracer:
         product = Product(q, k, factors, width, q.shape[-1], self.listener.modules())
         batched = out if out.dim() == 3 else out[None]
         self.notes.put(out, Scores(product, geometry_of(batched), out.dtype, steps))
+
+    def product_by_element(self, given: Arguments, out: Any) -> None:
+        """A product element by element; of the weights of a single key, einsum needs no sum: [..., d_v, 1]."""
+        RULES["aten::mul"](self.notes, given, out)
+        note = self.notes.find(out)
+        if isinstance(note, Products) and note.note.geometry.keys - note.note.sinks == out.shape[-1] == 1:
+            self._weigh(note.note, note.weights[..., None], note.values.mT, out.mT)
 
     def sum(self, given: Arguments, out: Any) -> None:
         """A sum over the keys of weights times values, element by element, is their product."""
@@ -377,6 +384,7 @@ _PRODUCTS: dict[str, Callable[[Tracer, Arguments, Any], None]] = {
     "aten::mm": Tracer.product,
     "aten::baddbmm": Tracer.product_added,
     "aten::addmm": Tracer.product_added,
+    "aten::mul": Tracer.product_by_element,
     "aten::_scaled_mm": Tracer.product_of_8_bits,
     "aten::_scaled_mm_v2": Tracer.product_of_8_bits,
     "aten::_softmax": Tracer.softmax,

@@ -68,6 +68,11 @@ def reached(note: Weights, name: str) -> None:
         pending.reached = (*note.changed, name)
 
 
+def is_new(name: str) -> bool:
+    """Return whether an operation makes a tensor of the shape or kind of another one, and not of its values."""
+    return name.endswith("_like") or name.startswith("aten::new_")
+
+
 def other(notes: Notebook, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> bool:
     """Follow weights through an operation without a rule for them; return whether there were any."""
     name = func._schema.name
@@ -80,7 +85,7 @@ def other(notes: Notebook, func: Any, args: Sequence[Any], kwargs: Mapping[str, 
     source, note = found[0]
     short = name.removeprefix("aten::").rstrip("_")
     for each in _tensors((out,)):
-        if not each.is_floating_point() or name.endswith("_like"):
+        if not each.is_floating_point() or is_new(name):
             continue
         same_storage = each.untyped_storage()._cdata == source.untyped_storage()._cdata
         if same_storage and not func._schema.is_mutable:  # a view
