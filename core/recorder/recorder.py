@@ -60,7 +60,7 @@ class Recorder:
         self._recursion: tuple[int, int] = (0, 0)  # the program's limit, and the extended one
         self._optimizers: Counter[int] = Counter()
         self._optimizer_hook: Any = None
-        self._switches = Switches(self.session.stop_waiting)
+        self._switches = Switches(self.session.stop_waiting, self.session.paused)
         self._exporters = Exporters(self._pause)
         self._newest = -1  # step that was recorded
         self._closed = False

@@ -136,7 +136,7 @@ class Session:
         self.places.enter(module, inputs)
         if self._mode is not None and not self._mode.follows():
             self.stop()
-        with self.paused():  # at the end of compiled functions, PyTorch forgets modes that were put on inside
+        with self.paused():  # PyTorch forgets a mode at the end of a compiled function that began without
             mode = self._mode
         mode = mode or self._start()
         mode.between = False

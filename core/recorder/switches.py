@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,10 +23,15 @@ _TRACERS = ("FakeTensorMode", "ProxyTorchDispatchMode", "FunctionalTensorMode")
 
 
 class Switches:
-    """Switches of PyTorch, and what they were. `enter` is called when a compiled function is."""
+    """Switches of PyTorch, and what they were.
 
-    def __init__(self, enter: Callable[[], object]) -> None:
-        self._enter = enter
+    PyTorch fails if a mode that was on when inference_mode or a compiled function began is off at its end:
+    there, `pause` takes it off for a moment, and `enter` for longer.
+    """
+
+    def __init__(self, enter: Callable[[], object], pause: Callable[[], AbstractContextManager[None]]) -> None:
+        self._enter, self._pause = enter, pause
+        self._guards: dict[str, Callable[..., Any]] = {}  # methods of inference_mode
         self._eager = False
         self._holds_stance = False
         self._fast: bool | None = None
@@ -33,6 +40,9 @@ class Switches:
     def force_eager(self) -> None:
         """Let compiled functions run as they were written. Without torch.compile there are none."""
         self._eager = True
+        for name in () if self._guards else ("__enter__", "__exit__"):
+            self._guards[name] = guard = getattr(torch.inference_mode, name)
+            setattr(torch.inference_mode, name, self._paused(guard))
         self.hide_hooks()
         if "torch._dynamo" in sys.modules:
             self._hold_stance()
@@ -56,9 +66,20 @@ class Switches:
             self._holds_stance = True
             _hold_stance(decorators).enter.append(self._enter)
 
+    def _paused(self, guard: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(guard)
+        def call(*args: Any) -> Any:
+            with self._pause():
+                return guard(*args)
+
+        return call
+
     def restore(self) -> None:
         """Let compiled functions run as the program wants."""
         self._eager = False
+        for name, guard in self._guards.items():
+            setattr(torch.inference_mode, name, guard)
+        self._guards.clear()
         self._waiting.stop()
         _show_hooks()
         if self._holds_stance:
@@ -89,11 +110,7 @@ _ENTRY = "_is_skip_guard_eval_unsafe_stance"  # called at the beginning of compi
 
 
 def _hold_stance(decorators: Any) -> Any:
-    """Set the stance of the compiler to eager; one that the program sets meanwhile has to wait.
-
-    Compiled functions remember that a mode was on when they began, and PyTorch fails after their end if that is off
-    then: what waits between passes has to go before.
-    """
+    """Set the stance of the compiler to eager; one that the program sets meanwhile has to wait."""
     held = getattr(decorators, _HELD, None)
     if held is None:
         set_stance = decorators._set_stance

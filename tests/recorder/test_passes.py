@@ -387,7 +387,10 @@ print(q.sum().item())
 """
 
 
-@pytest.mark.parametrize(("text", "count"), [(ONCE, 1), (LAYERS, 2), (BY_HAND, 1), (MANY, 100)])
+IN_INFERENCE = ONCE.replace("print(", "with torch.inference_mode(): print(")
+
+
+@pytest.mark.parametrize(("text", "count"), [(IN_INFERENCE, 1), (ONCE, 1), (LAYERS, 2), (BY_HAND, 1), (MANY, 100)])
 def test_the_command_records_functions(text: str, count: int, tmp_path: Path) -> None:
     name = program(tmp_path, text)
     done, expected = (
@@ -471,8 +474,20 @@ for _ in range(3):
 """
 
 
-def test_the_command_leaves_compiled_functions_as_they_were(tmp_path: Path) -> None:
-    name = program(tmp_path, COMPILED)
+INFERENCE = f"""{FUNCTION}
+layer = torch.nn.MultiheadAttention(8, 2).eval()
+x = torch.relu(torch.randn(3, 2, 8))
+for _ in range(3):
+    with torch.inference_mode():
+        for _ in range(2):
+            print(layer(x, x, x)[0].sum().item())
+    print(torch.relu(x).sum().item())
+"""
+
+
+@pytest.mark.parametrize("text", [COMPILED, INFERENCE])
+def test_a_mode_that_is_left_inside_does_no_harm_outside(text: str, tmp_path: Path) -> None:
+    name = program(tmp_path, text)
     words = [sys.executable, name]
     done, expected = record(["-o", "a.safetensors", "--", *words], tmp_path), plain(words, tmp_path)
     assert (done.code, done.out) == (0, expected.out), done.err
