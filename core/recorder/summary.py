@@ -57,7 +57,7 @@ def _nothing(session: Session) -> str:
         )
     if session.unwanted and not session.missed:
         seen = _some([*session.unwanted])
-        return f"nothing recorded: no layer with attention is one of {session.options.layers!r}; there are {seen}"
+        return f"nothing recorded: {session.options.layers!r} fits no layer; those with attention are {seen}"
     if session.calls:
         return f"nothing recorded: {_times(session.calls, 'attention call')} seen, none that could be recorded"
     return (

@@ -164,8 +164,8 @@ def test_layers_that_the_program_lacks_are_told_beside_those_it_has(tmp_path: Pa
     done = record(words, tmp_path)
     assert done.code == 0
     [line] = done.err.splitlines()
-    assert line.startswith("attn-tui: nothing recorded: --layers nosuch ")
-    assert line.endswith(": 0, 1")
+    assert line.startswith("attn-tui: nothing recorded: 'nosuch' ")
+    assert line.endswith(" 0, 1")
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no other process of the end of one")
