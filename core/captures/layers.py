@@ -110,7 +110,7 @@ def build_layer(
     named = {feature: plain(array.name) for feature, array in added.items()}
     layer = Layer(
         position=position,
-        index=pair.index if pair.numbered or metadata.index is None else metadata.index,
+        index=pair.index if metadata.index is None else metadata.index,
         name=metadata.name or plain(pair.label),
         heads=sizes[1],
         kv_heads=k.size("head"),

@@ -100,8 +100,7 @@ def layer_metadata(
         shared = {key: value for key, value in shared.items() if key not in others}
     values = Values(where, own, shared)
     parsed: dict[str, Any] = {each.name: each.parse(values) for each in OF_LAYERS if each.parse is not None}
-    if "name" not in own:
-        parsed["name"] = None  # the file's own is not a layer's
+    parsed |= {key: None for key in ("name", "index") if key not in own}  # the file's own are not a layer's
     flash = parsed["alignment"] is None and "window_size" in (entry if "window" in own else given)
     flash = flash and not str(values.get("window")).strip().isdigit()
     parsed["alignment"] = "bottom_right" if flash else parsed["alignment"]

@@ -346,6 +346,14 @@ def test_the_only_entry_belongs_to_the_only_layer_without_a_number(tmp_path: Pat
     assert (layer.index, layer.numbered, layer.scale, capture.unused) == (7, True, 0.5, ())
 
 
+def test_an_index_or_a_name_of_the_whole_file_is_of_no_layer(tmp_path: Path) -> None:
+    for tensors in ({"q": Q, "k": K}, {"layers.3.attn.q": Q, "layers.3.attn.k": K}):
+        plain, capture = opened(tmp_path, tensors), opened(tmp_path, tensors, index=7, name="model")
+        assert capture.layers == plain.layers
+        assert has_note(capture, "'index'")
+        assert has_note(capture, "'name'")
+
+
 @for_each(
     ("name", "value", "changes"), [("temperature", 0.7, True), ("softmax", "none", False), ("mup", "yes", True)]
 )

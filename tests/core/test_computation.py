@@ -40,7 +40,7 @@ CASES: dict[str, tuple[Computation, Any]] = {
     ),
     "norms and their gain": (Computation(norms=("l2", "l2"), gain=3), written_out(9 * unit(Q) @ unit(K).mT)),
     "the norm of one side": (Computation(norms=("none", "l2")), written_out(Q @ unit(K).mT)),
-    "a factor of both sides": (Computation(factor=0.5), written_out(0.25 * Q @ K.mT)),
+    "a factor of both sides": (Computation(factor=2), written_out(4 * Q @ K.mT)),
     "a cap": (Computation(softcap=2), written_out(2 * np.tanh(Q @ K.mT / 2))),
     "a cap before a bias": (
         Computation(softcap=2, biases=(Bias(NUMBERS),)),

@@ -123,6 +123,11 @@ def test_the_code_of_a_head_with_nan_rows_prints_its_numbers(dialect: Dialect, t
     assert compared(text) == ""
 
 
+def test_a_sink_far_above_the_logits_overflows_nothing(tmp_path: Path) -> None:
+    with np.errstate(over="raise"):
+        assert compared(program(saved(tmp_path, {"sinks": np.full(4, 1000, np.float32)}), "python")) == ""
+
+
 def test_a_feature_without_its_text_in_programs_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "PRINTED", reading.PRINTED - {"chunk", "bias"})
     path = saved(tmp_path, {"bias": numbers(1, 4, 6, 6)}, chunk="3")

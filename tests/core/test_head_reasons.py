@@ -19,12 +19,23 @@ from attn_tui.core.diagnosis.heads.summary import file_summary
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.results import Expected, Finding, Verdict
 from attn_tui.core.diagnosis.verdict import diagnose
+from attn_tui.core.message import message
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.statistics.status import status
 from capture_files import opened
+from cases import for_each
 
 Array = npt.NDArray[Any]
 QK2 = {"schema": "attn-tui/qk-2"}
+
+
+CAPTURE = open_capture(sample_path())
+LAYERS = CAPTURE.layers[:2]
+SCALE = LAYERS[0].scale or 0.0
+EXPECTED = Expected(SCALE, "the file")
+HEALTHY = Verdict("healthy", "as expected", EXPECTED, evidence="lse", multiplier=SCALE, misfit=0.8)
+TWICE = Finding("scale-twice", "the scale was twice", ("scale-1-over-d",))
+WRONG = Verdict("cause", TWICE.says, EXPECTED, (TWICE,), (), "lse", SCALE**2, misfit=0.5)
 
 
 def normal(heads: int = 4, tokens: int = 40, d_k: int = 16, seed: int = 0, batch: int = 1) -> tuple[Array, Array]:
@@ -121,10 +132,11 @@ def test_a_long_first_key_is_the_reason_of_a_sink(tmp_path: Path) -> None:
 def test_a_first_key_that_queries_point_to_is_the_reason_of_a_sink(tmp_path: Path) -> None:
     q, k = normal(tokens=60)
     q[0, 0] += 3 * k[0, 0, 0]
-    capture = capture_of(tmp_path, q, k, 0.25)
-    assert status(measured(capture)) == "sink"
-    one = found(capture)
-    assert why(capture)[0] == f"cos(q, k₀) {one.first_key_cosine:.2f}; {one.other_cosine:.2f} on average"
+    for scale, more in ((0.1, ()), (0.25, ("|q| is 3.6 × the layer's median",))):  # the second one saturates, too
+        capture = capture_of(tmp_path, q, k, scale)
+        assert status(measured(capture)) == "sink"
+        one = found(capture)
+        assert why(capture) == (f"cos(q, k₀) {one.first_key_cosine:.2f}; {one.other_cosine:.2f} on average", *more)
 
 
 def test_long_queries_are_compared_with_the_heads_of_their_layer(tmp_path: Path) -> None:
@@ -184,6 +196,26 @@ def test_a_multiplier_that_evidence_contradicts_comes_first(tmp_path: Path) -> N
     assert severity(measured(capture), verdict) < severity(measured(capture))
 
 
+@for_each(
+    ("given", "told"),
+    [
+        ({}, "scale-twice: scale × 0.03125, 0.177 × expected"),
+        ({"multiplier": SCALE * 1.005}, f"scale-twice: {TWICE.says}"),
+        ({"multiplier": None}, f"scale-twice: {TWICE.says}"),
+        ({"says": message("× {used}: {words}", used=2, words="words"), "multiplier": SCALE}, "scale-twice: words"),
+        ({"findings": (), "verdict": "unexplained"}, "scale × 0.03125, 0.177 × expected"),
+        ({"findings": (), "verdict": "unexplained", "multiplier": SCALE}, TWICE.says),
+        ({"verdict": "undecided"}, TWICE.says),
+        ({"verdict": "undecided", "findings": (), "conflict": True}, TWICE.says),
+        ({"verdict": "undecided", "findings": ()}, None),
+        ({"verdict": "healthy"}, None),
+    ],
+)
+def test_a_verdict_that_needs_a_look_is_a_reason(given: dict[str, Any], told: str | None) -> None:
+    """One of a wrong multiplier says it; others say their cause, if they have one, and words."""
+    assert reasons({}, None, [], replace(WRONG, **given)) == (() if told is None else (told,))
+
+
 def test_healthy_heads_have_no_reasons_and_come_last_the_others_by_their_spread() -> None:
     capture = open_capture(sample_path())
     rows: list[tuple[tuple[int, float], str | None, float, tuple[str, ...]]] = []
@@ -211,15 +243,6 @@ def test_few_rows_are_near_all_rows() -> None:
         some, every = found(capture, head, rows=24), found(capture, head)
         assert some.spread == pytest.approx(every.spread, rel=0.25)
         assert some.longest_key == every.longest_key
-
-
-CAPTURE = open_capture(sample_path())
-LAYERS = CAPTURE.layers[:2]
-SCALE = LAYERS[0].scale or 0.0
-EXPECTED = Expected(SCALE, "the file")
-HEALTHY = Verdict("healthy", "as expected", EXPECTED, evidence="lse", multiplier=SCALE, misfit=0.8)
-TWICE = Finding("scale-twice", "the scale was twice", ("scale-1-over-d",))
-WRONG = Verdict("cause", TWICE.says, EXPECTED, (TWICE,), (), "lse", SCALE**2, misfit=0.5)
 
 
 def statistics_of(layers: int = 2) -> dict[tuple[int, int], Mapping[str, Estimate] | None]:

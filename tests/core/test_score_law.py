@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.parameters import ComponentLaw, Parameters
-from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.predict import predict, score_curve
 from attn_tui.core.theory.score_law import score_density, share_within
 from attn_tui.core.theory.score_moments import moment, score_moments
-from cases import for_each
+from cases import for_each, present
 from measurements import LAWS
 from simulation import draw_scores, z_score
 
@@ -109,6 +109,20 @@ def test_moments_that_heavy_tails_do_not_have_are_missing(
     assert None not in {values[name] for name in known.split()}
     assert values["logit_mean"] == 64 * correlation
     assert correlation or values["logit_variance"] == 64
+
+
+def test_the_curve_of_a_score_is_its_law_within_eight_standard_deviations() -> None:
+    """Those of two components have the Laplace law; without a correlation or means, half of the curve is mirrored."""
+    for p, law in (
+        (Parameters(d_k=2, std_q=1.5), stats.laplace(0, 1.5)),
+        (Parameters(std_q=0, mean_q=0.5, mean_k=1, std_k=2), stats.norm(32, 8)),
+    ):
+        curve = present(score_curve(p))
+        low, high = law.mean() - 8 * law.std(), law.mean() + 8 * law.std()
+        assert (curve.axis.low, curve.axis.high) == pytest.approx((low, high))
+        assert (len(curve.counts), curve.total, curve.underflow, curve.overflow) == (curve.axis.bins, 1, 0, 0)
+        edges = np.linspace(low, high, 256)
+        assert curve.cumulative[:-1] == pytest.approx(law.cdf(edges).tolist(), abs=1e-3)
 
 
 def test_equal_scores_have_no_shape() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from attn_tui.core.message import without_commands
 from attn_tui.core.texts import LARGEST, TextError, decoded, edited_toml, from_json, from_toml
 from cases import for_each
 from hypothesis import given
@@ -121,3 +122,17 @@ def test_an_edited_text_has_all_values_and_line_ends(
     assert [found.get(name, {}) for name in wanted] == [*wanted.values()]
     if end == "\r\n" and end in text:
         assert "\n" not in after.replace(end, "")
+
+
+@for_each(
+    ("text", "shown", "as_annotation"),
+    [
+        ("::error::x", "\\u003a:error::x", "::error::x"),
+        ("a ::b\n  ::c", "a ::b\n  \\u003a:c", "a ::b\n  \\u003a:c"),
+        ("a ##[b]", "a \\u0023#[b]", "a \\u0023#[b]"),
+        ("a #b[c]", "a #b[c]", "a #b[c]"),
+        ("#", "#", "#"),
+    ],
+)
+def test_what_the_runner_of_a_build_obeys_is_escaped(text: str, shown: str, as_annotation: str) -> None:
+    assert (without_commands(text), without_commands(text, annotates=True)) == (shown, as_annotation)

@@ -199,7 +199,7 @@ def test_a_snapshot_has_the_medians_of_the_curves() -> None:
 def test_a_snapshot_of_long_runs_is_short() -> None:
     found = snapshot(raced("none", d_k=2, steps=600, seeds=1, task=TASK))
     steps = [point.step for point in found.curves["loss"][0]]
-    assert len(steps) <= 240
+    assert len(steps) == 237  # 234 evenly spaced, and 6 with an error, 3 of which are the same
     assert (steps[0], steps[-1]) == (1, 600)
 
 
