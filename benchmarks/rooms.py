@@ -81,8 +81,8 @@ ROOMS = (
     Room(
         "terminal",
         "tui/terminal tui/language tui/settings",
-        "tui/ reader cells terminal_output any_bytes diff_screen frames language settings saved_settings keymap "
-        "typeahead connection slow_terminal",
+        "tui/ reader cells contrast terminal_output any_bytes diff_screen frames language settings saved_settings "
+        "keymap typeahead connection slow_terminal",
     ),
     Room(
         "engine",

@@ -215,6 +215,15 @@ def test_factors_inside_q_and_k_are_not_expected_again(text: str | None, prescal
     assert expected_multiplier(Facts(64, scale=0.5, prescaled=prescaled), None).multiplier == 0.5
 
 
+@for_each(
+    ("text", "width"),
+    [('{"kv_lora_rank": 512, "qk_rope_head_dim": 64}', 576), ('{"kv_lora_rank": 512}', None),
+     ('{"qk_rope_head_dim": 64}', None)],
+)  # fmt: skip
+def test_the_width_of_absorbed_latent_attention(text: str, width: int | None) -> None:
+    assert parse_configuration(text, "config.json").latent_width == width
+
+
 def test_a_byte_order_mark_is_no_part_of_a_configuration() -> None:
     assert parse_configuration(b'\xef\xbb\xbf{"head_dim": 96}', "config.json").head_dim == 96
 

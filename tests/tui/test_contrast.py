@@ -38,6 +38,15 @@ def test_text_has_a_contrast_of_4_5(theme: Theme, ground: str) -> None:
     assert "dim" in looks
     for role, style in looks.items():
         assert contrast(of(style.color), of(style.bgcolor)) >= 4.5, role
+    assert theme.dark == (contrast(background, Color.parse("#ffffff")) > contrast(background, Color.parse("#000000")))
+
+
+def test_the_terminal_s_own_colours_are_dimmed_where_others_are_blended() -> None:
+    """Textual's `ansi` themes have the colours of the terminal, which nobody knows."""
+    theme = next(theme for theme in BUILTIN_THEMES.values() if theme.ansi)
+    variables = theme.to_color_system().generate()
+    background = Color.parse(variables["background"])
+    assert [bool(look(role, variables, background).dim) for role in ("text", "accent", "dim")] == [False, False, True]
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])

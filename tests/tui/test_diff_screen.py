@@ -7,10 +7,11 @@ from types import ModuleType
 from typing import Any, Literal
 
 import pytest
-from attn_tui.tui.terminal import diff_screen
+from attn_tui.tui.terminal import diff_screen, driver
 from attn_tui.tui.terminal.cell_diff import ScreenRow, cells_of
 from attn_tui.tui.terminal.diff_screen import DiffApp
-from cases import present
+from attn_tui.tui.terminal.paced_app import PacedApp
+from cases import for_each, present
 from emulator import PLAIN, Terminal, repainted
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -257,6 +258,15 @@ def test_after_a_resize_or_forgetting_the_screen_everything_is_sent_again() -> N
 def test_this_version_of_textual_is_supported() -> None:
     assert diff_screen.SUPPORTED
     assert "_display" in vars(DiffApp)
+
+
+@for_each("name", ["SUPPORTED", "LinuxDriver"])
+def test_an_unknown_version_of_textual_has_its_own_driver(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert PacedApp().get_driver_class() is driver.TerminalDriver
+    usual = driver.LinuxDriver
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, name, None)
+        assert PacedApp().get_driver_class() is usual
 
 
 class OtherUpdate:

@@ -310,7 +310,7 @@ def test_whole_numbers_are_from_1_up_below_a_billion() -> None:
 
 
 def test_an_unknown_variable_is_reported_and_settings_are_still_saved(path: Path) -> None:
-    settings = load(path, {"ATTN_TUI_DK": "3"})
+    settings = load(path, {"ATTN_TUI_DK": "3", "TERM": "xterm"})
     (problem,) = settings.problems
     assert problem.startswith("ATTN_TUI_DK: ")
     assert "ATTN_TUI_D_K?" in problem
