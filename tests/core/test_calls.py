@@ -199,6 +199,27 @@ PAGES = normal(3, PAGE, KV_HEADS, WIDTH)
         ("lengths \\[10\\] do not fit", {"lengths": [10]}),
         ("bias cannot be given for texts that are packed", {"cu_seqlens": [0, 4, 9], "bias": normal(9, 9)}),
         ("no text has both", {"cu_seqlens": [0, 0]}),
+        ("no text has both", {"cu_seqlens": [0, 9, 9], "cu_seqlens_k": [0, 0, 9]}),
+        ("cu_seqlens must ascend from 0", {"cu_seqlens": [1, 9]}),
+        ("cu_seqlens must be whole numbers with 1 axis", {"cu_seqlens": [[0, 9]]}),
+        ("cu_seqlens must be whole numbers with 1 axis", {"cu_seqlens": np.zeros(0, int)}),
+        ("lengths must be from 0 up", {"lengths": [-1]}),
+        ("lengths \\[3, 3\\] do not fit", {"lengths": [3, 3]}),
+        (
+            "must have one text",
+            {
+                "q": normal(2, 9, HEADS, WIDTH),
+                "axes": "batch,token,head,d_k",
+                "cu_seqlens": [0, 9],
+                "k": normal(2, 9, KV_HEADS, WIDTH),
+            },
+        ),
+        ("names pages \\[0\\]", {"cu_seqlens": [0, 9], "block_table": [[0]], "lengths": [6], "k": PAGES}),
+        ("causal must be 'top-left' or", {"k": normal(5, KV_HEADS, WIDTH), "causal": True}),
+        *(
+            ("must name each once", {"axes": axes})
+            for axes in ("token,head", "token,head,x", "token,head,head", "batch,token,head,d_k")
+        ),
     ],
 )
 def test_layouts_that_do_not_fit_are_refused(words: str, given: dict[str, Any]) -> None:
@@ -206,6 +227,36 @@ def test_layouts_that_do_not_fit_are_refused(words: str, given: dict[str, Any]) 
     whole: dict[str, Any] = {"q": q, "k": k, "axes": "token,head,d_k", "scale": 1.0, **given}
     with pytest.raises(attn_tui.InputError, match=words):
         call(**whole)
+
+
+def test_a_causal_call_with_fewer_queries_may_name_their_rows_or_their_end() -> None:
+    q, k = normal(1, HEADS, 2, WIDTH), normal(1, KV_HEADS, 6, WIDTH)
+    for said in ({"rows": [1, 4]}, {"alignment": "bottom-right"}):
+        assert call(q, k, scale=1.0, causal=True, **said).entry["causal"] is True  # pyright: ignore[reportArgumentType]
+
+
+def test_pages_may_have_an_axis_of_their_own() -> None:
+    """[page, head, token, d] or as many axes as q, with the pages first."""
+    q, pages = normal(1, HEADS, 6, WIDTH), normal(3, KV_HEADS, PAGE, WIDTH)
+    said: dict[str, Any] = {
+        "scale": 1.0,
+        "causal": True,
+        "cu_seqlens": [0, 6],
+        "block_table": [[2, 0]],
+        "lengths": [6],
+    }
+    of_batch, of_token = call(q, pages, **said), call(q[0], pages, axes="head,token,d_k", **said)
+    expected = np.concatenate([pages[2], pages[0]], axis=1)[np.newaxis, :, :6]
+    for found in (of_batch, of_token):
+        np.testing.assert_array_equal(found.tensors["k"], expected)
+
+
+def test_texts_without_queries_or_keys_are_left_out() -> None:
+    q, k = normal(9, HEADS, WIDTH), normal(6, KV_HEADS, WIDTH)
+    starts: dict[str, Any] = {"cu_seqlens": [0, 4, 4, 9, 9], "cu_seqlens_k": [0, 2, 4, 4, 6]}
+    found = call(q, k, axes="token,head,d_k", scale=1.0, causal="bottom-right", **starts)
+    np.testing.assert_array_equal(found.tensors["q"], q[np.newaxis, :4].swapaxes(1, 2))
+    np.testing.assert_array_equal(found.tensors["k"], k[np.newaxis, :2].swapaxes(1, 2))
 
 
 def test_arrays_keep_their_number_format(tmp_path: Path) -> None:

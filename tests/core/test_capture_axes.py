@@ -17,6 +17,7 @@ from capture_files import (
     every_head,
     has_note,
     layered,
+    numbers,
     opened,
     pair,
     refusal,
@@ -41,6 +42,28 @@ def test_grouped_shapes_reveal_the_head_axis(tmp_path: Path) -> None:
 def test_the_number_of_heads_reveals_the_head_axis(tmp_path: Path) -> None:
     q, k = pair(queries=6)
     assert_holds(opened(tmp_path, tokens_first(q, k), heads="4"), q, k)
+
+
+@for_each(
+    ("names", "shape", "heads", "sizes"),
+    [
+        ("qk", (4, 6, 8), 4, (1, 4, 6, 8)), ("qk", (2, 2, 4, 8), 4, (2, 4, 2, 8)),
+        ("qk", (2, 4, 4, 8), 4, (2, 4, 4, 8)),
+        ("self_attn.q_proj self_attn.k_proj", (6, 32), None, (1, 1, 6, 32)),
+        ("self_attn.q_proj self_attn.k_proj", (2, 4, 6, 8), None, (2, 4, 6, 8)),
+        ("self_attn.q_proj self_attn.k_proj", (4, 6, 8), 4, (1, 4, 6, 8)),
+        ("q_proj k_proj", (2, 6, 32), None, (1, 2, 6, 32)),
+        ("self_attn.q self_attn.k", (2, 6, 32), None, (1, 2, 6, 32)),
+    ],
+)  # fmt: skip
+def test_sizes_are_those_of_the_names_the_shape_and_the_number_of_heads(
+    tmp_path: Path, names: str, shape: tuple[int, ...], heads: int | None, sizes: tuple[int, ...]
+) -> None:
+    q, k = names.split() if " " in names else names
+    layer = opened(tmp_path, {q: numbers(*shape), k: numbers(*shape)}, **({"heads": heads} if heads else {})).layers[
+        0
+    ]
+    assert (layer.batch, layer.heads, layer.queries, layer.d_k) == sizes
 
 
 def test_axes_that_nothing_reveals_are_assumed_with_a_note(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ def test_flat_values_as_wide_as_queries_have_their_heads(tmp_path: Path) -> None
     [
         ("v", V[:, :2]), ("o", OUTPUT[:, :, :-1]), ("lse", LSE[:, :, :-1]), ("weights", WEIGHTS[:, :, :, :-1]),
         ("weights", WEIGHTS.mean(axis=1)), ("out", flat(OUTPUT)), ("lse", LSE.astype(int)),
+        ("o", OUTPUT[..., :0]), ("o", OUTPUT[:1]), ("v", np.tile(V, (2, 1, 1, 1))), ("lse", WEIGHTS[..., :2]),
+        ("o", np.moveaxis(OUTPUT, 0, -1)), ("o", OUTPUT[..., np.newaxis]), ("weights", WEIGHTS[np.newaxis]),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named_and_not_used(tmp_path: Path, name: str, array: Array) -> None:

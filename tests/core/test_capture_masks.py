@@ -110,6 +110,24 @@ def test_tensors_that_are_not_masks_are_refused(tmp_path: Path, mask: Array, rea
     assert reason in refusal(tmp_path / "x.npz")
 
 
+@for_each(
+    ("mask", "queries", "reason"),
+    [
+        ({"mask": np.ones((3, 5, 6), bool)}, 5, "must be [keys], [batch, keys]"),
+        ({"mask": np.ones((2, 5, 6), bool)}, 5, "as in Swin"),
+        ({"query_mask": np.ones((3, 5), bool)}, 5, "must be [queries] or [batch, queries], here [4, 5]"),
+        ({"query_mask": np.ones((4, 1), bool)}, 1, ""), ({"query_mask": np.ones((4, 5, 1), bool)}, 5, ""),
+        ({"query_mask": np.ones((1, 1, 5), bool)}, 5, ""), ({"bias": np.ones((5, 6), np.float32)}, 5, ""),
+    ],
+)  # fmt: skip
+def test_the_first_axis_of_a_mask_is_named_if_it_does_not_fit(
+    tmp_path: Path, mask: dict[str, Array], queries: int, reason: str
+) -> None:
+    tensors = named({"q": numbers(4, 2, queries, 8), "k": numbers(4, 2, 6, 8, seed=1), **mask})
+    path = save(tmp_path / "x.safetensors", tensors, schema="attn-tui/qk-2", causal="false")
+    assert (reason in refusal(path)) if reason else open_capture(path).unused == ()
+
+
 def test_metadata_that_names_a_missing_mask_is_refused(tmp_path: Path) -> None:
     path = save(tmp_path / "x.safetensors", layered(1), layers=[{"mask": "padding"}])
     assert "names the mask 'padding', which is not in the file" in refusal(path)

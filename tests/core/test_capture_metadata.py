@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from capture_files import has_note, layered, numbers, opened, pair, refusal, save
+from attn_tui.core.captures.metadata import context_factor, heads_of
+from capture_files import has_note, layered, named, numbers, opened, pair, refusal, save
 from cases import for_each
 
 
@@ -148,7 +149,13 @@ POSITIVE, WHOLE, LENGTHS = "a positive number", "a positive whole number", "posi
         ("layers", '[{"mask": 3}]', "the name of a tensor"), ("layers", '[{"heads": {}}]', WHOLE),
         ("tokens", "a b c", "not JSON"),
         *(("tokens", value, "list of strings") for value in ("[1, 2]", "{}", '[["a"], 1]')),
-        ("lengths", "[0]", LENGTHS), ("lengths", "6", LENGTHS), ("lengths", "x", "not JSON"),
+        *(("lengths", value, LENGTHS) for value in ("[0]", "6", "[true, 2]", "[1.5, 2]")),
+        ("lengths", "x", "not JSON"),
+        *(("heads", value, WHOLE) for value in ("٤", "1000000000")),
+        ("head_scales", "[Infinity]", "positive numbers"), ("rows", "[]", "whole numbers from 0 up"),
+        *(("window", value, "[keys before, keys after]") for value in ("(3, 2", "3, 2)", "٣", "1" + "0" * 9)),
+        *((key, "[]", "JSON list of") for key in ("head_scales", "not_finite")),
+        *(("not_finite", f"[{each}]", "[count, of]") for each in ("[1]", "[0.5, 2]", "[3, 2]", "[-1, 2]", "1")),
     ],
 )  # fmt: skip
 def test_the_refusal_of_malformed_metadata_names_its_key(tmp_path: Path, key: str, value: str, accepted: str) -> None:
@@ -161,3 +168,79 @@ def test_the_refusal_of_malformed_metadata_names_its_key(tmp_path: Path, key: st
 def test_metadata_that_contradicts_the_shape_is_refused(tmp_path: Path) -> None:
     assert "has 4 heads, but the metadata says 5" in refusal(save(tmp_path / "x.safetensors", layered(1), heads=5))
     assert "has d_k 8, but the metadata says 16" in refusal(save(tmp_path / "y.safetensors", layered(1), d_k=16))
+
+
+def test_words_for_none_leave_a_cap_a_chunk_and_a_window_out(tmp_path: Path) -> None:
+    for none in ("0", "none", "null"):
+        layer = opened(tmp_path, layered(1), causal="true", softcap=none, chunk=none, window=none).layers[0]
+        assert (layer.softcap, layer.chunk, layer.window) == (None, None, None)
+
+
+@for_each(
+    ("told", "alignment"),
+    [
+        ({"window_size": "[3, 2]"}, "bottom_right"), ({"window_size": "3", "causal": "true"}, "top_left"),
+        ({"window_size": "[3, 2]", "alignment": "top-left"}, "top_left"), ({"window": "[3, 2]"}, "top_left"),
+    ],
+)  # fmt: skip
+def test_a_window_of_flash_attention_is_aligned_at_the_end(
+    tmp_path: Path, told: dict[str, str], alignment: str | None
+) -> None:
+    q, k = pair(queries=6)
+    layer = opened(tmp_path, named({"q": q, "k": k}), **told).layers[0]
+    assert layer.alignment == alignment
+
+
+def test_a_schema_of_others_is_not_used(tmp_path: Path) -> None:
+    assert "schema" in opened(tmp_path, layered(1), schema="theirs/1").unused
+
+
+def test_a_list_of_another_number_of_texts_is_a_text(tmp_path: Path) -> None:
+    assert opened(tmp_path, layered(1), text='["one"]').text == ('["one"]',)
+
+
+@for_each(
+    ("types", "numbered", "window"),
+    [
+        (["sliding_attention", "full_attention"], True, (2, 0)), (["sliding_attention"], False, (2, 0)),
+        (["sliding_attention"] * 2, False, (2, 0)), (["full_attention"] * 2, False, None),
+    ],
+)  # fmt: skip
+def test_the_type_of_a_layer_is_that_of_its_number_or_of_all(
+    tmp_path: Path, types: list[str], numbered: bool, window: tuple[int, int] | None
+) -> None:
+    tensors = dict(zip(("q", "k"), pair(), strict=True))
+    tensors = named(tensors) if numbered else tensors
+    assert opened(tmp_path, tensors, causal="top-left", window=3, layer_types=types).layers[0].window == window
+
+
+def test_different_types_of_layers_need_their_numbers(tmp_path: Path) -> None:
+    types = ["sliding_attention", "full_attention"]
+    q, k = pair()
+    for tensors in ({"q": q, "k": k}, {"layers.2.attn.q": q, "layers.2.attn.k": k}):
+        assert "type of each layer" in refusal(save(tmp_path / "x.safetensors", tensors, layer_types=types))
+
+
+@for_each(
+    ("config", "shape", "by_width", "heads"),
+    [
+        ({"n_head": 4}, (2, 6, 32), False, 4), ({"n_head": 4}, (32,), False, None),
+        ({"n_head": 4}, (1, 2, 6, 32), False, None), ({"n_head": 5}, (6, 32), False, None),
+        ({"n_head": 0, "num_heads": 2}, (6, 32), False, 2), ({"n_head": 4, "hidden_size": 32}, (6, 32), True, 4),
+        ({"n_head": 4, "hidden_size": 64}, (6, 32), True, None),
+        ({"n_head": 1, "hidden_size": 32}, (6, 32), True, None),
+        ({"n_head": 4, "head_dim": 8, "hidden_size": 64}, (6, 32), True, 4),
+        ({"n_head": 5, "text_config": {"n_head": 4}}, (6, 32), False, 4),
+    ],
+)  # fmt: skip
+def test_heads_side_by_side_are_those_of_the_configuration(
+    config: dict[str, object], shape: tuple[int, ...], by_width: bool, heads: int | None
+) -> None:
+    expected = {} if heads is None else {"heads": heads, "d_k": 32 // heads}
+    assert heads_of(config, shape, by_width) == expected
+
+
+@for_each(("factor", "expected"), [(4, 4.0), (1.0, 1.0), (0.5, None), (True, None), ("4", None), (None, None)])
+def test_the_factor_of_a_longer_context_is_a_number_from_1_up(factor: object, expected: float | None) -> None:
+    for key in ("rope_scaling", "rope_parameters"):
+        assert context_factor({key: {"factor": factor}}) == expected
