@@ -14,7 +14,7 @@ from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.heads.ranking import traits
-from attn_tui.core.diagnosis.heads.reasons import Traits, reasons, severity
+from attn_tui.core.diagnosis.heads.reasons import Traits, has_evidence, head_word, reasons, severity
 from attn_tui.core.diagnosis.heads.summary import file_summary
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.results import Expected, Finding, Verdict
@@ -214,6 +214,101 @@ def test_a_multiplier_that_evidence_contradicts_comes_first(tmp_path: Path) -> N
 def test_a_verdict_that_needs_a_look_is_a_reason(given: dict[str, Any], told: str | None) -> None:
     """One of a wrong multiplier says it; others say their cause, if they have one, and words."""
     assert reasons({}, None, [], replace(WRONG, **given)) == (() if told is None else (told,))
+
+
+USUAL = Traits(1.0, 1.0, 1.0, 1.0, 8, 0.2, 1.0, 0.0, 0.0, 3, 1.2, 1.0, 1.0, None)
+# Statistics of a status, with the saturation of a head that is not saturated.
+STATUS: dict[str, dict[str, float]] = {
+    "uniform": {"entropy_fraction": 0.99}, "one-hot": {"one_hot_rows": 0.6}, "healthy": {}, "NaN": {"nan_rows": 0.1},
+    "saturated": {"saturation": 1.1}, "saturating": {"saturation": 0.8},
+    "sink": {"first_key_weight": 0.9, "first_key_over_uniform": 30.0},
+    "sink logit": {"sink_weight": 0.8},
+    "saturated sink": {"first_key_weight": 0.9, "first_key_over_uniform": 30.0, "saturation": 0.9},
+}  # fmt: skip
+
+
+def with_status(word: str, **more: float | None) -> dict[str, Estimate]:
+    values = {"entropy_fraction": 0.6, "one_hot_rows": 0.0, "max_weight": 0.4, "saturation": 0.5, "nan_rows": 0.0}
+    values |= {"first_key_weight": 0.1, "first_key_over_uniform": 1.0}
+    return {name: Estimate(value, None) for name, value in (values | STATUS[word] | more).items()}
+
+
+@for_each(
+    ("word", "edits", "told"),
+    [
+        ("healthy", {"scale": 8.0}, []), ("NaN", {"scale": 8.0}, ["some rows are NaN"]),
+        ("saturated", {"scale": 8.0}, ["the scale is 8 ×"]),
+        ("saturated", {"scale": 8.0, "query_size": 4.0, "key_spread": 2.0},
+         ["the scale is 8 ×", "|q| is 4 × the layer's"]),
+        ("saturating", {"query_size": 1.4}, ["|q| is 1.4 × √d_k"]),
+        ("one-hot", {"key_spread": 3.0, "longest_key_size": 3.0}, ["key 3 is 3 × as long as"]),
+        ("one-hot", {"key_spread": 3.0, "longest_key_size": 2.9}, ["keys spread 3 × the layer's"]),
+        ("saturated", {"alignment": 9.0, "dimensions": 2}, ["cos(q, k) 0.20"]),
+        ("saturated", {"bias_spread": 4.0}, ["the bias spreads logits by σ 4"]),
+        ("saturated", {"bias_spread": 4.0, "scale": 9.0}, ["the scale is 9 ×"]),
+        ("saturated", {"bias_spread": 4.0, "query_size": 0.0}, ["the scale is 1 ×"]),
+        ("uniform", {"scale": 0.2}, ["the scale is 0.2 ×"]),
+        ("uniform", {"key_variety": 0.04}, ["all keys are alike"]),
+        ("uniform", {"query_variety": 0.04}, ["all queries are alike"]),
+        ("uniform", {"key_variety": 0.06, "query_size": 0.5}, ["|q| is 0.5 × the layer's"]),
+        ("uniform", {"longest_key_size": 9.0, "key_spread": 0.3}, ["keys spread 0.3 × the layer's"]),
+        ("saturated", {"key_variety": 0.01, "scale": 3.0}, ["the scale is 3 ×"]),
+        ("sink logit", {"first_key_size": 9.0, "first_key_cosine": 0.5}, ["the sink logit takes 80 %"]),
+        ("sink", {"first_key_size": 1.5, "first_key_cosine": 0.1}, ["|k₀| is 1.5 ×"]),
+        ("sink", {"first_key_size": 1.4, "first_key_cosine": 0.2}, ["cos(q, k₀) 0.20"]),
+        ("sink", {"first_key_size": 9.0, "first_key_cosine": 0.0, "other_cosine": -0.2}, ["cos(q, k₀) 0.00"]),
+        ("sink", {"first_key_size": None, "first_key_cosine": 0.2}, ["cos(q, k₀) 0.20"]),
+        ("sink", {"first_key_cosine": 0.09, "scale": 3.0}, ["the scale is 3 ×"]),
+        ("sink", {"first_key_size": 9.0, "first_key_cosine": None, "scale": 3.0}, ["the scale is 3 ×"]),
+        ("sink", {"first_key_cosine": 0.2, "other_cosine": None, "scale": 3.0}, ["the scale is 3 ×"]),
+        ("sink", {"first_key_cosine": 0.2, "scale": 3.0}, ["cos(q, k₀) 0.20"]),
+        ("saturated sink", {"first_key_cosine": 0.2, "scale": 3.0}, ["cos(q, k₀) 0.20", "the scale is 3 ×"]),
+    ],
+)  # fmt: skip
+def test_the_reasons_are_what_is_unusual_the_strongest_first(
+    word: str, edits: dict[str, Any], told: list[str]
+) -> None:
+    """In a layer whose other heads are usual; a word says which traits count."""
+    own = replace(USUAL, **edits)
+    found = reasons(with_status(word), own, [own, USUAL, USUAL])
+    assert len(found) == len(told)
+    assert all(reason.startswith(words) for reason, words in zip(found, told, strict=True)), found
+    assert reasons(with_status(word), None, []) == ()
+    assert len(reasons(with_status(word), own, [own], WRONG)) <= 3
+
+
+UNUSUAL = replace(HEALTHY, verdict="undecided", maybe=("scale-twice",))
+CONFLICT = replace(HEALTHY, verdict="undecided", conflict=True, maybe=("scale-twice",))
+
+
+@for_each(
+    ("status", "verdict", "rank", "word"),
+    [
+        ("healthy", None, 3, "healthy"), ("saturated", None, 2, "saturated"), (None, None, 0, None),
+        ("NaN", None, 0, "NaN"), ("healthy", HEALTHY, 3, "healthy"), ("healthy", WRONG, 1, "wrong"),
+        ("healthy", UNUSUAL, 1, "unusual"), ("saturated", UNUSUAL, 1, "saturated"),
+        ("healthy", CONFLICT, 1, "healthy"),
+        ("healthy", replace(WRONG, findings=(Finding("not-finite", ""),)), 0, "wrong"),
+    ],
+)  # fmt: skip
+def test_heads_are_sorted_by_what_is_wrong_with_them_and_named_by_it(
+    status: str | None, verdict: Verdict | None, rank: int, word: str | None
+) -> None:
+    values = None if status is None else with_status(status)
+    assert (severity(values, verdict)[0], head_word(values, verdict)) == (rank, word)
+
+
+def test_heads_without_a_finite_saturation_come_after_those_with_one() -> None:
+    ratios = (1.5, 0.2, None, math.inf)
+    assert [severity(with_status("healthy", saturation=ratio))[1] for ratio in ratios] == [-1.5, -0.2, 1, 1]
+
+
+@for_each(
+    ("evidence", "tells"),
+    [((), False), (("lse",), True), (("weights",), True), (("o",), False), (("v",), False), (("o", "v"), True)],
+)
+def test_outputs_are_evidence_with_their_values(evidence: tuple[str, ...], tells: bool) -> None:
+    assert has_evidence(replace(LAYERS[0], evidence=evidence)) == tells
 
 
 def test_healthy_heads_have_no_reasons_and_come_last_the_others_by_their_spread() -> None:
