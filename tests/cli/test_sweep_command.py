@@ -157,6 +157,8 @@ def test_a_figure_has_a_point_for_each_value_its_axes_and_the_command(tmp_path: 
     circles = figure.findall(".//{*}circle")
     texts = [element.text for element in figure.findall(".//{*}text")]
     assert len(circles) == 2 * 3 + 2  # with those of the legend
+    at = {element.text: float(element.attrib["x"]) for element in figure.findall(".//{*}text")}
+    assert at["d_k"] == at["16"] == (at["4"] + at["64"]) / 2, "under a logarithmic axis"
     assert {"d_k", "4", "16", "64", "entropy (nats)", "unscaled", "scaled"} <= {*texts}
     assert any(str(text).startswith("attn-tui sweep --d-k 4,16,64") for text in texts)
     assert main([*words, "--vary", "scale=sqrt_d_k,d_k", "-o", str(path)]) == 0

@@ -70,6 +70,16 @@ def test_the_mark_is_at_1_in_the_middle_and_the_zones_are_in_order() -> None:
     assert zone_line(60, UNICODE).split() == ["uniform", "healthy", "1", "saturated", "50"]
 
 
+@for_each(
+    ("width", "name", "words"), [(87, 23, 32), (86, 15, 32), (79, 15, 32), (78, 11, 32), (68, 4, 32), (67, 23, 11),
+                                 (66, 23, 11), (65, 15, 11), (46, 4, 11), (24, 4, 11)],
+)  # fmt: skip
+def test_the_bar_has_24_cells_before_names_and_words_have_more(width: int, name: int, words: int) -> None:
+    cells = max(width - name - 8 - words, 0)
+    zones = text_of(gauge_lines(CONTENTS[0], width, 3, UNICODE)[2])
+    assert zones.rstrip() == (" " * name + zone_line(cells, UNICODE)).rstrip()
+
+
 def test_where_softmax_saturates_stands_beside_the_status_if_there_is_room() -> None:
     wide, narrow = (texts_of(gauge_lines(CONTENTS[0], width, 2, UNICODE)) for width in (100, 50))
     assert "saturated from d_k 10" in wide[0]
@@ -145,6 +155,13 @@ def test_each_piece_ends_where_its_share_does(weights: list[float], room: int, a
     solid = (ASCII if ascii_only else UNICODE).shades[-1]
     first = len(text) - len(text.lstrip(f"{solid} %.<>0123456789"))
     assert first >= round(row.largest[0] * room)
+
+
+def test_pieces_take_turns_of_two_shades_and_the_rest_a_third() -> None:
+    row = RowWeights(9, (0.3, 0.25, 0.2, 0.01), 4.0)
+    assert pieces(row, 20, "scaled", UNICODE) == [
+        ("█" * 6, "scaled"), ("▒" * 5, "thin_scaled"), ("█" * 4, "scaled"), ("░" * 5, "dim")
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])

@@ -24,6 +24,7 @@ from attn_tui.tui.views.plots.histograms import (
     bars,
     curve_rows,
     grid_lines,
+    halves,
     outside,
     pair_lines,
     trace_rows,
@@ -270,6 +271,10 @@ def test_the_exact_law_is_one_line_at_the_tops_of_bars(counts: list[float], heig
     for before, after in itertools.pairwise(dots):
         if before and after:
             assert min(abs(a - b) for a in before for b in after) <= 1, "a gap in the line"
+
+
+def test_the_exact_law_has_two_values_a_bar() -> None:
+    assert halves([0, 1, 3]) == [0, 0.5, 1, 2, 3]
 
 
 def test_the_exact_law_leaves_no_hole_in_a_bar_and_stays_within_its_lines() -> None:

@@ -359,6 +359,7 @@ def test_a_point_at_the_cursor_leaves_no_half_of_a_wide_character() -> None:
     drawing = draw(Plot(X, Axis(0, 1), [series], "", [Mark(4, "softmax 饱和处", "dim")]), 60, 12, glyphs)
     for column in range(drawing.at.columns):
         x = drawing.at.x_of(drawing.at.margin + column)
+        assert "softmax 饱和处" in text_of(with_cursor(drawing, x, (), glyphs)[0])
         line = with_cursor(drawing, x, [(series, Point(x, 1.0))], glyphs)[0]
         assert line_width(line) == 60
         assert line_width(((text_of(line).partition("P")[0], "text"),)) == drawing.at.margin + column

@@ -180,6 +180,9 @@ def test_beside_rounded_numbers_theory_is_titled_exact(width: int, instead: bool
         assert title.count(word) == 2
         assert "theory" not in title
         assert len(title) == at
+    for rounded, word in ((True, "exact arithmetic"), (False, "theory")):
+        printed = [str(each.header).strip() for each in rich_table(FULL._replace(rounded=rounded), UNICODE).columns]
+        assert printed.count(word) == 2
     title = text_of(drawn(FULL._replace(rounded=True), 80, True)[0])
     assert title.count("exact") == 2
     assert "theory" not in title
