@@ -87,7 +87,8 @@ ROOMS = (
     Room(
         "engine",
         "tui/compute",
-        "tui/ engine executor process_engine schedule workers prefetch stopped_engine pacing pane_requests",
+        "tui/ engine executor process_engine schedule workers prefetch stopped_engine pacing pane_requests "
+        "cli/ reproduce",
     ),
     Room("app", "tui", "tui/ *"),
 )

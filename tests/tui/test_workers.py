@@ -1,9 +1,13 @@
 """Which work of the engine's process is done by workers, and that lost ones are opened again."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from threading import Event
 
 import pytest
+from attn_tui.core.work import cluster
 from attn_tui.core.work.engine_names import EngineError
+from attn_tui.core.work.engines import Engine
 from attn_tui.core.work.part import Part
 from attn_tui.tui.compute.workers import Workers
 
@@ -44,3 +48,35 @@ def test_workers_that_could_not_do_a_part_are_opened_again() -> None:
     assert workers.opening() is not first
     assert workers.opening() is workers.opening()
     workers.lose(workers.opening())
+
+
+def test_workers_stay_open_between_runs_until_they_have_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run on the earlier ones may still end."""
+    events: list[str] = []
+    closed = Event()
+
+    @contextmanager
+    def noted(name: str, background: bool) -> Generator[Engine]:
+        events.append(f"open {name}")
+        with open_engine(name, background=background) as engine:
+            yield engine
+        events.append(f"close {name}")
+        closed.set()
+
+    open_engine = cluster.open_engine
+    monkeypatch.setattr(cluster, "open_engine", noted)
+    workers = Workers()
+    workers.name = "threads:1"
+    parts = [Part(numbered, (number,), 1.0) for number in range(2)]
+    list(workers.begin(parts).steps())
+    assert not closed.wait(0.05)
+    running = workers.begin(parts).steps()
+    next(running)
+    workers.name = "threads:2"
+    later = workers.opening()
+    assert later.answered.wait(5)
+    assert events == ["open threads:1", "open threads:2"], "it is running"
+    list(running)
+    assert closed.wait(5)
+    assert events[2:] == ["close threads:1"]
+    workers.lose(later)
