@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from attn_tui.core.diagnosis.judgement.conventions import of_other_offsets
 from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.subject import Evidence
 from attn_tui.core.diagnosis.verdict import diagnose
+from cases import for_each, present
 from injection import Array, case_of, random_head, subject_of
 
 HEAD = random_head(16, 40, True)
@@ -26,6 +28,25 @@ def verdict(said: Array, done: Array, multiplier: float = 0.25) -> Verdict:
 @pytest.mark.parametrize(("said", "done"), [(DISTANCES, COLUMNS), (COLUMNS, DISTANCES)])
 def test_both_conventions_of_alibi_are_healthy(slope: float, said: Array, done: Array) -> None:
     assert verdict(slope * said, slope * done).verdict == "healthy"
+
+
+def others(said: Array | None, keys: int = 40) -> list[Array]:
+    """The biases of the other conventions of the first keys of a head."""
+    subject = subject_of(case_of(HEAD, "float32"), "float32", "lse")
+    seen = None if subject.seen is None else subject.seen[..., :keys]
+    bias = None if said is None else said[np.newaxis, :, :keys]
+    found = of_other_offsets(replace(subject, k=subject.k[:, :keys], seen=seen, bias=bias))
+    return [present(each.bias)[0] for each in found]
+
+
+@for_each("slope", [0.5, -2.0])
+def test_the_other_offsets_of_a_bias_are_those_of_distances_and_of_columns(slope: float) -> None:
+    distances, columns = slope * DISTANCES, slope * COLUMNS
+    for said, expected in ((distances, [columns]), (columns, [distances]), (columns + 3, [columns, distances])):
+        np.testing.assert_allclose(others(said), expected, atol=1e-9)
+    for said in (None, 0 * COLUMNS, COLUMNS**2, DISTANCES * np.arange(40.0)[:, np.newaxis]):
+        assert others(said) == []
+    assert others(columns, keys=1) == []
 
 
 def test_a_scale_that_is_missing_is_found_in_the_other_convention() -> None:
