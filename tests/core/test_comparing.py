@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.pairing import common_tokens, plan
 from attn_tui.core.diagnosis.comparing.results import Comparison, Plan
 from attn_tui.core.diagnosis.results import ORDER, StageName
+from cases import for_each
 from pairs import D_K, HEADS, TOKENS, Array, Layer, Recipe, causal, changed, recipe, rotated, rounded, written
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -399,6 +400,60 @@ def test_texts_share_their_start_from_eight_tokens_if_all_rows_are_stored(
     first, second = (file.layers[0] for file in files)
     for one, other in ((first, replace(second, rows=rows)), (replace(first, rows=rows), second)):
         assert common_tokens(files[0], files[1], one, other).sameness == sameness
+
+
+A, B, LONG = tuple("abcdefghij"), tuple("abcdefghix"), tuple("abcdefghijkl")
+
+
+@for_each(
+    ("tokens", "texts", "keys", "batches", "expected"),
+    [
+        ((None, None), (None, None), (10, 10), (1, 1), ("same", 1, 10, True)),
+        ((None, None), (("a",), None), (10, 10), (1, 1), ("same", 1, 10, True)),
+        ((None, None), (("a",), ("a",)), (10, 10), (1, 1), ("same", 1, 10, False)),
+        ((None, None), (("a",), ("b",)), (10, 10), (1, 1), ("different", 0, 0, True)),
+        ((None, None), (("a", "b"), ("a", "c")), (10, 10), (2, 1), ("same", 1, 10, False)),
+        ((None, None), (("a",), ("a",)), (10, 9), (1, 1), ("different", 0, 0, True)),
+        (((A,), None), (("a",), ("a",)), (10, 10), (1, 1), ("same", 1, 10, False)),
+        ((None, (A,)), (("a",), None), (10, 10), (1, 1), ("same", 1, 10, True)),
+        (((A,), (A,)), (("a",), ("b",)), (10, 10), (1, 1), ("same", 1, 10, False)),
+        (((A, A), (A,)), (None, None), (10, 10), (2, 1), ("same", 1, 10, True)),
+        (((A, A), (A, B)), (None, None), (10, 10), (2, 2), ("prefix", 2, 9, True)),
+        (((A,), (A,)), (None, None), (10, 12), (1, 1), ("prefix", 1, 10, True)),
+        (((A,), (LONG,)), (None, None), (10, 12), (1, 1), ("prefix", 1, 10, True)),
+    ],
+)
+def test_tokens_are_those_that_both_files_say(
+    tokens: tuple[Any, Any], texts: tuple[Any, Any], keys: tuple[int, int], batches: tuple[int, int],
+    expected: tuple[str, int, int, bool], tmp_path: Path,
+) -> None:  # fmt: skip
+    """Tokens come before texts; without either, the same sizes are taken for the same text, with a note."""
+    capture = written(recipe(layers=1), tmp_path / "a.safetensors")
+    files = [replace(capture, tokens=of, text=text) for of, text in zip(tokens, texts, strict=True)]
+    layers = [
+        replace(capture.layers[0], keys=n, batch=m, causal="top_left") for n, m in zip(keys, batches, strict=True)
+    ]
+    found = common_tokens(files[0], files[1], layers[0], layers[1])
+    assert (found.sameness, found.texts, found.tokens, found.note is not None) == expected
+    for at in (0, 1):  # attention to another text has no start in common
+        layers[at] = replace(layers[at], cross=at == 0, causal="top_left" if at == 0 else None)
+        expects = "different" if expected[0] == "prefix" else expected[0]
+        assert common_tokens(files[0], files[1], layers[0], layers[1]).sameness == expects
+
+
+def test_layers_are_paired_by_number_and_name_then_by_number_and_kind(tmp_path: Path) -> None:
+    capture = written(recipe(layers=2), tmp_path / "a.safetensors")
+    first, second = capture.layers
+    cross = replace(first, name="cross", cross=True)
+    renamed = replace(first, name="other")
+    one = replace(capture, layers=(first, cross, second))
+    for layers, expected in (
+        ((cross, first, second), [(0, "layers.0.attn"), (0, "cross"), (1, "layers.1.attn")]),
+        ((replace(cross, name="x"), renamed, second), [(0, "other"), (0, "x"), (1, "layers.1.attn")]),
+    ):
+        pairs = plan(one, replace(capture, layers=layers)).pairs
+        found = dict.fromkeys((each.test_layer.index, each.test_layer.name) for each in pairs)
+        assert [*found] == expected
 
 
 def test_texts_share_their_start_only_if_both_files_are_causal(tmp_path: Path) -> None:

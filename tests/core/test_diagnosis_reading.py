@@ -241,7 +241,51 @@ def test_windows_and_soft_caps_are_read() -> None:
     assert (found.window_of(0), found.window_of(1), found.softcap) == (512, None, 50.0)
 
 
+LONGROPE = '{"rope_scaling": {"rope_type": "longrope", "factor": %s}, "original_max_position_embeddings": %s}'
+
+
+@for_each(
+    ("factor", "original", "amplitude"),
+    [(4, 4096, math.sqrt(1 + math.log(4) / math.log(4096))), (0.5, 4096, 1.0), (4, 1, None), ("null", 4096, None)],
+)
+def test_the_amplitude_of_longrope(factor: object, original: int, amplitude: float | None) -> None:
+    assert parse_configuration(LONGROPE % (factor, original), "c").amplitude == pytest.approx(amplitude)
+
+
+@for_each(
+    ("text", "states"),
+    [
+        ("{}", False), ('{"head_dim": 64}', False), ('{"model_type": "llama"}', True),
+        ('{"attention_multiplier": 0.1}', True), ('{"query_pre_attn_scalar": 64}', True),
+        ('{"scale_attn_weights": false}', True), ('{"scale_attn_weights": true}', False),
+        ('{"scale_attn_by_inverse_layer_idx": true}', True), ('{"model_type": "gpt_neo"}', True),
+    ],
+)  # fmt: skip
+def test_a_configuration_states_the_scale_by_a_key_or_by_its_type_of_model(text: str, states: bool) -> None:
+    assert parse_configuration(text, "c").states_scale == states
+
+
+@for_each("expect", ["ssmax", "yarn", "llama4_position", "log(n)/sqrt(d)"])
+def test_a_rule_of_more_than_the_width_and_the_layer_is_not_expected(expect: str) -> None:
+    with pytest.raises(InputError, match="depends on more than d_k and the layer"):
+        expecting(expect)
+
+
+def test_what_is_expected_replaces_the_scale_of_a_configuration_alone() -> None:
+    given, own = (parse_configuration(text, "c") for text in ('{"head_dim": 96}', '{"head_dim": 32}'))
+    assert (expecting(None, given, own), expecting(None, None, own)) == (given, None)
+    for configuration, width in (((given, own), 96), ((None, own), 32), ((None, None), 64)):
+        found = expecting("1/d", *configuration)
+        assert found is not None
+        assert configured_scale(found, 0, 64).multiplier == pytest.approx(1 / width)
+    layered = expecting("inverse_layer")
+    assert layered is not None
+    assert configured_scale(layered, 3, 64).multiplier == pytest.approx(1 / 32)
+
+
 def test_the_amplitude_of_yarn() -> None:
+    assert parse_configuration('{"rope_scaling": {"rope_type": "linear", "factor": 40}}', "c").amplitude is None
+    assert parse_configuration('{"rope_scaling": {"rope_type": "yarn"}}', "c").amplitude is None
     yarn = '"rope_scaling": {"rope_type": "yarn", "factor": 40'
     assert parse_configuration(f"{{{yarn}}}}}", "c").amplitude == pytest.approx(YARN)
     assert parse_configuration(f'{{{yarn}, "attention_factor": 1.25}}}}', "c").amplitude == 1.25
