@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +52,32 @@ def test_npz_metadata_that_is_not_text_is_refused(tmp_path: Path, model: Array) 
     q, k = pair()
     np.savez(tmp_path / "x.npz", q=q, k=k, model=model)
     assert "tensor 'model' is not readable text" in refusal(tmp_path / "x.npz")
+
+
+@for_each("scale", [np.ones((2, 2), order="F"), np.complex64(1), np.array([None])])
+def test_npz_metadata_of_other_types_is_refused(tmp_path: Path, scale: Array) -> None:
+    q, k = pair()
+    np.savez(tmp_path / "x.npz", q=q, k=k, softcap=np.asarray(scale))
+    assert "tensor 'softcap' holds" in refusal(tmp_path / "x.npz")
+
+
+@for_each(
+    ("shape", "damaged"), [("1, " * 64, False), ("1, " * 65, True), ("1" + "0" * 17, False), ("1" + "0" * 18, True)]
+)
+def test_the_header_of_an_array_has_at_most_64_axes_of_18_digits(tmp_path: Path, shape: str, damaged: bool) -> None:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}\n".encode()
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8))
+    assert ("damaged .npy header" in refusal(tmp_path / "x.npy")) == damaged
+
+
+def test_a_deflated_array_that_is_shorter_than_its_header_says_is_refused(tmp_path: Path) -> None:
+    q, _ = pair()
+    stream = io.BytesIO()
+    np.save(stream, q)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("q.npy", stream.getvalue()[:-1])
+        archive.writestr("k.npy", stream.getvalue())
+    assert "tensor 'q' ends before its last element" in refusal(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("name", ["{}", "layers.4.{}", "run.layers.4.attn.{}", "{}.4"])
