@@ -80,12 +80,11 @@ def _computation(subject: HeadSubject, column: Column, found: Loaded) -> Computa
 
 
 def computation_of(subject: HeadSubject, found: Loaded) -> Computation:
-    """Return what the file says of a head, in float64; a program has the arrays by name, which are empty here."""
+    """Return what the file says of a head but its soft-cap, in float64; arrays, which a program names, are empty."""
     extras, nowhere = subject.extras, np.arange(0)
     biases = [Bias(np.zeros((1, 1, 0))) for each in extras.masks if each.adds]
     slopes = [] if extras.slope is None else [Slope(extras.slope, nowhere, 0)]
     return Computation(
-        softcap=subject.layer.softcap or None,
         biases=(*biases, *slopes),
         visibility=Visibility(0, nowhere) if found.hides else None,
         sink=extras.sink,

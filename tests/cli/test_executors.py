@@ -1,7 +1,9 @@
 """--executor and --resume: where and when commands work changes no byte of what they print."""
 
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attn_tui.core.captures.reader import open_capture
@@ -74,6 +76,22 @@ def test_a_worker_that_sees_another_file_is_named(tmp_path: Path, change: str, s
         results = [result for done in run(parts, engine) for result in done.results]
     assert [type(result) for result in results] == [EngineError]
     assert says in str(results[0])
+
+
+@for_each("exact", [None, False, True])
+def test_a_file_of_this_machine_is_the_same_if_its_time_is_unless_its_content_counts(
+    tmp_path: Path, exact: bool | None
+) -> None:
+    file = tmp_path / "sample.safetensors"
+    file.write_bytes(Path(SAMPLE).read_bytes())
+    told: dict[str, Any] = {} if exact is None else {"exact": exact}
+    before = heads.source_of(open_capture(file), file, **told)
+    assert heads.source_of(open_capture(file), file, **told) == before
+    os.utime(file, ns=(0, 1))
+    assert (heads.source_of(open_capture(file), file, **told) == before) == bool(exact)
+    file.write_bytes(Path(SAMPLE).read_bytes()[:-4] + bytes(4))
+    os.utime(file, ns=(0, 2))
+    assert heads.source_of(open_capture(file), file, **told) != before
 
 
 @pytest.mark.parametrize("words", [("inspect", SAMPLE, "--worst", "3"), ("check", SAMPLE, "--baseline", SAMPLE)])

@@ -70,7 +70,8 @@ def test_the_numbers_of_the_notes_are_shown_side_by_side(width: int) -> None:
 def test_the_two_sides_are_stacked_on_narrow_screens() -> None:
     lines = [line.strip() for line in shown(worked(), 40).splitlines()]
     assert lines.index("unscaled × 1") < lines.index("scaled × 0.125 (1/√d_k)")
-    assert "e^(x−m) unscaled    scaled" in lines
+    powers, jacobian = lines.index("e^(x−m) unscaled    scaled"), next(i for i, x in enumerate(lines) if "∂p/∂x" in x)
+    assert lines.index("scaled × 0.125 (1/√d_k)") < powers < jacobian
     assert ["24", "1.0000", "1.0000"] in [line.split() for line in lines]
     assert "e^(x−m) unscaled" not in shown(worked(), 60)  # they have a separate column there
 
