@@ -134,6 +134,16 @@ def test_layers_that_disagree_are_a_finding(tmp_path: Path, capsys: Captured) ->
     assert "layer 2 is × 0.0625, the others × 0.25" in checked([str(file)], capsys)[1]
 
 
+def test_the_program_is_of_the_first_head_with_a_finding_else_of_the_first_that_can_be_read(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    q = np.random.default_rng(0).normal(size=(1, 3, 20, 16))
+    q[:, 0] = np.nan
+    for scale, head in (((1, 1, 1), 1), ((1, 1, 90), 2)):
+        file = capture(tmp_path, q=q * np.reshape(scale, (3, 1, 1)), k=np.nan_to_num(q, nan=1.0))
+        assert f"# layer 3, head {head}\n" in checked([file, "--format", "python"], capsys)[1]
+
+
 def test_optional_limits(tmp_path: Path, capsys: Captured) -> None:
     file = capture(tmp_path)
     assert {rule for *_, rule in rules([file, "--max-first-key", "0", "--min-entropy", "1"], capsys)} == {

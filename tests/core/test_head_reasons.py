@@ -389,6 +389,27 @@ def test_a_contradiction_comes_first_with_its_cause() -> None:
     assert file_summary(LAYERS, {}, masked)[0] == "1 of 2 heads: future-key, first in layer 1 head 5"
 
 
+@for_each(
+    ("verdicts", "told"),
+    [
+        ([UNUSUAL], "layer 0: × 0.1768 as recorded, 1/√d_k is × 0.1768: scale-twice?"),
+        ([UNUSUAL] * 2, "all 2 heads: × 0.1768 as recorded"), ([CONFLICT], "1 of 2 heads: the evidence disagrees"),
+        ([replace(WRONG, findings=(), verdict="unexplained", multiplier=None)],
+         "1 of 2 heads: unexplained, first in"),
+        ([replace(WRONG, multiplier=SCALE * 1.005)] * 2, "all 2 heads: scale-twice (or scale-1-over-d)"),
+        ([replace(HEALTHY, verdict="undecided", expected=replace(EXPECTED, unknown="it learns it"))] * 2,
+         "all 2 layers: the expected scale is not known: it learns it"),
+        ([replace(HEALTHY, verdict="undecided", expected=replace(EXPECTED, unknown="it learns it"))],
+         "all 2 layers: scale × 0.1768 = 1/√d_k, as the file says (lse, misfit 0.8, 1 undecided)"),
+        ([replace(HEALTHY, expected=Expected(0.25, "x"))], "all 2 layers: scales as expected"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_file_is_the_worst_of_its_heads(verdicts: list[Verdict], told: str) -> None:
+    """The heads are of layer 0, and as many as there are healthy, if one is given."""
+    of_heads = {(0, head): verdict for head, verdict in enumerate([*verdicts, HEALTHY][:2])}
+    assert file_summary(LAYERS, {}, of_heads)[0].startswith(told)
+
+
 def test_healthy_and_unreadable_heads_are_counted() -> None:
     found = statistics_of(1)
     healthy = found[0, 0]

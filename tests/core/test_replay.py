@@ -1,6 +1,7 @@
 """Every scale rule replayed on a captured head."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.head import CaptureFile, read_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.replay import replay
+from attn_tui.core.diagnosis.results import Replay, Replayed
 from attn_tui.core.scales import SCALE_RULES
+from cases import for_each
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 Array = npt.NDArray[Any]
@@ -193,3 +196,20 @@ def test_padding_far_from_the_other_keys_costs_no_digits(tmp_path: Path) -> None
         assert ratio
         found.append(ratio)
     assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+@for_each(
+    ("saturations", "divergences", "remedy"),
+    [
+        ((1.0, 0.7, 0.6), (0, 0.3, 0.2), 2), ((1.0, 0.6, 0.7), (0, 0.3, 0.4), 1),
+        ((0.99, 0.5, 0.5), (0, 0.1, 0.1), None),
+        ((1.0, 0.8, None), (0, 0.1, 0.1), None), ((None, 0.5, 0.5), (0, 0.1, 0.1), None), ((2.0,), (0,), None),
+        ((1.0, math.sqrt(0.5), 0.6), (0, 0.1, 0.2), 2),
+    ],
+)  # fmt: skip
+def test_the_remedy_is_the_nearest_rule_under_which_a_saturated_head_is_healthy(
+    saturations: tuple[float | None, ...], divergences: tuple[float, ...], remedy: int | None
+) -> None:
+    rows = [Replayed(("x",), 1, kl, 1, 0, 0, each) for each, kl in zip(saturations, divergences, strict=True)]
+    found = Replay(open_capture(sample_path()).layers[0], 0, tuple(rows), ()).remedy
+    assert found is (None if remedy is None else rows[remedy])
