@@ -209,8 +209,8 @@ def test_a_list_of_another_number_of_texts_is_a_text(tmp_path: Path) -> None:
 def test_the_type_of_a_layer_is_that_of_its_number_or_of_all(
     tmp_path: Path, types: list[str], numbered: bool, window: tuple[int, int] | None
 ) -> None:
-    tensors = dict(zip(("q", "k"), pair(), strict=True))
-    tensors = named(tensors) if numbered else tensors
+    q, k = pair()
+    tensors = named({"q": q, "k": k}) if numbered else {"q": q, "k": k}
     assert opened(tmp_path, tensors, causal="top-left", window=3, layer_types=types).layers[0].window == window
 
 

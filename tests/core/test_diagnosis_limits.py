@@ -23,7 +23,7 @@ NONE: dict[str, Any] = {name: math.inf if name.startswith("max") else 0.0 for na
 SAME = HeadComparison(LAYER, 3, LAYER, 3, (Stage("qk", "same", ""),), MEANS, MEANS, None, None)
 
 
-def rules(*heads: Figures, disagreements: tuple[str, ...] = (), **limits: Any) -> list[tuple[str, bool]]:
+def rules(*heads: Figures, disagreements: tuple[str, ...] = (), limits: Any = NONE) -> list[tuple[str, bool]]:
     return [(each.rule, each.mild) for each in findings(heads, Limits(**limits), disagreements)]
 
 
@@ -40,8 +40,8 @@ def test_a_figure_beyond_its_limit_is_found(name: str, limit: str, value: float,
     figures: Any = replace(USUAL, **{name: value})
     least = limit.startswith("min")
     for bound, found in ((value, False), (value * (1.01 if least else 0.99), True)):
-        assert [each for each, _ in rules(figures, **NONE | {limit: bound})] == [rule] * found
-    assert rules(replace(figures, **{name: None}), **NONE | {limit: value}) == []
+        assert [each for each, _ in rules(figures, limits=NONE | {limit: bound})] == [rule] * found
+    assert rules(replace(figures, **{name: None}), limits=NONE | {limit: value}) == []
 
 
 def test_the_file_has_a_least_median_entropy_that_is_mild_if_most_heads_are_healthy() -> None:
@@ -49,11 +49,11 @@ def test_the_file_has_a_least_median_entropy_that_is_mild_if_most_heads_are_heal
     wrong = replace(low, verdict=UNEXPLAINED)
     unread = replace(USUAL, entropy_fraction=None)
     limits = NONE | {"min_file_entropy": 0.25}
-    assert rules(unread, unread, **limits) == []
-    assert rules(low, USUAL, USUAL, unread, **limits) == []
-    assert rules(low, low, low, **limits) == [("file-entropy", True)]
-    assert rules(low, low, wrong, **limits) == [("unexplained", False), ("file-entropy", False)]
-    assert rules(low, wrong, wrong, **limits)[-1] == ("file-entropy", False)
+    assert rules(unread, unread, limits=limits) == []
+    assert rules(low, USUAL, USUAL, unread, limits=limits) == []
+    assert rules(low, low, low, limits=limits) == [("file-entropy", True)]
+    assert rules(low, low, wrong, limits=limits) == [("unexplained", False), ("file-entropy", False)]
+    assert rules(low, wrong, wrong, limits=limits)[-1] == ("file-entropy", False)
 
 
 def test_layers_that_disagree_are_found_unless_a_scale_is_wrong() -> None:

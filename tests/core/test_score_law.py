@@ -121,8 +121,7 @@ def test_the_curve_of_a_score_is_its_law_within_eight_standard_deviations() -> N
         low, high = law.mean() - 8 * law.std(), law.mean() + 8 * law.std()
         assert (curve.axis.low, curve.axis.high) == pytest.approx((low, high))
         assert (len(curve.counts), curve.total, curve.underflow, curve.overflow) == (curve.axis.bins, 1, 0, 0)
-        edges = np.linspace(low, high, 256)
-        assert curve.cumulative[:-1] == pytest.approx(law.cdf(edges).tolist(), abs=1e-3)
+        assert curve.cumulative[:-1] == pytest.approx(law.cdf(np.linspace(low, high, 256)).tolist(), abs=1e-3)
 
 
 def test_equal_scores_have_no_shape() -> None:
