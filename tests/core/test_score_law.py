@@ -124,6 +124,15 @@ def test_the_curve_of_a_score_is_its_law_within_eight_standard_deviations() -> N
         assert curve.cumulative[:-1] == pytest.approx(law.cdf(np.linspace(low, high, 256)).tolist(), abs=1e-3)
 
 
+@for_each("law", ["normal", "uniform", "laplace", "student_t"])
+def test_densities_have_the_variance_of_the_moments(law: ComponentLaw) -> None:
+    p = Parameters(d_k=64, components=law, degrees_of_freedom=12, std_q=1.5)
+    x = np.linspace(-300, 300, 4001)
+    density = 0.15 * present(score_density(p, x))
+    assert density.sum() == pytest.approx(1, abs=1e-3)
+    assert x**2 @ density == pytest.approx(present(score_moments(p).variance), rel=1e-2)
+
+
 def test_equal_scores_have_no_shape() -> None:
     values = unscaled(Parameters(d_k=4, std_q=0.0, std_k=0.0, mean_q=2.0, mean_k=0.5))
     assert values["logit_min"] == values["logit_mean"] == values["logit_max"] == 4
