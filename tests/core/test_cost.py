@@ -236,6 +236,11 @@ def test_an_impossible_shape_is_refused_in_one_line(values: dict[str, Any], mess
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_sizes_have_bounds() -> None:
+    most = {field.name: field.high for field in SHAPE_FIELDS if field.kind == "integer"}
+    assert {most["layers"], most["context"], most["batch"]} == {2**14, 2**30, 2**20}
+
+
 def test_every_attribute_of_a_layer_has_a_field() -> None:
     assert [field.name for field in SHAPE_FIELDS] == [field.name for field in fields(Layer)]
 

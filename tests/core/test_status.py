@@ -58,7 +58,11 @@ def said(exact_ratio: float | None = None, **changes: float | None) -> Status | 
         ({"nan_rows": 0.01, "entropy_fraction": 0.99}, "NaN"),
         ({"nan_rows": 1.0, "entropy_fraction": None, "one_hot_rows": None, "saturation": None}, "NaN"),
         ({"nan_rows": None}, "healthy"),
-        ({"entropy_fraction": None, "one_hot_rows": None, "saturation": None}, None),  # no row sees two keys
+        *(
+            ({name: lost}, None)
+            for name in ("entropy_fraction", "one_hot_rows", "max_weight", "saturation")
+            for lost in (None, math.nan, math.inf)
+        ),
     ],
 )
 def test_the_first_word_that_applies_is_given(changes: dict[str, float | None], word: Status | None) -> None:

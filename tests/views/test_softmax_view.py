@@ -5,6 +5,7 @@ from attn_tui.core.attention.worked_example import Example, multiplier_curves, m
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.softmax.jacobian import heading_line, jacobian_lines
 from attn_tui.tui.panes.softmax.view import (
+    LEFT,
     Editing,
     Worked,
     in_cells,
@@ -244,7 +245,8 @@ def test_charts_fit_and_are_higher_where_there_is_room(glyphs: Glyphs, width: in
 
 def test_charts_that_do_not_fit_are_left_out_and_equal_multipliers_share_a_mark() -> None:
     assert curve_lines(charted(), 118, 8, UNICODE) == []
-    assert curve_lines(charted(), 40, 30, UNICODE) == []
+    assert curve_lines(charted(), LEFT + 42, 30, UNICODE) == []
+    assert curve_lines(charted(), LEFT + 43, 30, UNICODE) != [], "40 cells"
     axis = texts_of(curve_lines(charted(0.5, 0.5), 118, 30, UNICODE))[-2]
     assert axis.count("A") + axis.count("B") == 1
 
