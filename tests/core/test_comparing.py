@@ -12,6 +12,7 @@ from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.pairing import common_tokens, plan
 from attn_tui.core.diagnosis.comparing.results import Comparison, Plan
 from attn_tui.core.diagnosis.results import ORDER, StageName
+from capture_files import named, opened
 from cases import for_each
 from pairs import D_K, HEADS, TOKENS, Array, Layer, Recipe, causal, changed, recipe, rotated, rounded, written
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
@@ -356,6 +357,23 @@ def test_of_scores_that_differ_no_factor_is_taken_for_a_multiplier(tmp_path: Pat
     found = compared(one, edited(one, q=lambda q: 0.99 * q + 0.1 * noise), tmp_path)
     assert first(found) == ("qk", "1", ALL)
     assert {each.stages[1].state for each in found.heads} == {"same"}
+
+
+def test_scales_of_rows_are_compared(tmp_path: Path) -> None:
+    q, k = np.random.default_rng(0).normal(size=(2, 1, 2, 12, 8))
+    rows = np.linspace(0.2, 0.6, 24).reshape(1, 2, 12, 1)
+    one, same, other, one_scale = (
+        opened(folder_in(tmp_path, str(at)), named({"q": q, "k": k, "scale": scale}), causal="false")
+        for at, scale in enumerate((rows, rows, rows[:, ::-1], rows.mean(axis=2, keepdims=True)))
+    )
+    assert not compare(one, same).differs
+    assert first(compare(one, other)) == ("multiplier", "0", [0, 1])
+    assert first(compare(one, one_scale)) == ("multiplier", "0", [0, 1])
+
+
+def folder_in(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
 
 
 def planned(one: Recipe, other: Recipe, folder: Path) -> Plan:

@@ -303,6 +303,7 @@ def test_the_diagnosis_names_the_defect_and_the_learner_can_choose_it(bug: Bug, 
     found = examine_bug(bug, tmp_path / "bug.safetensors")
     assert found.cause == EXPECTED[bug.id]
     assert found.cause in bug.choices
+    assert ("no mask" in facts(bug)) == (bug.said.sees is None)
     assert not set(found.also) & set(bug.choices), "two choices would be right"
     assert set(bug.choices) | set(found.also) <= set(CAUSES)
     assert len(set(bug.choices)) == len(bug.choices) <= 9

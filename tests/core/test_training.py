@@ -14,6 +14,7 @@ from attn_tui.core.scales import Normalise, ScaleName
 from attn_tui.core.training.race import Curves, Examples, Weights, draw, initial, optimiser, pass_over, results, run
 from attn_tui.core.training.settings import (
     OPTIMISERS,
+    RACE_FIELDS,
     RATES,
     Race,
     Task,
@@ -194,6 +195,13 @@ def test_a_snapshot_has_the_medians_of_the_curves() -> None:
     assert found.used is not None
     assert curves.used is not None
     assert np.array_equal(found.used, curves.used.mean(axis=2))
+
+
+def test_a_race_may_begin_at_its_full_rate() -> None:
+    [warm_up] = [field for field in RACE_FIELDS if field.name == "warm_up"]
+    warm_up.check(0)
+    with pytest.raises(InputError):
+        warm_up.check(-1)
 
 
 def test_a_snapshot_of_long_runs_is_short() -> None:
