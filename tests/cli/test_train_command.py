@@ -31,6 +31,9 @@ def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> Non
     assert (found["optimizer"], found["learning_rate"], found["warm_up"], found["seeds"]) == ("adam", 0.02, 3, 2)
     results = found["races"][0]["results"]
     assert [each["rule"] for each in results] == ["none", "sqrt_d_k", "d_k"]
+    assert main(words) == 0
+    table = capsys.readouterr().out
+    assert all(f" {100 * each['entropy_before']:.0f} → " in table for each in results)
     assert main([*words, "--format", "csv"]) == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [float(line["loss"]) for line in lines] == [each["loss"] for each in results]

@@ -355,6 +355,8 @@ def test_without_evidence_it_says_that_q_and_k_cannot_tell() -> None:
         "saturating · 6 sinks"
     )
     assert short == "file says × 0.1768, no evidence · 1 saturated · 1 one-hot · 3 saturating · 6 sinks"
+    halved = [replace(layer, prescaled=(0.5, 1.0)) for layer in LAYERS]
+    assert file_summary(halved, {}, {})[1] == "file says × 0.08839, no evidence", "with the factor inside q"
     bare = [replace(layer, scale=None) for layer in LAYERS]
     assert file_summary(bare, {}, {})[1] == "no evidence of the scale"
     assert file_summary(bare, {}, {})[0] == "no scale in the file: q and k alone cannot tell which was used"

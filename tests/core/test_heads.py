@@ -12,11 +12,13 @@ from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.check import measure
-from attn_tui.core.diagnosis.heads.rows import is_large, rough_statistics
+from attn_tui.core.diagnosis.heads.rows import is_large, rough_statistics, spread
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
 from capture_files import Array, opened
 from cases import for_each
+from hypothesis import given
+from hypothesis import strategies as st
 from memory import peak_memory
 
 special = import_module("scipy.special")  # without type stubs
@@ -123,3 +125,11 @@ def test_only_large_heads_need_a_first_look(tmp_path: Path) -> None:
     assert not is_large(open_capture(sample_path()).layers[0])
     side = np.ones((3, 2, 200, 8), np.float32)
     assert is_large(opened(tmp_path, {"q": side, "k": side}).layers[0])
+
+
+@given(count=st.integers(1, 500), most=st.integers(1, 60))
+def test_rows_are_spread_evenly_up_to_the_last(count: int, most: int) -> None:
+    rows = range(count)[spread(count, most)]
+    assert rows[-1] == count - 1
+    assert len(rows) <= most
+    assert rows.step == 1 or len(rows) > most / 2
