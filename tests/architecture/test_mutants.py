@@ -116,3 +116,28 @@ def test_tests_that_fail_without_a_mutant_judge_none(
     same = "-c 'from attn_tui.core.training import race; assert open(race.__file__).read() == open(\"{}\").read()'"
     monkeypatch.setattr(mutants, "TESTS", same.format(ROOT / "core/training/race.py"))
     assert list(mutants.tried(room, drawn, copy)) == ["killed", "killed"]
+
+
+def test_an_operand_decides_if_the_whole_was_ever_another_one_without_it(
+    mutants: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import operands
+
+    assert mutants.TESTS == operands.TESTS
+    noting = operands.Noting("a.py")
+    text = noting.text(
+        "def both(x, y):\n    return x and y > 0\n\n\ndef either(x, y):\n    return 1 if x or y else 0\n"
+    )
+    (tmp_path / "operands_seen.py").write_text(operands.SEEN)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setenv("OPERANDS", str(tmp_path / "seen"))
+    found: dict[str, Any] = {}
+    exec(text, found)
+    assert [found["both"](True, 1), found["both"](0, 1), found["either"](1, 1), found["either"](1, 0)] == [
+        True,
+        0,
+        1,
+        1,
+    ]
+    assert {*noting.operands} == {"a.py:2:11 0", "a.py:2:11 1", "a.py:6:16 0", "a.py:6:16 1"}
+    assert {*(tmp_path / "seen").read_text().splitlines()} == {"a.py:2:11 0", "a.py:6:16 0"}
