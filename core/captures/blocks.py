@@ -32,6 +32,8 @@ _ALL = slice(None)
 _BINS = 1024  # of the histogram of logits
 # The rows of a block with a causal mask: fewer would compute fewer hidden scores, and cost more for each block.
 _STRIP = 256
+# The rows of a block in float32, unless they have more entries: a product of fewer takes longer for each.
+_LONG, _MOST_ENTRIES = 128, 1 << 21
 _LEAST, _MOST = 2.0**-20, 2.0**20  # of scores in float32
 # The most scores of a head that are kept from the first pass to the second.
 KEPT = 1 << 22
@@ -56,12 +58,13 @@ class Block:
         return self.terms.hidden
 
 
-def block_places(shape: tally.Shape, data: Head) -> list[tuple[slice, slice, slice]]:
-    """Return the draws, rows and keys of every block."""
+def block_places(shape: tally.Shape, data: Head, short: bool = False) -> list[tuple[slice, slice, slice]]:
+    """Return the draws, rows and keys of every block; of more rows if it is `short`, in float32."""
     found: list[tuple[slice, slice, slice]] = []
     limits = data.visibility
     bounded = limits is not None and not (limits.after is None and limits.before is None and limits.chunk is None)
-    for draws, rows in tally.blocks(shape):
+    size = max(tally.BLOCK, min(_LONG * shape.keys, _MOST_ENTRIES)) if short else tally.BLOCK
+    for draws, rows in tally.blocks(shape, size):
         if limits is None or not bounded:
             found.append((draws, rows, slice(0, shape.keys)))
             continue
@@ -80,7 +83,7 @@ def score_blocks(data: Head, c: Computation, short: bool = False) -> Iterator[Bl
     exact = c.precision == "float64"
     of: slice | None = None
     q, k, common = data.q, data.k, None
-    for draws, rows, keys in block_places(shape, data):
+    for draws, rows, keys in block_places(shape, data, short):
         if of != draws and short:
             of, q = draws, data.q[draws]
             k, common = _centred(data.k[draws], _seen(data, draws))

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..attention.computation import Computation
-from ..attention.formats import FORMATS
 from ..message import message, plain
 from ..statistics import reading, tally
 from ..statistics.counting import Survey
@@ -38,10 +37,10 @@ from .rules import Rule, computation, file_rule, first_position, named_rule, sho
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
 
-# Scores are multiplied in float32 where q and k have at most 16 bits, unless logits are larger than this.
-_SHORT = 32.0
+# Scores are multiplied in float32 where q and k have at most 32 bits, unless logits are larger than this. Statistics
+# of a single row are then within 4e-6 of those in float64, and means over many rows, of larger logits, within 1e-6.
+_SHORT, _SHORT_OF_MANY, _MANY_ROWS = 32.0, 256.0, 1024
 _FEW_ROWS = 16
-_FEW_BITS = tuple(name for name, each in FORMATS.items() if each.rounded)
 # Heads of fewer scores are multiplied in float64: this costs no more, and σ of a row of few keys keeps its digits.
 _FEW_SCORES = 1 << 12
 
@@ -70,16 +69,16 @@ def stream_head(
     columns: list[Column] = []
     passes = _passes(rules, layer, data)
     many = layer.batch * layer.queries * layer.keys > _FEW_SCORES
+    most = _SHORT if layer.batch * layer.queries < _MANY_ROWS else _SHORT_OF_MANY
     for number, each in enumerate(passes):
         c = each.computation
         if c.precision != "float64":
             steps = rounded_pass(data, c, each.multipliers[0][0], where)
         else:
             plain_scores = not each.alone and c.norms == ("none", "none")
-            few_bits = {layer.dtype, layer.k_dtype or layer.dtype} <= {*_FEW_BITS}
-            short = plain_scores and many and few_bits and fits_float32(data)
-            short = short and max(m for _, m in each.multipliers) * _least_reach(data) <= _SHORT
-            steps = _pass(data, each, where, short)
+            short = plain_scores and many and fits_float32(data)
+            short = short and max(m for _, m in each.multipliers) * _least_reach(data) <= most
+            steps = _pass(data, each, where, most if short else 0.0)
         for fraction, found in steps:
             columns += found
             yield (number + fraction) / len(passes), None
@@ -165,10 +164,14 @@ def _number(c: Computation) -> float:
     return c.multiplier
 
 
-def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[tuple[float, tuple[Column, ...]]]:
-    """Process the scores of one head twice; the columns come with the last pair. `short`: in float32."""
+def _pass(data: Head, each: _Pass, where: str, most: float = 0.0) -> Iterator[tuple[float, tuple[Column, ...]]]:
+    """Process the scores of one head twice; the columns come with the last pair.
+
+    In float32 if logits reach no further than `most` from their mean, else in float64.
+    """
+    short = most > 0
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
-    parts = len(block_places(shape, data))
+    parts = len(block_places(shape, data, short))
     kept: list[Block] | None = [] if shape.draws * shape.rows * shape.keys <= KEPT else None
     survey = Survey()
     for done, block in enumerate(_surveyed(survey, data, each, where, short), start=1):
@@ -176,7 +179,7 @@ def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[
             kept.append(block)
         yield done / parts / 2, ()
     axis = survey.axis(1024, margin=1e-6 if short else 1e-9)
-    if short and max(c for _, c in each.multipliers) * axis.high > _SHORT:
+    if short and max(c for _, c in each.multipliers) * axis.high > most:
         del kept
         yield from _pass(data, each, where)
         return
