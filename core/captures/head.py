@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -37,6 +37,11 @@ class CaptureFile(Capture):
     latest: dict[str, tuple[tuple[int, int], FloatArray]] = field(
         default_factory=dict[str, "tuple[tuple[int, int], FloatArray]"], compare=False
     )
+
+    @cached_property
+    def identity(self) -> dict[Path, Identity]:
+        """The identity of each file when it was opened."""
+        return dict(self.identities)
 
     def described(self) -> Capture:
         """Return the contents without locations, which can be sent to a process without NumPy."""
@@ -183,7 +188,7 @@ def shows_no_later_key(stored: StoredLayer) -> bool:
 
 def _read(capture: CaptureFile, array: Stored, read: Callable[[BinaryIO], T]) -> T:
     """Return what `read` returns for the array's open file, which must not have changed."""
-    with opened(array.path, dict(capture.identities)[array.path]) as (stream, _):
+    with opened(array.path, capture.identity[array.path]) as (stream, _):
         return read(stream)
 
 

@@ -21,10 +21,10 @@ def consequence(trial: Trial, expected: float) -> Consequence | None:
     subject = trial.observed.subject
     if math.isnan(best.multiplier) or best.model.axis != -1 or best.model.inner[0].shape != subject.scores.shape:
         return None
-    found = logits(best.model, best.fit.theta, slopes=False)
+    found = logits(best.model, best.fit.theta)
     was = softmax(best.model, found).weights
     stored = as_stored(subject)
-    other = logits(stored, np.array([expected]), slopes=False)
+    other = logits(stored, np.array([expected]))
     should = softmax(stored, other).weights
     return _compared(subject, was, should, (found.sink is not None, other.sink is not None))
 

@@ -84,11 +84,8 @@ def read_subject(
         layer=layer.index,
         others=tuple(
             (each.index, each.applied)
-            for each in capture.layers
-            if layer.observed
-            and each.position != layer.position
-            and each.kind == layer.kind
-            and each.applied is not None
+            for each in (capture.layers if layer.observed else ())
+            if each.position != layer.position and each.kind == layer.kind and each.applied is not None
         ),
         head=head,
         heads=layer.heads,

@@ -361,7 +361,7 @@ def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> b
         return False
     if any(each.stage == "sink" for each in findings):
         stored = as_stored(observed.subject)
-        shares = [softmax(model, logits(model, theta, slopes=False)).sink for model, theta in
+        shares = [softmax(model, logits(model, theta)).sink for model, theta in
                   ((best.model, best.fit.theta), (stored, np.array([expected])))]  # fmt: skip
         return max(float(np.mean(np.abs(shares[0] - shares[1]))), found.divergence) < _ABSORBED
     allowed = arithmetics(observed.subject, observed.evidence)

@@ -34,7 +34,7 @@ class Rounding(NamedTuple):
 def rounding(model: Model, theta: FloatArray, used: BoolArray, format: str) -> Rounding | None:
     """Return what rounding to a format does to rows in use; None if its steps are small where the weights are."""
     steps = abs(float(theta[0])) * spacing(model.inner[0], format)
-    p = softmax(model, logits(model, theta, slopes=False)).weights
+    p = softmax(model, logits(model, theta)).weights
     if not used.any() or not np.mean(dot(p, steps)[used]) > _STEP:
         return None
     r = rounded_weights(model, theta, format)
@@ -66,7 +66,7 @@ def rounded_weights(model: Model, theta: FloatArray, format: str) -> FloatArray:
     multiplier = float(theta[0])
     rounded = _to(multiplier * _to(model.inner[0], format), format) / multiplier
     inner = (rounded, *model.inner[1:])
-    return softmax(model, logits(replace(model, inner=inner), theta, slopes=False)).weights
+    return softmax(model, logits(replace(model, inner=inner), theta)).weights
 
 
 def _to(values: FloatArray, format: str) -> FloatArray:

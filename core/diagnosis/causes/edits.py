@@ -311,7 +311,7 @@ def windows(said: bool, case: Case) -> Iterator[Hypothesis]:
 
     def left(length: int) -> float:
         model = _within(length, quick, stored)
-        return min(residual(observed, model, theta, slopes=False).distance for theta in guesses)
+        return min(residual(observed, model, theta).distance for theta in guesses)
 
     length = min(lengths, key=left)
     if length == subject.facts.window:

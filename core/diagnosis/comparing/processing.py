@@ -131,7 +131,7 @@ def is_as_expected(found: Examination) -> bool:
     allowed = arithmetics(observed.subject, observed.evidence)[trial.best.level : trial.best.level + 1]
     if any(near(trial.best.multiplier, expected, 2 * each.coarsest) for each in allowed):
         return True
-    left = residual(observed, model, np.array([expected]), slopes=False).distance
+    left = residual(observed, model, np.array([expected])).distance
     return left <= math.sqrt(1 + _LUCK / observed.errors) * fit.distance
 
 

@@ -52,7 +52,7 @@ class Explanation:
     @cached_property
     def logits(self) -> Logits:
         """The logits."""
-        return logits(self.model, self.theta, slopes=False)
+        return logits(self.model, self.theta)
 
     @cached_property
     def softmax(self) -> Softmax:

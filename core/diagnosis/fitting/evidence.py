@@ -6,6 +6,7 @@ If noise in proportion to the logits entered the fit, a huge multiplier would ex
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +16,7 @@ from ...arrays import BoolArray, FloatArray
 from ...attention.formats import FORMATS, NumberFormat
 from ...attention.softmax import Softmax
 from ..subject import Evidence, Indices, Subject
-from .model import Logits, Model, dot, logits, softmax
+from .model import Logits, Model, derivatives, dot, logits, softmax
 
 # The standard deviation of a relative rounding error, over half a unit in the last place: mantissas are spread evenly
 # in the logarithm, so the mean of 1/m² over 1 ≤ m < 2 is 0.541, and √(0.541/3) = 0.42.
@@ -203,25 +204,26 @@ def _different(rows: FloatArray) -> Indices:
     return np.asarray(np.count_nonzero(np.diff(np.sort(rows, axis=-1), axis=-1) > 0, axis=-1))
 
 
-def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool = True) -> Residual:
-    """Return what the model leaves unexplained."""
-    found = logits(model, theta, slopes)
+def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool = False) -> Residual:
+    """Return what the model leaves unexplained; without `slopes` there are no derivatives."""
+    found = logits(model, theta)
+    of_each = derivatives(model, found) if slopes else []
     if observed.evidence.kind == "weights":
-        return _of_weights(observed, model, found)
+        return _of_weights(observed, model, found, of_each)
     soft = softmax(model, found)
     if observed.evidence.kind == "lse":
-        return _of_lse(observed, model, found, soft)
-    return _of_o(observed, model, found, soft)
+        return _of_lse(observed, model, soft, of_each)
+    return _of_o(observed, model, soft, of_each)
 
 
-def _of_lse(observed: Observed, model: Model, found: Logits, soft: Softmax) -> Residual:
+def _of_lse(observed: Observed, model: Model, soft: Softmax, slopes: Sequence[FloatArray]) -> Residual:
     weight = observed.weight
     lse = soft.lse
     if lse.shape != weight.shape:
         return Residual(np.empty(0), np.empty((0, model.size)), math.inf)
     seen, rest = _seeing(model, weight > 0)
     r = (model.lse_factor * np.where(seen, lse, 0) - observed.target) * weight
-    columns: list[FloatArray] = [dot(soft.weights, slope, axis=model.axis) for slope in found.slopes]
+    columns: list[FloatArray] = [dot(soft.weights, slope, axis=model.axis) for slope in slopes]
     if model.free_sink:
         columns.append(soft.sink)
     jacobian = np.stack([model.lse_factor * column * weight for column in columns], -1) if columns else None
@@ -240,14 +242,14 @@ def _seeing(model: Model, used: BoolArray) -> tuple[BoolArray, float]:
     return seen, math.inf if lost > max(len(used), used.size // 16) else 0.0
 
 
-def _of_o(observed: Observed, model: Model, found: Logits, soft: Softmax) -> Residual:
+def _of_o(observed: Observed, model: Model, soft: Softmax, slopes: Sequence[FloatArray]) -> Residual:
     v = observed.evidence.v if model.v is None else model.v
     assert v is not None
     weight = observed.weight
     o = soft.weights @ v
     r = (o - observed.target) * weight
     columns: list[FloatArray] = []
-    for slope in found.slopes:
+    for slope in slopes:
         mixed = soft.weights * slope
         if model.axis == -1:
             columns.append(mixed @ v - o * mixed.sum(axis=-1, keepdims=True))
@@ -268,7 +270,7 @@ def _flat(r: FloatArray, jacobian: FloatArray | None, used: BoolArray, model: Mo
     return Residual(r[used], chosen, rest, used)
 
 
-def _of_weights(observed: Observed, model: Model, found: Logits) -> Residual:
+def _of_weights(observed: Observed, model: Model, found: Logits, slopes: Sequence[FloatArray]) -> Residual:
     assert observed.sums is not None
     axis = model.axis
     p, z = observed.evidence.values, found.z
@@ -284,7 +286,7 @@ def _of_weights(observed: Observed, model: Model, found: Logits) -> Residual:
     middle = centre(away)
     r = (z - observed.target + middle) * weight
     count = max(int(np.count_nonzero(weight)), 1)
-    columns = [(slope - centre(slope)) * weight for slope in found.slopes]
+    columns = [(slope - centre(slope)) * weight for slope in slopes]
     rest = _contradictions(observed, model, z + middle, total > 0, count)
     # The sum of a row is 1, or less by what the sink takes. Along queries, sums of columns are not prepared: all rows
     # of the subject have to be there.
@@ -301,7 +303,7 @@ def _of_weights(observed: Observed, model: Model, found: Logits) -> Residual:
         taken = soft.sink
         predicted = np.log(np.maximum(1 - taken, 1e-300))
         given = np.maximum(1 - taken, 1e-300)
-        slopes_of_sums = [taken * dot(soft.weights, slope, axis=axis) / given for slope in found.slopes]
+        slopes_of_sums = [taken * dot(soft.weights, slope, axis=axis) / given for slope in slopes]
         if model.free_sink:
             slopes_of_sums.append(-taken)
             columns.append(np.zeros_like(r))

@@ -30,6 +30,7 @@ from .evidence import (
 from .model import Logits, Model, dot, logits, softmax
 
 _GRID = 10 ** np.linspace(-4, 3, 19)
+_STILL = 1e-10  # relative steps below which coefficients have been found
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,30 +50,32 @@ def fit(
     Without `errors`, which take long, all are ∞.
     """
     theta = np.array(start, np.float64)
-    left = residual(observed, model, theta)
+    left = residual(observed, model, theta, slopes=True)
     damping = 1e-9
     cost = left.distance
     for _ in range(steps):
         if not left.r.size or not math.isfinite(cost):
             break
         normal, slope = left.jacobian.T @ left.jacobian, left.jacobian.T @ left.r
-        diagonal = np.diagonal(normal).copy()
+        diagonal = np.diagonal(normal)
         active = diagonal > 1e-14 * max(float(diagonal.max()), 1e-300)
         active[0] &= free
         if not active.any():
             break
         better = False
-        moved = 0.0
+        normal, diagonal, slope = normal[active][:, active], diagonal[active], slope[active]
         while damping < 1e9:
             step = np.zeros_like(theta)
-            damped = normal[np.ix_(active, active)] + np.diag(damping * diagonal[active] + 1e-300)
+            damped = normal + np.diag(damping * diagonal + 1e-300)
             try:
-                step[active] = np.linalg.solve(damped, -slope[active])
+                step[active] = np.linalg.solve(damped, -slope)
             except np.linalg.LinAlgError:
                 damping = max(damping * 100, 1e-6)
                 continue
+            if float(np.max(np.abs(step) / (np.abs(theta) + 1e-12))) < _STILL:
+                break
             trial = theta + _bounded(step, theta)
-            attempt = residual(observed, model, trial)
+            attempt = residual(observed, model, trial, slopes=True)
             if attempt.distance < cost:
                 moved = float(np.max(np.abs(trial - theta) / (np.abs(theta) + 1e-12)))
                 gained = cost - attempt.distance
@@ -81,8 +84,6 @@ def fit(
                 damping = max(damping * 0.1, 1e-12)
                 break
             damping = max(damping * 30, 1e-7)
-            if float(np.max(np.abs(step) / (np.abs(theta) + 1e-12))) < 1e-13:
-                break
         if not better:
             break
     width = observed.target.shape[-1] if observed.evidence.kind == "o" else 1
@@ -102,7 +103,7 @@ def search(
     for multiplier in (*guesses, *(_GRID if everywhere else ())):
         theta = start.copy()
         theta[:inner] = ratios * multiplier
-        distance = residual(observed, model, theta, slopes=False).distance
+        distance = residual(observed, model, theta).distance
         if distance < best:
             best, found = distance, theta
     return found
@@ -132,7 +133,7 @@ def _errors(jacobian: FloatArray, r: FloatArray, width: int) -> FloatArray:
         scaled = normal[np.ix_(known, known)] / np.outer(size[known], size[known])
         if not np.isfinite(scaled).all():
             return errors
-        inverse = np.linalg.pinv(scaled, rcond=1e-14, hermitian=True)
+        inverse = np.linalg.pinv(scaled, rcond=1e-14, hermitian=True) if len(scaled) > 1 else 1 / scaled
         spread = math.sqrt(max(float(np.vdot(r, r)) / max(len(r) - known.sum(), 1), 0.05))
         errors[known] = spread * np.sqrt(np.maximum(np.diagonal(inverse), 0)) / size[known]
         if width > 1:
@@ -146,10 +147,10 @@ def misfits(
     observed: Observed, model: Model, theta: FloatArray, allowed: tuple[Arithmetic, ...], enough: float = 0.0
 ) -> list[float]:
     """Return the misfit under each arithmetic, up to the first that is `enough`."""
-    left = residual(observed, model, theta, slopes=False)
+    left = residual(observed, model, theta)
     if not left.r.size or math.isinf(left.rest):
         return [math.inf] * len(allowed)
-    found = logits(model, theta, slopes=False)
+    found = logits(model, theta)
     soft = softmax(model, found)
     measure = {"weights": _of_weights, "lse": _of_lse, "o": _of_o}[observed.evidence.kind]
     result: list[float] = []
@@ -167,19 +168,19 @@ class Noise:
     def __init__(self, subject: Subject, found: Logits, theta: FloatArray, arithmetic: Arithmetic) -> None:
         multiplier, z = abs(float(theta[0])), found.z
         step = unit(arithmetic.scores)
-        q, k = (np.sqrt(dot(side, side)) for side in (subject.q, subject.k))
         # Products are summed in float32 whatever the format is, in an unknown order.
-        sums = 0.5 * SINGLE * multiplier * q[..., np.newaxis] * k[:, np.newaxis, :]
-        if sums.shape != z.shape:
-            sums = np.broadcast_to(sums.max(axis=(-1, -2), keepdims=True), z.shape)
-        self.single = sums * sums + SINGLE * SINGLE  # of each logit on its own
-        if is_short(arithmetic.scores):
-            least = smallest(arithmetic.scores)
-            self.single += 2 * (SPREAD * step * z) ** 2 + (1 + multiplier * multiplier) * least * least / 12
-        else:
-            self.single += 2 * (SPREAD * step * z) ** 2
+        q = (0.5 * SINGLE * multiplier) ** 2 * dot(subject.q, subject.q)[..., np.newaxis]
+        k = dot(subject.k, subject.k)[:, np.newaxis, :]
+        as_stored = subject.scores.shape == z.shape
+        if not as_stored:
+            q, k = (side.max(axis=(-1, -2), keepdims=True) for side in (q, k))
+        self.single = np.square(z)  # of each logit on its own
+        self.single *= 2 * (SPREAD * step) ** 2
+        self.single += q * k
+        least = smallest(arithmetic.scores) if is_short(arithmetic.scores) else 0.0
+        self.single += SINGLE * SINGLE + (1 + multiplier * multiplier) * least * least / 12
         self.sides: tuple[FloatArray, FloatArray] | None = None  # squares of errors of q, and k: of whole rows
-        if arithmetic.sides is not None and sums.shape == subject.scores.shape:
+        if arithmetic.sides is not None and as_stored:
             least = smallest(arithmetic.sides)
             small = least * least / 12 if arithmetic.sides == "float16" else 0.0
             own = multiplier if subject.row_scales is None else multiplier * subject.row_scales[..., np.newaxis]
@@ -303,7 +304,7 @@ def _of_weights(observed: Observed, model: Model, left: Residual, soft: Softmax,
 
 def rounding_divergence(observed: Observed, model: Model, theta: FloatArray, arithmetic: Arithmetic) -> float:
     """Return about what rounding the logits makes of KL(exact ‖ rounded), the mean over rows in nats."""
-    found = logits(model, theta, slopes=False)
+    found = logits(model, theta)
     weights, noise = softmax(model, found).weights, Noise(observed.subject, found, theta, arithmetic)
     of_each = noise.single + noise.of_entries(weights) if model.axis == -1 else noise.single
     return 0.5 * float(np.mean(dot(weights, of_each, axis=model.axis)))
@@ -311,6 +312,6 @@ def rounding_divergence(observed: Observed, model: Model, theta: FloatArray, ari
 
 def logit_noise(observed: Observed, model: Model, theta: FloatArray, arithmetic: Arithmetic) -> float:
     """Return the mean rounding error of the logits that carry weight."""
-    found = logits(model, theta, slopes=False)
+    found = logits(model, theta)
     soft = softmax(model, found)
     return SPREAD * arithmetic.coarsest * float(np.mean(dot(soft.weights, np.abs(found.z), axis=model.axis)))

@@ -7,7 +7,8 @@ outer feature, the logarithm of the soft-cap if it is free, and the sink's logit
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
@@ -34,47 +35,62 @@ class Model:
     v: FloatArray | None = None  # other values than the evidence's
     axis: Axis = -1  # softmax runs over keys (-1) or queries (-2)
     gaps: bool = False  # whether weights may be 0 anywhere (dropout)
+    latest: list[Logits] = field(default_factory=list["Logits"], init=False, repr=False)  # the one asked for last
 
     @property
     def size(self) -> int:
         """The number of coefficients."""
         return len(self.inner) + len(self.outer) + self.free_softcap + self.free_sink
 
+    @cached_property
+    def hidden(self) -> BoolArray | None:
+        """The keys that are not seen."""
+        return None if self.seen is None else ~self.seen
+
 
 @dataclass(frozen=True, eq=False)
 class Logits:
-    """The logits of a model and their derivatives with respect to all coefficients but the sink."""
+    """The logits of a model at some coefficients."""
 
-    z: FloatArray  # [texts, rows, keys]; hidden ones are 0
-    slopes: tuple[FloatArray, ...]
+    theta: FloatArray
+    z: FloatArray  # [texts, rows, keys]; must not be changed
+    cap: float | None
     sink: float | None
+    soft: list[Softmax] = field(default_factory=list[Softmax], repr=False)  # theirs, once it was asked for
 
 
-def logits(model: Model, theta: FloatArray, slopes: bool = True) -> Logits:
-    """Return the logits at these coefficients; without `slopes` there are no derivatives."""
-    count = len(model.inner)
-    raw = theta[0] * model.inner[0]
-    for coefficient, feature in zip(theta[1:count], model.inner[1:], strict=True):
+def logits(model: Model, theta: FloatArray) -> Logits:
+    """Return the logits at these coefficients; the latest of a model are kept."""
+    if not model.latest or not np.array_equal(model.latest[0].theta, theta):
+        place = len(model.inner) + len(model.outer)
+        cap = math.exp(min(max(float(theta[place]), -30.0), 300.0)) if model.free_softcap else model.softcap
+        z = _before_softcap(model, theta)
+        if cap is not None:
+            z = softcapped(z, cap)
+        for coefficient, feature in zip(theta[len(model.inner) :], model.outer, strict=False):
+            z = z + coefficient * feature
+        if model.bias is not None:
+            z = z + model.bias
+        model.latest[:] = [Logits(theta.copy(), z, cap, float(theta[-1]) if model.free_sink else model.sink)]
+    return model.latest[0]
+
+
+def _before_softcap(model: Model, theta: FloatArray) -> FloatArray:
+    raw: FloatArray = theta[0] * model.inner[0]
+    for coefficient, feature in zip(theta[1:], model.inner[1:], strict=False):
         raw += coefficient * feature
-    found: list[FloatArray] = list(model.inner) if slopes else []
-    place = count + len(model.outer)
-    cap = math.exp(min(max(float(theta[place]), -30.0), 300.0)) if model.free_softcap else model.softcap
-    z = raw
-    if cap is not None:
-        z = softcapped(raw, cap)
-        if slopes:
-            slope = softcap_slopes(z, cap)
-            found = [feature * slope for feature in found]
-            if model.free_softcap:
-                found.append(z - raw * slope)
-    for number, feature in enumerate(model.outer):
-        z = z + theta[count + number] * feature
-        if slopes:
-            found.insert(count + number, feature)
-    if model.bias is not None:
-        z = z + model.bias
-    sink = float(theta[-1]) if model.free_sink else model.sink
-    return Logits(z, tuple(found), sink)
+    return raw
+
+
+def derivatives(model: Model, found: Logits) -> list[FloatArray]:
+    """Return the derivatives of logits with respect to all coefficients but the sink."""
+    if found.cap is None:
+        return [*model.inner, *model.outer]
+    raw = _before_softcap(model, found.theta)
+    capped = softcapped(raw, found.cap)
+    slope = softcap_slopes(capped, found.cap)
+    of_cap = [capped - raw * slope] if model.free_softcap else []
+    return [*(feature * slope for feature in model.inner), *model.outer, *of_cap]
 
 
 def dot(a: FloatArray, b: FloatArray, axis: Axis = -1) -> FloatArray:
@@ -86,8 +102,13 @@ def dot(a: FloatArray, b: FloatArray, axis: Axis = -1) -> FloatArray:
 
 def softmax(model: Model, found: Logits) -> Softmax:
     """Return the softmax of a model's visible logits; along queries, the sums and sinks are those of keys."""
-    hidden = None if model.seen is None else ~model.seen
+    if not found.soft:
+        found.soft.append(_softmax(model, found))
+    return found.soft[0]
+
+
+def _softmax(model: Model, found: Logits) -> Softmax:
     if model.axis == -1:
-        return softmax_of(found.z, hidden, found.sink)
-    turned = softmax_of(found.z.mT, None if hidden is None else hidden.mT, found.sink)
+        return softmax_of(found.z, model.hidden, found.sink)
+    turned = softmax_of(found.z.mT, None if model.hidden is None else model.hidden.mT, found.sink)
     return turned._replace(weights=turned.weights.mT)

@@ -209,7 +209,7 @@ def output_factor(observed: Observed, best: Candidate) -> float | None:
     model = as_stored(subject) if best.hypothesis is None else best.hypothesis.build(subject)
     theta, v = best.fit.theta, observed.evidence.v if model.v is None else model.v
     assert v is not None
-    shown = (softmax(model, logits(model, theta, slopes=False)).weights @ v) * (observed.weight > 0)
+    shown = (softmax(model, logits(model, theta)).weights @ v) * (observed.weight > 0)
     size = float(np.vdot(shown, shown))
     factor = float(np.vdot(shown, observed.target)) / size if size else 0.0
     if not math.isfinite(factor) or factor == 0 or abs(factor - 1) <= _OFF:

@@ -65,7 +65,7 @@ class FittedScale:
             most = 1.02 * self.best.fit.distance + 0.02
             if self._least_distance(theta) > most:
                 return False
-            if residual(self.observed, self.best.model, theta, slopes=False).distance > most:
+            if residual(self.observed, self.best.model, theta).distance > most:
                 return False
         return self._explains(candidate)
 
@@ -74,7 +74,7 @@ class FittedScale:
         if self._few is None:
             return 0.0
         observed, model, numbers = self._few
-        left = residual(observed, model, theta, slopes=False).r
+        left = residual(observed, model, theta).r
         return math.sqrt(float(np.vdot(left, left)) / numbers)
 
     @cached_property
@@ -89,7 +89,7 @@ class FittedScale:
             return None
         some = some_rows(observed.subject, spread_rows(rows, _FEW_ROWS))
         model = as_stored(some) if hypothesis is None else hypothesis.build(some)
-        all_rows = residual(observed, self.best.model, self.best.fit.theta, slopes=False)
+        all_rows = residual(observed, self.best.model, self.best.fit.theta)
         return observe(some, some.evidence[0], self.expected), model, all_rows.r.size
 
     def _is_likely(self, found: Candidate, arithmetic: Arithmetic) -> bool:
@@ -135,7 +135,7 @@ def _is_blurred(observed: Observed, found: Candidate) -> bool:
         return True
     if evidence.kind != "o" or not is_short(evidence.format):
         return False
-    shown = logits(found.model, theta, slopes=False)
+    shown = logits(found.model, theta)
     top = softmax(found.model, shown).weights.max(axis=-1)[observed.subject.used]
     return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
 
