@@ -140,6 +140,8 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
     for width in {d, round(expected**-2) if expected < 1 else d}:
         for padded in _padded(width):
             yield padded**-0.5, "scale-padded", message("1/√{padded}, a padded width", padded=padded)
+    if facts.keys is not None:
+        yield facts.keys**-0.5, "scale-n-keys", message("1/√keys = 1/√{keys}, the other axis of q·k", keys=facts.keys)
     yield from _constants(expected, facts)
     yield from _yarn(expected, root, _USUAL_FACTORS)
     if tolerance < _COARSE and 0 < multiplier < 1:

@@ -64,10 +64,11 @@ def read_subject(
         seen = np.broadcast_to(~found.visibility.hidden(texts, rows), shape)
     positions = found.positions[rows].astype(np.intp)
     scale, row_scales = _scale(found, layer, texts, rows)
+    recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
     facts = Facts(
         d_k=layer.d_k,
         scale=scale,
-        observed=layer.observed and layer.scale is not None,
+        observed=layer.observed and (layer.scale is not None or recorded is not None),
         prescaled=layer.own_factor,
         inside=layer.prescaled,
         unknown_factor=layer.unknown_factor or (layer.observed and _lost_queries(found, texts, rows, positions)),
@@ -91,6 +92,7 @@ def read_subject(
         heads=layer.heads,
         kv_heads=layer.kv_heads,
         d_model=capture.d_model,
+        keys=layer.keys,
         n_heads=capture.n_heads,
         config=given or own,
     )
@@ -100,6 +102,8 @@ def read_subject(
     if growth is not None and growth.factor(layer.keys - 1) != 1:
         facts = replace(facts, unknown_positions=_unknown_positions(layer, growth, present))
     factors = _row_factors(found, layer, texts, rows)
+    if recorded is not None:
+        factors, row_scales = recorded if factors is None else recorded * factors, None
     if config is None and factors is not None and (facts.observed or facts.scale is None):
         facts = replace(facts, row_factors=(float(factors.min()), float(factors.max())))
     elif config is not None and (growth is not None or factors is not None):
@@ -113,8 +117,9 @@ def read_subject(
     key_head = head // (layer.heads // layer.kv_heads)
     k = read_once(capture, "k64", layer, key_head, lambda: found.k[texts].astype(np.float64))
     evidence = _evidence(capture, layer, head, texts, rows, facts.judges_outputs)
+    q = q.astype(np.float64)
     subject = Subject(
-        q=q.astype(np.float64),
+        q=q if recorded is None else q * recorded[..., np.newaxis],
         k=k,
         format=format,
         k_format=of_k if of_k != format else None,

@@ -55,6 +55,7 @@ class Facts:
     head: int = 0
     heads: int = 1  # of the layer, as stored
     kv_heads: int = 1
+    keys: int | None = None
     d_model: int | None = None  # of the model
     n_heads: int | None = None
     config: Configuration | None = None

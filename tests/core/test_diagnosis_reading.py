@@ -350,6 +350,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(text: str | bytes, pieces: t
     [
         (1.0, "scale-missing"), (1 / 64, "scale-twice"), (1 / 64, "scale-1-over-d"), (8.0, "scale-inverted"),
         (768**-0.5, "scale-d-model"), (12**-0.5, "scale-n-heads"), (8**-0.5, "scale-quarter"),
+        (96**-0.5, "scale-n-keys"),
         (math.log2(math.e) / 8, "scale-base2"), (math.log(2) / 8, "scale-base2"), (1 / 32, "scale-layer"),
         (4 / 8, "scale-layer"), (1 / 24, "scale-layer"), (80**-0.5, "scale-padded"), (224**-0.5, "scale-fixed"),
         ((1 + 0.1 * math.log(8)) ** 2 / 8, "scale-yarn"), (8 / (8 + 0.8 * math.log(8)) ** 2, "scale-yarn"),
@@ -357,7 +358,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(text: str | bytes, pieces: t
     ],
 )  # fmt: skip
 def test_a_multiplier_has_the_names_of_the_rules_that_give_it(multiplier: float, cause: str) -> None:
-    facts = Facts(64, scale=1 / 8, layer=3, heads=12, d_model=768, n_heads=12)
+    facts = Facts(64, scale=1 / 8, layer=3, heads=12, d_model=768, n_heads=12, keys=96)
     found = names(multiplier, 1e-9, 1 / 8, facts, lambda candidate: math.isclose(candidate, multiplier, rel_tol=1e-9))
     assert cause in [name.cause for name in found]
     assert ("scale-other" in [name.cause for name in found]) == (cause == "scale-other")

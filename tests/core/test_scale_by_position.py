@@ -41,6 +41,7 @@ def verdicts(
     layer: int = 3,
     kind: str = "lse",
     number: str = "float32",
+    scales: Array | None = None,
     **said: Any,
 ) -> list[Verdict]:
     """The verdicts on heads whose q·k was multiplied by 1/√d_k and these factors of rows, of which q has `inside`."""
@@ -55,7 +56,11 @@ def verdicts(
     stored[kind] = {"lse": lse, "weights": weights, "o": weights @ v}[kind]
     if inside is not None:
         stored["row_factors"] = inside.reshape(1, 1, TOKENS, 1)
-    told: dict[str, Any] = {"schema": "attn-tui/qk-2", "causal": "true", "observed": "true", "scale": str(D**-0.5)}
+    told: dict[str, Any] = {"schema": "attn-tui/qk-2", "causal": "true", "observed": "true"}
+    if scales is None:
+        told["scale"] = str(D**-0.5)
+    else:
+        stored["scales"] = scales.reshape(1, 1, TOKENS, 1)
     told |= {} if config is None else {"config": json.dumps(config)}
     arrays = {f"layers.{layer}.attn.{name}": array.astype(number) for name, array in stored.items()}
     save_file(arrays, folder / "capture.safetensors", {key: each for key, each in (told | said).items() if each})
@@ -109,6 +114,16 @@ def test_factors_of_rows_that_nothing_says_are_undecided(tmp_path: Path) -> None
     assert "multiplied by 1 to 1.538 before" in found[0].says
     other = verdicts(tmp_path, OF_LLAMA, OF_LLAMA, {"model_type": "unheard_of", "head_dim": D})
     assert told(other) == {"undecided"}
+
+
+def test_multipliers_of_rows_as_recorded_are_no_expectation(tmp_path: Path) -> None:
+    recorded: dict[str, Any] = {"scales": OF_LLAMA / math.sqrt(D)}
+    found = verdicts(tmp_path, OF_LLAMA, None, None, **recorded)
+    assert told(found) == {"undecided"}
+    assert "each by its own number" in found[0].says
+    assert told(verdicts(tmp_path, OF_LLAMA, None, LLAMA, **recorded)) == {"healthy"}
+    plain = verdicts(tmp_path, OF_LLAMA, None, {"model_type": "llama", "head_dim": D}, **recorded)
+    assert told(plain) == {"scale-by-position"}
 
 
 def test_factors_rounded_to_the_format_of_q(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ _CAUSES = (
     Cause("prescale-extra", "multiplier"),
     Cause("scale-d-model", "multiplier"),
     Cause("scale-n-heads", "multiplier"),
+    Cause("scale-n-keys", "multiplier", vague=True),
     Cause("scale-quarter", "multiplier"),
     Cause("scale-base2", "multiplier"),
     Cause("scale-base2", "lse", edits.log_base, needs=("lse",)),
