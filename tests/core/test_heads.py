@@ -72,14 +72,14 @@ def test_a_rule_without_a_multiplier_for_a_file_is_refused(tmp_path: Path) -> No
 
 
 @for_each(("kind", "rows", "size"), [(np.float16, 300, 1), (np.float32, 300, 1), (np.float16, 600, 12)])
-def test_scores_are_measured_in_float32_to_a_millionth(kind: type, rows: int, size: float, tmp_path: Path) -> None:
+def test_scores_are_measured_in_float32_to_a_millionth(kind: Any, rows: int, size: float, tmp_path: Path) -> None:
     """The same numbers in float64 are measured in float64. Keys share a large vector, which softmax ignores.
 
     Of many rows, logits may be larger: up to 150.
     """
     rng = np.random.default_rng(0)
-    q = (size * rng.normal(size=(2, 2, rows, 32))).astype(kind)
-    k = (rng.normal(size=(2, 1, rows, 32)) + 3 * rng.normal(size=32)).astype(kind)
+    q: Array = (size * rng.normal(size=(2, 2, rows, 32))).astype(kind)
+    k: Array = (rng.normal(size=(2, 1, rows, 32)) + 3 * rng.normal(size=32)).astype(kind)
     found: list[dict[str, float | None]] = []
     for dtype in (kind, np.float64):
         path = tmp_path / f"{np.dtype(dtype)}.npz"
