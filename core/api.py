@@ -23,7 +23,6 @@ import numpy.typing as npt
 from .arrays import FloatArray
 from .attention.cost import SHAPE_FIELDS, Cost
 from .attention.cost import Layer as Shape
-from .attention.cost import cost as cost_of
 from .attention.presets import PRESETS
 from .captures.capture import HeadSubject, Layer, Meaning
 from .captures.head import CaptureFile, read_head
@@ -32,35 +31,34 @@ from .captures.reader import open_capture
 from .captures.rules import Rule, computation, file_rule, named_rule
 from .claims import catalogue
 from .claims.claim import Outcome
-from .claims.examine import examine
-from .diagnosis.check import Figures, findings
+from .diagnosis.check import Figures
 from .diagnosis.check import measure as head_figures
-from .diagnosis.comparing.compare import compare as compare_captures
 from .diagnosis.comparing.compare import compare_heads
 from .diagnosis.comparing.results import Comparison, HeadComparison, Pair
-from .diagnosis.configuration import Configuration, configuration_of, expecting
-from .diagnosis.disagreement import disagreements
-from .diagnosis.limits import LIMITS, Limits, limit
+from .diagnosis.configuration import Configuration, configuration_of
+from .diagnosis.limits import LIMITS, limit
 from .diagnosis.reading import file_configuration
 from .diagnosis.replay import replay
 from .diagnosis.results import Replay, Replayed, Verdict
-from .diagnosis.verdict import at_birth, diagnose_head
 from .errors import InputError, did_you_mean
-from .lab.experiment import run
-from .learning.card import Card, question_card, step_card
-from .learning.questions import QUESTIONS
-from .learning.tour import STEPS
-from .learning.trials import readings
+from .learning.card import Card
+from .learning.items import ITEMS
 from .parameters import FIELD, Parameters, Value, parameters_from
 from .program.library import call_of
+from .questions.captures.check import CheckCaptures
+from .questions.captures.compare import CompareCaptures
+from .questions.captures.diagnose import DiagnoseCaptures
+from .questions.claims import CheckClaims
+from .questions.cost import CountCost
+from .questions.lab import Measure
+from .questions.learn import ReadItem
+from .questions.question import Question
 from .scales import SCALE_RULES
 from .statistics.catalogue import STATISTIC
 from .statistics.measurement import Estimate, Measurement, column_names
-from .tables.cost import cost_table
 from .tables.diagnosis import Checked, Diagnosed, check_table, compare_table, diagnosis_table
 from .tables.heads import inspect_table, replay_table
 from .tables.lab import Axis, SweepResult, prediction_table, report_table, sweep_table
-from .tables.learning import cards_table, claims_table
 from .tables.runs import watch_table
 from .tables.table import Table, markdown, pieces
 from .theory.predict import predict as predict_parameters
@@ -179,8 +177,8 @@ def measure(**parameters: Value) -> Lab:
     `parameters` are those of the command line, with underscores: `d_k=64, n_keys=128, scale="sqrt_d_k"`. A scale is
     the name of a rule or a formula such as "1/sqrt(d)". Raise InputError if one is not accepted.
     """
-    p = _parameters(parameters)
-    return Lab(run(p), predict_parameters(p))
+    found = Measure(_parameters(parameters)).answer()
+    return Lab(found.measurement, found.theory.prediction)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -284,6 +282,11 @@ class Answer(Result, Generic[_T]):
         return self.declared
 
 
+def _answered(question: Question[_T]) -> Answer[_T]:
+    found = question.answer()
+    return Answer(found, question.table(found))
+
+
 # What needs no file
 
 
@@ -296,28 +299,20 @@ def cost(preset: str | None = None, **shape: Value | None) -> Answer[Cost]:
     of = None if preset is None else PRESETS[_named(preset, PRESETS)]
     known = [field.name for field in SHAPE_FIELDS]
     values = {_named(name, known): value for name, value in shape.items()}
-    found = cost_of(replace(Shape() if of is None else of.layer, **values))
-    return Answer(found, cost_table(found, of))
+    return _answered(CountCost(replace(Shape() if of is None else of.layer, **values), of))
 
 
 def claims(*ids: str) -> Answer[Sequence[Outcome]]:
     """Test claims of study notes, by default all, as `attn-tui claims` does; this takes some seconds."""
-    chosen = {_named(each, (claim.id for claim in catalogue.CLAIMS)) for each in ids}
-    found = [examine(claim) for claim in catalogue.CLAIMS if not chosen or claim.id in chosen]
-    return Answer(found, claims_table(found))
+    return _answered(CheckClaims(ids=tuple(_named(each, (claim.id for claim in catalogue.CLAIMS)) for each in ids)))
 
 
 def learn(item: str | int) -> Answer[Card]:
-    """Return a step of the tour, 1 to 12, or a question, "q1" to "q21", with its figures measured now."""
-    steps = {f"{at}": (at, each) for at, each in enumerate(STEPS, 1)}
-    questions = {f"q{at}": (at, each) for at, each in enumerate(QUESTIONS, 1)}
-    if _named(str(item), (*steps, *questions)) in questions:
-        number, question = questions[str(item)]
-        card = question_card(number, question, readings(question.figures))
-    else:
-        number, step = steps[str(item)]
-        card = step_card(number, step, readings(step.figures))
-    return Answer(card, cards_table([card]))
+    """Return a step of the tour, 1 to 12, a question, "q1" to "q21", or a bug, "b1" to "b8", with figures of now."""
+    items = {each.word: each for each in ITEMS}
+    question = ReadItem(items[_named(str(item), items)].id)
+    found = question.answer()
+    return Answer(found.card, question.table(found))
 
 
 def watch(
@@ -404,7 +399,10 @@ class Head:
 
     def diagnose(self, expect: str | float | None = None) -> Diagnosis:
         """Return which multiplier was used, and what else was done to the head."""
-        return _diagnosis(self.file, [(self.layer, self.head)], expect, None)
+        question = DiagnoseCaptures(
+            paths=(self.file.path,), opened=(self.file,), expect=expect, only=(self.layer, self.head)
+        )
+        return Diagnosis(self.file, question.answer())
 
     def figures(self) -> Figures:
         """Return the figures that the limits of `check` apply to."""
@@ -538,26 +536,16 @@ def diagnose(
             np.savez(path, allow_pickle=False, **{name: np.asarray(each) for name, each in source.items()})
             return diagnose(path, expect=expect, config=config)
     file = _file(source)
-    given = None if config is None else configuration_of(dict(config), "config")
-    return _diagnosis(file, [(each.layer, each.head) for each in Capture(file)], expect, given)
+    question = DiagnoseCaptures(paths=(file.path,), opened=(file,), expect=expect, given=_given(config))
+    return Diagnosis(file, question.answer())
 
 
 def _file(source: Path_ | Capture) -> CaptureFile:
     return source.file if isinstance(source, Capture) else open_capture(Path(source))
 
 
-def _diagnosis(
-    file: CaptureFile, heads: Iterable[tuple[Layer, int]], expect: str | float | None, given: Configuration | None
-) -> Diagnosis:
-    own = file_configuration(file)
-    given, first = expecting(expect, given, own), dict[Path, Layer]()
-    return Diagnosis(
-        file,
-        [
-            Diagnosed(layer, head, at_birth(diagnose_head(file, layer, head, own, given), layer, first))
-            for layer, head in heads
-        ],
-    )
+def _given(config: Mapping[str, object] | None) -> Configuration | None:
+    return None if config is None else configuration_of(dict(config), "config")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -589,7 +577,8 @@ class Differences(Result):
 def compare(reference: Path_ | Capture, test: Path_ | Capture) -> Differences:
     """Compare two captures stage by stage, as `attn-tui compare` does; raise InputError if one cannot be read."""
     one, other = _file(reference), _file(test)
-    return Differences(one, other, compare_captures(one, other))
+    question = CompareCaptures(reference=one.path, test=other.path, opened=(one, other))
+    return Differences(one, other, question.answer())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -630,14 +619,8 @@ def check(
     """
     file = _file(source)
     limits = {_named(name, LIMITS): limit(value, name) for name, value in limits.items()}
-    own = file_configuration(file)
-    given = expecting(expect, None if config is None else configuration_of(dict(config), "config"), own)
-    heads = [
-        figures
-        for each in Capture(file)
-        for _, figures in head_figures(file, each.layer, each.head, own, given)
-        if figures is not None
-    ]
-    found = findings(heads, Limits(**limits, set=frozenset(limits)), disagreements(file.layers, given or own))
-    allowed = [each for each in found if each.allowed(allow)]
-    return Check(Checked(file, heads, [each for each in found if each not in allowed], allowed), strict)
+    question = CheckCaptures(
+        paths=(file.path,), opened=(file,), expect=expect, given=_given(config), allow=tuple(allow)
+    )
+    [checked] = replace(question, **limits).answer()
+    return Check(checked, strict)

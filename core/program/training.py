@@ -12,7 +12,7 @@ from .lab import VARIABLES, needed, rule_code
 from .text import WIDEST, Dialect, Piece, assembled, estimated, expected, filled, number, shown
 
 if TYPE_CHECKING:
-    from ..tables.runs import Ended
+    from ..training.snapshot import Snapshot
 
 _REMARK = "Where steps are too large, rounding decides how a run ends: such a loss is the same within its ± only."
 _TITLES = ("final loss", "recalled", "steps to 90 %", "diverged")
@@ -91,19 +91,19 @@ _UPDATE = {
 }
 
 
-def training_code(found: Sequence[Ended], dialect: Dialect, command: str) -> str:
+def training_code(races: Sequence[Snapshot], dialect: Dialect, command: str) -> str:
     """Return the program that trains with each rule at each d_k, and prints how it did."""
-    race, task = found[0][0], found[0][0].task
+    race, task = races[0].race, races[0].race.task
     norms: dict[str, Normalise] = {rule: scale_rule(rule).normalise for rule in race.rules}
     own = {*norms.values()}
     used: list[Normalise] = [how for how in _NORMS if how in own or (how == "rms" and "layer_norm" in own)]
     rows = {
-        f"{one.rule}, d_k {each.d_k}": [
+        f"{one.rule}, d_k {each.race.d_k}": [
             estimated(Estimate(one.loss, one.loss_error)) if one.diverged < 1 else "nan",
             *map(shown, (one.recalled, one.steps_to_learn, one.diverged)),
         ]
-        for each, results, _ in found
-        for one in results
+        for each in races
+        for one in each.results
     }
     more = {VARIABLES[field]: getattr(race.setting, field) for rule in race.rules for field in needed(rule)}
     values = [
@@ -118,7 +118,7 @@ def training_code(found: Sequence[Ended], dialect: Dialect, command: str) -> str
         "rules = [",
         *(f"    {line}" for line in filled(rules, WIDEST)),
         "]",
-        f"for d_k in {[each.d_k for each, *_ in found]}:",
+        f"for d_k in {[each.race.d_k for each in races]}:",
         "    for rule, how in rules:",
         f'        row = f"{{rule}}, d_k {{d_k}}".ljust({max(map(len, rows)) + 2})',
         '        print(row, *(f"{value:14.4g}" for value in train(d_k, *how())))',

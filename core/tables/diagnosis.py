@@ -216,6 +216,7 @@ class Checked:
     findings: Sequence[Finding]
     allowed: Sequence[Finding]
     name: str = ""  # of the file, if there are several
+    compared: Sequence[str] = ()  # notes on the comparison with a baseline
 
     @property
     def judged(self) -> Mapping[str, int]:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..message import in_sense, message
 from .formats import NONE, digits
 from .table import Cell, Grid, Table, columns_of, entry, grid, row, table_of, text_cell
 
 if TYPE_CHECKING:
-    from ..training.settings import Race, Result
+    from ..training.settings import Result
+    from ..training.snapshot import Snapshot as RaceSnapshot
     from ..watching.limits import Offender
     from ..watching.snapshot import Snapshot
 
 _MANIFOLD = 10  # a factor with one decimal
 _LONG = 10_000  # a number that is shown with a power of ten
-
-# A race, its results, and what weights trained under one rule recall under another.
-Ended: TypeAlias = "tuple[Race, Sequence[Result], Sequence[Sequence[float]] | None]"
 
 _RESULT: Sequence[Cell[Result]] = (
     Cell("rule", str, label="rule"),
@@ -45,18 +43,18 @@ _RESULT: Sequence[Cell[Result]] = (
 )  # fmt: skip
 
 
-def training_table(races: Sequence[Ended]) -> Table[Ended]:
+def training_table(races: Sequence[RaceSnapshot]) -> Table[RaceSnapshot]:
     """Return the results at each d_k; CSV has a line for each rule there."""
-    race = races[0][0]
+    race = races[0].race
 
-    def element(ended: Ended) -> dict[str, Any]:
-        race, results, used = ended
+    def element(ended: RaceSnapshot) -> dict[str, Any]:
+        race, used = ended.race, ended.used
         recalled = [
             {"trained_with": one, "used_with": other, "recalled": float(used[row][column])}
             for row, one in enumerate(race.rules)
             for column, other in enumerate(race.rules)
         ] if used is not None else []  # fmt: skip
-        return {"d_k": race.d_k, "results": [entry(_RESULT, each) for each in results], "used_with": recalled}
+        return {"d_k": race.d_k, "results": [entry(_RESULT, each) for each in ended.results], "used_with": recalled}
 
     head = {
         "learning_rate": race.rate,
@@ -70,14 +68,14 @@ def training_table(races: Sequence[Ended]) -> Table[Ended]:
     return Table(
         "training-1", head, "races", races, lambda ended: [element(ended)],
         {"d_k": int, **columns_of(_RESULT)},
-        lambda ended: ([ended[0].d_k, *row(_RESULT, each)] for each in ended[1]),
+        lambda ended: ([ended.race.d_k, *row(_RESULT, each)] for each in ended.results),
         lambda: [results_grid(races)],
     )  # fmt: skip
 
 
-def results_grid(races: Sequence[Ended]) -> Grid:
+def results_grid(races: Sequence[RaceSnapshot]) -> Grid:
     """Return a table with a line for each rule at each d_k."""
-    each = [(race.d_k, grid(_RESULT, results)) for race, results, _ in races]
+    each = [(race.race.d_k, grid(_RESULT, race.results)) for race in races]
     return Grid(["d_k", *each[0][1].header], [[f"{d_k}", *line] for d_k, found in each for line in found.lines])
 
 

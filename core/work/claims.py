@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..claims import catalogue
@@ -13,9 +13,11 @@ from .part import Part, Steps
 _SECONDS = 0.5  # that a claim takes
 
 
-def claim_parts(first: str = "") -> Iterator[Part[Outcome]]:
-    """Yield a part for each claim, that of the `first` id before the others."""
+def claim_parts(first: str = "", ids: Sequence[str] = ()) -> Iterator[Part[Outcome]]:
+    """Yield a part for each claim, or those of `ids`, that of the `first` id before the others."""
     for claim in sorted(catalogue.CLAIMS, key=lambda each: each.id != first):
+        if ids and claim.id not in ids:
+            continue
         yield Part(examine_claim, (claim.id,), _SECONDS)
 
 

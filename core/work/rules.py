@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..lab import mechanisms, rule_curves, rules
 from ..lab.results import MechanismRow, RuleCurves, RuleRow
-from ..lab.sampling import Draws
 from ..parameters import Parameters, ScaleName
+from .draws import last_draws
 from .part import Part, Steps
 from .sweeps import column_seconds, separate_seconds
-
-_own = threading.local()
-
-
-def _draws() -> Draws:
-    """Return the components that this thread drew last, which the next part often shares."""
-    found: Draws = _own.__dict__.setdefault("draws", Draws())
-    return found
 
 
 def rule_parts(p: Parameters) -> Iterator[Part[RuleRow] | Part[RuleCurves]]:
@@ -41,7 +32,7 @@ def curves_part(p: Parameters) -> Part[RuleCurves]:
 
 def measure_rules(p: Parameters, names: Sequence[ScaleName]) -> Steps[RuleRow]:
     """Measure rules that share a pass over the scores."""
-    for step in rules.measure(p, names, _draws()):
+    for step in rules.measure(p, names, last_draws(p)):
         yield step.fraction, step.found
 
 
@@ -61,7 +52,7 @@ def mechanism_parts(p: Parameters) -> Iterator[Part[MechanismRow]]:
 
 def measure_mechanism(p: Parameters, d_k: int, number: int) -> Steps[MechanismRow]:
     """Measure the mechanism of this number at a d_k."""
-    for step in mechanisms.measure(p, d_k, mechanisms.COMPARED[number], _draws()):
+    for step in mechanisms.measure(p, d_k, mechanisms.COMPARED[number], last_draws(p)):
         yield step.fraction, () if step.found is None else (step.found,)
 
 

@@ -35,6 +35,7 @@ LAYERS = (
     ("core.learning", "core.work"),
     ("core.tables",),
     ("core.program",),
+    ("core.questions",),
     ("core.api",),
     ("tui.language",),
     ("tui.views", "tui.compute"),
@@ -54,6 +55,7 @@ NEVER = {
     "tui.terminal": ("core", "tui.compute"),
     "tui.compute": ("rich", "textual"),
     "tui.widgets": ("tui.compute",),
+    "tui.cli.commands": ("tui.panes",),
 }
 MAY = {("core.recorder.session", "signal"): "errors of the program's signal handlers are the program's"}
 

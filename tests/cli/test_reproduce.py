@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELDS, ParameterError, Parameters
+from attn_tui.core.questions.lab import Measure
+from attn_tui.core.questions.question import in_shell
 from attn_tui.core.scales import multiplier
-from attn_tui.tui.compute.measure import Measure
-from attn_tui.tui.compute.question import in_shell
 from cases import for_each
 from cli_runner import Captured, printed, request_of
 from hypothesis import assume, example, given

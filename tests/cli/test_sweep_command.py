@@ -16,12 +16,12 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Step, Target
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.sweep import Sweep
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.work import sweeps
 from attn_tui.tui.cli.main import main
-from attn_tui.tui.panes.sweep.requests import Sweep
 from cli_runner import Captured, assert_refused, printed, refusal, request_of
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "4", "--batch", "4")

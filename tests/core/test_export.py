@@ -30,7 +30,7 @@ from attn_tui.core.tables.table import Table, written
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import PredictedColumn, Prediction, status_given
 from attn_tui.core.theory.saturation import saturation
-from attn_tui.tui.panes.sweep.print_table import sweep_sentences
+from attn_tui.tui.views.results.sweep import sweep_sentences
 from cases import for_each
 from sweeps import points
 

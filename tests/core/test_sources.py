@@ -17,8 +17,8 @@ from attn_tui.core.parameters import FIELD, Parameters, model_title
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
 from attn_tui.core.tables.cost import cost_table
 from attn_tui.core.tables.table import written
-from attn_tui.tui.panes.heads.view import layer_lines
 from attn_tui.tui.views.glyphs import UNICODE
+from attn_tui.tui.views.results.cost import layer_lines
 from cases import for_each
 
 # d_model, heads, key heads, d_k, layers, context, bias

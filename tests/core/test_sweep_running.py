@@ -27,7 +27,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
 from attn_tui.core.work.worker import perform_on_dask, versions
-from attn_tui.tui.panes.sweep.print_table import sweep_sentences
+from attn_tui.tui.views.results.sweep import sweep_sentences
 from measurements import assert_same
 from memory import peak_memory
 from sweeps import SMALL, all_numbers, cut_small, measure_alone, points

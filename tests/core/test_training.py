@@ -226,7 +226,7 @@ def program(dialect: Dialect, *d_ks: int, **settings: Any) -> str:
     for d_k in d_ks:
         race = Race(d_k, **settings)
         *_, curves = run(race)
-        found.append((race, results(curves), None))
+        found.append(snapshot(curves))
     return training_code(found, dialect, "attn-tui train")
 
 

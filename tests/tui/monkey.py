@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError
+from attn_tui.core.questions.claims import CheckClaims
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.train.pane import TrainPane
 from stage import SMALL, LocalEngine, Stage, driver_of, untested_claims
 from textual import events

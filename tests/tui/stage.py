@@ -18,7 +18,13 @@ from attn_tui.core.claims.claim import Outcome
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import stream
 from attn_tui.core.learning.bugs import Bug
+from attn_tui.core.learning.items import AT, ITEMS
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.claims import CheckClaims, ClaimList
+from attn_tui.core.questions.lab import Measure
+from attn_tui.core.questions.learn import ReadItem
+from attn_tui.core.questions.request import Cache, Request, Work
+from attn_tui.core.questions.train import RunRace
 from attn_tui.core.statistics.catalogue import EVERY, OF_FIRST_VIEW
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Measurement
 from attn_tui.core.tables.table import Format
@@ -26,17 +32,12 @@ from attn_tui.core.theory.prediction import Theory
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute.engine import Engine, Notification, Reply, Submission
-from attn_tui.tui.compute.measure import Measure, Predict, PredictEntropy
-from attn_tui.tui.compute.request import Cache, Request, Work
+from attn_tui.tui.compute.measure import Predict, PredictEntropy
 from attn_tui.tui.compute.worker import Schedule
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import MeasureHeads, OpenCapture
-from attn_tui.tui.panes.claims.requests import CheckClaims, ClaimList
 from attn_tui.tui.panes.lab.pane import LabPane
-from attn_tui.tui.panes.learn.items import AT, ITEMS
-from attn_tui.tui.panes.learn.requests import ReadItem
 from attn_tui.tui.panes.pane import Pane
-from attn_tui.tui.panes.train.requests import RunRace
 from cases import present
 from rich.segment import Segment
 from rich.style import Style

@@ -12,8 +12,8 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.diagnosis.heads.reasons import severity
+from attn_tui.core.questions.request import Cache
 from attn_tui.core.scales import SCALE_RULES
-from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.panes.capture.heads import RATIO
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads, OpenCapture, RoughHeads

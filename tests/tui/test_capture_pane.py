@@ -10,9 +10,9 @@ import pytest
 from attn_tui.core.captures.capture import Layer
 from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.parameters import FIELD
+from attn_tui.core.questions.request import Cache
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC
 from attn_tui.core.statistics.measurement import Measurement
-from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import (
     ComparedHeads,

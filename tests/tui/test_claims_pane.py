@@ -8,8 +8,8 @@ from attn_tui.core.claims import catalogue
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import Claim, without_figures
 from attn_tui.core.claims.examine import examine
+from attn_tui.core.questions.claims import CheckClaims
 from attn_tui.tui.panes.claims.pane import ClaimsPane
-from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.train.pane import TrainPane
 from stage import SMALL, Stage, played

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core.lab.results import Order, listed_rules
+from attn_tui.core.questions.claims import CheckClaims
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.panes.claims.pane import ClaimsPane
-from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.rules.pane import RulesPane
-from attn_tui.tui.panes.rules.view import by_family
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.train.pane import TrainPane
+from attn_tui.tui.views.results.rules import by_family
 from attn_tui.tui.widgets.modal import HelpScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from cases import present

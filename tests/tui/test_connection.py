@@ -11,10 +11,10 @@ from typing import NamedTuple
 from unittest.mock import Mock
 
 import pytest
+from attn_tui.core.questions.request import Request
 from attn_tui.tui.compute import connection as module
 from attn_tui.tui.compute.connection import Connection
 from attn_tui.tui.compute.engine import Reply, Submission
-from attn_tui.tui.compute.request import Request
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.learning.items import AT
 from attn_tui.core.program.lab import report_code
 from attn_tui.tui.app.keys import OUTPUT_KEYS
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.pane import ClaimsPane
-from attn_tui.tui.panes.learn.items import AT
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.watch.pane import WatchPane
 from attn_tui.tui.widgets.modal import CodeScreen

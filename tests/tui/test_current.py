@@ -4,10 +4,10 @@ import json
 from functools import partial
 
 import pytest
-from attn_tui.tui.compute.measure import Measure
+from attn_tui.core.questions.lab import Measure
+from attn_tui.core.questions.softmax import WorkOut
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
-from attn_tui.tui.panes.softmax.requests import WorkOut
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from monkey import Monkey
 from stage import SMALL, Stage, driver_of, played, refusal

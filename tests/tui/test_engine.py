@@ -7,11 +7,12 @@ from typing import ClassVar
 import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.lab import Measure, Report
+from attn_tui.core.questions.request import Crashed, Failed, Priority, Progress, Request
 from attn_tui.tui.compute import engine as module
 from attn_tui.tui.compute import process
 from attn_tui.tui.compute.engine import Engine, Notification, Receiver, Reply, Submission
-from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
-from attn_tui.tui.compute.request import Cache, Crashed, Failed, Priority, Progress, Request
+from attn_tui.tui.compute.measure import Prefetch
 from stage import SMALL
 
 TINY = replace(SMALL, d_k=4, n_keys=4, n_queries=2)
@@ -92,14 +93,9 @@ def engine() -> Outbox:
     return Outbox()
 
 
-def answer(parameters: Parameters) -> Answer:
+def answer(parameters: Parameters) -> Report:
     """Return the complete measurement."""
-    work = Measure(parameters).work(Cache())
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
+    return Measure(parameters).answer()
 
 
 def at(d_k: int) -> Parameters:
@@ -180,7 +176,7 @@ def test_a_withdrawn_request_is_sent_as_none_and_can_be_asked_again(engine: Outb
 # The cache
 
 
-def partial(answer: Answer) -> Answer:
+def partial(answer: Report) -> Report:
     """Return the answer as it was before the last draw."""
     return replace(answer, measurement=replace(answer.measurement, draws=answer.measurement.draws - 1))
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.request import Cache
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.compute.measure import Exact, PredictEntropy
-from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.plots.entropy_curve import WIDTHS, Curve, curves_of, entropy_lines

@@ -8,14 +8,14 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 import pytest
-from attn_tui.core.work import cluster
-from attn_tui.tui.compute import request, workers
+from attn_tui.core.questions import request
+from attn_tui.core.questions.request import Progress
+from attn_tui.core.questions.sweep import Points, Sweep
+from attn_tui.core.work import cluster, workers
 from attn_tui.tui.compute.engine import Reply
-from attn_tui.tui.compute.request import Progress
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.requests import Points, Sweep
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import FORMATS, SMALL, Stage, play, played

@@ -4,10 +4,10 @@ import pytest
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import Outcome
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.claims import CheckClaims, ClaimList
+from attn_tui.core.questions.request import Work
 from attn_tui.core.theory.prediction import status_given
-from attn_tui.tui.compute.request import Work
 from attn_tui.tui.panes.claims.pane import ClaimsPane
-from attn_tui.tui.panes.claims.requests import CheckClaims, ClaimList
 from attn_tui.tui.panes.pane import next_where
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.widgets.picker import ChoiceScreen

@@ -7,9 +7,9 @@ import pytest
 from attn_tui.core.lab.results import RULES, listed_rules
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.tui.panes.rules.pane import RulesPane
-from attn_tui.tui.panes.rules.view import by_family
 from attn_tui.tui.settings.store import load, save
 from attn_tui.tui.views.fields.entry import entered, typed
+from attn_tui.tui.views.results.rules import by_family
 from attn_tui.tui.widgets.picker import ListText
 from stage import SMALL, Stage, played
 

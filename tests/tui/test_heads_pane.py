@@ -5,9 +5,9 @@ from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.heads.pane import HeadsPane
-from attn_tui.tui.panes.heads.view import screen_lines
 from attn_tui.tui.panes.heads.widget import shape_rows
 from attn_tui.tui.views.lines import Role
+from attn_tui.tui.views.results.cost import screen_lines
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from cases import present
 from stage import SIZES, SMALL, Stage, played, refusal

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.lab import Measure
+from attn_tui.core.questions.request import Progress
 from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.tui.compute.measure import Measure
-from attn_tui.tui.compute.request import Progress
 from attn_tui.tui.panes import stepping
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.settings.declared import Settings

@@ -7,18 +7,18 @@ import pytest
 from attn_tui.core.learning import examine
 from attn_tui.core.learning.bugs import Bug
 from attn_tui.core.learning.examine import examine_bug
+from attn_tui.core.learning.items import AT, ITEMS, Attempt, Found, Item, is_right, remembered, to_remember
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.core.learning.trials import readings
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.learn.items import AT, ITEMS, Attempt, Found, Item, is_right, remembered, to_remember
+from attn_tui.core.questions.learn import ReadItem
 from attn_tui.tui.panes.learn.pane import LearnPane
-from attn_tui.tui.panes.learn.requests import ReadItem
-from attn_tui.tui.panes.learn.view import item_lines
 from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
+from attn_tui.tui.views.results.cards import item_lines
 from stage import Stage, play, played
 
 ANSWER = "Variances add because"  # how the answer to the first step begins

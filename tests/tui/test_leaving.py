@@ -23,7 +23,7 @@ def test_q_ends_a_long_computation_and_restores_the_terminal() -> None:
     "where",
     [
         "from attn_tui.core.work import claims; claims.examine = stuck",
-        "from attn_tui.tui.panes.claims.requests import CheckClaims; CheckClaims.work = lambda *_: iter(stuck, None)",
+        "from attn_tui.core.questions.claims import CheckClaims; CheckClaims.work = lambda *_: iter(stuck, None)",
     ],
     ids=["in a pool", "in a step"],
 )

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY
-from attn_tui.tui.compute import request as requests
-from attn_tui.tui.compute.measure import Measure
-from attn_tui.tui.compute.request import Cache, Request, Work
+from attn_tui.core.questions import request as requests
+from attn_tui.core.questions.claims import CheckClaims
+from attn_tui.core.questions.lab import Measure
+from attn_tui.core.questions.request import Cache, Request, Work
+from attn_tui.core.questions.rules import CompareRules
+from attn_tui.core.questions.sweep import Sweep
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
-from attn_tui.tui.panes.claims.requests import CheckClaims
-from attn_tui.tui.panes.rules.requests import Compare, MeasureRuleCurves, MeasureRules
-from attn_tui.tui.panes.sweep.requests import Sweep
+from attn_tui.tui.panes.rules.requests import MeasureRuleCurves, MeasureRules
 from stage import Stage, capture_file, play, played, some_heads
 
 
@@ -28,7 +29,7 @@ def never(*_: object) -> Iterator[None]:
         ("Lab", ["right"], [Measure]),
         ("Sweep", [], [Sweep]),
         ("Rules", [], [MeasureRules, MeasureRuleCurves]),
-        ("Rules", ["m"], [Compare]),
+        ("Rules", ["m"], [CompareRules]),
     ],
     ids=["lab", "sweep", "rules", "mechanisms"],
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELD, Parameters
-from attn_tui.tui.compute.measure import Answer
+from attn_tui.core.questions.lab import Report
 from attn_tui.tui.views.fields.panel import applicable
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned
@@ -230,7 +230,7 @@ async def test_a_late_answer_is_shown_dimmed_while_an_edit_is_rejected(stage: St
     assert stage.asked.d_k == 129
     await stage.until(
         lambda: any(
-            isinstance(reply.content, Answer) and reply.content.parameters == stage.asked
+            isinstance(reply.content, Report) and reply.content.parameters == stage.asked
             for reply in stage.engine.held
         ),
         "an answer on its way",

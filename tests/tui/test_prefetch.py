@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from attn_tui.core.errors import NO_MEMORY
 from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.questions.lab import Measure, Report
+from attn_tui.core.questions.request import Failed, Request
 from attn_tui.core.theory.predict import theory_of
-from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
-from attn_tui.tui.compute.request import Failed, Request
+from attn_tui.tui.compute.measure import Prefetch
 from attn_tui.tui.panes import stepping
 from rich.segment import Segment
 from stage import SMALL, Stage, numbers, play, played, rendered
@@ -176,7 +177,7 @@ async def test_an_earlier_answer_does_not_replace_a_prefetched_one(stage: Stage)
     await stage.at_rest()
     stage.engine.hold = True
     await stage.press("r")
-    await stage.until(lambda: any(isinstance(reply.content, Answer) for reply in stage.engine.held))
+    await stage.until(lambda: any(isinstance(reply.content, Report) for reply in stage.engine.held))
     stage.app.change(at(67))
     assert stage.measurement.subject == at(67)
     stage.engine.let_go()

@@ -20,15 +20,16 @@ import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.lab import Measure, Report
+from attn_tui.core.questions.request import Cache, Crashed, Failed, Progress, Request, Work
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.tui.cli import output
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute import connection
 from attn_tui.tui.compute import process as module
 from attn_tui.tui.compute.engine import EngineError, Notification, Reply
-from attn_tui.tui.compute.measure import Answer, Exact, Measure, Predict
+from attn_tui.tui.compute.measure import Exact, Predict
 from attn_tui.tui.compute.process import ProcessEngine
-from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Request, Work
 from cases import present
 from stage import FOREVER, SMALL, numbers
 
@@ -61,9 +62,9 @@ class Client:
         engine.attach(asyncio.get_running_loop(), self.notifications.append)
 
     def answer(self, request: Request, *wanted: type[Any]) -> Awaitable[Any]:
-        """Send a request; wait for its first answer of the wanted types, or for an Answer, Failed or Crashed."""
+        """Send a request; wait for its first answer of the wanted types, or for an Report, Failed or Crashed."""
         found = asyncio.get_running_loop().create_future()
-        kinds = wanted or (Answer, Failed, Crashed)
+        kinds = wanted or (Report, Failed, Crashed)
 
         def receive(_: Request, answer: object) -> None:
             if isinstance(answer, kinds) and not found.done():
@@ -118,7 +119,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     monkeypatch.setattr(module, "PROGRAM", f"{loaded}\n{code}\n{module.PROGRAM}")
 
 
-def check(answer: Answer, parameters: Parameters) -> None:
+def check(answer: Report, parameters: Parameters) -> None:
     """Check that an answer is complete, and equal to one computed in this process."""
     expected = run(parameters)
     theory = theory_of(expected)
@@ -415,7 +416,7 @@ async def test_one_that_cannot_be_killed_is_left_behind(client: Client, monkeypa
 _APP = """
 import subprocess, sys, time
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.compute.measure import Measure
+from attn_tui.core.questions.lab import Measure
 from attn_tui.tui.compute.process import ProcessEngine
 
 start = subprocess.Popen

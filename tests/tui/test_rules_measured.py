@@ -10,14 +10,15 @@ from attn_tui.core.errors import NO_MEMORY
 from attn_tui.core.lab import mechanisms, rules
 from attn_tui.core.lab.results import RULES, RuleRow
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions import request
+from attn_tui.core.questions.rules import CompareRules
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.tui.compute import request
 from attn_tui.tui.panes.rules import requests
 from attn_tui.tui.panes.rules.pane import RulesPane
-from attn_tui.tui.panes.rules.requests import Compare, MeasureRules, RuleRows
+from attn_tui.tui.panes.rules.requests import MeasureRules, RuleRows
 from stage import SMALL, Stage, played, refusal, succeeds
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
@@ -132,7 +133,7 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
     engine.hold = True
     await stage.press("]")
     await stage.until(lambda: engine.at_rest)
-    engine.hand_on(engine.held_for(Compare)[:1])
+    engine.hand_on(engine.held_for(CompareRules)[:1])
     await stage.until(lambda: pane.mechanisms.dimmed)
     assert "still being measured" in refusal(lambda: pane.numbers("json"))
     engine.let_go()

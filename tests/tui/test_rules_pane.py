@@ -11,7 +11,7 @@ from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
 from attn_tui.tui.panes.rules.pane import RulesPane
-from attn_tui.tui.panes.rules.view import COLUMNS, by_family, words_of
+from attn_tui.tui.views.results.rules import COLUMNS, by_family, words_of
 from stage import SIZES, SMALL, Stage, played
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")

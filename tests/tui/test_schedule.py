@@ -12,17 +12,20 @@ from attn_tui.core.errors import NO_MEMORY, InputError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RuleRow
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions import lab
+from attn_tui.core.questions import request as requests
+from attn_tui.core.questions.lab import Measure, Report
+from attn_tui.core.questions.request import Cache, Crashed, Failed, Priority, Progress, Request, Work
+from attn_tui.core.questions.sweep import Points, Sweep
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
 from attn_tui.core.work.rules import row_parts
-from attn_tui.tui.compute import measure, worker
+from attn_tui.tui.compute import worker
 from attn_tui.tui.compute.engine import Reply, Submission
-from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
-from attn_tui.tui.compute.request import Cache, Crashed, Failed, Priority, Progress, Request, Work
+from attn_tui.tui.compute.measure import Prefetch
 from attn_tui.tui.compute.worker import REPLACE_WITH_RESULT, REPLACE_WITHOUT_RESULT, Schedule
 from attn_tui.tui.panes.rules.requests import MeasureRules, RuleRows
-from attn_tui.tui.panes.sweep.requests import Points, Sweep
 from stage import SMALL, numbers
 
 NEXT = replace(SMALL, d_k=65)  # its last component is in a chunk that SMALL does not need
@@ -104,12 +107,12 @@ class Bench:
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     bench = Bench()
-    for module in (worker, measure):
+    for module in (worker, requests, lab):
         monkeypatch.setattr(module, "time", bench)
     return bench
 
 
-def check(answer: Answer) -> None:
+def check(answer: Report) -> None:
     """Check that an answer is complete, and equal to a separate run and its theory."""
     expected = run(answer.parameters)
     theory = theory_of(expected)
@@ -237,8 +240,9 @@ def test_under_a_held_key_results_come_in_order_and_at_least_every_second(
 def test_a_long_measurement_reports_progress_and_answers_for_its_first_draws(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("PROGRESS_INTERVAL", "PARTIAL_INTERVAL"):
-        monkeypatch.setattr(measure, name, -1.0)
+    monkeypatch.setattr(lab, "PARTIAL_INTERVAL", -1.0)
+    for name in ("PROGRESS_INTERVAL", "BATCH_INTERVAL"):
+        monkeypatch.setattr(requests, name, -1.0)
     bench.ask(Measure(SEVERAL_BLOCKS))
     bench.finish()
     *replies, end = bench.replies_to(Measure(SEVERAL_BLOCKS))
@@ -246,7 +250,7 @@ def test_a_long_measurement_reports_progress_and_answers_for_its_first_draws(
     fractions = [each.fraction for each in replies if isinstance(each, Progress)]
     assert fractions == sorted({*fractions})
     assert 0 < fractions[0] < fractions[-1] < 1
-    answers = [each for each in replies if isinstance(each, Answer)]
+    answers = [each for each in replies if isinstance(each, Report)]
     draws = [each.measurement.draws for each in answers]
     assert draws == sorted({*draws})
     assert 1 < draws[0] < draws[-1] == SEVERAL_BLOCKS.batch
@@ -255,13 +259,14 @@ def test_a_long_measurement_reports_progress_and_answers_for_its_first_draws(
 
 def prefetched(bench: Bench, share: float) -> int:
     """Measure SMALL, then prefetch a share of NEXT; return the number of steps left."""
-    bench.ask(Measure(SMALL))
-    bench.finish()
-    whole = Bench()
-    whole.ask(Measure(SMALL))
-    whole.finish()
-    whole.ask(Prefetch(NEXT))
-    steps = whole.finish()
+    whole, steps = Bench(), 0
+    for each in (whole, bench):
+        for small in (replace(SMALL, seed=99), SMALL):  # so that what NEXT shares with SMALL alone is drawn
+            each.ask(Measure(small))
+            each.finish()
+        if each is whole:
+            whole.ask(Prefetch(NEXT))
+            steps = whole.finish()
     bench.ask(Prefetch(NEXT))
     done = 1 + round(share * (steps - 2))  # from one step to all but one
     bench.step(done)
@@ -319,11 +324,11 @@ def test_a_scale_without_a_value_fails_only_at_that_d_k(bench: Bench) -> None:
 def test_another_measurement_in_between_changes_no_number(other: dict[str, Any], share: float, bench: Bench) -> None:
     prefetched(bench, share)
     asked = replace(SMALL, **other)
-    requests = [Measure(asked), Measure(replace(asked, d_k=asked.d_k + 100)), Measure(NEXT)]
-    for request in requests:
+    asks = [Measure(asked), Measure(replace(asked, d_k=asked.d_k + 100)), Measure(NEXT)]
+    for request in asks:
         bench.ask(request)
         bench.finish()
-    for request in (Prefetch(NEXT), *requests):
+    for request in (Prefetch(NEXT), *asks):
         check(bench.replies_to(request)[0])
 
 
@@ -332,7 +337,7 @@ def test_another_measurement_in_between_changes_no_number(other: dict[str, Any],
 def test_numbers_do_not_depend_on_what_else_is_computed(
     seed: int, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure, "PARTIAL_INTERVAL", 1e9)
+    monkeypatch.setattr(lab, "PARTIAL_INTERVAL", 1e9)
     chance = random.Random(seed)
     kinds = (Measure, Prefetch, MeasureRules)
     rows: dict[Parameters, list[RuleRow]] = {}
@@ -345,7 +350,7 @@ def test_numbers_do_not_depend_on_what_else_is_computed(
     answered: set[Request] = set()
     for number, content in bench.replies:
         request = bench.requests[number]
-        if isinstance(content, Answer):
+        if isinstance(content, Report):
             check(content)
             answered.add(request)
         elif isinstance(content, RuleRows) and isinstance(request, MeasureRules):
@@ -360,8 +365,8 @@ def test_a_withdrawn_or_failed_sweep_continues_with_its_next_point(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = Sweep(SMALL, "2,8,32,64")
-    monkeypatch.setattr("attn_tui.tui.compute.request.BATCH_INTERVAL", -1.0)
-    monkeypatch.setattr("attn_tui.tui.compute.request.PROGRESS_INTERVAL", math.inf)
+    monkeypatch.setattr("attn_tui.core.questions.request.BATCH_INTERVAL", -1.0)
+    monkeypatch.setattr("attn_tui.core.questions.request.PROGRESS_INTERVAL", math.inf)
 
     def points() -> list[int]:
         found = [point for _, content in bench.replies if isinstance(content, Points) for point in content.points]

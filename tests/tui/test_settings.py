@@ -11,9 +11,9 @@ import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELDS, Parameters
+from attn_tui.core.questions.parse import whole_number
 from attn_tui.tui.app.keys import with_accepted_keys
 from attn_tui.tui.settings.declared import SETTINGS, Setting, Settings, non_default, variable_of
-from attn_tui.tui.settings.parse import whole_number
 from attn_tui.tui.settings.store import config_file, load, save, save_on_exit
 from attn_tui.tui.terminal.themes import names
 from cases import for_each

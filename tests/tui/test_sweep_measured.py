@@ -9,13 +9,15 @@ import pytest
 from attn_tui.core.errors import NO_MEMORY
 from attn_tui.core.lab.results import Step
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions import request as requests
+from attn_tui.core.questions.lab import Measure
+from attn_tui.core.questions.request import Failed, Request, Work
+from attn_tui.core.questions.sweep import Points, Sweep
 from attn_tui.core.work import sweeps as work
 from attn_tui.core.work.sweeps import SweepPlan
-from attn_tui.tui.compute import request as requests
-from attn_tui.tui.compute.measure import Measure, Predict
-from attn_tui.tui.compute.request import Failed, Request, Work
+from attn_tui.tui.compute.measure import Predict
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.requests import GRIDS, Points, Sweep
+from attn_tui.tui.panes.sweep.requests import GRIDS
 from stage import SMALL, Stage, numbers, played, refusal, succeeds
 
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick

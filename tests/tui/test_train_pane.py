@@ -126,7 +126,7 @@ async def test_the_copied_command_runs_the_race_and_the_export_has_its_results(s
     program, command, *words = shlex.split(pane.command())
     assert (program, command) == ("attn-tui", "train")
     request = COMMANDS["train"].load().request(parser_of("train", UNICODE).read(words))
-    assert request.races == (pane.race,)
+    assert [*request.question.races] == [pane.race]
     found = json.loads(pane.numbers("json"))
     assert [each["rule"] for each in found["races"][0]["results"]] == ["none", "log(n)/d"]
     assert found["races"][0]["results"][1]["loss"] == present(pane.curves.shown).results[1].loss

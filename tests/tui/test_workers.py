@@ -9,7 +9,7 @@ from attn_tui.core.work import cluster
 from attn_tui.core.work.engine_names import EngineError
 from attn_tui.core.work.engines import Engine
 from attn_tui.core.work.part import Part
-from attn_tui.tui.compute.workers import Workers
+from attn_tui.core.work.workers import Workers
 
 
 def numbered(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:

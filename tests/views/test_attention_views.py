@@ -16,9 +16,9 @@ from attn_tui.tui.panes.capture.heads import CHANGE, ORDERS, Heads, find
 from attn_tui.tui.panes.capture.matrix import LEVELS, level, matrix_lines, pair_at, panned, view, zoomed
 from attn_tui.tui.panes.capture.requests import ComparedHeads, HeadStatistics
 from attn_tui.tui.panes.capture.row import key_at, label, row_lines, threshold_words, token
-from attn_tui.tui.panes.capture.view import RankedHead, ranked_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Blend, line_width
+from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
 from cases import present
 from hypothesis import given
 from hypothesis import strategies as st

@@ -25,8 +25,8 @@ from attn_tui.core.claims.examine import examine
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.tables.learning import claims_table
 from attn_tui.core.tables.table import written
-from attn_tui.tui.panes.claims.view import at_sign, claim_lines, claim_list, claims_report, overview_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.results.claims import at_sign, claim_lines, claim_list, claims_report, overview_lines
 from cases import for_each
 from line_texts import texts_of
 

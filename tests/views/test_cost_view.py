@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.attention.cost import Layer, cost
 from attn_tui.core.attention.presets import PRESETS, Preset
-from attn_tui.tui.panes.heads.view import (
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.numbers import binary, metric, percent
+from attn_tui.tui.views.results.cost import (
     cache_lines,
     context_lines,
     cost_lines,
@@ -15,9 +18,6 @@ from attn_tui.tui.panes.heads.view import (
     screen_lines,
     sharing_lines,
 )
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.numbers import binary, metric, percent
 from cases import for_each
 from line_texts import texts_of
 

@@ -16,6 +16,7 @@ from attn_tui.core.claims.claim import UNCLAIMED, Claim, Figure, Outcome, Readin
 from attn_tui.core.claims.examine import examine
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.learning.items import ITEMS, Attempt
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.scales import FORMULA_NAMES
 from attn_tui.core.statistics.catalogue import STATISTIC
@@ -28,13 +29,8 @@ from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.app.keys import all_commands, help_keys
 from attn_tui.tui.panes.capture.heatmap import HeadMap, map_lines, mark_lines
 from attn_tui.tui.panes.capture.row import row_lines
-from attn_tui.tui.panes.capture.view import RankedHead, ranked_lines
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.claims.view import claim_lines, claim_list, overview_lines
-from attn_tui.tui.panes.heads.view import cache_lines, cost_lines, flops_lines, matrix_lines, sharing_lines
 from attn_tui.tui.panes.heads.widget import shape_lines
-from attn_tui.tui.panes.learn.items import ITEMS, Attempt
-from attn_tui.tui.panes.learn.view import item_lines
 from attn_tui.tui.panes.sweep.curve_view import reading_lines, title_line
 from attn_tui.tui.panes.train.view import result_lines, setting_lines
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line, top_line
@@ -49,6 +45,10 @@ from attn_tui.tui.views.plots.gauge import gauge_lines, threshold_note
 from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results import watching
 from attn_tui.tui.views.results.advice import advice
+from attn_tui.tui.views.results.cards import item_lines
+from attn_tui.tui.views.results.claims import claim_lines, claim_list, overview_lines
+from attn_tui.tui.views.results.cost import cache_lines, cost_lines, flops_lines, matrix_lines, sharing_lines
+from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import ESSENTIAL, Contents, layout, table_lines, table_rows, with_theory
 from attn_tui.tui.views.results.watching import chart_lines

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from attn_tui.tui.compute.question import in_shell
+from attn_tui.core.questions.question import in_shell
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.notice import continued, copied_lines

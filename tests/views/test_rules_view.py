@@ -13,9 +13,12 @@ from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.saturation import saturation_of
 from attn_tui.tui.language.chosen import Language
-from attn_tui.tui.panes.rules.mechanisms import bound_sentences, mechanism_lines
 from attn_tui.tui.panes.rules.rule_text import rule_text, rule_title
-from attn_tui.tui.panes.rules.view import (
+from attn_tui.tui.views.fields.choices import FAMILIES, family_of
+from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
+from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.results.mechanisms import bound_sentences, mechanism_lines
+from attn_tui.tui.views.results.rules import (
     COLUMNS,
     CURVE,
     HEAD,
@@ -33,9 +36,6 @@ from attn_tui.tui.panes.rules.view import (
     table_lines,
     title_line,
 )
-from attn_tui.tui.views.fields.choices import FAMILIES, family_of
-from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
 from cases import for_each
 from line_texts import text_of, texts_of
 

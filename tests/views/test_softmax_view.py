@@ -3,21 +3,21 @@
 import pytest
 from attn_tui.core.attention.worked_example import Example, multiplier_curves, multiplier_of, work_out
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.softmax.jacobian import heading_line, jacobian_lines
-from attn_tui.tui.panes.softmax.view import (
+from attn_tui.core.questions.softmax import SoftmaxSteps
+from attn_tui.tui.panes.softmax.widget import curve_lines
+from attn_tui.tui.views.fields.entry import Draft
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.results.jacobian import heading_line, jacobian_lines
+from attn_tui.tui.views.results.softmax import (
     LEFT,
     Editing,
-    Worked,
     in_cells,
     row_of,
     step_lines,
     unit_cells,
     word_lines,
 )
-from attn_tui.tui.panes.softmax.widget import curve_lines
-from attn_tui.tui.views.fields.entry import Draft
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
 from cases import for_each
 from line_texts import text_of, texts_of
 
@@ -26,21 +26,21 @@ WIDEST = Example((-999.99, -123.456789, 0.0, 10.0, 1000.0, 3.25, -1000.0, 11.0),
 TWO = Example((0.0, 0.0))
 
 
-def worked(example: Example = NOTES, parameters: Parameters = USUAL, remark: str = "") -> Worked:
+def worked(example: Example = NOTES, parameters: Parameters = USUAL, remark: str = "") -> SoftmaxSteps:
     form = parameters.precision
     sides = work_out(example, 1.0, form), work_out(example, multiplier_of(parameters), form)
-    return Worked(example, parameters, sides, remark)
+    return SoftmaxSteps(example, parameters, sides, remark=remark)
 
 
-def lines_of(of: Worked, width: int, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> list[Line]:
+def lines_of(of: SoftmaxSteps, width: int, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> list[Line]:
     return [*step_lines(of, width, glyphs, editing), *word_lines(of, width, glyphs, editing)]
 
 
-def shown(of: Worked, width: int = 80, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> str:
+def shown(of: SoftmaxSteps, width: int = 80, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> str:
     return "\n".join(line.rstrip() for line in texts_of(lines_of(of, width, glyphs, editing)))
 
 
-def words(of: Worked) -> str:
+def words(of: SoftmaxSteps) -> str:
     return " ".join(shown(of).split())
 
 
@@ -224,10 +224,10 @@ def test_a_jacobian_has_its_scores_over_the_columns_if_it_has_numbers_and_else_a
     assert (".001" in narrow) != tall
 
 
-def charted(a: float = 1.0, b: float = 0.125, scores: tuple[float, ...] = (-24.0, 0.0, 24.0)) -> Worked:
+def charted(a: float = 1.0, b: float = 0.125, scores: tuple[float, ...] = (-24.0, 0.0, 24.0)) -> SoftmaxSteps:
     example = Example(scores)
     sides = work_out(example, a, "float32"), work_out(example, b, "float32")
-    return Worked(example, Parameters(), sides, curves=multiplier_curves(example, (a, b)))
+    return SoftmaxSteps(example, Parameters(), sides, curves=multiplier_curves(example, (a, b)))
 
 
 @for_each("glyphs", [UNICODE, ASCII])

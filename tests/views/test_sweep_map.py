@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.request import Cache
+from attn_tui.core.questions.sweep import Points
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
 from attn_tui.tui.compute.measure import Exact, Predict
-from attn_tui.tui.compute.request import Cache
 from attn_tui.tui.panes.sweep.map_view import D_KS, N_KEYS, Mapped, layout, map_lines
-from attn_tui.tui.panes.sweep.requests import Points
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from cases import for_each, present
 from line_texts import text_of

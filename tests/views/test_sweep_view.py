@@ -8,15 +8,16 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.sweep import SweptPoint
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.curve_view import Swept, contents_of, reading_lines, sweep_plot
-from attn_tui.tui.panes.sweep.print_table import sweep_sentences
-from attn_tui.tui.panes.sweep.requests import SweptPoint, landmarks_of
+from attn_tui.tui.panes.sweep.requests import landmarks_of
 from attn_tui.tui.panes.sweep.width_table import axis_words, landmark_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.results.sweep import sweep_sentences
 from attn_tui.tui.views.results.table import Contents
 from cases import for_each, present
 from line_texts import text_of

@@ -24,9 +24,9 @@ from textual.widgets.option_list import Option
 from textual.worker import WorkerCancelled
 
 from ...core.message import joined, message
-from ..compute.request import Request
+from ...core.questions.claims import ClaimList, ListClaims
+from ...core.questions.request import Request
 from ..panes.catalogue import TABS
-from ..panes.claims.requests import ClaimList, ListClaims
 from ..views.fields.choices import Choice
 from ..views.fields.matching import in_both, matching
 from ..views.fields.synonyms import SYNONYMS

@@ -139,7 +139,7 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
     from pathlib import Path
 
     from ...core.message import message, name
-    from ..settings.parse import UsageError
+    from ...core.questions.parse import UsageError
     from .output import CONVERTED, FIGURE, JSON_LINES, PARQUET, Output
 
     path, parts = given.get("output"), given.get("resume")

@@ -59,7 +59,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
     """Return the request in `words`; raise InputError, or Finished after --help and --version."""
     if not words:
         return OpenApp()  # loads no parser
-    from ..settings.parse import UsageError, no_effect, parameter_values, parameters_of
+    from ...core.questions.parse import UsageError, no_effect, parameter_values, parameters_of
     from .captured import expected_rule
 
     given = app_parser(glyphs).read(words)
@@ -104,7 +104,7 @@ def _executor(given: Mapping[str, Any]) -> str | None:
 
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
-    from .captured import CAPTURES, Expected
+    from ...core.questions.captures.captured import CAPTURES, Expected
     from .help import DESCRIPTION, EPILOG, LISTED, TOPICS, USAGE, commands_help
     from .parser import Parser
     from .working import EXECUTOR_HELP
@@ -150,12 +150,16 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
         return run(ReportArguments(request.parameters), printed)
     opened = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor")}
     if request.expect is not None:
+        from ...core.questions.captures.diagnose import DiagnoseCaptures
         from .commands.diagnose import DiagnoseArguments, run
 
-        return run(DiagnoseArguments(files=(file,), expect=request.expect, **opened), printed)
+        return run(
+            DiagnoseArguments(question=DiagnoseCaptures(paths=(file,), expect=request.expect, **opened)), printed
+        )
+    from ...core.questions.captures.inspect import InspectCaptures
     from .commands.inspect import InspectArguments, run
 
-    return run(InspectArguments(files=(file,), **opened), printed)
+    return run(InspectArguments(question=InspectCaptures(paths=(file,), **opened)), printed)
 
 
 def open_app(request: OpenApp, ascii_only: bool) -> int:
@@ -193,7 +197,7 @@ def _forget_columns() -> None:
 
 def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     """Request the first result, load the app while it is computed, and run it; return the exit code."""
-    from ..compute.measure import Measure
+    from ...core.questions.lab import Measure
     from ..settings import store
 
     settings = store.load(store.config_file() if request.config else None, os.environ)

@@ -15,11 +15,11 @@ from ...core.field import Field
 from ...core.message import Message, message, name
 from ...core.models import MODELS
 from ...core.parameters import FIELD, Parameters
+from ...core.questions.parse import METAVARS, UsageError, is_number, parameter_help
+from ...core.questions.question import options_of
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
-from ..compute.question import options_of
 from ..language.cells import WIDE, broken
 from ..language.chosen import CHOICES
-from ..settings.parse import UsageError, is_number
 from ..views.glyphs import Glyphs
 from .output import FORMATS, WIDEST, Output, screen_width
 
@@ -31,10 +31,6 @@ _FILE_OR_LINES = (
     "it ends in .jsonl"
 )
 T = TypeVar("T")
-METAVARS = {
-    "integer": "N", "real": "X", "choice": "NAME", "setting": "A",
-    "scale": "RULE", "model": "MODEL", "scores": "X,X,...",
-}  # fmt: skip
 _TITLES = {
     "model": "a model",
     "shape": "shape",
@@ -256,21 +252,6 @@ def _field_help(field: Field, usual: object) -> str:
     if field.name == "model":
         accepted = message("a name of `attn-tui help models`")
     return parameter_help(field, accepted, default)
-
-
-def parameter_help(field: Field, accepted: str, default: str) -> Message:
-    """Return what a parameter is, what it accepts, and its default, if it has one."""
-    accepted = sentence_case(accepted)
-    if not default:
-        return message("{help} {accepted}.", help=field.help, accepted=accepted)
-    return message("{help} {accepted}; default {default}.", help=field.help, accepted=accepted, default=name(default))
-
-
-def sentence_case(text: str) -> Message:
-    """Return the text with a capital first letter; a language without capitals has the text as it is."""
-    made = Message(text[:1].upper() + text[1:])
-    made.template, made.values = "{text}", {"text": text}
-    return made
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):

@@ -10,8 +10,8 @@ from ...core.diagnosis.limits import LIMITS, limit
 from ...core.errors import did_you_mean, not_one_of
 from ...core.files import read_file
 from ...core.message import message, short
+from ...core.questions.parse import UsageError
 from ...core.texts import TextError, from_toml
-from ..settings.parse import UsageError
 
 _FILE = Path("pyproject.toml")
 _TOOL = "tool.attn-tui"

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from ...core.errors import InputError
 from ...core.message import counted, message
+from ...core.questions.question import Question, flag, option
 from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, LostEngineError, engine_name
-from ..compute.question import flag, option
 from ..language.cells import cells, to_left
 from ..views.glyphs import UNICODE, Glyphs
 from . import interrupts
@@ -163,6 +163,7 @@ class Work:
 
 
 USUAL = Work()
+SERIAL = Work("serial")
 
 
 @contextmanager
@@ -217,6 +218,11 @@ def results_of(
                     raise result
                 yield result
             progress.show(done.seconds / total)
+
+
+def answer(question: Question[R], work: Work, what: str, output: Output) -> R:
+    """Return the answer to a question; raise what `results_of` raises, and an InputError among the results."""
+    return question.result(complete(results_of(question.parts(), work, what, output)))
 
 
 @contextmanager

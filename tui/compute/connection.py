@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from socket import socket
 
+    from ...core.questions.request import Request
     from .engine import Reply, Submission
-    from .request import Request
 
 _HEAD = 4  # bytes of length
 _MOST = 1 << 16  # bytes received at a time

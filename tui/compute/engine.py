@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ...core.parameters import Parameters
-from .measure import Answer, Measure, Prefetch
-from .request import Crashed, Failed, Progress, Request
+from ...core.questions.lab import Measure, Report
+from ...core.questions.request import Crashed, Failed, Progress, Request
+from .measure import Prefetch
 
 if TYPE_CHECKING:
     import asyncio
@@ -73,7 +74,7 @@ class Engine:
         self._number = 0  # of the last request
         self._pending: dict[int, _Pending] = {}  # by number, including replaced requests that are still running
         self._latest: dict[type[Request], int] = {}  # the number of the latest request, by kind
-        self._cache: dict[Parameters, Answer] = {}
+        self._cache: dict[Parameters, Report] = {}
         self.notify: Callable[[Notification], object] = lambda _: None
         self.executor = "serial"  # where requests that take long are performed, as `--executor` says
 
@@ -94,7 +95,7 @@ class Engine:
         if number is not None:
             self.send(Submission(number, kind, None, self.executor))
 
-    def cached(self, parameters: Parameters, full: bool = True) -> Answer | None:
+    def cached(self, parameters: Parameters, full: bool = True) -> Report | None:
         """Return the complete measurement of these parameters, if it is cached; it may be fuller than asked for."""
         self.receive()
         answer = self._cache.get(parameters)
@@ -135,7 +136,7 @@ class Engine:
             if self._latest.get(kind) == reply.number:
                 del self._latest[kind]
             return
-        if isinstance(content, Answer) and content.measurement.complete:
+        if isinstance(content, Report) and content.measurement.complete:
             self._add_to_cache(content)
             if kind is Prefetch:  # it may have been requested in the meantime
                 current = self._current(Measure)
@@ -194,7 +195,7 @@ class Engine:
         """Return the latest request of a kind, if it is pending."""
         return self._pending.get(self._latest.get(kind, 0))
 
-    def _add_to_cache(self, answer: Answer) -> None:
+    def _add_to_cache(self, answer: Report) -> None:
         before = self._cache.pop(answer.parameters, answer)
         self._cache[answer.parameters] = before if before.full > answer.full else answer
         if len(self._cache) > CACHED:

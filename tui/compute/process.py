@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import InputError
 from ...core.message import message
+from ...core.questions.request import Crashed, Failed, Request
 from .connection import Connection
 from .engine import Engine, EngineError, Notification, Reply, Submission
-from .request import Crashed, Failed, Request
 
 if TYPE_CHECKING:
     import asyncio

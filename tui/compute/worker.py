@@ -16,9 +16,10 @@ from queue import SimpleQueue
 from threading import Thread
 
 from ...core.errors import NO_MEMORY, InputError
+from ...core.questions.lab import Measure
+from ...core.questions.request import Cache, Crashed, Failed, Priority, Progress, Request, Work
 from .engine import Reply, Submission
-from .measure import Measure, Prefetch
-from .request import Cache, Crashed, Failed, Priority, Progress, Request, Work
+from .measure import Prefetch
 
 # Seconds after which a newer request of its kind replaces running work that has a result, and work that has none yet:
 # short work is finished, and under a held key long work still shows a result every second.

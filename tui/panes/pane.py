@@ -18,11 +18,11 @@ from ...core.errors import InputError
 from ...core.field import Field
 from ...core.message import message
 from ...core.parameters import Parameters
+from ...core.questions.question import Question
+from ...core.questions.request import Crashed, Progress, Request
 from ...core.statistics.catalogue import Statistic
+from ...core.work.workers import Pace
 from ..compute.engine import Engine, EngineError
-from ..compute.question import Question
-from ..compute.request import Crashed, Progress, Request
-from ..compute.workers import Pace
 from ..views.bars import Key, parameters_status, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line

@@ -14,9 +14,9 @@ from ...core.files import FileError, read_file, write_file
 from ...core.message import message, plain, reason_of
 from ...core.models import SET_BY_MODEL
 from ...core.parameters import FIELD, FIELDS, Value
+from ...core.questions.parse import parameter_values
 from ...core.texts import edited_toml, from_toml
 from .declared import KEYS_VARIABLE, PREFIX, SETTINGS, SettingError, Settings, variable_of
-from .parse import parameter_values
 
 _SETTING = {setting.name: setting for setting in SETTINGS}
 _LEARN = {"learn.at": str, "learn.done": list}  # the progress in the Learn pane: an item, and those answered

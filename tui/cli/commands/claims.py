@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ....core.message import message
+from ....core.questions.claims import CheckClaims
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, part
-from ..working import USUAL, Work, complete, results_of
+from ..working import USUAL, Work, answer
 
 
 @dataclass(frozen=True)
@@ -20,17 +21,14 @@ class ClaimsArguments(Arguments):
 def run(request: ClaimsArguments, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ....core.claims.catalogue import CLAIMS
-    from ....core.work.claims import claim_parts
-    from ...panes.claims.requests import CheckClaims
-    from ...panes.claims.view import claims_report
+    from ...views.results.claims import claims_report
     from ..printing import page
 
     output.check()
     what = message("testing {number} claims", number=len(CLAIMS))
-    found = complete(results_of(claim_parts(), request.work, what, output))
-    outcomes = [replace(outcome, claim=claim) for outcome, claim in zip(found, CLAIMS, strict=True)]
+    outcomes = answer(question := CheckClaims(), request.work, what, output)
     return output.answer(
-        CheckClaims(), outcomes, lambda: page(output, (), claims_report(outcomes, output.text_width, output.glyphs))
+        question, outcomes, lambda: page(output, (), claims_report(outcomes, output.text_width, output.glyphs))
     )
 
 

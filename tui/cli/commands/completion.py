@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from zlib import crc32
 
-from ...compute.question import option
+from ....core.questions.question import option
 from ...views.glyphs import UNICODE
 from ..output import Output
 from ..parser import Arguments, Command

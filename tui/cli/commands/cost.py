@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
-from ...settings.parse import value_of
+from ....core.questions.parse import value_of
 from ..output import WITH_CODE, Output
 from ..parser import Arguments, Command, Given, Parser
 
@@ -45,8 +45,8 @@ def _check(given: Given) -> CostArguments:
 
 def run(request: CostArguments, output: Output) -> int:
     """Count and print; return the exit code."""
-    from ...panes.heads.requests import CountCost
-    from ...panes.heads.view import cost_lines
+    from ....core.questions.cost import CountCost
+    from ...views.results.cost import cost_lines
     from ..printing import page
 
     output.check()

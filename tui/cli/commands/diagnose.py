@@ -3,75 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....core.errors import InputError
 from ....core.message import counted, joined, message, plain
-from ...compute.question import in_shell, option, option_words
-from ...settings.parse import UsageError
+from ....core.questions.captures.diagnose import DiagnoseCaptures
 from ...views.lines import Line, wrapped
-from ..captured import Expected, chosen_heads, expected_rule, head_number, on_heads, opened, read_configuration
+from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output
-from ..parser import Command, Given, arguments
-from ..working import Results
+from ..parser import Arguments, Command, Given, arguments, part
+from ..working import USUAL, Results, Work
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture, Layer
+    from ....core.captures.capture import Capture
     from ....core.tables.diagnosis import Diagnosed
 
 
 @dataclass(frozen=True)
-class DiagnoseArguments(Expected):
-    """The heads to diagnose; without layer and head, every head."""
+class DiagnoseArguments(Arguments):
+    """A diagnosis."""
 
-    layer: str | None = option("heads", "--layer", "I", "only this layer, by number or name")
-    head: int | None = option("heads", "--head", "H", "only this head; the first is 0", read=head_number)
+    question: DiagnoseCaptures = part(DiagnoseCaptures)
+    work: Work = part(Work, USUAL)
 
 
 def _check(given: Given) -> DiagnoseArguments:
-    return arguments(DiagnoseArguments, given, expect=expected_rule(given))
+    question = arguments(DiagnoseCaptures, given, expect=expected_rule(given))
+    return arguments(DiagnoseArguments, given, question=question)
 
 
 def run(request: DiagnoseArguments, output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
-    from ....core.diagnosis.configuration import expecting
-    from ....core.diagnosis.verdict import at_birth
-    from ....core.tables.diagnosis import Diagnosed, diagnosis_table
-    from ....core.work import heads as working
-
-    given = read_configuration(request.config)
-    captures = opened(request, output, given=given)
-    chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
-    asked = sum(map(len, chosen))
+    question = opened(request.question, request.work, output)
     if output.format in CODE:
-        from ....core.program.diagnosis import diagnosis_code
-
-        if asked > 1:
-            raise UsageError(
-                "--format: {format} prints one head of one file; give --layer and --head", format=output.format
-            )
-        [(layer, head)] = [each for heads in chosen for each in heads]
-        words = option_words(replace(request, files=request.files[:1]))
-        command = in_shell(["attn-tui", "diagnose", *words])
-        output.emit(
-            code=lambda dialect: diagnosis_code(
-                captures[0], layer, head, expecting(request.expect, given), dialect, command
-            )
-        )
+        output.emit(code=lambda dialect: question.code((), dialect))
         return 0
-    what = message("diagnosing {number} heads", number=asked)
-    found = on_heads(working.diagnose, captures, chosen, (given, request.expect), what, request, output)
-    first: dict[Path, Layer] = {}
-    heads = (
-        each if isinstance(each, InputError) else Diagnosed(*each[:2], at_birth(each[2], each[0], first))
-        for each in found
-    )
-    return Results(heads, asked, "heads").emit(
-        output,
-        lambda heads: _table(captures, heads, output),
-        lambda heads: diagnosis_table(captures, heads, asked),
+    what = message("diagnosing {number} heads", number=question.asked)
+    found = question.heads(head_results(question, request.work, what, output))
+    return Results(found, question.asked, "heads").emit(
+        output, lambda heads: _table(question.captures, heads, output), question.table
     )
 
 

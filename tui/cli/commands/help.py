@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...compute.question import option
+from ....core.questions.question import option
 from ..help import TOPICS, topic_help
 from ..output import Output
 from ..parser import Arguments, Command

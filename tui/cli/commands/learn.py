@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ....core.learning.bugs import BUGS
+from ....core.learning.items import ITEMS, SECTIONS, Item
 from ....core.learning.questions import QUESTIONS
 from ....core.learning.step import Grade, GuessError, Step, best, grade, parse_guess
 from ....core.learning.tour import STEPS
 from ....core.message import message
-from ...compute.question import flag, option
-from ...compute.request import Cache
-from ...panes.learn.items import ITEMS, SECTIONS, Found, Item
-from ...panes.learn.requests import ItemRead, ReadItem
-from ...settings.parse import UsageError
+from ....core.questions.learn import ReadItem
+from ....core.questions.parse import UsageError
+from ....core.questions.question import flag, option
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
 from .. import output as printing
@@ -87,7 +84,7 @@ def run(request: LearnArguments, output: Output) -> int:
 
         return open_app(OpenApp(learn=request.item.id if request.item else "", lang=request.lang), output.ascii_only)
     from ....core.tables.learning import cards_table
-    from ...panes.learn.view import card_lines
+    from ...views.results.cards import card_lines
     from ..printing import page
 
     if output.format in CODE and (request.item is None or not request.item.sources):
@@ -114,8 +111,8 @@ def run(request: LearnArguments, output: Output) -> int:
 def _code(request: LearnArguments, output: Output) -> str:
     """Return the program that prints the figures of the requested item."""
     assert request.item is not None, "the list has no code"
-    [card] = _cards(request, output.messages)
-    return ReadItem(request.item.id).code(card, "python")
+    question = ReadItem(request.item.id)
+    return question.code(question.answer(), "python")
 
 
 def _listed(glyphs: Glyphs) -> list[Line]:
@@ -146,16 +143,8 @@ def _cards(request: LearnArguments, messages: Glyphs) -> list[Card]:
     with ProgressLine(message("measuring"), messages) as progress:
         for item in items:
             progress.show(len(cards) / len(items))
-            cards.append(item.card(_found(item)))
+            cards.append(ReadItem(item.id).answer().card)
     return cards
-
-
-def _found(item: Item) -> Found:
-    """Measure the figures of an item, or make and examine the capture of a bug."""
-    with TemporaryDirectory(prefix="attn-tui-") as folder:
-        *_, read = ReadItem(item.id, Path(folder)).work(Cache())
-    assert isinstance(read, ItemRead)
-    return read.found
 
 
 COMMAND = Command(

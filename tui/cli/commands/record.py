@@ -19,12 +19,13 @@ from typing import Any
 from ....core import VERSION
 from ....core.files import FileError, check_file, check_replaceable
 from ....core.message import message
+from ....core.questions.captures.captured import Expected
+from ....core.questions.parse import UsageError, no_effect, whole_number
+from ....core.questions.question import flag, option, shared
 from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
 from ....core.recorder.reports import Event, Report, report, reports_in
-from ...compute.question import flag, option, shared
-from ...settings.parse import UsageError, no_effect, whole_number
-from ..captured import Expected, expected_rule
+from ..captured import expected_rule
 from ..output import Output, say
 from ..parser import OVERWRITE, Arguments, Command, Given, arguments
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ....core.message import message
 from ....core.parameters import FIELD, FIELDS, Parameters
-from ...compute.question import flag
-from ...settings.parse import parameters_of
+from ....core.questions.parse import parameters_of
+from ....core.questions.question import flag
 from ..output import WITH_CODE, Output
 from ..parser import Arguments, Command, Given, arguments
 from ..working import ProgressLine
@@ -32,9 +32,9 @@ def run(request: ReportArguments, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.lab.experiment import stream
+    from ....core.questions.lab import Measure, Report
     from ....core.tables.statistics import notable_words
     from ....core.theory.predict import theory_of
-    from ...compute.measure import Answer, Measure
     from ...views.results.table import with_theory
     from ..printing import whole_table
     from ..working import time_words
@@ -53,7 +53,7 @@ def run(request: ReportArguments, output: Output) -> int:
             if step.fraction == 1:
                 measurement = step.measurement()
     assert measurement is not None, "a stream ends with a complete step"
-    answer = Answer(p, measurement, theory_of(measurement))
+    answer = Report(p, measurement, theory_of(measurement))
     words = notable_words(p, FIELD, _ALWAYS)
     contents = with_theory(answer.measurement, answer.theory)
     return output.answer(Measure(p), answer, lambda: whole_table(words, contents, output, answer.theory.curves))

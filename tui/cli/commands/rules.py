@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, RuleRow
 from ....core.message import joined, message
 from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
-from ...panes.rules.requests import Compare
-from ...settings.parse import no_effect, parameter_values
+from ....core.questions.parse import no_effect, parameter_values
+from ....core.questions.rules import CompareRules
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, Given, arguments, part
-from ..working import USUAL, Work, complete, results_of, time_words
+from ..working import USUAL, Work, answer, time_words
 
 if TYPE_CHECKING:
     from ....core.tables.rules import ComparedMechanisms, RulesResult
@@ -28,14 +28,14 @@ _ALL = 1000  # lines, more than there are rules and titles
 class RulesArguments(Arguments):
     """What is compared; the rule of its parameters is marked."""
 
-    question: Compare = part(Compare)
+    question: CompareRules = part(CompareRules)
     work: Work = part(Work, USUAL)
 
 
 def _check(given: Given) -> RulesArguments:
     values = parameter_values(given)
     parameters = parameters_from(values)
-    question = arguments(Compare, given, parameters=parameters)
+    question = arguments(CompareRules, given, parameters=parameters)
     unused = NOT_OF_MECHANISMS if question.mechanisms else ("against",)
     idle = [name for name in values if name in unused]
     if not question.mechanisms:
@@ -48,7 +48,7 @@ def _check(given: Given) -> RulesArguments:
     return arguments(RulesArguments, given, question=question, remarks=(*map(no_effect, options), *fewer))
 
 
-def _with_fewer(question: Compare, given: Mapping[str, object]) -> tuple[Compare, tuple[str, ...]]:
+def _with_fewer(question: CompareRules, given: Mapping[str, object]) -> tuple[CompareRules, tuple[str, ...]]:
     """Return the question with fewer draws and queries, if nobody chose them and they take long, and a remark."""
     asked, names = question.parameters, [name for name in _LEAST if name not in given]
     usual = _seconds(question) if asked.n_keys > Parameters().n_keys else 0.0
@@ -69,7 +69,7 @@ def _with_fewer(question: Compare, given: Mapping[str, object]) -> tuple[Compare
     return question, (remark,)
 
 
-def _seconds(question: Compare) -> float:
+def _seconds(question: CompareRules) -> float:
     return sum(part.seconds for part in question.parts())
 
 
@@ -79,17 +79,16 @@ def run(request: RulesArguments, output: Output) -> int:
     question, what = request.question, message("measuring scale rules")
     if question.mechanisms:
         what = message("comparing mechanisms")
-    found = complete(results_of(question.parts(), request.work, what, output))
-    answer = question.result(found, question.line(output.ascii_only, output.format))
-    return output.answer(question, answer, lambda: _table(question, answer, output))
+    found = replace(answer(question, request.work, what, output), command=output.line(question))
+    return output.answer(question, found, lambda: _table(question, found, output))
 
 
-def _table(question: Compare, found: RulesResult | ComparedMechanisms, output: Output) -> str:
+def _table(question: CompareRules, found: RulesResult | ComparedMechanisms, output: Output) -> str:
     from ....core.tables import rules as tables
     from ....core.tables.table import Command
-    from ...panes.rules.mechanisms import mechanism_lines
-    from ...panes.rules.view import HEAD, Shown, left_out, rows_of, table_lines, words_of
     from ...views.grid import IN_CSV
+    from ...views.results.mechanisms import mechanism_lines
+    from ...views.results.rules import HEAD, Shown, left_out, rows_of, table_lines, words_of
     from ..printing import page
 
     p, glyphs, width, command = found.parameters, output.glyphs, output.text_width, Command(found.command)

@@ -15,14 +15,13 @@ from ....core.attention.worked_example import (
     parse_scores,
     relevant,
     scores_text,
-    work_out_sides,
 )
 from ....core.errors import ParameterError
 from ....core.field import Field
 from ....core.message import Message, message, reason_of
 from ....core.parameters import FIELD, Parameters, setting_a
+from ....core.questions.parse import UsageError, no_effect, parameters_of, value_of
 from ....core.scales import scale_rule
-from ...settings.parse import UsageError, no_effect, parameters_of, value_of
 from ..output import WITH_CODE, Output
 from ..parser import Arguments, Command, Given, Parser, parameter_help
 
@@ -72,16 +71,15 @@ def _check(given: Given) -> SoftmaxArguments:
 
 def run(request: SoftmaxArguments, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
-    from ...panes.softmax.requests import WorkOut
-    from ...panes.softmax.view import Worked, softmax_lines
+    from ....core.questions.softmax import WorkOut
+    from ...views.results.softmax import softmax_lines
     from ..printing import page
 
     output.check()
     example, p, width = request.example, relevant(request.parameters), output.text_width
-    worked = Worked(example, p, work_out_sides(example, p))
-    return output.answer(
-        WorkOut(example, p), worked, lambda: page(output, (), softmax_lines(worked, width, output.glyphs))
-    )
+    question = WorkOut(example, p)
+    steps = question.answer()
+    return output.answer(question, steps, lambda: page(output, (), softmax_lines(steps, width, output.glyphs)))
 
 
 COMMAND = Command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,16 +11,16 @@ from ....core.lab.results import Step
 from ....core.message import joined, message
 from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
+from ....core.questions.parse import UsageError, called, no_effect, parameter_values
+from ....core.questions.sweep import Sweep
 from ....core.statistics.catalogue import STATISTIC
-from ...panes.sweep.requests import Sweep
-from ...settings.parse import UsageError, called, no_effect, parameter_values
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, Given, Parser, arguments, part
 from ..working import USUAL, Estimated, ProgressLine, Results, Work, performed
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
-    from ....core.work.sweeps import Predicted, SweepPlan
+    from ....core.work.sweeps import Predicted
 
 _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
 
@@ -92,9 +92,11 @@ def run(request: SweepArguments, output: Output) -> int:
 
     output.check()
     question = request.question
-    command = question.line(output.ascii_only, output.format)
-    result = question.result((), command)
-    plan = _plan(question, result, output)
+    result = replace(question.result(()), command=output.line(question))
+    plan = question.plan(
+        ("logits",) if output.format == "table" else (),  # only a table has histograms
+        any(STATISTIC[name].optional for name in result.shown),
+    )
     if request.work.dry_run:
         raise Estimated(sweeps.parts(plan), output, least=plan.target is not None)
 
@@ -103,27 +105,15 @@ def run(request: SweepArguments, output: Output) -> int:
         with performed(lambda: sweeps.parts(plan), request.work, output) as steps, progress:
             yield from _shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output)
 
+    def answer(points: Sequence[Predicted]) -> SweepResult:
+        return replace(result, points=points)
+
     return Results(points(), result.asked, "points").emit(
         output,
-        lambda points: _table(question.result(points, command), output),
+        lambda points: _table(answer(points), output),
         lambda points: sweep_table(result, points),
-        lambda points, dialect: question.code(question.result(points, command), dialect),
-        lambda points: sweep_figure(question.result(points, command), output.glyphs),
-    )
-
-
-def _plan(question: Sweep, result: SweepResult, output: Output) -> SweepPlan:
-    """Return the plan of a sweep that measures what is printed: only a table has histograms."""
-    from ....core.work.sweeps import sweep_plan
-
-    return sweep_plan(
-        question.parameters,
-        question.d_ks,
-        vary=question.vary,
-        n_keys=question.n_keys,
-        target=question.target,
-        full=any(STATISTIC[name].optional for name in result.shown),
-        histograms=("logits",) if output.format == "table" else (),
+        lambda points, dialect: question.code(answer(points), dialect),
+        lambda points: sweep_figure(answer(points), output.glyphs),
     )
 
 
@@ -142,7 +132,7 @@ def _table(found: SweepResult, output: Output) -> str:
     from ....core.tables.lab import fixed_words, remarks
     from ....core.tables.table import Command
     from ....core.theory.predict import deviations
-    from ...panes.sweep.print_table import sweep_lines, sweep_sentences
+    from ...views.results.sweep import sweep_lines, sweep_sentences
     from ..printing import page
 
     far = [deviations(point.measurement, prediction) for point, prediction in found.points]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InputError, did_you_mean
@@ -11,6 +11,9 @@ from ....core.field import Field
 from ....core.formula import FormulaError
 from ....core.grid import parse_grid
 from ....core.message import counted, message, name, reason_of
+from ....core.questions.parse import UsageError, value_of
+from ....core.questions.question import option
+from ....core.questions.train import RunRace
 from ....core.scales import SCALE_RULES, ScaleName
 from ....core.training.settings import (
     ACCEPTED,
@@ -22,16 +25,13 @@ from ....core.training.settings import (
     option_of,
     parse_rules,
 )
-from ...compute.question import option
-from ...settings.parse import UsageError, value_of
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, Command, Given
-from ..working import ProgressLine
+from ..working import SERIAL, answer
 
 if TYPE_CHECKING:
-    from ....core.tables.runs import Ended
     from ....core.tables.table import Grid
-    from ....core.training.race import Curves
+    from ....core.training.snapshot import Snapshot
     from ...views.lines import Line
 
 
@@ -53,7 +53,7 @@ class TrainArguments(Arguments):
         suggest=SCALE_RULES,
         default=_RULES,
     )
-    races: tuple[Race, ...] = ()
+    question: RunRace = field(kw_only=True)
 
 
 _USUAL = {
@@ -87,7 +87,7 @@ def _check(given: Given) -> TrainArguments:
     for race in races:
         if fault := fault_of(race):
             raise UsageError("--rules: {reason}", reason=fault)
-    return TrainArguments(races=races)
+    return TrainArguments(question=RunRace(races[0], tuple(grid[1:])))
 
 
 def _rules(text: str) -> tuple[ScaleName, ...]:
@@ -109,38 +109,19 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
 
 def run(request: TrainArguments, output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
-    from ....core.blas import one_blas_thread
-    from ....core.training.race import results
-    from ....core.training.race import run as race_run
-    from ...panes.train.requests import RunRace
-
     output.check()
-    found: list[Ended] = []
-    races = request.races
-    with one_blas_thread():
-        for number, race in enumerate(races):
-            what = message(
-                "training at d_k {d_k}, {number} of {count}", d_k=race.d_k, number=number + 1, count=len(races)
-            )
-            with ProgressLine(what, output.messages) as progress:
-                curves: Curves | None = None
-                for curves in race_run(race):
-                    progress.show(curves.done / race.steps)
-            assert curves is not None
-            used = None if curves.used is None else curves.used.mean(axis=2).tolist()
-            found.append((race, results(curves), used))
-    question = RunRace(races[0], tuple(race.d_k for race in races[1:]))
-    return output.answer(question, found, lambda: _table(found, output))
+    found = answer(request.question, SERIAL, message("training"), output)
+    return output.answer(request.question, found, lambda: _table(found, output))
 
 
-def _table(found: Sequence[Ended], output: Output) -> str:
+def _table(found: Sequence[Snapshot], output: Output) -> str:
     """Return a table of the races, and what weights recall if they are used under another rule."""
     from ....core.tables.runs import results_grid
     from ....core.tables.table import Grid
     from ...views.grid import IN_CSV, IN_JSON, table_lines
     from ..printing import page
 
-    glyphs, race = output.glyphs, found[0][0]
+    glyphs, race = output.glyphs, found[0].race
     words = [
         message("associative recall, 16 pairs, 8 labels"),
         message("{optimiser}, learning rate {rate:g}", optimiser=race.optimiser, rate=race.rate),
@@ -156,10 +137,10 @@ def _table(found: Sequence[Ended], output: Output) -> str:
     if len(race.rules) == 1:
         return page(output, words, "", parts)
     rows: list[list[str]] = []
-    for each, _, used in found:
-        assert used is not None, "the race has ended"
-        for rule, shares in zip(each.rules, used, strict=True):
-            rows.append([str(each.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
+    for each in found:
+        assert each.used is not None, "the race has ended"
+        for rule, shares in zip(each.race.rules, each.used, strict=True):
+            rows.append([str(each.race.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
     used_with = Grid(["d_k", message("trained with"), *map(name, race.rules)], rows)
     text = message("Recalled if weights trained under a rule are used under another:")
     return page(output, words, "", parts, "", text, lines(used_with, IN_JSON))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ....core.errors import InputError
 from ....core.message import message
+from ....core.questions.parse import UsageError
+from ....core.questions.question import flag, option
 from ....core.watching.limits import LIMIT
-from ...compute.question import flag, option
-from ...settings.parse import UsageError
 from .. import output as printing
 from ..output import CODE, LISTED, Output, say
 from ..parser import Arguments, Command, arguments
@@ -74,9 +74,9 @@ def run(request: WatchArguments, output: Output) -> int:
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(run=request.run, max_logit=request.limit, lang=request.lang), output.ascii_only)
-    from ...panes.watch.requests import LookAtRun
+    from ....core.questions.watch import WatchRun
 
-    question = LookAtRun(request.run, request.limit, request.step, request.baseline)
+    question = WatchRun(request.run, request.limit, request.step, request.baseline)
     shown = newest(request, output)
     output.emit(
         lambda: _table(request, shown, output),

@@ -15,8 +15,8 @@ from ....core.diagnosis.results import STAGES
 from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
+from ...views.results.ranked import RankedHead
 from .row import token
-from .view import RankedHead
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer

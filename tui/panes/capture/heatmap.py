@@ -16,9 +16,9 @@ from ...views.glyphs import Glyphs
 from ...views.help import MARKS
 from ...views.lines import Line, Role, Span, fitted, line_width, window
 from ...views.numbers import short_in_unit
+from ...views.results.ranked import capture_lines, statistic_lines
 from ...widgets.lines import LinesWidget
 from .heads import Heads
-from .view import capture_lines, statistic_lines
 
 MARGIN = 4  # cells for the number of a layer
 _WIDEST = 3  # cells of one head

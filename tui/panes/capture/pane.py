@@ -18,9 +18,9 @@ from ....core.diagnosis.results import AttentionRow, Matrix, Replay
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
 from ....core.message import joined, message
+from ....core.questions.request import Failed, Progress, Request
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
-from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.results.table import Contents

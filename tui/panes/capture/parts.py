@@ -12,11 +12,11 @@ from ....core.against import words as setting_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC
 from ...views.lines import Line, Thumb, fitted
+from ...views.results.ranked import full_bar, ranked_lines
 from ...widgets.lines import ChoosingLines, LinesWidget
 from .heads import Ranking
 from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
 from .row import key_at, named, nan_words, row_lines, shared, threshold_words
-from .view import full_bar, ranked_lines
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Layer, Tokens

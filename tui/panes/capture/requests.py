@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ....core.diagnosis.results import Replay
 from ....core.errors import InputError
 from ....core.message import plain
+from ....core.questions.question import Question
+from ....core.questions.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work, batches
 from ....core.work.part import results_of
-from ...compute.question import Question
-from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work, batches
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, HeadSubject, Layer, Meaning

@@ -17,9 +17,9 @@ from ....core.captures.settings import (
     setting_of_a,
 )
 from ....core.field import next_of
+from ....core.questions.question import setting_options
 from ....core.scales import SCALE_RULES
 from ....core.setting_text import text_of, with_rule
-from ...compute.question import setting_options
 
 _RULES = (FILE, *(name for name in SCALE_RULES if name != "custom"))
 

@@ -10,13 +10,13 @@ from textual.binding import Binding, BindingType
 from ....core.claims.claim import VERDICT_WORDS, Outcome
 from ....core.errors import InputError
 from ....core.message import message
-from ...compute.request import Failed, Request
+from ....core.questions.claims import CheckClaims, ClaimList
+from ....core.questions.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ..fields import TwoParts
 from ..lists import choose_one
 from ..pane import Host, next_where
-from .requests import CheckClaims, ClaimList
 from .widget import ClaimListing, ClaimText
 
 if TYPE_CHECKING:

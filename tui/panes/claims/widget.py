@@ -9,8 +9,8 @@ from textual import events
 
 from ....core.message import message
 from ...views.lines import Line
+from ...views.results.claims import LEAST_HEIGHT, LEAST_WIDTH, claim_lines, claim_list, first_claim, overview_lines
 from ...widgets.lines import LinesWidget, ScrolledLines
-from .view import LEAST_HEIGHT, LEAST_WIDTH, claim_lines, claim_list, first_claim, overview_lines
 
 _CLAIM = 19  # lines above the figures of all claims, for all but the longest: so they stay in place
 

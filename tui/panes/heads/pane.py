@@ -12,14 +12,14 @@ from ....core.attention.presets import PRESETS, Preset
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
 from ....core.message import message
+from ....core.questions.cost import CountCost
 from ...views.bars import Key
 from ...views.lines import Line
+from ...views.results.cost import KINDS
 from ...widgets.typing import typing
 from ..fields import FieldsPane
 from ..lists import choose_one
 from ..pane import Host
-from .requests import CountCost
-from .view import KINDS
 from .widget import CostText, ShapePanel
 
 UndoState: TypeAlias = tuple[Preset | None, str, Mapping[str, object]]

@@ -16,9 +16,9 @@ from ...language.cells import cells
 from ...views.fields.panel import field_list_lines
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role
+from ...views.results.cost import screen_lines
 from ...widgets.field_list import FieldList
 from ...widgets.lines import ScrolledLines
-from .view import screen_lines
 
 
 def shape_rows() -> list[Field | None]:

@@ -18,10 +18,11 @@ from ....core.errors import InputError
 from ....core.field import Field
 from ....core.message import joined, message
 from ....core.parameters import FIELD, FIELDS, Parameters, context_note, model_title
+from ....core.questions.lab import Measure, Report
+from ....core.questions.request import Failed, Progress, Request
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import Column
-from ...compute.measure import Answer, Exact, Measure, PredictEntropy
-from ...compute.request import Failed, Progress, Request
+from ...compute.measure import Exact, PredictEntropy
 from ...views.bars import Key
 from ...views.fields.panel import value_text
 from ...views.help import key_word
@@ -95,8 +96,8 @@ class LabPane(TwoParts, SteppingPane):
         self.panel.keys = self._field_keys()
         self.panel.whole = whole
         self.panel.cursor = self.panel.fields[0].name
-        self.answer: Answer | None = None  # the one on screen
-        self._before: Answer | None = None  # the one that was on screen before the last keys
+        self.answer: Report | None = None  # the one on screen
+        self._before: Report | None = None  # the one that was on screen before the last keys
         self._shown_at = 0.0  # when the parameters on screen changed last, in seconds
         self._is_full = Event()  # set by a full answer
         self._to_explain = ""  # the statistic to explain once there is a result
@@ -175,11 +176,11 @@ class LabPane(TwoParts, SteppingPane):
                 self.results.entropy.dim(self.is_stale)
                 self._show_entropy(self.answer)
             return
-        full = isinstance(answer, Answer) and answer.full and answer.measurement.complete
+        full = isinstance(answer, Report) and answer.full and answer.measurement.complete
         if self.is_current and not (full and request == Measure(self.parameters)):  # of earlier parameters
             return
         match answer:
-            case Answer():
+            case Report():
                 self._take(answer)
             case Progress(fraction):
                 partial = self.answer is not None and self.answer.parameters == self.parameters
@@ -195,7 +196,7 @@ class LabPane(TwoParts, SteppingPane):
             case _:
                 pass
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: Report) -> None:
         """Show an answer, which may cover only the first draws."""
         self._remember(answer)
         self.answer = answer
@@ -217,7 +218,7 @@ class LabPane(TwoParts, SteppingPane):
         if measured.complete:
             self.show_progress(None)
 
-    def _remember(self, answer: Answer) -> None:
+    def _remember(self, answer: Report) -> None:
         """Remember what was on screen before keys changed it; those of a held key count as one."""
         if self.answer is not None and self.answer.parameters != answer.parameters:
             now = time.monotonic()
@@ -225,7 +226,7 @@ class LabPane(TwoParts, SteppingPane):
                 self._before = self.answer
             self._shown_at = now
 
-    def _earlier(self, answer: Answer) -> Sequence[Column]:
+    def _earlier(self, answer: Report) -> Sequence[Column]:
         """Return the columns before the last keys, unless those of this answer are the same again."""
         before = self._before
         return () if before is None or before.parameters == answer.parameters else before.measurement.columns
@@ -235,7 +236,7 @@ class LabPane(TwoParts, SteppingPane):
         if self.answer is not None:
             self._show_entropy(self.answer)
 
-    def _show_entropy(self, answer: Answer) -> None:
+    def _show_entropy(self, answer: Report) -> None:
         """Show entropy over d_k, dim until it is known; the curves are the same at every d_k."""
         asked = PredictEntropy(replace(answer.parameters, d_k=Parameters.d_k), WIDTHS, (answer.parameters.n_keys,))
         if asked != self._curves[0]:
@@ -244,7 +245,7 @@ class LabPane(TwoParts, SteppingPane):
             self.ask(asked)
         self.results.entropy.show(answer.parameters, answer.measurement.columns, self._curves[1])
 
-    def _advice(self, answer: Answer) -> str:
+    def _advice(self, answer: Report) -> str:
         """Return the advice on B, the column that keys change."""
         column, exact = answer.measurement.columns[1], answer.theory.prediction.columns[1]
         said = advice(answer.parameters, column, exact.saturation, self.glyphs)
@@ -447,7 +448,7 @@ class LabPane(TwoParts, SteppingPane):
     def question(self) -> Measure:
         return Measure(self.parameters)
 
-    def answered(self) -> Answer:
+    def answered(self) -> Report:
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
         if self.answer is None or not (self.is_current and self.answer.full):

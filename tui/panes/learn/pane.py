@@ -14,21 +14,31 @@ from textual.geometry import Size
 
 from ....core.captures.capture import sample_path
 from ....core.errors import InputError
+from ....core.learning.items import (
+    AT,
+    ITEMS,
+    Attempt,
+    Found,
+    Item,
+    is_right,
+    remembered,
+    section_from,
+    to_remember,
+    typed,
+)
 from ....core.message import joined, message
-from ...compute.measure import Answer, Measure
-from ...compute.request import Failed, Request
+from ....core.questions.lab import Measure, Report
+from ....core.questions.learn import ItemFigures, ReadItem, capture_of
+from ....core.questions.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ...widgets.typing import typing
 from ..fields import TwoParts
 from ..lists import choose_one
 from ..pane import FileHead, Host, next_where
-from .items import AT, ITEMS, Attempt, Found, Item, is_right, remembered, section_from, to_remember, typed
-from .requests import ItemRead, ReadItem, capture_of
 from .widget import ItemList, ItemPage, pictured
 
 if TYPE_CHECKING:
-    from ....core.learning.card import Card
     from ....core.program.text import Dialect
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
@@ -155,10 +165,10 @@ class LearnPane(TwoParts):
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
-            case ItemRead(item, found):
+            case ItemFigures(item, found):
                 self.found[item] = found
                 self._show()
-            case Answer() if answer.parameters == self.page.wanted:
+            case Report() if answer.parameters == self.page.wanted:
                 self.page.show(answer, bool(self.attempt.stage))
             case Failed() if isinstance(request, Measure):
                 pass  # the picture is missing, the text says everything
@@ -174,10 +184,10 @@ class LearnPane(TwoParts):
     def question(self) -> ReadItem:
         return ReadItem(self.item.id)
 
-    def answered(self) -> Card:
+    def answered(self) -> ItemFigures:
         if not self.is_current:
             raise InputError("The figures are still being measured.")
-        return self.item.card(self.found[self.item.id])
+        return ItemFigures(self.item.id, self.found[self.item.id])
 
     def code(self, dialect: Dialect) -> str:
         if not self.item.sources:
@@ -293,7 +303,7 @@ class LearnPane(TwoParts):
     def _ask_for_item(self) -> None:
         """Request the figures of the item, or the capture of a bug."""
         try:
-            folder = self._folder if self.item.kind == "bug" else Path()
+            folder = self._folder if self.item.kind == "bug" else None
         except OSError as error:
             self.host.say(message("No folder for captures can be made: {reason}.", reason=error.strerror))
         else:

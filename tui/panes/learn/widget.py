@@ -14,22 +14,22 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.widget import Widget
 
+from ....core.learning.items import ITEMS, SECTIONS, Attempt, Found, count
 from ....core.learning.step import LONGEST
 from ....core.message import message
 from ...views.lines import Line, Thumb, ends, fitted, window
+from ...views.results.cards import CURSOR, item_lines
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
 from ...widgets.lines import LinesWidget, ScrolledLines
 from ...widgets.pictures import Histograms, SaturationGauge
 from ...widgets.placed import Stack
 from ...widgets.typing import pasted_line, typed_character
-from .items import ITEMS, SECTIONS, Attempt, Found, count
-from .view import CURSOR, item_lines
 
 if TYPE_CHECKING:
+    from ....core.learning.items import Item
     from ....core.parameters import Parameters
-    from ...compute.measure import Answer
-    from .items import Item
+    from ....core.questions.lab import Report
 
 # The rows of the list: titles of sections, and the indices of items.
 _ROWS: tuple[str | int, ...] = tuple(
@@ -247,7 +247,7 @@ class ItemPage(Stack):
         if appears:
             self.text.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 
-    def show(self, answer: Answer, answered: bool) -> None:
+    def show(self, answer: Report, answered: bool) -> None:
         """Show a measurement of the wanted parameters."""
         p, theory = answer.parameters, answer.theory
         self.shown = p

@@ -14,24 +14,23 @@ from ....core.field import Field, next_of
 from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, listed_rules, rules_for
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
+from ....core.questions.request import Failed, Progress, Request
+from ....core.questions.rules import CompareRules, MechanismRows
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.tables.rules import ComparedMechanisms, RulesResult
-from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
+from ...views.results.rules import Shown, by_family, of_note, words_height
 from ..lists import choose_of, choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
 from .requests import (
-    Compare,
     MeasureRuleCurves,
     MeasureRules,
-    MechanismRows,
     RuleRows,
     compared,
     of_curves,
     of_rules,
 )
-from .view import Shown, by_family, of_note, words_height
 from .widget import MechanismText, RuleTable, RuleText
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ View: TypeAlias = Literal["rules", "words", "mechanisms"]
 
 def _kind(request: Request) -> object:
     """Return what a request is of: another one of its kind replaces its answer."""
-    return (Compare, request.mechanisms) if isinstance(request, Compare) else type(request)
+    return (CompareRules, request.mechanisms) if isinstance(request, CompareRules) else type(request)
 
 
 class RulesPane(TypingPane):
@@ -151,7 +150,7 @@ class RulesPane(TypingPane):
     def leave(self) -> None:
         """Withdraw requests; keep measured rows."""
         super().leave()
-        for kind in (MeasureRules, MeasureRuleCurves, Compare):
+        for kind in (MeasureRules, MeasureRuleCurves, CompareRules):
             self.host.engine.withdraw(kind)
         self.show_progress(None)
 
@@ -353,7 +352,7 @@ class RulesPane(TypingPane):
     # Export and copying
 
     @property
-    def question(self) -> Compare:
+    def question(self) -> CompareRules:
         return compared(self.view, self.parameters, self.order)
 
     def answered(self) -> RulesResult | ComparedMechanisms:

@@ -12,7 +12,7 @@ from ....core.statistics.catalogue import STATISTIC
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, wrapped
 from ...views.numbers import error, short
-from .view import words_of
+from ...views.results.rules import words_of
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import Saturation

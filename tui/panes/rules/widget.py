@@ -10,10 +10,10 @@ from textual import events
 from ....core.lab.results import RULES, Order, RuleRow
 from ....core.parameters import Parameters
 from ...views.lines import Line, fitted, wrapped
+from ...views.results.mechanisms import mechanism_lines
+from ...views.results.rules import HEAD, Shown, column_at, first_line, next_columns, rule_at, table_lines, title_line
 from ...widgets.lines import ChoosingLines, LinesWidget, ScrolledLines
-from .mechanisms import mechanism_lines
 from .rule_text import rule_text, rule_title
-from .view import HEAD, Shown, column_at, first_line, next_columns, rule_at, table_lines, title_line
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from textual import events
@@ -23,16 +24,16 @@ from ....core.field import Field
 from ....core.message import Message as Said
 from ....core.message import joined, message
 from ....core.parameters import FIELD, UNSCALED, Parameters, Value, setting_a
+from ....core.questions.request import Failed, Progress, Request
+from ....core.questions.softmax import SoftmaxSteps, WorkOut
 from ....core.scales import scale_rule
-from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.fields.entry import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
+from ...views.results.softmax import Editing
 from ...widgets.typing import typing
 from ..pane import Host
 from ..stepping import SteppingPane, stepping_keys
-from .requests import WorkedSides, WorkOut
-from .view import Editing, Worked
 from .widget import SoftmaxText
 
 _SCORE = EXAMPLE_FIELD["scores"]
@@ -94,7 +95,7 @@ class SoftmaxPane(SteppingPane):
         self.example: Example = Example()
         self.editing = Editing(0)
         self.text = SoftmaxText()
-        self.worked: Worked | None = None  # the results shown
+        self.worked: SoftmaxSteps | None = None  # the results shown
         self._touched = _SCORE
         self._before: Example = self.example  # restored when typing is cancelled
 
@@ -121,7 +122,7 @@ class SoftmaxPane(SteppingPane):
         worked = self.answered()
         return WorkOut(self.example, worked.parameters)
 
-    def answered(self) -> Worked:
+    def answered(self) -> SoftmaxSteps:
         if self.editing.objection:
             raise InputError("{reason}.", reason=self.editing.objection)
         if self.worked is None or not self.is_current:
@@ -326,9 +327,8 @@ class SoftmaxPane(SteppingPane):
         if self.is_current:  # the answer is to an earlier request
             return
         match request, answer:
-            case WorkOut(), WorkedSides(a, b, curves):
-                remark = self._usable()[1]
-                self.worked = Worked(request.example, request.parameters, (a, b), remark, curves)
+            case _, SoftmaxSteps():
+                self.worked = replace(answer, remark=self._usable()[1])
                 self.show_progress(None)
                 self.text.dim(bool(self.editing.objection) or (self.is_stale and not self.is_current))
             case _, Progress(fraction):

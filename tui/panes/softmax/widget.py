@@ -7,20 +7,21 @@ from dataclasses import replace
 
 from textual import events
 
+from ....core.questions.softmax import SoftmaxSteps
 from ...language.cells import to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...views.plots.axes import Axis, tick_labels
+from ...views.results.softmax import LEFT, Editing, row_of, score_names, step_lines, word_lines
 from ...views.results.table import COLUMN_ROLES
 from ...widgets.lines import ScrolledLines
-from .view import LEFT, Editing, Worked, row_of, score_names, step_lines, word_lines
 
 _HIGHEST = 4  # lines of a chart
 _AROUND = 4  # lines that are not charts: a blank one, the title, the axis and its labels
 _LEAST_CELLS = 40
 
 
-def curve_lines(worked: Worked, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def curve_lines(worked: SoftmaxSteps, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return a chart for each score, one for the entropy and one for ‖J‖_F; empty if they need more lines."""
     curves, cells = worked.curves, width - LEFT - 3
     rows = len(worked.example.scores) + 2
@@ -111,12 +112,12 @@ class SoftmaxText(ScrolledLines):
     DEFAULT_CLASSES = "region"
 
     undimmed = ("alert", "accent")  # the typed text and the reason why it is refused
-    worked: Worked | None = None
+    worked: SoftmaxSteps | None = None
     editing = Editing(0)
     _follows = False  # whether to scroll to the selected score
     _words: Sequence[Line] = ()  # the explanation, if it scrolls with the steps
 
-    def show(self, worked: Worked, editing: Editing) -> None:
+    def show(self, worked: SoftmaxSteps, editing: Editing) -> None:
         """Show an example, with the selected score in sight."""
         self.worked, self.editing, self._follows = worked, editing, True
         self.redraw()

@@ -13,6 +13,7 @@ from ....core.against import settings
 from ....core.message import joined, message
 from ....core.models import landmarks
 from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word
+from ....core.questions.sweep import SweptPoint
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import setting_names
@@ -25,7 +26,6 @@ from ...views.numbers import VALUE
 from ...views.plots.axes import Axis, axis_over
 from ...views.plots.plot import Mark, Plot, Point, Series
 from ...views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
-from .requests import SweptPoint
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import PredictedColumn

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ....core.against import fault_of_settings
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
+from ....core.questions.sweep import Sweep, SweptPoint
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import setting_names
 from ....core.theory.prediction import crossings, is_saturated
@@ -20,7 +21,6 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, fitted, merged, middle_cut
 from ...views.numbers import short
 from ...views.results.table import COLUMN_ROLES
-from .requests import Sweep, SweptPoint
 
 if TYPE_CHECKING:
     from ....core.statistics.measurement import Column

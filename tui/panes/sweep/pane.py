@@ -12,9 +12,11 @@ from textual.binding import Binding, BindingType
 from ....core.field import next_of
 from ....core.message import joined, message
 from ....core.parameters import FIELD
+from ....core.questions.lab import Measure, Report
+from ....core.questions.request import Failed, Progress, Request
+from ....core.questions.sweep import Sweep
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
-from ...compute.measure import Answer, Measure, Place
-from ...compute.request import Failed, Progress, Request
+from ...compute.measure import Place
 from ...views.bars import Key
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
@@ -23,7 +25,7 @@ from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
 from .curve_view import MOST_OTHERS, contents_of
 from .parts import CurvePart, MapPart
-from .requests import GRIDS, Grid, Sweep, at_any, landmarks_of
+from .requests import GRIDS, Grid, at_any, landmarks_of
 from .widget import SweepPlot, WidthTable
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ class SweepPane(TypingPane):
                 if self._is_wanted(request):
                     self._objection = message("{reason}.", reason=answer.reason)
                     self.curves.failed(request)
-            case Measure(), Answer():
+            case Measure(), Report():
                 self._take(answer)
             case Measure(), Progress():
                 if self.plot.reading[0] != self.parameters:
@@ -146,7 +148,7 @@ class SweepPane(TypingPane):
         self._stale = not known or self.is_refused
         self._show()
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: Report) -> None:
         """Show the measurement at the cursor, or another one of the same sweep until that is known."""
         at_cursor, known = answer.parameters == self.parameters, self.plot.reading[0] == self.parameters
         over = self.curves.over

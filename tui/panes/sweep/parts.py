@@ -12,14 +12,16 @@ from ....core.against import fault_of_settings
 from ....core.errors import InputError
 from ....core.message import message
 from ....core.parameters import Parameters, usual_of
+from ....core.questions.lab import Report
+from ....core.questions.request import Request
+from ....core.questions.sweep import Points, Sweep, SweptPoint
 from ....core.statistics.catalogue import Statistic
-from ...compute.measure import Answer, Exact, Place, Predict
-from ...compute.request import Request
+from ...compute.measure import Exact, Place, Predict
 from ...views.results.table import Contents, with_theory
 from ..pane import Pane
 from .curve_view import MOST_OTHERS, Other, Swept, contents_of, others
 from .map_view import D_KS, N_KEYS, Mapped
-from .requests import GRIDS, Grid, MeasureOthers, Points, Sweep, SweptPoint, at_any
+from .requests import GRIDS, Grid, MeasureOthers, at_any
 from .widget import SweepMap
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class CurvePart:
         self.shown: Sequence[Swept] = [Swept(at_any(self.grid.name, pane.parameters))]  # the main sweep first
         self._known: dict[Sweep, Sequence[Swept]] = {}
         self._measuring: Sequence[Swept] | None = None
-        self._here: dict[Parameters, Answer] = {}  # other rules at the cursor
+        self._here: dict[Parameters, Report] = {}  # other rules at the cursor
         self._on_screen = False
 
     @property
@@ -172,7 +174,7 @@ class CurvePart:
                     swept.points[int(getattr(p, swept.over))] = point
                 if self._known[request] is self._measuring:
                     self.pane.show_progress(None if fraction == 1 else fraction)
-            case MeasureOthers(), Answer(parameters):
+            case MeasureOthers(), Report(parameters):
                 self._here[parameters] = answer
                 return True
             case _:
@@ -211,7 +213,7 @@ class CurvePart:
         if not asked or done < asked:
             raise InputError("{done} of {asked} points measured so far.", done=done, asked=asked)
         points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
-        return self.question.result(points, self.pane.command())
+        return replace(self.question.result(points), command=self.pane.command())
 
     @property
     def question(self) -> Sweep:
@@ -317,7 +319,7 @@ class MapPart:
             )
         found = (measured[d_k, n] for n in N_KEYS for d_k in d_ks)
         points = [(each.point, each.prediction) for each in found]
-        return self.question(statistic).result(points, self.pane.command())
+        return replace(self.question(statistic).result(points), command=self.pane.command())
 
     def question(self, statistic: Statistic) -> Sweep:
         """Return the sweep that measures every place of the map as the map does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
@@ -12,21 +12,18 @@ from textual.binding import Binding, BindingType
 from ....core.errors import InputError
 from ....core.field import next_of
 from ....core.message import message
+from ....core.questions.request import Failed, Progress, Request
+from ....core.questions.train import RunRace
 from ....core.training.settings import Race
 from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
-from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...widgets.typing import typing
 from ..fields import FieldsPane
 from ..lists import choose_of, choose_rules
 from ..pane import Host
-from .requests import RunRace
 from .view import MOST_RULES
 from .widget import START, RaceCurves, RaceSettings
-
-if TYPE_CHECKING:
-    from ....core.tables.runs import Ended
 
 _CACHED = 12  # races whose curves are kept, so that undo shows them at once
 UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]
@@ -149,14 +146,14 @@ class TrainPane(FieldsPane):
     def question(self) -> RunRace:
         return RunRace(self.race)
 
-    def answered(self) -> Sequence[Ended]:
+    def answered(self) -> Sequence[Snapshot]:
         shown = self.curves.shown
         if self.settings.objection:
             raise InputError("{objection}.", objection=self.settings.objection)
         if shown is None or not self.is_current:
             done = shown.done if shown is not None and self._is_shown else 0
             raise InputError("{done} of {steps} steps trained so far.", done=done, steps=self.race.steps)
-        return [(shown.race, shown.results, shown.used)]
+        return [shown]
 
     @property
     def undo_state(self) -> UndoState:

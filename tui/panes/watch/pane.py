@@ -12,9 +12,9 @@ from textual.geometry import Size
 from ....core.errors import InputError
 from ....core.field import next_of
 from ....core.message import counted, message
+from ....core.questions.request import Failed, Request
 from ....core.watching.limits import LIMIT
 from ....core.watching.snapshot import sample_run
-from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.results.watching import LABELS, wanted_width

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from ....core.watching.limits import LIMIT
-from ...compute.question import Question
-from ...compute.request import BATCH_INTERVAL, Cache, Priority, Work
+from ....core.questions.request import BATCH_INTERVAL, Cache, Work
+from ....core.questions.watch import WatchRun
 
 if TYPE_CHECKING:
-    from ....core.program.text import Dialect
-    from ....core.tables.table import Table
     from ....core.watching.poll import Cursor
     from ....core.watching.snapshot import Snapshot
     from ....core.watching.step import Step
 
-Head: TypeAlias = tuple[int, int]  # layer, head
-
 
 @dataclass(frozen=True)
-class LookAtRun(Question["tuple[Snapshot, Head]"]):
+class LookAtRun(WatchRun):
     """Read what is new of a run. Answered by Looked, again and again while there is more to read."""
 
-    PRIORITY: ClassVar[Priority] = Priority.VISIBLE
-    run: Path
-    limit: float = LIMIT
-    at: int | None = None  # the step to show; None: the newest
-    baseline: int | None = None  # the step to compare with
     known: tuple[int, int | None, int | None] | None = None  # looks, step and baseline that the pane shows already
 
     def work(self, cache: Cache) -> Work:
@@ -55,28 +44,6 @@ class LookAtRun(Question["tuple[Snapshot, Head]"]):
                 yield Looked(snapshot(held.history, self.limit, self.at, baseline), held.changes)
             else:
                 yield None
-
-    @property
-    def words(self) -> Sequence[str]:
-        words = ["watch", str(self.run), "--once"]
-        words += ["--max-logit", f"{self.limit:g}"] if self.limit != LIMIT else []
-        words += ["--step", str(self.at)] if self.at is not None else []
-        return [*words, *(["--baseline", str(self.baseline)] if self.baseline is not None else [])]
-
-    @property
-    def file_name(self) -> str:
-        return "watch" if self.at is None else f"watch-step{self.at}"
-
-    def table(self, answer: tuple[Snapshot, Head]) -> Table[Any]:
-        from ....core.tables.runs import watch_table
-
-        return watch_table(str(self.run), answer[0])
-
-    def code(self, answer: tuple[Snapshot, Head], dialect: Dialect) -> str:
-        from ....core.program.library import watched_code
-
-        shown, (layer, head) = answer
-        return watched_code(self.run, shown, layer, head, self.line())
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""The question of the Heads pane: what a layer costs. Its answer takes no engine."""
+"""The question of what a layer costs. Its answer is counted at once, from no parts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ....core.attention.cost import SHAPE_FIELDS, Cost, Layer
-from ....core.attention.presets import Preset
-from ...compute.question import Question
+from ..attention.cost import SHAPE_FIELDS, Cost, Layer, cost
+from ..attention.presets import Preset
+from .question import Question
 
 if TYPE_CHECKING:
-    from ....core.program.text import Dialect
-    from ....core.tables.table import Table
+    from ..program.text import Dialect
+    from ..tables.table import Table
+    from ..work.part import Part
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,12 @@ class CountCost(Question[Cost]):
 
     layer: Layer
     preset: Preset | None = None
+
+    def parts(self) -> Sequence[Part[Any]]:
+        return ()
+
+    def result(self, found: Sequence[Any]) -> Cost:
+        return cost(self.layer)
 
     @property
     def words(self) -> Sequence[str]:
@@ -43,11 +50,11 @@ class CountCost(Question[Cost]):
         return f"heads-d{self.layer.d_model}-h{self.layer.heads}"
 
     def table(self, answer: Cost) -> Table[Any]:
-        from ....core.tables.cost import cost_table
+        from ..tables.cost import cost_table
 
         return cost_table(answer, self.preset)
 
     def code(self, answer: Cost, dialect: Dialect) -> str:
-        from ....core.program.library import cost_code
+        from ..program.library import cost_code
 
         return cost_code(answer, self.line())

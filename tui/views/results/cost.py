@@ -11,9 +11,9 @@ from ....core.attention.formats import FORMATS
 from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
 from ...language.cells import cells, to_left, to_right
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted, line_width, two_columns, wrapped
-from ...views.numbers import binary, metric, percent
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, fitted, line_width, two_columns, wrapped
+from ..numbers import binary, metric, percent
 
 NAME = 14  # cells of a row's name
 KINDS: dict[str, str] = {

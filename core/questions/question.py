@@ -1,4 +1,8 @@
-"""Questions: requests that a command answers too, each with the command line that prints its answer."""
+"""Questions: frozen values that the command line, the app's engine and the library each get answered in their way.
+
+A question is a command's options, what the app asks its engine and undoes, and the command line that is printed: one
+value. Its parts can be performed anywhere.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,31 @@ from dataclasses import MISSING, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from ...core.parameters import FIELD, FIELDS, NO_MODEL, Parameters, usual_of
+from ..parameters import FIELD, FIELDS, NO_MODEL, Parameters, usual_of
 from .request import Request
 
 if TYPE_CHECKING:
-    from ...core.captures.settings import HeadSetting
-    from ...core.program.text import Dialect
-    from ...core.tables.formats import Say
-    from ...core.tables.table import Format, Table
+    from ..captures.settings import HeadSetting
+    from ..program.text import Dialect
+    from ..tables.formats import Say
+    from ..tables.table import Format, Table
 
 A = TypeVar("A")
 
 
 class Question(Request, Generic[A]):
-    """What a pane shows and a command prints: a frozen value, with its command and its answer in every form."""
+    """What a pane shows and a command prints: a frozen value, with its work, its command and its answer's forms."""
+
+    def result(self, found: Sequence[Any]) -> A:
+        """Return the answer, from the results of all parts in order; by default the last of them."""
+        return found[-1]
+
+    def answer(self) -> A:
+        """Return the answer, computed in this thread; raise InputError if there is none."""
+        from ..work.engines import run
+        from ..work.part import results_of
+
+        return self.result([result for done in run(self.parts()) for result in results_of(done)])
 
     @property
     def words(self) -> Sequence[str]:
@@ -44,7 +59,7 @@ class Question(Request, Generic[A]):
 
     def written(self, answer: A, format: Format, say: Say, ascii_only: bool = False) -> str:
         """Return the answer in a format, exactly as the command prints it."""
-        from ...core.tables.table import written
+        from ..tables.table import written
 
         return written(self.table(answer), format, say)
 
@@ -130,7 +145,7 @@ class Printed(Question[A]):
 
 def setting_options(setting: HeadSetting) -> list[str]:
     """Return the options of what a captured head is measured under, without what is as in the file."""
-    from ...core.captures.settings import AS_IN_FILE, HEAD_FIELDS
+    from ..captures.settings import AS_IN_FILE, HEAD_FIELDS
 
     words: list[str] = []
     for each in HEAD_FIELDS:

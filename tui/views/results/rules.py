@@ -18,11 +18,11 @@ from ....core.statistics.catalogue import STATISTIC
 from ....core.theory.prediction import status_given
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
-from ...views.bars import span_at
-from ...views.fields.choices import FAMILIES, family_of
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted, middle_cut
-from ...views.numbers import on_the_point
+from ..bars import span_at
+from ..fields.choices import FAMILIES, family_of
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, fitted, middle_cut
+from ..numbers import on_the_point
 
 if TYPE_CHECKING:
     from ....core.lab.results import RuleCurves

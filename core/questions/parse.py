@@ -6,14 +6,19 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ...core.against import idle_changes, settings
-from ...core.errors import InputError, ParameterError, did_you_mean
-from ...core.field import Field
-from ...core.message import message, reason_of
-from ...core.parameters import FIELD, FIELDS, Parameters, Value, parameters_from
-from ...core.scales import multiplier
-from ...core.setting_text import is_number as is_number  # for commands too
-from ...core.setting_text import usual_word
+from ..against import idle_changes, settings
+from ..errors import InputError, ParameterError, did_you_mean
+from ..field import Field
+from ..message import Message, message, name, reason_of
+from ..parameters import FIELD, FIELDS, Parameters, Value, parameters_from
+from ..scales import multiplier
+from ..setting_text import is_number as is_number  # for commands too
+from ..setting_text import usual_word
+
+METAVARS = {
+    "integer": "N", "real": "X", "choice": "NAME", "setting": "A",
+    "scale": "RULE", "model": "MODEL", "scores": "X,X,...",
+}  # fmt: skip
 
 
 class UsageError(InputError):
@@ -103,3 +108,18 @@ def whole_number(option: str, text: str) -> int:
 def no_effect(option: str) -> str:
     """Return the remark on an option without effect."""
     return message("{option} has no effect with these parameters", option=option)
+
+
+def parameter_help(field: Field, accepted: str, default: str) -> Message:
+    """Return what a parameter is, what it accepts, and its default, if it has one."""
+    accepted = sentence_case(accepted)
+    if not default:
+        return message("{help} {accepted}.", help=field.help, accepted=accepted)
+    return message("{help} {accepted}; default {default}.", help=field.help, accepted=accepted, default=name(default))
+
+
+def sentence_case(text: str) -> Message:
+    """Return the text with a capital first letter; a language without capitals has the text as it is."""
+    made = Message(text[:1].upper() + text[1:])
+    made.template, made.values = "{text}", {"text": text}
+    return made

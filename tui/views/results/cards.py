@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.learning.bugs import CAUSES, Bug, BugExamined, facts
 from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
+from ....core.learning.items import Attempt, Found, Item, graded
 from ....core.learning.step import (
     Grade,
     Question,
@@ -24,10 +25,9 @@ from ....core.learning.step import (
 from ....core.message import joined, message
 from ....core.setting_text import is_number
 from ...language.cells import cells, to_left, to_right
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, fitted, middle_cut, wrapped
-from ...views.numbers import signed
-from .items import Attempt, Found, Item, graded
+from ..glyphs import Glyphs
+from ..lines import Line, Role, fitted, middle_cut, wrapped
+from ..numbers import signed
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Reading

@@ -17,10 +17,10 @@ from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTIC, STATISTICS, Statistic
 from ....core.statistics.measurement import Estimate
 from ...language.cells import cells, to_left, to_right
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted, line_width, middle_cut, wrapped
-from ...views.numbers import minus_signs, short, short_in_unit
-from ...views.results.table import EXPORTED_ONLY, LEADING
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, fitted, line_width, middle_cut, wrapped
+from ..numbers import minus_signs, short, short_in_unit
+from .table import EXPORTED_ONLY, LEADING
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer

@@ -11,9 +11,9 @@ from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
 from ....core.message import counted, joined, message
 from ....core.statistics.measurement import NOTHING
 from ...language.cells import cells, to_left, to_right
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, ends, fitted, line_width, middle_cut, window, wrapped
-from ...views.numbers import signed
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, ends, fitted, line_width, middle_cut, window, wrapped
+from ..numbers import signed
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Claim, Finding, Outcome, Verdict

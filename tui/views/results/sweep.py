@@ -17,11 +17,11 @@ from ....core.tables.lab import SweepResult, place_titles, place_words
 from ....core.theory.prediction import is_saturated
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, fitted, line_width
-from ...views.numbers import on_the_point, percent, short, spread
-from ...views.plots.histograms import axis_span, sparkline
-from ...views.results.table import COLUMN_ROLES, is_far
+from ..glyphs import Glyphs
+from ..lines import Line, Role, fitted, line_width
+from ..numbers import on_the_point, percent, short, spread
+from ..plots.histograms import axis_span, sparkline
+from .table import COLUMN_ROLES, is_far
 
 if TYPE_CHECKING:
     pass

@@ -8,11 +8,11 @@ from contextlib import closing
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from ...core.work.engine_names import DEFAULT_ENGINE, EngineError
+from .engine_names import DEFAULT_ENGINE, EngineError
 
 if TYPE_CHECKING:
-    from ...core.work.engines import Engine
-    from ...core.work.part import Done, Part, Store
+    from .engines import Engine
+    from .part import Done, Part, Store
 
 R = TypeVar("R")
 
@@ -71,7 +71,7 @@ class _Opening:
             self._unused.set()
 
     def _hold(self) -> None:
-        from ...core.work.cluster import open_engine
+        from .cluster import open_engine
 
         try:
             with open_engine(self.name, background=True) as self.engine:
@@ -93,7 +93,7 @@ class Running(Generic[R]):
 
     def steps(self) -> Generator[Done[R], None, None]:
         """Yield what `core.work.engines.run` yields; raise EngineError if the workers cannot start, or are lost."""
-        from ...core.work.engines import run
+        from .engines import run
 
         if len(self._parts) == 1 or self.total < _SHORT or self._workers.name == "serial":
             with closing(run(self._parts, store=self._store)) as found:
@@ -129,6 +129,6 @@ class Running(Generic[R]):
 
 
 def _nothing() -> Done[Any]:
-    from ...core.work.part import Done
+    from .part import Done
 
     return Done(0.0)

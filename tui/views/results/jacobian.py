@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted
-from ...views.numbers import power_of_ten, signed
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, fitted
+from ..numbers import power_of_ten, signed
 
 LEVELS = (0.001, 0.01, 0.05, 0.15)  # the least size of each shade; no entry is larger than 1/4
 NEGLIGIBLE = 1e-6  # entries all smaller than this are not worth their digits

@@ -10,8 +10,8 @@ from ....core.attention.formats import FORMATS
 from ....core.attention.worked_example import Example
 from ....core.message import joined, message
 from ....core.statistics.catalogue import DEAD, UNIFORM
-from ...views.glyphs import Glyphs
-from ...views.numbers import percent, short
+from ..glyphs import Glyphs
+from ..numbers import percent, short
 
 if TYPE_CHECKING:  # which loads NumPy
     from ....core.attention.worked_example import WorkedExample

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ....core.field import next_of
-from ....core.learning.bugs import BUGS, CAUSES, Bug, BugExamined
-from ....core.learning.card import BUG_SHOWN, Card, bug_card, question_card, step_card
-from ....core.learning.questions import QUESTIONS
-from ....core.learning.step import (
+from ..field import next_of
+from ..message import message
+from .bugs import BUGS, CAUSES, Bug, BugExamined
+from .card import BUG_SHOWN, Card, bug_card, question_card, step_card
+from .questions import QUESTIONS
+from .step import (
     Figure,
     Grade,
     GuessError,
@@ -23,11 +24,10 @@ from ....core.learning.step import (
     parse_choice,
     parse_guess,
 )
-from ....core.learning.tour import STEPS
-from ....core.message import message
+from .tour import STEPS
 
 if TYPE_CHECKING:
-    from ....core.claims.claim import Reading
+    from ..claims.claim import Reading
 
 Kind: TypeAlias = Literal["step", "question", "bug"]
 Found: TypeAlias = "Mapping[str, Reading] | BugExamined"  # what the engine found out about an item

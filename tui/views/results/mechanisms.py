@@ -10,9 +10,9 @@ from ....core.parameters import choice_word
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ...language.cells import to_left, to_right
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, wrapped
-from ...views.numbers import on_the_point, short
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, wrapped
+from ..numbers import on_the_point, short
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow

@@ -11,38 +11,28 @@ from ....core.attention.formats import FORMATS
 from ....core.attention.worked_example import EXAMPLE_FIELD, Example, relevant
 from ....core.message import joined, message
 from ....core.parameters import FIELD, Parameters
+from ....core.questions.softmax import SoftmaxSteps
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT
 from ....core.statistics.measurement import setting_names
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
-from ...views.fields.entry import Draft
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted, wrapped
-from ...views.numbers import percent, power_of_ten, short, signed
-from ...views.results.table import COLUMN_ROLES
+from ..fields.entry import Draft
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, fitted, wrapped
+from ..numbers import percent, power_of_ten, short, signed
 from .jacobian import heading_line, jacobian_lines
-from .sentence import naive_note, softmax_sentence
+from .softmax_sentence import naive_note, softmax_sentence
+from .table import COLUMN_ROLES
 
 if TYPE_CHECKING:  # which loads NumPy
-    from ....core.attention.worked_example import MultiplierCurves, NaiveSoftmax, WorkedExample
+    from ....core.attention.worked_example import NaiveSoftmax, WorkedExample
 
 LEFT = 8  # cells of a score, or of the name of a row
 BESIDE = 36  # cells of a column from which both stand side by side
 _ROOMY = 48  # cells of a column from which its parts have wider gaps
 _WIDEST = 94  # cells of a column, at most
 _LONGEST = 58  # cells of a bar, at most
-
-
-@dataclass(frozen=True, eq=False)
-class Worked:
-    """An example worked out under two multipliers."""
-
-    example: Example
-    parameters: Parameters  # with the scale rule and the number format
-    sides: tuple[WorkedExample, WorkedExample]  # of A and B
-    remark: str = ""  # sentences on differences from the Lab
-    curves: MultiplierCurves | None = None  # under multipliers around those of both sides
 
 
 @dataclass(frozen=True)
@@ -58,12 +48,12 @@ class Editing:
     note: str = ""
 
 
-def softmax_lines(worked: Worked, width: int, glyphs: Glyphs) -> list[Line]:
+def softmax_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs) -> list[Line]:
     """Return the steps and their explanation, separated by empty lines."""
     return [*step_lines(worked, width, glyphs), (), *word_lines(worked, width, glyphs)]
 
 
-def word_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
+def word_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
     """Return the explanation of the results, and where naive exponentials overflow."""
     sentence = glyphs.say(softmax_sentence(worked.example, _names(worked), worked.sides, worked.remark, glyphs))
     note = glyphs.say(naive_note(worked.parameters.precision))
@@ -73,7 +63,7 @@ def word_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | No
 
 
 def step_lines(
-    worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None, tall: bool = False
+    worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editing | None = None, tall: bool = False
 ) -> list[Line]:
     """Return the steps, the Jacobian and a summary of both columns, side by side if there is room.
 
@@ -116,7 +106,7 @@ def step_lines(
     return lines
 
 
-def row_of(worked: Worked, width: int, glyphs: Glyphs, editing: Editing) -> int:
+def row_of(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editing) -> int:
     """Return the index of the selected score's line."""
     return len(_top(worked, width, glyphs, editing)) + 2 + editing.at
 
@@ -147,7 +137,7 @@ def _joined(
     return lines
 
 
-def _top(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None) -> list[Line]:
+def _top(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editing | None) -> list[Line]:
     """Return the formula of logits; while a score is typed, which keys end that, or an error."""
     example = worked.example
     state = message(
@@ -214,7 +204,7 @@ def _typed(draft: Draft, room: int, wrong: bool) -> Line:
     )
 
 
-def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
+def _tables(worked: SoftmaxSteps, side: int, glyphs: Glyphs) -> list[list[Line]]:
     """Return the table of each column: a title, the names of the steps, a row for each score."""
     wide = side >= _ROOMY
     gap = " " * (2 if wide else 1)
@@ -246,7 +236,7 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
     return tables
 
 
-def _powers(worked: Worked, scores: Sequence[Line], glyphs: Glyphs) -> list[Line]:
+def _powers(worked: SoftmaxSteps, scores: Sequence[Line], glyphs: Glyphs) -> list[Line]:
     """Return the exponentials of both columns, for which narrow tables have no room."""
     names = [*map(glyphs.say, _names(worked))]
     a, b = (name if cells_of(name) < 12 else letter for name, letter in zip(names, "AB", strict=True))
@@ -257,12 +247,12 @@ def _powers(worked: Worked, scores: Sequence[Line], glyphs: Glyphs) -> list[Line
     return lines
 
 
-def _names(worked: Worked) -> list[str]:
+def _names(worked: SoftmaxSteps) -> list[str]:
     """Return the names of both columns."""
     return setting_names(relevant(worked.parameters))
 
 
-def _title(worked: Worked, number: int, side: int, glyphs: Glyphs) -> str:
+def _title(worked: SoftmaxSteps, number: int, side: int, glyphs: Glyphs) -> str:
     """Return how logits follow from scores, as far as it fits: `scaled × 0.125 (1/√d_k, d_k 64) / 2 + 800`."""
     example = worked.example
     p = settings(relevant(worked.parameters))[number]

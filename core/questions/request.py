@@ -1,21 +1,18 @@
-"""Requests to the engine: frozen values that are sent to the engine's process and answered there.
+"""Requests: frozen values that the app's engine answers in its process, a step at a time.
 
 The class of a request is its kind: a request replaces an earlier one of its kind. Modules that define requests load
-NumPy only inside `work`, because the process that paints imports them too.
+NumPy only inside functions, because the process that paints imports them too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
-from .workers import Pace, Running, Workers
-
-if TYPE_CHECKING:
-    from ...core.lab.sampling import Draws
-    from ...core.parameters import Parameters
+from ..work.part import Part, results_of
+from ..work.workers import Pace, Running, Workers
 
 R = TypeVar("R")
 
@@ -37,13 +34,23 @@ class Priority(IntEnum):
 
 
 class Request:
-    """A request to the engine. Subclasses are frozen dataclasses; their docstrings name the answers."""
+    """What the engine is asked: parts of work, and what the app shows of their results as they come."""
 
     PRIORITY: ClassVar[Priority] = Priority.VISIBLE
 
+    def parts(self) -> Iterable[Part[Any]]:
+        """Yield the parts of the work, for any executor; raise InputError if there is no answer."""
+        raise NotImplementedError
+
+    def interim(self, found: Sequence[Any], fraction: float) -> object:
+        """Return what the app shows of new results, of a finished fraction; by default the last; None: nothing."""
+        return found[-1] if found else None
+
     def work(self, cache: Cache) -> Work:
         """Return short steps that answer the request; they raise InputError if it has no answer."""
-        raise NotImplementedError
+        running = cache.workers.begin(self.parts())
+        steps = ((done.seconds / running.total, results_of(done)) for done in running.steps())
+        return batches(steps, self.interim, running)
 
 
 class Cache:
@@ -52,20 +59,6 @@ class Cache:
     def __init__(self) -> None:
         self.workers = Workers()
         self.by_kind: dict[type, Any] = {}  # by kind of request
-        self._drawn: tuple[object, Draws] | None = None
-
-    def draws(self, parameters: Parameters) -> Draws:
-        """Return the last queries and keys drawn, if these parameters share them, or else an empty `Draws`.
-
-        Work in progress on other parameters keeps its own.
-        """
-        from ...core.lab.sampling import Draws, drawn_from
-        from ...core.lab.scoring import sides
-
-        source = drawn_from(parameters, sides(parameters))
-        if self._drawn is None or self._drawn[0] != source:
-            self._drawn = source, Draws()
-        return self._drawn[1]
 
 
 def batches(
@@ -81,8 +74,8 @@ def batches(
     for fraction, results in steps:
         found += results
         now = time.monotonic()
-        if now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
-            last_sent, fraction = now, min(fraction, 0.999)
+        if fraction < 1 and now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
+            last_sent = now
             yield Progress(fraction, running.pace if running else None)
             yield answer(found, fraction)
             found = []

@@ -1,0 +1,252 @@
+"""What questions about captured heads share: the options of their files, and work that is cut into heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+from ...captures.capture import Meaning
+from ...captures.files import ENDINGS, CaptureError
+from ...errors import InputError
+from ...files import read_file
+from ...message import message, plain
+from ..parse import UsageError
+from ..question import Question, option
+
+if TYPE_CHECKING:
+    from ...captures.capture import Capture, Layer
+    from ...captures.head import CaptureFile
+    from ...diagnosis.configuration import Configuration
+    from ...work.heads import Source
+    from ...work.part import Part
+
+A = TypeVar("A")
+Head: TypeAlias = "tuple[Layer, int]"
+
+CAPTURES = message("captured queries and keys: {endings}, or a folder", endings=ENDINGS)
+
+
+class Task(NamedTuple):
+    """The same work on items of captures, such as heads, each with its layer."""
+
+    work: Callable[..., Iterator[tuple[float, Any]]]  # of `core.work.heads`: called with captures, item and arguments
+    captures: Sequence[CaptureFile]
+    items: Sequence[tuple[Any, Layer]]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Captured(Question[A]):
+    """A question about captures, and how files are read that do not tell everything of themselves."""
+
+    axes: str | None = option(
+        "file",
+        "--axes",
+        "AXES",
+        "the axes of each tensor of queries and keys, if the file lacks them or has them wrong, such as "
+        "batch,token,head,d_k",
+    )
+    mask_true: Meaning | None = option(
+        "file",
+        "--mask-true",
+        "WORD",
+        "what True and 1 in masks mean: visible, as in scaled_dot_product_attention, or hidden, as in "
+        "nn.MultiheadAttention",
+        choices=("visible", "hidden"),
+    )
+    tensor: str | None = option(
+        "file",
+        "--tensor",
+        "NAMES",
+        "the tensors of queries and keys, if their names do not tell, such as 'q=h.*.foo,k=h.*.bar'; * is the "
+        "number of the layer, and v=NAME may follow",
+    )
+    by_content: bool = field(default=False, compare=False, kw_only=True)  # whether files are known by their bytes
+    opened: tuple[CaptureFile, ...] = field(default=(), compare=False, repr=False, kw_only=True)  # if they are open
+
+    @property
+    def hints(self) -> tuple[str | None, Meaning | None, str | None]:
+        """The arguments of `open_capture` after the path."""
+        return self.axes, self.mask_true, self.tensor
+
+    @cached_property
+    def captures(self) -> Sequence[CaptureFile]:
+        """The captures, opened once; raise InputError if one cannot be read."""
+        raise NotImplementedError
+
+    @property
+    def notes(self) -> Iterable[str]:
+        """Everything that was assumed of the captures."""
+        raise NotImplementedError
+
+    def tasks(self) -> Iterable[Task]:
+        """Yield the work, in the order of its results."""
+        raise NotImplementedError
+
+    @property
+    def files(self) -> Sequence[Path]:
+        return tuple(file for each in self.captures for file in (each.path, *each.files))
+
+    @cached_property
+    def sources(self) -> dict[Path, Source]:
+        """How workers open each capture, by its path."""
+        from ...work.heads import source_of
+
+        return {each.path: source_of(each, each.path, *self.hints, exact=self.by_content) for each in self.captures}
+
+    def parts(self) -> Iterator[Part[Any]]:
+        return self.parts_of(self.tasks())
+
+    def parts_of(self, tasks: Iterable[Task]) -> Iterator[Part[Any]]:
+        """Yield the parts of some tasks."""
+        from ...work.heads import parts
+
+        for task in tasks:
+            sources = [self.sources[each.path] for each in task.captures]
+            yield from parts(task.work, sources, task.items, task.arguments)
+
+    def local(self, tasks: Iterable[Task]) -> Iterator[Any]:
+        """Yield the results of some tasks, from the captures as they are open in this thread."""
+        for task in tasks:
+            for item, _ in task.items:
+                for _, found in task.work(*task.captures, item, *task.arguments):
+                    if found is not None:
+                        yield found
+
+    def answer(self) -> A:
+        return self.result([*self.local(self.tasks())])
+
+    def with_layers(self, results: Iterator[Any]) -> Generator[Any, None, None]:
+        """Yield results of heads with the layers of this process: workers know no names of files."""
+        from ...work.heads import with_layer
+
+        layers = (layer for task in self.tasks() for _, layer in task.items)
+        for result, layer in zip(results, layers, strict=False):
+            yield result if isinstance(result, InputError) else with_layer(result, layer)
+
+
+@dataclass(frozen=True)
+class CapturedHeads(Captured[A]):
+    """A question about heads of one or more captures."""
+
+    paths: tuple[Path, ...] = option(
+        "file", "", "FILE", CAPTURES, nargs="+", read=lambda names: tuple(map(Path, names))
+    )
+
+    @cached_property
+    def captures(self) -> Sequence[CaptureFile]:
+        from ...captures.reader import open_captures
+        from ...diagnosis.disagreement import with_disagreements
+
+        found = self.opened or open_captures(self.paths, *self.hints)
+        return [with_disagreements(each, self.configuration) for each in found]
+
+    @cached_property
+    def configuration(self) -> Configuration | None:
+        """What the user gave as the model's configuration; None: the file's."""
+        return None
+
+    @property
+    def notes(self) -> Iterator[str]:
+        several = len(self.captures) > 1
+        for each in self.captures:
+            for note in each.notes:
+                yield message("{path}: {note}", path=plain(each.path), note=note) if several else note
+
+    @cached_property
+    def chosen(self) -> Sequence[Sequence[Head]]:
+        """The heads asked for, of each capture; raise CaptureError if there are none."""
+        return [chosen_heads(each, None, None) for each in self.captures]
+
+    @property
+    def asked(self) -> int:
+        """The number of heads asked for."""
+        return sum(map(len, self.chosen))
+
+    def on_heads(self, work: Callable[..., Iterator[tuple[float, Any]]], *arguments: Any) -> Iterator[Task]:
+        """Yield the work on the heads asked for."""
+        for capture, heads in zip(self.captures, self.chosen, strict=True):
+            yield Task(work, (capture,), [((layer.position, head), layer) for layer, head in heads], arguments)
+
+
+@dataclass(frozen=True)
+class Expected(CapturedHeads[A]):
+    """A question about heads of which a scale is expected."""
+
+    config: Path | None = option(
+        "file",
+        "--config",
+        "FILE",
+        "the model's config.json: it says which scale is expected, instead of the capture",
+        read=Path,
+    )
+    expect: str | float | None = option(
+        "file",
+        "--expect",
+        "FORMULA",
+        "the multiplier that is intended: a rule, a number or a formula such as '1/sqrt(d)'",
+    )
+    given: Configuration | None = field(
+        default=None, compare=False, kw_only=True
+    )  # what `config` holds, if it is read
+
+    @cached_property
+    def configuration(self) -> Configuration | None:
+        if self.given is not None or self.config is None:
+            return self.given
+        from ...diagnosis.configuration import parse_configuration
+
+        try:
+            return parse_configuration(read_file(self.config), plain(self.config))
+        except FileNotFoundError as error:
+            raise InputError("{path}: no such file", path=plain(self.config)) from error
+
+
+def head_number(text: str) -> int:
+    """Return the number of a head; raise UsageError if it is not one."""
+    try:
+        head = int(text)
+    except ValueError:
+        head = -1
+    if head < 0:
+        raise UsageError("--head: must be a whole number from 0 up, not {text!r}", text=text)
+    return head
+
+
+def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
+    """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
+    layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
+    if not layers:
+        there = ranges([found.index for found in capture.layers])
+        raise CaptureError(
+            "{path}: no layer {layer}; the file has layers {there}",
+            path=plain(capture.path),
+            layer=plain(layer),
+            there=there,
+        )
+    chosen = [(found, h) for found in layers for h in range(found.heads) if head is None or h == head]
+    if not chosen:
+        last, path = max(found.heads for found in layers) - 1, plain(capture.path)
+        if layer is None:
+            raise CaptureError(
+                "{path}: no head {head}; its layers have heads 0 to {last}", path=path, head=head, last=last
+            )
+        raise CaptureError(
+            "{path}: no head {head}; layer {layer} has heads 0 to {last}",
+            path=path,
+            head=head,
+            layer=plain(layer),
+            last=last,
+        )
+    return chosen
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return `32`, `0 to 5`, or `0, 2, 7`."""
+    found = sorted(set(numbers))
+    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
+        return message("{first} to {last}", first=found[0], last=found[-1])
+    return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")

@@ -1,0 +1,95 @@
+"""The question of the first stage of attention at which two captures differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...captures.files import CaptureError
+from ...message import message, plain
+from ..question import option, option_words
+from .captured import Captured, Task, chosen_heads, head_number
+
+if TYPE_CHECKING:
+    from ...captures.head import CaptureFile
+    from ...diagnosis.comparing.results import Comparison, Pair, Plan
+    from ...program.text import Dialect
+    from ...tables.table import Table
+
+
+@dataclass(frozen=True)
+class CompareCaptures(Captured["Comparison"]):
+    """Compare two captures; without layer and head, every head of the reference."""
+
+    reference: Path = option("files", "", "REF", "the capture to compare with", read=Path)
+    test: Path = option("files", "", "TEST", "the capture to compare", read=Path)
+    layer: str | None = option("heads", "--layer", "I", "only this layer of the reference, by number or name")
+    head: int | None = option(
+        "heads", "--head", "H", "only this head of the reference; the first is 0", read=head_number
+    )
+
+    @cached_property
+    def captures(self) -> Sequence[CaptureFile]:
+        from ...captures.reader import open_capture
+
+        return self.opened or [open_capture(path, *self.hints) for path in (self.reference, self.test)]
+
+    @property
+    def notes(self) -> Iterator[str]:
+        for each in self.captures:
+            for note in each.notes:
+                yield message("{file}: {note}", file=each.path.name, note=note)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Which heads are compared, and what is not; raise CaptureError if none is."""
+        from ...diagnosis.comparing.compare import plan
+
+        one, other = self.captures
+        whole = plan(one, other)
+        if self.layer is not None or self.head is not None:
+            chosen = {(each.position, number) for each, number in chosen_heads(one, self.layer, self.head)}
+            pairs = tuple(each for each in whole.pairs if (each.layer.position, each.head) in chosen)
+            whole = replace(whole, pairs=pairs, missing=())
+        if not whole.pairs:
+            raise CaptureError(
+                "{reference} and {test}: no head is in both", reference=plain(one.path), test=plain(other.path)
+            )
+        return whole
+
+    def tasks(self) -> Iterator[Task]:
+        yield pair_task(self.captures, self.plan.pairs)
+
+    def result(self, found: Sequence[Any]) -> Comparison:
+        from ...diagnosis.comparing.results import Comparison
+
+        return Comparison(tuple(found), self.plan.missing, self.plan.notes)
+
+    def table(self, answer: Comparison) -> Table[Any]:
+        from ...tables.diagnosis import compare_table
+
+        one, other = self.captures
+        return compare_table(one, other, answer)
+
+    @property
+    def words(self) -> Sequence[str]:
+        return ["compare", *option_words(self)]
+
+    def code(self, answer: Comparison, dialect: Dialect) -> str:
+        """Return the program of the head that the comparison speaks of first."""
+        from ...program.library import opened, pair_code
+
+        first = answer.ranked[0] if answer.first is None else max(answer.first[1], key=lambda each: each.change)
+        line = replace(self, layer=str(first.layer.index), head=first.head).line()
+        one, other = (opened(path, *self.hints) for path in (self.reference, self.test))
+        return pair_code(one, other, first, line)
+
+
+def pair_task(captures: Sequence[CaptureFile], pairs: Sequence[Pair]) -> Task:
+    """Return the work that compares heads of two captures."""
+    from ...work.heads import compare_pair
+
+    return Task(compare_pair, captures, [(pair, pair.layer) for pair in pairs])

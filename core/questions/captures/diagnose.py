@@ -1,0 +1,79 @@
+"""The question of which scale captured heads really used, and what else was done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InputError
+from ..parse import UsageError
+from ..question import option, option_words
+from .captured import Expected, Head, Task, chosen_heads, head_number
+
+if TYPE_CHECKING:
+    from ...captures.capture import Layer
+    from ...program.text import Dialect
+    from ...tables.diagnosis import Diagnosed
+    from ...tables.table import Table
+
+
+@dataclass(frozen=True)
+class DiagnoseCaptures(Expected["Sequence[Diagnosed]"]):
+    """Diagnose heads; without layer and head, every head."""
+
+    layer: str | None = option("heads", "--layer", "I", "only this layer, by number or name")
+    head: int | None = option("heads", "--head", "H", "only this head; the first is 0", read=head_number)
+    only: Head | None = field(default=None, compare=False, kw_only=True)  # of the only capture, instead
+
+    @cached_property
+    def chosen(self) -> Sequence[Sequence[Head]]:
+        if self.only is not None:
+            return [[self.only]]
+        return [chosen_heads(each, self.layer, self.head) for each in self.captures]
+
+    def tasks(self) -> Iterator[Task]:
+        from ...work.heads import diagnose
+
+        return self.on_heads(diagnose, self.configuration, self.expect)
+
+    def heads(self, results: Iterator[Any]) -> Generator[Diagnosed | InputError, None, None]:
+        """Yield the verdicts as results come; an InputError stays one."""
+        from ...diagnosis.verdict import at_birth
+        from ...tables.diagnosis import Diagnosed
+
+        first: dict[Path, Layer] = {}
+        for each in self.with_layers(results):
+            if isinstance(each, InputError):
+                yield each
+            else:
+                layer, head, verdict = each
+                yield Diagnosed(layer, head, at_birth(verdict, layer, first))
+
+    def result(self, found: Sequence[Any]) -> Sequence[Diagnosed]:
+        return [each for each in self.heads(iter(found)) if not isinstance(each, InputError)]
+
+    def table(self, answer: Iterable[Diagnosed]) -> Table[Any]:
+        from ...tables.diagnosis import diagnosis_table
+
+        return diagnosis_table(self.captures, answer, self.asked)
+
+    @property
+    def words(self) -> Sequence[str]:
+        return ["diagnose", *option_words(self)]
+
+    def code(self, answer: Sequence[Diagnosed], dialect: Dialect) -> str:
+        """Return the program of the only head, whose verdict it finds itself."""
+        from ...diagnosis.configuration import expecting
+        from ...program.diagnosis import diagnosis_code
+
+        if self.asked > 1:
+            raise UsageError(
+                "--format: {format} prints one head of one file; give --layer and --head", format=dialect
+            )
+        [(number, (layer, head))] = [(at, each) for at, heads in enumerate(self.chosen) for each in heads]
+        line = replace(self, paths=self.paths[number : number + 1]).line()
+        given = expecting(self.expect, self.configuration)
+        return diagnosis_code(self.captures[number], layer, head, given, dialect, line)

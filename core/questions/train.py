@@ -1,0 +1,78 @@
+"""The question of the Train pane: what the scale does to learning, in races of rules."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..training.settings import RACE_FIELDS, RATES, Race, option_of
+from ..training.snapshot import Snapshot, snapshot
+from ..work.part import Part, Steps
+from .question import Question
+
+if TYPE_CHECKING:
+    from ..program.text import Dialect
+    from ..tables.table import Table
+
+_INTERVAL = 0.1  # seconds between results of a race that runs
+_STEP = 1e-6  # seconds of a step, for each component of a rule's seed; an estimate
+
+
+def run_race(race: Race) -> Steps[Snapshot]:
+    """Train under all rules of a race; snapshots come while the curves grow, the last one has all of them."""
+    from ..training.race import run
+
+    last = 0.0
+    for curves in run(race):
+        due = curves.used is not None or (curves.done and time.monotonic() - last > _INTERVAL)
+        yield curves.done / race.steps, (snapshot(curves),) if due else ()
+        last = time.monotonic() if due else last
+
+
+@dataclass(frozen=True)
+class RunRace(Question[Sequence[Snapshot]]):
+    """Train under all rules of a race, and at other widths; in the app, a Snapshot grows."""
+
+    race: Race
+    d_ks: tuple[int, ...] = ()  # of further races, as a command runs them
+
+    @property
+    def races(self) -> Iterator[Race]:
+        """All races."""
+        return (replace(self.race, d_k=d_k) for d_k in (self.race.d_k, *self.d_ks))
+
+    def parts(self) -> Iterator[Part[Snapshot]]:
+        return (
+            Part(run_race, (race,), _STEP * race.steps * race.seeds * race.d_k * len(race.rules))
+            for race in self.races
+        )
+
+    def result(self, found: Sequence[Snapshot]) -> Sequence[Snapshot]:
+        return [each for each in found if each.used is not None]
+
+    @property
+    def words(self) -> Sequence[str]:
+        race = self.race
+        words = ["train", "--d-k", ",".join(map(str, (race.d_k, *self.d_ks))), "--rules", ",".join(race.rules)]
+        usual = Race(optimiser=race.optimiser, rate=RATES[race.optimiser])
+        for field in RACE_FIELDS[1:]:
+            value = getattr(race, field.name)
+            if value != getattr(usual, field.name) or (field.name == "optimiser" and value != Race.optimiser):
+                words += [option_of(field), field.format(value)]
+        return words
+
+    @property
+    def file_name(self) -> str:
+        return f"train-d{self.race.d_k}"
+
+    def table(self, answer: Sequence[Snapshot]) -> Table[Any]:
+        from ..tables.runs import training_table
+
+        return training_table(answer)
+
+    def code(self, answer: Sequence[Snapshot], dialect: Dialect) -> str:
+        from ..program.training import training_code
+
+        return training_code(answer, dialect, self.line())
