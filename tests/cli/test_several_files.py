@@ -106,6 +106,18 @@ def test_the_worst_heads_are_those_of_all_files(capsys: Captured) -> None:
     assert found["heads"] == alone["heads"]
 
 
+@pytest.mark.parametrize("executor", ["serial", "threads:2"])
+def test_the_worst_heads_have_their_reasons_wherever_files_are_named_from(
+    executor: str, files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    words = ["--worst", "9", "--format", "json", "--executor", executor]
+    absolute = json.loads(printed(["inspect", *files, *words], capsys))["heads"]
+    monkeypatch.chdir(Path(files[0]).parent)
+    relative = json.loads(printed(["inspect", "a.npz", "b.npz", *words], capsys))["heads"]
+    assert [{**head, "file": str(Path(head["file"]).resolve())} for head in relative] == absolute
+    assert len(relative) == 4
+
+
 def test_a_file_may_be_given_beside_its_folder(files: list[str], capsys: Captured) -> None:
     words = ["inspect", str(Path(files[0]).parent), files[0], "--worst", "9", "--format", "json"]
     heads = json.loads(printed(words, capsys))["heads"]

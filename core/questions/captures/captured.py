@@ -119,11 +119,11 @@ class Captured(Question[A]):
     def answer(self) -> A:
         return self.result([*self.local(self.tasks())])
 
-    def with_layers(self, results: Iterator[Any]) -> Generator[Any, None, None]:
-        """Yield results of heads with the layers of this process: workers know no names of files."""
+    def with_layers(self, results: Iterable[Any], tasks: Iterable[Task] | None = None) -> Generator[Any, None, None]:
+        """Yield results of tasks, by default all, with the layers of this process: workers know no names of files."""
         from ...work.heads import with_layer
 
-        layers = (layer for task in self.tasks() for _, layer in task.items)
+        layers = (layer for task in (self.tasks() if tasks is None else tasks) for _, layer in task.items)
         for result, layer in zip(results, layers, strict=False):
             yield result if isinstance(result, InputError) else with_layer(result, layer)
 

@@ -166,7 +166,7 @@ class InspectCaptures(CapturedHeads["Sequence[Inspected]"]):
         from ...diagnosis.heads.ranking import rank
 
         known: dict[tuple[Path, int], dict[int, Known]] = {}
-        for layer, head, each in explained:
+        for layer, head, each in self.with_layers(explained, self.reasons(measured)):
             known.setdefault((layer.path, layer.position), {})[head] = each
         return [*rank([head for head, _ in measured], known)[: self.worst]]
 
