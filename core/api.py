@@ -308,7 +308,7 @@ def claims(*ids: str) -> Answer[Sequence[Outcome]]:
 
 
 def learn(item: str | int) -> Answer[Card]:
-    """Return a step of the tour, 1 to 12, a question, "q1" to "q21", or a bug, "b1" to "b8", with figures of now."""
+    """Return a step of the tour, 1 to 12, a question, "q1" to "q21", or a bug, "b1" to "b9", with figures of now."""
     items = {each.word: each for each in ITEMS}
     question = ReadItem(items[_named(str(item), items)].id)
     found = question.answer()

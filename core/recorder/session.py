@@ -19,7 +19,7 @@ from .files.folder import Folder
 from .layers.cache import continued
 from .layers.eager import Recipe
 from .layers.kinds import parameters_of
-from .layers.layer import Layer, Site
+from .layers.layer import Call, Layer, Site
 from .options import Options, wanted_layer
 from .places import Places, program_of
 from .trace.mode import RecordingMode, put, take, unseen
@@ -55,7 +55,7 @@ class Session:
         self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
         self.unfit = 0  # calls that do not fit into that file
         self.missed: Counter[str] = Counter()
-        self._refused: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)  # calls not kept, by reason
+        self._refused: defaultdict[str, Counter[Call]] = defaultdict(Counter)  # calls not kept, by reason
         self.layers: list[Layer] = []
         self.step = 0
         self.steps_written: set[int] = set()
@@ -76,7 +76,7 @@ class Session:
         self.calls_between = 0  # of attention, outside modules in this step
         self._budget = Budget(options.max_bytes, options.rows)
         self._in_pass: list[str] = []  # names of the calls of this pass
-        self._names: dict[tuple[str, int], int] = {}  # outermost modules of the calls of this step, by name and turn
+        self._taken: Counter[Call] = Counter()  # calls of this step, also those that do not fit into the file
         self._turn = 0  # of calls in this pass
         self._after_trial = False  # the passes before only tried the model, or failed
         self._failed = False  # the last pass ended by an error
@@ -268,13 +268,12 @@ class Session:
 
     def _forget_trial(self) -> None:
         """Forget what the pass in progress does better: earlier ones of its module, or all that tried the model."""
-        own = id(self._outermost)
-        some = {} if self._is_dull() else self._names
-        left = {name: module for name, module in some.items() if module != own}
-        self.layers = [each for each in self.layers if (each.site.name, each.turn) in left]
-        self._budget.seen -= len(self._names) - len(left)
-        self._names, self._after_trial = left, False
-        self._calls = Counter({module: count for module, count in self._calls.items() if module in left.values()})
+        others = set[int]() if self._is_dull() else {*self._calls} - {id(self._outermost)}
+        left = Counter({call: count for call, count in self._taken.items() if call[0] in others})
+        self.layers = [each for each in self.layers if each.call in left]
+        self._budget.seen -= self._taken.total() - left.total()
+        self._taken, self._after_trial = left, False
+        self._calls = Counter({module: count for module, count in self._calls.items() if module in others})
         self.root = self.root if left else self._outermost
 
     def _take(self, layer: Layer) -> None:
@@ -282,7 +281,7 @@ class Session:
             return
         layer.asked = layer.site is not self._first
         name = layer.site.name
-        layer.turn = self._in_pass.count(name)
+        layer.call = id(self._outermost), name, self._in_pass.count(name)
         self._in_pass.append(name)
         if self._continues:
             if self._continue(layer):
@@ -298,7 +297,7 @@ class Session:
         if self._after_trial:
             self._forget_trial()
         self._count(layer.asked)
-        self._names[name, layer.turn] = id(self._outermost)
+        self._taken[layer.call] += 1
         self._budget.add(self.layers, layer)
         self._changed = self.due
         took = time.monotonic() - max(self._began, self._wrote)
@@ -308,15 +307,14 @@ class Session:
 
     def _continue(self, layer: Layer) -> bool:
         """Add the layer to the same one of the passes before; return whether it continues that."""
-        own = layer.site.name, layer.turn
-        place = next((i for i, each in enumerate(self.layers) if (each.site.name, each.turn) == own), None)
+        place = next((i for i, each in enumerate(self.layers) if each.call == layer.call), None)
         if place is None:
-            return own in self._names or len(self._in_pass) > 1  # it did not fit into the file
+            return layer.call in self._taken or len(self._in_pass) > 1  # it did not fit into the file
         grows, found = continued(self.layers[place], self._budget.cut(layer), 2 * self.options.rows)
         if not grows and len(self._in_pass) == 1:
             return False
         if found.refused and found.asked and self.due:
-            self._refused[found.refused][own] += 1
+            self._refused[found.refused][layer.call] += 1
         self.layers[place] = found
         self._changed = self.due
         return True
@@ -348,7 +346,7 @@ class Session:
         self._roots = []
         self._begun = False
         self.layers = []
-        self._names = {}
+        self._taken.clear()
         self._calls.clear()
         self.calls_between = 0
         self._budget = Budget(self.options.max_bytes, self.options.rows)

@@ -509,3 +509,34 @@ def test_both_towers_of_a_model_by_their_own_methods(tmp_path: Path) -> None:
     assert recorder.complete, recorder.summary
     towers = [f"{tower}_model.encoder.layers.0.self_attn" for tower in ("vision", "text")]
     assert names(tmp_path / "a.safetensors") == towers
+
+
+TEACHER_AND_STUDENT = """
+import torch
+from torch import nn
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+    def forward(self, x, keys=None):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        k, v = (k, v) if keys is None else (torch.cat([a, b], 1) for a, b in zip(keys, (k, v)))
+        return (q @ k.mT / 8**0.5).softmax(-1) @ v, (k, v)
+teacher, student = nn.ModuleDict({"attn": Cached()}), nn.ModuleDict({"attn": Cached()})
+for model in (teacher, student):
+    type(model).forward = lambda self, x, keys=None: self["attn"](x, keys)
+with torch.no_grad():
+    (a, keys_a), (b, keys_b) = teacher(torch.randn(1, 4, 8)), student(torch.randn(1, 4, 8))
+    for step in range(5):
+        (a, keys_a), (b, keys_b) = teacher(a[:, -1:], keys_a), student(b[:, -1:], keys_b)
+"""
+
+
+def test_two_models_of_the_same_names_generate_beside_each_other(tmp_path: Path) -> None:
+    done = record(["-o", "a.safetensors", "--", sys.executable, program(tmp_path, TEACHER_AND_STUDENT)], tmp_path)
+    assert done.code == 0
+    assert ": 2 attention calls seen, 2 recorded" in done.err
+    held, metadata = load(tmp_path / "a.safetensors")
+    shapes = [held[f"layers.{place}.attn.{name}"].shape[2] for place in range(2) for name in "qk"]
+    assert shapes == [9] * 4
+    assert len(metadata["layers"]) == 2

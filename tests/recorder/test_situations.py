@@ -288,6 +288,24 @@ def test_a_pass_that_ends_by_an_error_is_replaced_by_the_next(error: type[BaseEx
     assert load(path)[0]["layers.0.attn.q"].shape[2] == X.shape[1]
 
 
+def test_a_pass_after_an_error_replaces_its_own_module_and_no_other_of_the_same_names(tmp_path: Path) -> None:
+    path, failing = tmp_path / "a.safetensors", Failing()
+    first, second, third = model_of(Block()), model_of(Block()), model_of(Block(), failing)
+    with attn_tui.record(None, path) as recorder:
+        first(X)
+        second(X)
+        failing.error = ValueError
+        with pytest.raises(ValueError, match="stop"):
+            third(X[:, :10])
+        failing.error = None
+        third(X)
+    assert ": 3 attention calls seen, 3 recorded" in recorder.summary
+    assert recorder.complete
+    held, metadata = load(path)
+    shapes = [held[f"layers.{place}.attn.q"].shape for place in range(len(metadata["layers"]))]
+    assert [shape[2] for shape in shapes] == [X.shape[1]] * 3
+
+
 class Nested(torch.nn.Module):
     """Attention over texts of different lengths, in one nested tensor."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -24,6 +24,9 @@ FORMATS = {
     torch.float32: "float32",
     torch.float64: "float64",
 }
+
+# A call of attention in a pass: the id of the outermost module, the name, and which of this name it is.
+Call: TypeAlias = tuple[int, str, int]
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Layer:
     checked: str = ""  # what was compared: logits or lse; bias: nothing, as it is what is left of the logits
     rows_checked: tuple[int, int] = (0, 0)  # how many of the rows that were compared see a key, and of how many
     copied: Event = DONE  # after which the copies of its tensors are complete
-    turn: int = 0  # among the calls of this name in a pass
+    call: Call = (0, "", 0)
     asked: bool = True  # False: it only tells which passes are of one generation
     refused: str = ""  # why the queries of later calls are not kept
 

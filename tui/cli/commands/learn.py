@@ -154,7 +154,7 @@ A tour in twelve steps: what a score is, why its spread grows like sqrt(d_k),
 what softmax and gradients make of it, and what trained models do. Every step
 asks for a guess; its figures are measured now and stand beside the exact
 values. Then interview questions with their answers, and what is wrong
-with the usual ones. b1 to b8 are captures made on the spot, each with one
+with the usual ones. b1 to b9 are captures made on the spot, each with one
 defect or none, and their diagnosis. On a terminal, the Learn tab of the app
 opens. In a pipe and with --format, the list is printed, or the item that is
 named; as JSON or Markdown (flash cards), all of them in full.""",
