@@ -262,9 +262,9 @@ def sweep(
     """
     given = {"n_keys": n_keys, "vary": vary, **parameters}
     called = call_of("sweep", [*d_k], **{name: value for name, value in given.items() if value is not None})
-    widths, counts = sorted({*d_k}), [] if n_keys is None or isinstance(n_keys, int) else sorted({*n_keys})
-    one = {} if n_keys is None else {"n_keys": n_keys if isinstance(n_keys, int) else counts[0]}
-    p = _parameters({**parameters, **one, **({"d_k": widths[0]} if widths else {})})
+    widths, counts = sorted({*d_k}), sorted({*n_keys}) if isinstance(n_keys, Iterable) else []
+    one = {} if n_keys is None else {"n_keys": counts[0] if counts else n_keys}
+    p = _parameters({**parameters, **cast("dict[str, Value]", one), **({"d_k": widths[0]} if widths else {})})
     for each in widths:
         p.with_value("d_k", each)  # or raise
     points = [found for step in stream(sweep_plan(p, widths, vary=vary, n_keys=counts)) for found in step.found]
@@ -545,7 +545,7 @@ def _file(source: Path_ | Capture) -> CaptureFile:
 
 
 def _given(config: Mapping[str, object] | None) -> Configuration | None:
-    return None if config is None else configuration_of(dict(config), "config")
+    return None if config is None else configuration_of(config, "config")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

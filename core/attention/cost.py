@@ -45,7 +45,7 @@ class Layer:
     def __post_init__(self) -> None:
         for field in SHAPE_FIELDS:
             value = getattr(self, field.name)
-            if value is not None:
+            if value is not None or getattr(Layer, field.name) is not None:
                 field.check(value)
         if self.d_k is None and self.d_model % self.heads:
             raise ParameterError(

@@ -180,16 +180,17 @@ def parse_configuration(text: str | bytes, where: str) -> Configuration:
         found = from_json(text)
     except TextError as error:
         raise InputError("{where}: {fault}", where=where, fault=error) from error
-    if not isinstance(found, dict):
-        raise InputError("{where}: must be a JSON object with the keys of a config.json", where=where)
-    return configuration_of(cast("dict[str, object]", found), where)
+    return configuration_of(found, where)
 
 
-def configuration_of(values: Mapping[str, object], where: str) -> Configuration:
+def configuration_of(found: object, where: str) -> Configuration:
     """Return the keys that matter of a config.json; raise InputError if one of them makes no sense.
 
     A model of text and images has those of text in `text_config`.
     """
+    if not isinstance(found, Mapping):
+        raise InputError("{where}: must be a JSON object with the keys of a config.json", where=where)
+    values = cast("Mapping[str, object]", found)
     inner = {word: _object(values.get(f"{word}_config", values.get(word))) for word in _PARTS}
     parts = tuple((word, _configuration(own, where)) for word, own in inner.items() if own)
     return replace(_configuration({**values, **inner["text"]}, where), parts=parts)

@@ -176,6 +176,13 @@ def test_what_is_not_accepted_says_what_is() -> None:
         (lambda: attn_tui.check(sample_path(), max_logits=3), "did you mean max_logit"),
         (lambda: attn_tui.check(sample_path(), max_logit=math.nan), "max_logit: must be a number from 0 up, not nan"),
         (lambda: attn_tui.check(sample_path(), max_logit=10**400), "max_logit: must be a number from 0 up, not 1000"),
+        (
+            lambda: attn_tui.diagnose(sample_path(), config=cast("Any", "config.json")),
+            "config: must be a JSON object",
+        ),
+        (lambda: attn_tui.sweep([4], n_keys=[]), "keys: "),
+        (lambda: attn_tui.sweep([4], n_keys=cast("Any", np.int64(8))), r"keys: .* not np\.int64\(8\)"),
+        (lambda: attn_tui.cost(heads=None), "heads: must be a whole number"),
         (lambda: attn_tui.open("absent.npz"), "absent.npz"),
     ):
         with pytest.raises(attn_tui.InputError, match=words):
