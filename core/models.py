@@ -33,8 +33,8 @@ class Model(NamedTuple):
     source: str
     note: str = ""  # a sentence on what the figures do not include
     kv_heads: int | None = None  # None: the same as heads
-    head_dim: int | None = None  # None: d_model/heads
-    value_dim: int | None = None  # None: the same as head_dim
+    d_k: int | None = None  # None: d_model/heads
+    d_v: int | None = None  # None: the same as d_k
     bias: Literal["none", "qkv", "all"] = "none"
     causal: bool = True
     kv_latent: int = 0  # the width of the latent that keys and values are projected from; 0: there is none
@@ -46,7 +46,7 @@ class Model(NamedTuple):
     @property
     def width(self) -> int:
         """The width of a query and of a key, d_k."""
-        return self.d_model // self.heads if self.head_dim is None else self.head_dim
+        return self.d_model // self.heads if self.d_k is None else self.d_k
 
     @property
     def parameters(self) -> dict[str, int | float | str]:
@@ -58,7 +58,7 @@ class Model(NamedTuple):
             "d_k": self.width,
             "n_keys": self.context,
             **({"n_queries": 1, "batch": 4} if self.context > ONE_QUERY else {}),
-            "d_v": self.value_dim or self.width,
+            "d_v": self.d_v or self.width,
             "scale": self.scale,
             **self.more,
         }
@@ -128,7 +128,7 @@ _MODELS = (
     Model(
         "palm-540b", "PaLM 540B", 18_432, 48, 118, 2_048,
         "Chowdhery et al. 2022, arXiv 2204.02311, table 1",
-        kv_heads=1, head_dim=256,
+        kv_heads=1, d_k=256,
     ),
     Model(
         "falcon-7b", "Falcon 7B", 4_544, 71, 32, 2_048,
@@ -168,7 +168,7 @@ _MODELS = (
     Model(
         "mistral-nemo-12b", "Mistral Nemo 12B", 5_120, 32, 40, 131_072,
         "mistralai/Mistral-Nemo-Instruct-2407, config.json; context from its model card",
-        kv_heads=8, head_dim=128,
+        kv_heads=8, d_k=128,
     ),
     Model(
         "qwen2.5-7b", "Qwen2.5 7B", 3_584, 28, 28, 32_768,
@@ -183,38 +183,38 @@ _MODELS = (
     Model(
         "qwen3-0.6b", "Qwen3 0.6B", 1_024, 16, 28, 40_960,
         "Qwen/Qwen3-0.6B, config.json; transformers, modeling_qwen3.py",
-        kv_heads=8, head_dim=128, scale="rms_sqrt_d_k",
+        kv_heads=8, d_k=128, scale="rms_sqrt_d_k",
     ),
     Model(
         "qwen3-8b", "Qwen3 8B", 4_096, 32, 36, 40_960,
         "Qwen/Qwen3-8B, config.json; transformers, modeling_qwen3.py",
-        kv_heads=8, head_dim=128, scale="rms_sqrt_d_k",
+        kv_heads=8, d_k=128, scale="rms_sqrt_d_k",
     ),
     Model(
         "qwen3-32b", "Qwen3 32B", 5_120, 64, 64, 40_960,
         "Qwen/Qwen3-32B, config.json; transformers, modeling_qwen3.py",
-        kv_heads=8, head_dim=128, scale="rms_sqrt_d_k",
+        kv_heads=8, d_k=128, scale="rms_sqrt_d_k",
     ),
     Model(
         "gemma-2b", "Gemma 2B", 2_048, 8, 18, 8_192,
         "google/gemma_pytorch, config.py",
-        kv_heads=1, head_dim=256,
+        kv_heads=1, d_k=256,
     ),
     Model(
         "gemma-7b", "Gemma 7B", 3_072, 16, 28, 8_192,
         "google/gemma_pytorch, config.py",
-        kv_heads=16, head_dim=256,
+        kv_heads=16, d_k=256,
     ),
     Model(
         "gemma-2-27b", "Gemma 2 27B", 4_608, 32, 46, 8_192,
         "google/gemma_pytorch, config.py", _WINDOW.format("Every other layer sees", 4096),
-        kv_heads=16, head_dim=128, scale="gemma2_27b", more={"softcap": 50.0},
+        kv_heads=16, d_k=128, scale="gemma2_27b", more={"softcap": 50.0},
     ),
     Model(
         "gemma-3-27b", "Gemma 3 27B", 5_376, 32, 62, 131_072,
         "google/gemma_pytorch, config.py; transformers, modeling_gemma3.py",
         _WINDOW.format("Five layers in six see", 1024),
-        kv_heads=16, head_dim=128, scale="rms_gemma3_27b",
+        kv_heads=16, d_k=128, scale="rms_gemma3_27b",
     ),
     Model(
         "phi-3-mini", "Phi-3 mini 4k", 3_072, 32, 32, 4_096,
@@ -224,24 +224,24 @@ _MODELS = (
         "gpt-oss-20b", "gpt-oss 20B", 2_880, 64, 24, 131_072,
         "openai/gpt-oss-20b, config.json; openai/gpt-oss, gpt_oss/torch/model.py",
         _WINDOW.format("Every other layer sees", 128),
-        kv_heads=8, head_dim=64, bias="all", scale="yarn", more={"context_factor": 32.0, "sink": "logit"},
+        kv_heads=8, d_k=64, bias="all", scale="yarn", more={"context_factor": 32.0, "sink": "logit"},
     ),
     Model(
         "gpt-oss-120b", "gpt-oss 120B", 2_880, 64, 36, 131_072,
         "openai/gpt-oss-120b, config.json; openai/gpt-oss, gpt_oss/torch/model.py",
         _WINDOW.format("Every other layer sees", 128),
-        kv_heads=8, head_dim=64, bias="all", scale="yarn", more={"context_factor": 32.0, "sink": "logit"},
+        kv_heads=8, d_k=64, bias="all", scale="yarn", more={"context_factor": 32.0, "sink": "logit"},
     ),
     Model(
         "deepseek-v3", "DeepSeek-V3", 7_168, 128, 61, 163_840,
         "deepseek-ai/DeepSeek-V3, inference/model.py, configs/config_671B.json and config.json", _LATENT,
-        head_dim=192, value_dim=128, kv_latent=512, q_latent=1_536, rotary=64, scale="yarn",
+        d_k=192, d_v=128, kv_latent=512, q_latent=1_536, rotary=64, scale="yarn",
         more={"context_factor": 40.0},
     ),
     Model(
         "kimi-k2", "Kimi K2", 7_168, 64, 61, 131_072,
         "moonshotai/Kimi-K2-Instruct, config.json; Kimi Team 2025, arXiv 2507.20534", _LATENT,
-        head_dim=192, value_dim=128, kv_latent=512, q_latent=1_536, rotary=64, scale="yarn",
+        d_k=192, d_v=128, kv_latent=512, q_latent=1_536, rotary=64, scale="yarn",
         more={"context_factor": 32.0},
     ),
 )  # fmt: skip

@@ -12,15 +12,15 @@ queries and outputs, so all heads attend to c itself; for all tokens at once, ke
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from ..errors import ParameterError
 from ..field import Field
+from ..message import message
 from ..parameters import MaskName
 from .formats import FORMATS
 
 Bias: TypeAlias = Literal["none", "qkv", "all"]
-Kind: TypeAlias = Literal["multi-head", "grouped-query", "multi-query", "latent"]
 
 
 @dataclass(frozen=True)
@@ -84,18 +84,24 @@ class Layer:
         return self.width if self.d_v is None else self.d_v
 
     @property
+    def shape(self) -> dict[str, Any]:
+        """All values by name, with those that follow from others."""
+        followed = {"kv_heads": self.key_heads, "d_k": self.width, "d_v": self.value_width}
+        return vars(self) | followed
+
+    @property
     def cached(self) -> int:
         """Numbers in the cache for a token: keys and values of all key heads, or the latent and the rotary part."""
         return self.kv_latent + self.rotary if self.kv_latent else self.key_heads * (self.width + self.value_width)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """The kind of sharing: by a latent; or each key head serves one, some or all query heads."""
         if self.kv_latent:
-            return "latent"
+            return message("latent")
         if self.key_heads == self.heads:
-            return "multi-head"
-        return "multi-query" if self.key_heads == 1 else "grouped-query"
+            return message("multi-head")
+        return message("multi-query") if self.key_heads == 1 else message("grouped-query")
 
     @property
     def number_bytes(self) -> int:

@@ -33,14 +33,10 @@ class CountCost(Question[Cost]):
     def words(self) -> Sequence[str]:
         words, usual = ["cost"], Layer()
         if self.preset is not None:
-            usual = self.preset.layer
-            words += ["--model", self.preset.name]
-        filled = {"kv_heads": self.layer.key_heads, "d_k": self.layer.width, "d_v": self.layer.value_width}
+            words, usual = ["cost", "--model", self.preset.name], self.preset.layer
         for field in SHAPE_FIELDS:
-            value = getattr(self.layer, field.name)
-            if value != getattr(usual, field.name):
-                # No option unsets a value of the preset.
-                words += [field.option, field.format(filled[field.name] if value is None else value)]
+            if getattr(self.layer, field.name) != getattr(usual, field.name):
+                words += [field.option, field.format(self.layer.shape[field.name])]  # no option unsets a value
         return words
 
     @property

@@ -83,3 +83,22 @@ def pair(estimate: Estimate) -> tuple[float | None, float | None]:
 def digits(number: float | None) -> str:
     """Return a number with four significant digits, or a dash if it does not exist."""
     return NONE if existing(number) is None else f"{number:.4g}"
+
+
+def metric(number: float) -> str:
+    """Return a large count with four digits: `2.684 G`, `21.99 T`, or fewer if they are all: `4.5 k`."""
+    return _prefixed(number, 1000, ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"))
+
+
+def binary(count: float) -> str:
+    """Return a number of bytes with four digits, in powers of 1024: `128 KiB`."""
+    return _prefixed(count, 1024, ("bytes", *(f"{prefix}iB" for prefix in "KMGTPEZYRQ")))
+
+
+def _prefixed(number: float, base: int, units: Sequence[str]) -> str:
+    size, at = float(number), 0
+    while float(f"{size:.4g}") >= base and at < len(units) - 1:
+        size, at = size / base, at + 1
+    short = f"{size:.4g}"
+    digits = short if float(short) == size else f"{size:#.4g}".removesuffix(".")
+    return f"{digits} {units[at]}".rstrip()

@@ -111,7 +111,7 @@ def test_every_topic_and_command_is_explained_in_80_columns(capsys: Captured) ->
 def test_help_of_cost_lists_the_presets(capsys: Captured) -> None:
     shown = printed(["cost", "--help"], capsys)
     for preset in PRESETS.values():
-        assert re.search(rf"^  {re.escape(preset.name)} +{re.escape(preset.model)}$", shown, re.M)
+        assert re.search(rf"^  {re.escape(preset.name)} +{re.escape(preset.title)}$", shown, re.M)
 
 
 def test_help_lists_the_settings_and_their_file(capsys: Captured, own_config: Path) -> None:

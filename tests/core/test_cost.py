@@ -260,5 +260,5 @@ def test_a_changed_preset_says_so_in_its_title() -> None:
     assert not llama.changed(replace(llama.layer, kv_heads=32, d_k=128))
     for values in ({"heads": 16}, {"kv_heads": 8}, {"d_k": 64}, {"bias": "all"}, {"layers": 1}, {"d_model": 1024}):
         assert llama.changed(replace(llama.layer, **values)), values
-    assert llama.title(llama.layer) == "Llama 2 7B"
-    assert llama.title(replace(llama.layer, layers=1)) == "Llama 2 7B, changed"
+    assert llama.heading(llama.layer) == "Llama 2 7B"
+    assert llama.heading(replace(llama.layer, layers=1)) == "Llama 2 7B, changed"

@@ -15,10 +15,8 @@ from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.models import MODELS, SET_BY_MODEL, Model
 from attn_tui.core.parameters import FIELD, Parameters, model_title
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
-from attn_tui.core.tables.cost import cost_table
+from attn_tui.core.tables.cost import cost_blocks, cost_table
 from attn_tui.core.tables.table import written
-from attn_tui.tui.views.glyphs import UNICODE
-from attn_tui.tui.views.results.cost import layer_lines
 from cases import for_each
 
 # d_model, heads, key heads, d_k, layers, context, bias
@@ -261,10 +259,8 @@ def test_a_preset_states_the_multiplier_of_its_model(name: str) -> None:
     preset = PRESETS[name]
     expected, _ = SCALES.get(name, (preset.layer.width**-0.5, ""))
     assert preset.multiplier(preset.layer) == pytest.approx(expected, rel=1e-14)
-    printed = " ".join(
-        "".join(text for text, _ in line) for line in layer_lines(cost(preset.layer), 500, UNICODE, preset)
-    )
-    assert f"multiplies scores by {expected:.4g}" in printed
+    printed = [block for block in cost_blocks(cost(preset.layer), preset) if isinstance(block, str)]
+    assert any(f"multiplies scores by {expected:.4g}" in sentence for sentence in printed)
     found = json.loads(written(cost_table(cost(preset.layer), preset), "json"))["layer"]
     assert found["scale"] == pytest.approx(expected, rel=1e-14)
     assert found["scale_rule"] == MODELS[name].scale

@@ -6,8 +6,7 @@ from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.heads.widget import shape_rows
-from attn_tui.tui.views.lines import Role
-from attn_tui.tui.views.results.cost import screen_lines
+from attn_tui.tui.views.lines import Role, line_width
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from cases import present
 from stage import SIZES, SMALL, Stage, played, refusal
@@ -112,10 +111,9 @@ async def test_no_line_is_cut_and_the_last_one_can_be_reached(stage: Stage, size
     pane = await started_from(stage, "llama-3.1-405b")
     await at(stage, pane, "cache_format")
     await stage.press("right")
-    width = pane.text.size.width
-    whole = screen_lines(present(pane.text.cost), width, pane.text.room.height, pane.glyphs, pane.preset)
-    assert max(len("".join(text for text, _ in line)) for line in whole) <= width
-    await stage.press(*["pagedown"] * 4)
+    whole = pane.text.write(pane.text.room.width, pane.text.room.height)
+    assert max(map(line_width, whole)) <= pane.text.room.width
+    await stage.press(*["pagedown"] * len(whole))
     last = "".join(text for text, _ in whole[-1])
     assert last in stage.text
 

@@ -111,8 +111,8 @@ async def test_everything_is_found_by_its_name(stage: Stage) -> None:
         for name in (statistic.label, statistic.name):
             assert f"statistic {statistic.label}" in (await titles(actions, name))[:6], name
     for preset in PRESETS.values():
-        for name in (preset.model, preset.name):
-            assert f"cost of {preset.model}" in await titles(actions, name), name
+        for name in (preset.title, preset.name):
+            assert f"cost of {preset.title}" in await titles(actions, name), name
     for model in MODELS.values():
         assert f"model {model.title}" in (await titles(actions, model.name))[:3], model.name
     for claim in CLAIMS:

@@ -5,31 +5,19 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.attention.cost import Layer, cost
 from attn_tui.core.attention.presets import PRESETS, Preset
+from attn_tui.core.tables.cost import cost_blocks, variants
+from attn_tui.core.tables.formats import binary, metric
+from attn_tui.core.tables.table import Grid
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.numbers import binary, metric, percent
-from attn_tui.tui.views.results.cost import (
-    cache_lines,
-    context_lines,
-    cost_lines,
-    flops_lines,
-    matrix_lines,
-    model_lines,
-    screen_lines,
-    sharing_lines,
-)
-from cases import for_each
+from attn_tui.tui.views.grid import block_lines
+from attn_tui.tui.views.lines import line_width
 from line_texts import texts_of
 
 LARGEST = Layer(2**20, 2**14, 1, 2**14, 2**14, 0, 0, 0, "all", 2**14, 2**30, 2**20, "float64")
 
 
-def texts(lines: list[Line]) -> list[str]:
-    return ["".join(text for text, _ in line).rstrip() for line in lines]
-
-
-def shown(layer: Layer, preset: Preset | None = None, width: int = 80, glyphs: Glyphs = UNICODE) -> str:
-    return "\n".join(texts(cost_lines(cost(layer), width, glyphs, preset)))
+def shown(layer: Layer, preset: Preset | None = None) -> str:
+    return "\n".join(map(str.rstrip, texts_of(block_lines(cost_blocks(cost(layer), preset), 80, UNICODE))))
 
 
 def test_llama_3_8b() -> None:
@@ -39,8 +27,8 @@ def test_llama_3_8b() -> None:
     assert "Grouped-query attention: 32 query heads share 8 key/value heads." in text
     assert "d_k 128 = d_model/heads = 4096/32; 1/√d_k multiplies scores by 0.08839." in text
     rows = {line.split("  ")[0].strip(): line.split() for line in text.splitlines()}
-    assert rows["W_q"] == ["W_q", "4096", "×", "4096", "16,777,216", "—"]
-    assert rows["W_k"] == ["W_k", "4096", "×", "1024", "4,194,304", "—"]
+    assert rows["W_q"] == ["W_q", "4096", "×", "4096", "16,777,216", "0"]
+    assert rows["W_k"] == ["W_k", "4096", "×", "1024", "4,194,304", "0"]
     assert rows["per layer"][-1] == "41,943,040"
     assert rows["32 layers"][-1] == "1,342,177,280"
     assert " ".join(rows["per token"]) == "per token 2 × 8 × 128 × 2 bytes × 32 layers 128 KiB"
@@ -53,11 +41,11 @@ def test_llama_3_8b() -> None:
 
 
 def test_biases_are_counted_and_kinds_of_attention_described() -> None:
-    lines = texts(matrix_lines(cost(PRESETS["qwen2.5-7b"].layer), UNICODE))
-    assert [line.split()[-1] for line in lines[1:5]] == ["3,584", "512", "512", "—"]
+    lines = shown(PRESETS["qwen2.5-7b"].layer).splitlines()
+    assert [line.split()[-1] for line in lines if line.startswith("W_")] == ["3,584", "512", "512", "0"]
     assert "Multi-head attention: 8 heads, each with its own keys and values." in shown(Layer())
     assert "Multi-query attention: 8 query heads share one key/value head." in shown(Layer(kv_heads=1))
-    assert not any("multi-head" in line for line in texts(cache_lines(cost(Layer()), UNICODE)))
+    assert "would need" not in shown(Layer())
     assert "d_k 96, not d_model/heads = 512/8 = 64; 1/√d_k multiplies" in shown(Layer(d_k=96))
     assert "d_k 16, not d_model/heads = 512/7 = 73.14;" in shown(Layer(heads=7, d_k=16))
 
@@ -70,13 +58,7 @@ def test_texts_mask_and_notes_are_shown() -> None:
     bert = PRESETS["bert-base"]
     assert "An encoder processes all tokens at once" in " ".join(shown(bert.layer, bert).split())
     assert shown(replace(bert.layer, heads=6), bert).startswith("BERT base, changed\n")
-
-
-def test_columns_stay_aligned_for_the_largest_numbers() -> None:
-    found = cost(LARGEST)
-    for table in (matrix_lines(found, UNICODE), cache_lines(found, UNICODE), flops_lines(found, UNICODE)):
-        assert len({line_width(line) for line in table}) == 1
-    assert "9,223,939,402,571,448,320" in texts(matrix_lines(found, UNICODE))[-1]
+    assert "9,223,939,402,571,448,320" in shown(LARGEST)
 
 
 GROUPED = PRESETS["llama-3-8b"].layer
@@ -86,61 +68,47 @@ GROUPED = PRESETS["llama-3-8b"].layer
     ("layer", "counts"),
     [
         (Layer(), [8, 4, 2, 1]),
-        (GROUPED, [32, 16, 8, 4, 2, 1]),
-        (Layer(d_model=71 * 64, heads=71, kv_heads=1), [71, 1]),
-        (Layer(d_model=96, heads=96, kv_heads=32), [96, 48, 32, 24, 12, 6, 1]),
+        (GROUPED, [8, 32, 16, 4, 2, 1]),
+        (PRESETS["falcon-7b"].layer, [1, 71]),
+        (Layer(d_model=96, heads=96, kv_heads=32), [32, 96, 48, 24, 12, 6, 1]),
+        (PRESETS["deepseek-v3"].layer, [128, 128, 64, 32, 16, 8, 4, 1]),
     ],
 )
-def test_other_key_heads_divide_the_heads_and_the_layers_own_is_marked(layer: Layer, counts: list[int]) -> None:
-    title, _, *rows = texts_of(sharing_lines(cost(layer), UNICODE))
-    assert title.strip() == "with other key heads"
-    assert [int(row.replace("▌", " ").split()[0]) for row in rows] == counts
-    (marked,) = [row for row in rows if row.startswith("▌")]
-    assert int(marked[1:].split()[0]) == layer.key_heads
-    for row, count in zip(rows, counts, strict=True):
-        other = cost(replace(layer, kv_heads=count))
-        assert other.layer.kind in row
-        assert metric(other.all_parameters) in row
-        assert binary(other.cache) in row
+def test_other_key_heads_divide_the_heads_and_contexts_and_all_models_follow(layer: Layer, counts: list[int]) -> None:
+    table = variants(cost(layer), None)
+    rows = [dict(zip(table.header, line, strict=True)) for line in table.lines]
+    shared, models = rows[: len(counts)], rows[-len(PRESETS) :]
+    assert [int(row["key heads"]) for row in shared] == counts
+    for row, count in [*zip(shared, counts, strict=True)][1:]:
+        other = cost(replace(layer, kv_heads=count, kv_latent=0, rotary=0))
+        assert row["attention"] == other.layer.kind
+        assert (row["parameters"], row["KV cache"]) == (metric(other.all_parameters), binary(other.cache))
+    assert [row["layer"] for row in models] == [preset.title for preset in PRESETS.values()]
 
 
 def test_the_share_of_attention_grows_with_the_context() -> None:
-    rows = texts_of(context_lines(cost(GROUPED), 80, UNICODE))[2:]
-    *rows, sentence = rows
-    assert [int(row.replace("▌", " ").split()[0].replace(",", "")) for row in rows] == [
-        1024, 4096, 8192, 16384, 65536, 262144, 1048576,
-    ]  # fmt: skip
+    table = variants(cost(GROUPED), None)
+    rows = [dict(zip(table.header, line, strict=True)) for line in table.lines if line[0].endswith("tokens")]
+    assert [row["context"] for row in rows] == ["1,024", "4,096", "16,384", "65,536", "262,144", "1,048,576"]
+    shares: list[float] = []
     for row in rows:
-        flops = cost(replace(GROUPED, context=int(row.replace("▌", " ").split()[0].replace(",", "")))).next_token
-        assert percent((flops.scores + flops.weighted_sum) / flops.total) in row
-    bars = [row.count("█") for row in rows]
-    assert bars == sorted(bars)
-    even = int(sentence.split("from ")[1].split()[0].replace(",", ""))
+        flops = cost(replace(GROUPED, context=int(row["context"].replace(",", "")))).next_token
+        shares.append(float(row["in q·k and weights·v"].removesuffix(" %")))
+        assert shares[-1] == pytest.approx(100 * (flops.scores + flops.weighted_sum) / flops.total, rel=1e-3)
+    assert shares == sorted(shares)
+    even = int(shown(GROUPED).split(" tokens up.")[0].split()[-1].replace(",", ""))
     at, below = (cost(replace(GROUPED, context=n)).next_token for n in (even, even - 1))
     assert at.scores + at.weighted_sum >= at.projections
     assert below.scores + below.weighted_sum < below.projections
 
 
-@for_each("name", PRESETS)
-@for_each("height", [7, 20, 40])
-def test_the_preset_is_among_the_models_shown(name: str, height: int) -> None:
-    lines = texts_of(model_lines(PRESETS[name].layer, height, UNICODE, PRESETS[name]))
-    assert len(lines) <= height
-    (marked,) = [line for line in lines if line.startswith("▌")]
-    assert PRESETS[name].model in marked
-    hidden = len(PRESETS) + 1 - len(lines) + (height <= len(PRESETS))
-    assert (f"{hidden} more models" in lines[-1]) == (height <= len(PRESETS))
-
-
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize(("width", "height"), [(60, 20), (90, 37), (166, 57), (240, 90)])
-def test_tables_fit_the_screen_and_stay_in_place_from_model_to_model(glyphs: Glyphs, width: int, height: int) -> None:
-    places = set[int]()
+@pytest.mark.parametrize("width", [60, 90, 166])
+def test_tables_fit_and_only_columns_beside_other_layers_are_left_out(glyphs: Glyphs, width: int) -> None:
     for preset in (None, *PRESETS.values()):
-        layer = preset.layer if preset else Layer()
-        lines = screen_lines(cost(layer), width, height, glyphs, preset)
-        assert max(map(line_width, lines)) <= width
-        if height > 30:
-            assert len(lines) <= height
-        places |= {at for at, text in enumerate(texts_of(lines)) if "KV per token" in text}
-    assert len(places) == (width > 150)
+        found = cost(preset.layer if preset else Layer())
+        for block in [*cost_blocks(found, preset), variants(found, preset)]:
+            lines = block_lines([block], width, glyphs)
+            assert max(map(line_width, lines)) <= width
+            is_short = isinstance(block, Grid) and len(block.header) <= 4
+            assert not (is_short and "Not shown" in "".join(texts_of(lines)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
+from attn_tui.core.attention.cost import SHAPE_FIELDS, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
@@ -21,6 +21,8 @@ from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.scales import FORMULA_NAMES
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.tables.cost import cost_blocks, variants
+from attn_tui.core.tables.table import Grid
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.training.settings import RACE_FIELDS, Race, Result
 from attn_tui.core.training.snapshot import Snapshot as RaceSoFar
@@ -38,6 +40,7 @@ from attn_tui.tui.views.export import Form, form_lines
 from attn_tui.tui.views.fields.entry import Draft
 from attn_tui.tui.views.fields.panel import Editing, applicable, panel_lines
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
+from attn_tui.tui.views.grid import block_lines
 from attn_tui.tui.views.help import help_lines
 from attn_tui.tui.views.lines import Line, line_width, wrapped
 from attn_tui.tui.views.notice import GREETING
@@ -47,7 +50,6 @@ from attn_tui.tui.views.results import watching
 from attn_tui.tui.views.results.advice import advice
 from attn_tui.tui.views.results.cards import item_lines
 from attn_tui.tui.views.results.claims import claim_lines, claim_list, overview_lines
-from attn_tui.tui.views.results.cost import cache_lines, cost_lines, flops_lines, matrix_lines, sharing_lines
 from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import ESSENTIAL, Contents, layout, table_lines, table_rows, with_theory
@@ -169,10 +171,13 @@ def settings(width: int, glyphs: Glyphs) -> Sequence[Line]:
 
 def tables() -> list[Sequence[Line]]:
     found = cost(replace(PRESETS["llama-3-8b"].layer, batch=2))
-    latent = cost(PRESETS["deepseek-v3"].layer)
+    blocks = [*cost_blocks(found, None), *cost_blocks(cost(PRESETS["deepseek-v3"].layer), None)]
+    grids = [block for block in blocks if isinstance(block, Grid)]
+    beside = variants(found, None)
+    grids.append(Grid(beside.header[:-1], [line[:-1] for line in beside.lines[:10]]))
+    full = [[[cell or "0" for cell in line] for line in (each.header, *each.lines)] for each in grids]
     return [
-        *(write(each, CHINESE) for each in (found, latent) for write in (matrix_lines, cache_lines, flops_lines)),
-        sharing_lines(cost(Layer()), CHINESE)[1:],
+        *(block_lines([Grid(header, lines)], 300, CHINESE)[1:-1] for header, *lines in full),
         result_lines(race(), 100, CHINESE)[:3],
     ]
 
@@ -214,7 +219,7 @@ def ends(width: int, glyphs: Glyphs) -> Iterable[Line]:
 
 def costs(width: int, glyphs: Glyphs) -> Iterable[Line]:
     for preset in PRESETS.values() if width == 60 else ():
-        yield from cost_lines(cost(preset.layer), width, glyphs, preset)
+        yield from block_lines(cost_blocks(cost(preset.layer), preset), width, glyphs)
 
 
 def helped(width: int, glyphs: Glyphs) -> Iterable[Line]:

@@ -3,15 +3,14 @@
 import math
 
 import pytest
+from attn_tui.core.tables.formats import binary, metric
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import (
     POINT,
     STDERR,
     VALUE,
     aligned,
-    binary,
     error,
-    metric,
     minus_signs,
     percent,
     short,

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from itertools import groupby
 
 from ...core.message import joined, message
-from ...core.tables.table import Grid
+from ...core.tables.table import Block, Grid
 from ..language.cells import aligned, cells
 from .glyphs import Glyphs
-from .lines import Line, wrapped
+from .lines import Line, Role, wrapped
 
 IN_CSV = message("Not shown at this width: {columns} (complete in JSON and CSV).")
 IN_JSON = message("Not shown at this width: {columns} (complete in JSON).")
+
+
+def block_lines(blocks: Iterable[Block], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a page: sentences, tables with names and words in their first two columns, and then remarks."""
+    lines: list[Line] = []
+    role: Role = "text"
+    for block in blocks:
+        if isinstance(block, Grid):
+            note, role = message("Not shown at this width: {columns}."), "dim"
+            lines += [(), *table_lines(block, glyphs, width, {0, 1}, note=note), ()]
+        else:
+            lines += wrapped(glyphs.say(block), width, role)
+    return [line for line, _ in groupby(lines)]
 
 
 def table_lines(

@@ -125,25 +125,6 @@ def percent(share: float) -> str:
     return f"{value:.1f} %" if value < 9.95 or value > 99 else f"{value:.0f} %"
 
 
-def metric(number: float) -> str:
-    """Return a large count with four digits: `2.684 G`, `21.99 T`, or fewer if they are all: `4.5 k`."""
-    return _prefixed(number, 1000, ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"))
-
-
-def binary(count: float) -> str:
-    """Return a number of bytes with four digits, in powers of 1024: `128 KiB`."""
-    return _prefixed(count, 1024, ("bytes", *(f"{prefix}iB" for prefix in "KMGTPEZYRQ")))
-
-
-def _prefixed(number: float, base: int, units: Sequence[str]) -> str:
-    size, at = float(number), 0
-    while float(f"{size:.4g}") >= base and at < len(units) - 1:
-        size, at = size / base, at + 1
-    short = f"{size:.4g}"
-    digits = short if float(short) == size else f"{size:#.4g}".removesuffix(".")
-    return f"{digits} {units[at]}".rstrip()
-
-
 def power_of_ten(value: float, digits: int) -> str:
     """Return `1.234e7` or `-5.6e-9`, with the shortest exponent."""
     mantissa, exponent = f"{value:.{digits}e}".split("e")

@@ -33,7 +33,7 @@ def _add_layer(parser: Parser) -> None:
     parser.add(title, "--preset", dest="model", choices=PRESETS, help=SUPPRESS)  # its former name
     parser.add_fields(SHAPE_FIELDS, Layer(), title, alone={"bias": "all"})
     wide = max(map(len, PRESETS)) + 2
-    models = "\n".join(f"{preset.name.ljust(wide)}{preset.model}" for preset in PRESETS.values())
+    models = "\n".join(f"{preset.name.ljust(wide)}{preset.title}" for preset in PRESETS.values())
     parser.add_text(message("models"), models)
 
 
@@ -46,7 +46,8 @@ def _check(given: Given) -> CostArguments:
 def run(request: CostArguments, output: Output) -> int:
     """Count and print; return the exit code."""
     from ....core.questions.cost import CountCost
-    from ...views.results.cost import cost_lines
+    from ....core.tables.cost import cost_blocks
+    from ...views.grid import block_lines
     from ..printing import page
 
     output.check()
@@ -54,7 +55,7 @@ def run(request: CostArguments, output: Output) -> int:
     return output.answer(
         CountCost(request.layer, preset),
         found,
-        lambda: page(output, (), cost_lines(found, width, output.glyphs, preset)),
+        lambda: page(output, (), block_lines(cost_blocks(found, preset), width, output.glyphs)),
     )
 
 

@@ -15,7 +15,6 @@ from ....core.message import message
 from ....core.questions.cost import CountCost
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.results.cost import KINDS
 from ...widgets.typing import typing
 from ..fields import FieldsPane
 from ..lists import choose_one
@@ -69,7 +68,7 @@ class HeadsPane(FieldsPane):
         except ParameterError:
             faults = message("impossible shape"), message("invalid")
             return [((self.glyphs.say(fault), "alert"),) for fault in faults]
-        kind = self.glyphs.say(KINDS[layer.kind])
+        kind = self.glyphs.say(layer.kind)
         texts = [f"d_k {layer.width}{self.glyphs.say(' · ')}{kind}", f"d_k {layer.width}"]
         return [((text, "text"),) for text in texts]
 

@@ -12,11 +12,12 @@ from ....core.attention.presets import Preset
 from ....core.field import Field
 from ....core.message import message
 from ....core.parameters import Value
+from ....core.tables.cost import cost_blocks, variants
 from ...language.cells import cells
 from ...views.fields.panel import field_list_lines
 from ...views.glyphs import Glyphs
+from ...views.grid import block_lines
 from ...views.lines import Line, Role
-from ...views.results.cost import screen_lines
 from ...widgets.field_list import FieldList
 from ...widgets.lines import ScrolledLines
 
@@ -150,6 +151,5 @@ class CostText(ScrolledLines):
     def write(self, width: int, height: int) -> Sequence[Line]:
         if self.cost is None:
             return ()
-        lines = screen_lines(self.cost, width, height, self.glyphs, self.preset)
-        # If space is short, blank lines are dropped: headings separate the tables too.
-        return lines if len(lines) <= height else [line for line in lines if line]
+        blocks = [*cost_blocks(self.cost, self.preset), variants(self.cost, self.preset)]
+        return block_lines(blocks, width, self.glyphs)

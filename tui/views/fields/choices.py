@@ -301,7 +301,7 @@ def model_choices() -> tuple[Choice, ...]:
     return tuple(
         Choice(
             each.name,
-            each.model,
+            each.title,
             message("d_k {width}, {heads} heads", width=each.layer.width, heads=each.layer.heads),
             message("{note}.", note=each.note) if each.note else "",
             each.source,
