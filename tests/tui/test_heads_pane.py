@@ -5,7 +5,7 @@ from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.heads.pane import HeadsPane
-from attn_tui.tui.panes.heads.widget import shape_rows
+from attn_tui.tui.panes.heads.widget import ROWS
 from attn_tui.tui.views.lines import Role, line_width
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from cases import present
@@ -123,7 +123,7 @@ async def test_a_field_that_follows_from_others_is_dim(stage: Stage) -> None:
     pane = await opened(stage)
 
     def roles(name: str) -> set[Role]:
-        row = [field.name if field else "" for field in shape_rows()].index(name)
+        row = [field.name if field else "" for field in ROWS].index(name)
         return {role for text, role in pane.shape.compose_lines(*pane.shape.size)[row] if text.strip()}
 
     await at(stage, pane, "layers")

@@ -21,15 +21,8 @@ from ...views.lines import Line, Role
 from ...widgets.field_list import FieldList
 from ...widgets.lines import ScrolledLines
 
-
-def shape_rows() -> list[Field | None]:
-    """Return the field of each line; None separates the layer from its use."""
-    rows: list[Field | None] = []
-    for before, field in zip((None, *SHAPE_FIELDS), SHAPE_FIELDS, strict=False):
-        if before is not None and before.group != field.group:
-            rows.append(None)
-        rows.append(field)
-    return rows
+_USE = next(at for at, field in enumerate(SHAPE_FIELDS) if field.group == "use")
+ROWS: Sequence[Field | None] = (*SHAPE_FIELDS[:_USE], None, *SHAPE_FIELDS[_USE:])  # None: a blank line
 
 
 def shape_lines(
@@ -43,28 +36,22 @@ def shape_lines(
     typed: str | None = None,
 ) -> list[Line]:
     """Return exactly `height` lines of `width`; a field whose value is None shows the one in `followed`, if any."""
+    longest = max(cells(glyphs.say(each.word)) for each in FORMATS.values())
     rows: list[tuple[Field | None, str, Role]] = []
-    for field in shape_rows():
-        value = None if field is None else values[field.name]
-        role: Role = "text" if value is not None else "dim"
-        shown = followed.get(field.name) if field is not None and value is None else value
-        text = "" if field is None else glyphs.say(_text(field, shown))
-        rows.append((field and _named(field, width, glyphs), text, role))
+    for row in ROWS:
+        if row is None:
+            rows.append((None, "", "text"))
+            continue
+        value = values[row.name]
+        shown = followed.get(row.name) if value is None else value
+        text = "—" if shown is None else row.format(shown)
+        field = row
+        if row.name == "cache_format":
+            text = FORMATS[str(shown)].word
+            if cells(glyphs.say(row.label)) + 1 + longest > width:
+                field = replace(row, label=row.symbol)
+        rows.append((field, glyphs.say(text), "dim" if value is None else "text"))
     return field_list_lines(rows, cursor, typed, objection, (), width, height, glyphs)
-
-
-def _text(field: Field, value: Value | None) -> str:
-    if value is None:
-        return "—"
-    return FORMATS[str(value)].word if field.name == "cache_format" else field.format(value)
-
-
-def _named(field: Field, width: int, glyphs: Glyphs) -> Field:
-    """Return the field, with its symbol as label if its label leaves too little room for the longest format."""
-    least = cells(glyphs.say(field.label)) + 1 + max(cells(glyphs.say(each.word)) for each in FORMATS.values())
-    if field.name == "cache_format" and width < least:
-        return replace(field, label=field.symbol)
-    return field
 
 
 FOLLOWING = {"kv_heads", "d_k", "d_v"}  # fields that follow from others if they are not set
@@ -76,7 +63,7 @@ class ShapePanel(FieldList):
     TITLE = message("layer")
 
     def __init__(self, leave: Callable[[], object], changed: Callable[[bool], object]) -> None:
-        super().__init__(shape_rows(), leave, changed)
+        super().__init__(ROWS, leave, changed)
         self.objection = ""
         self.take(Layer())
 
