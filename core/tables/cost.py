@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from ..attention.cost import SHAPE_FIELDS, Cost, Flops, Layer, Matrix, cost
@@ -265,9 +266,15 @@ def variants(cost_: Cost, preset: Preset | None) -> Grid:
     for context in sorted({4**power for power in range(5, 11)} - {layer.context}):
         words = message("{context} tokens{texts}", context=f"{context:,}", texts="")
         found.append((words, cost(replace(layer, context=context)), preset))
-    for each in PRESETS.values():
-        found.append((each.title, cost(replace(each.layer, cache_format=layer.cache_format)), each))
-    return grid(_VARIANT, found)
+    beside = grid(_VARIANT, found)
+    return Grid(beside.header, [*beside.lines, *_models(layer.cache_format)])
+
+
+@lru_cache(maxsize=len(FORMATS))
+def _models(cache_format: str) -> Sequence[Sequence[str]]:
+    """Return a row for each model, which no key changes."""
+    layers = [(each, replace(each.layer, cache_format=cache_format)) for each in PRESETS.values()]
+    return grid(_VARIANT, [(each.title, cost(layer), each) for each, layer in layers]).lines
 
 
 _MOST_SHARINGS = 7  # numbers of key heads
