@@ -114,7 +114,8 @@ class SteppingPane(Pane):
 
     def set_value(self, name: str, value: Value) -> None:
         """Replace the value of a parameter, or say why it is not accepted beside the others; accept what is typed."""
-        self.leave_field()
+        if self.is_typing:
+            self.leave_field()
         try:
             changed = self.parameters.with_value(name, value)
         except ParameterError as error:
@@ -124,7 +125,8 @@ class SteppingPane(Pane):
 
     def set_parameters(self, parameters: Parameters) -> None:
         """Replace the parameters, and drop what is being typed."""
-        self.end_typing()
+        if self.is_typing:
+            self.end_typing()
         self.host.change(parameters)
 
 
