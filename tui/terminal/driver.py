@@ -61,6 +61,7 @@ class TerminalDriver(LinuxDriver):
         self._ascii_only = app.ascii_only
         self._asks_background = app.follows_background
         self._pacing = app.pacing = Pacing(app.caught_up)
+        self._do_last = app.do_last
         self._frame: list[str] = []  # the frame being written, from its start
         self._writing = Lock()
         self._reading = False
@@ -157,8 +158,7 @@ class TerminalDriver(LinuxDriver):
     def _wait_for_app(self) -> None:
         """Wait until the app has taken what was sent, or the driver stops; otherwise its queue could grow forever."""
         taken = Event()
-        app: Any = self._app
-        call = events.Callback(partial(app.do_last, taken.set))
+        call = events.Callback(partial(self._do_last, taken.set))
         self.send_message(call)  # as keys are; posted at once, it would overtake the last ones
         while not (taken.wait(_CHECK) or select.select([self._stop_reader], [], [], 0)[0]):
             pass

@@ -87,7 +87,7 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
 
     async def _take_next(self) -> None:
         """Take what waits, up to the first whose effect has to be awaited."""
-        while self._ahead and not self._acting and self.is_running and not self._exit:
+        while self._ahead and not self._acting and self.is_running and self.return_code is None:
             action = self._ahead.popleft()
             self._acting = not isinstance(action, events.MouseMove)
             if isinstance(action, events.MouseEvent) and self._under(action) is None:
