@@ -10,7 +10,9 @@ import numpy as np
 from ...arrays import FloatArray
 from ..subject import Subject, places
 
-_ALIKE = 1e-5  # relative: how exactly a bias has to be linear in the keys
+# Relative: how exactly a bias has to be linear in the keys. Rounding it to float32 leaves as much in the steps
+# between 168 keys, and nothing if the slope is a power of two.
+_ALIKE = 1e-5
 
 
 def of_other_offsets(subject: Subject) -> Iterator[Subject]:
