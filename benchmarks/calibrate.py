@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from attn_tui.core.arrays import FloatArray
 from attn_tui.core.captures.capture import Layer
-from attn_tui.core.diagnosis.check import Figures, Limits, findings
+from attn_tui.core.diagnosis.check import HeadFigures, Limits, findings
 from attn_tui.core.diagnosis.heads.ranking import variety
 from attn_tui.core.diagnosis.results import Verdict
-from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject, places
+from attn_tui.core.diagnosis.subject import Evidence, Kind, StatedFacts, Subject, places
 from attn_tui.core.diagnosis.verdict import diagnose
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -366,7 +366,7 @@ def subject_of(
         v[np.newaxis] if kind == "o" else None, how.sides,
     )  # fmt: skip
     d_k = said.q.shape[1]
-    facts = Facts(
+    facts = StatedFacts(
         d_k, scale=said.scale, softcap=said.softcap, sink=said.sink, window=said.window, layer=LAYER, heads=HEADS,
         kv_heads=HEADS, d_model=D_MODEL, n_heads=HEADS, scores=how.scores if declared else None,
     )  # fmt: skip
@@ -424,7 +424,7 @@ def healthy(seed: int, numbers: Sequence[int]) -> Iterator[tuple[str, Verdict, l
 _LIMITS = ("max-logit", "capped", "min-spread", "token-spread")
 
 
-def _figures(head: Head, verdict: Verdict) -> Figures:
+def _figures(head: Head, verdict: Verdict) -> HeadFigures:
     """Return what a check measures of a head."""
     factors = 1 if head.row_factors is None else head.row_factors[:, np.newaxis]
     raw = head.scale * factors * (head.q @ head.k.T)
@@ -432,7 +432,7 @@ def _figures(head: Head, verdict: Verdict) -> Figures:
     of_rows = [np.var(row[seen]) for row, seen in zip(z, head.seen, strict=True)]
     shown = np.abs(raw[head.seen])
     layer = cast(Layer, None)  # which the limits do not ask for
-    return Figures(
+    return HeadFigures(
         layer, 0, float(shown.max()), math.sqrt(float(np.mean(of_rows))),
         min(variety(head.q[np.newaxis]), variety(head.k[np.newaxis])), None, None, None, verdict,
         None if head.softcap is None else float(np.mean(shown > 2 * head.softcap)),

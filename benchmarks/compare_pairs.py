@@ -18,7 +18,7 @@ import numpy as np
 from attn_tui.core.captures.capture import Layer
 from attn_tui.core.diagnosis.comparing.compare import compare_subjects
 from attn_tui.core.diagnosis.comparing.pairing import Common
-from attn_tui.core.diagnosis.comparing.results import HeadComparison, Pair
+from attn_tui.core.diagnosis.comparing.results import HeadComparison, HeadPair
 from attn_tui.core.diagnosis.subject import Kind, Subject
 from attn_tui.core.message import Plain
 from calibrate import ARITHMETICS, FAMILIES, FAULTS, Arithmetic, Array, Head, Rates, rounded, subject_of
@@ -42,7 +42,7 @@ def capture(
 
 def compared(one: Subject, other: Subject, position: int) -> HeadComparison:
     """Compare two heads of a layer."""
-    pair = Pair(_layer(one, position), 0, _layer(other, position), 0)
+    pair = HeadPair(_layer(one, position), 0, _layer(other, position), 0)
     return compare_subjects(one, other, pair, Common("same", 1, one.k.shape[1]))
 
 

@@ -23,7 +23,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.tables.lab import SweepResult, sweep_table
 from attn_tui.core.tables.table import written
 from attn_tui.core.work.cluster import open_engine
-from attn_tui.core.work.engines import Engine, run
+from attn_tui.core.work.engines import PartExecutor, run
 from attn_tui.core.work.part import Part, Steps
 from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
 
@@ -65,7 +65,7 @@ def main() -> None:
             print(f"{name:>12} {wall:7.2f} {cpu:6.2f} {ratios[0]:13.2f} {ratios[1]:5.2f} {rate:14.0f}")
 
 
-def digest(engine: Engine) -> str:
+def digest(engine: PartExecutor) -> str:
     """Return a digest of the JSON of the sweep."""
     plan = sweep_plan(P, parse_grid(GRID), histograms=())
     found = [point for step in stream(plan, engine) for point in step.found]
@@ -77,7 +77,7 @@ def nothing(number: int) -> Steps[int]:
     yield 1.0, (number,)
 
 
-def empty_rate(engine: Engine) -> float:
+def empty_rate(engine: PartExecutor) -> float:
     """Return how many parts that do nothing are done in a second."""
     start = time.perf_counter()
     count = sum(done.complete for done in run([Part(nothing, (number,)) for number in range(EMPTY)], engine))

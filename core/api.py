@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from .arrays import FloatArray
 from .attention.cost import SHAPE_FIELDS, Cost
-from .attention.cost import Layer as Shape
+from .attention.cost import LayerShape as Shape
 from .attention.presets import PRESETS
 from .captures.capture import HeadSubject, Layer, Meaning
 from .captures.head import CaptureFile, read_head
@@ -31,15 +31,15 @@ from .captures.reader import open_capture
 from .captures.rules import Rule, computation, file_rule, named_rule
 from .claims import catalogue
 from .claims.claim import Outcome
-from .diagnosis.check import Figures
+from .diagnosis.check import HeadFigures
 from .diagnosis.check import measure as head_figures
 from .diagnosis.comparing.compare import compare_heads
-from .diagnosis.comparing.results import Comparison, HeadComparison, Pair
+from .diagnosis.comparing.results import Comparison, HeadComparison, HeadPair
 from .diagnosis.configuration import Configuration, configuration_of
 from .diagnosis.limits import LIMITS, limit
 from .diagnosis.reading import file_configuration
 from .diagnosis.replay import replay
-from .diagnosis.results import Replay, Replayed, Verdict
+from .diagnosis.results import Replay, RuleReplay, Verdict
 from .errors import InputError, did_you_mean
 from .learning.card import Card
 from .learning.items import ITEMS
@@ -56,7 +56,7 @@ from .questions.question import Question
 from .scales import SCALE_RULES
 from .statistics.catalogue import STATISTIC
 from .statistics.measurement import Estimate, Measurement, column_names
-from .tables.diagnosis import Checked, Diagnosed, check_table, compare_table, diagnosis_table
+from .tables.diagnosis import FileCheck, HeadVerdict, check_table, compare_table, diagnosis_table
 from .tables.heads import inspect_table, replay_table
 from .tables.lab import Axis, SweepResult, prediction_table, report_table, sweep_table
 from .tables.runs import watch_table
@@ -65,7 +65,7 @@ from .theory.predict import predict as predict_parameters
 from .theory.prediction import PredictedColumn, Prediction, status_given
 from .watching.limits import LIMIT
 from .watching.poll import read_run
-from .watching.snapshot import Snapshot
+from .watching.snapshot import RunSnapshot
 from .work.sweeps import stream, sweep_plan
 
 Path_: TypeAlias = "str | PathLike[str]"
@@ -317,7 +317,7 @@ def learn(item: str | int) -> Answer[Card]:
 
 def watch(
     run: Path_, *, step: int | None = None, baseline: int | None = None, max_logit: float = LIMIT
-) -> Answer[Snapshot]:
+) -> Answer[RunSnapshot]:
     """Read the newest step of a training run, or another one, as `attn-tui watch --once` does.
 
     What cannot be read of it is a warning. Raise InputError if nothing can be.
@@ -363,12 +363,12 @@ class HeadReplay(Result):
     replay: Replay
 
     @property
-    def rules(self) -> Sequence[Replayed]:
+    def rules(self) -> Sequence[RuleReplay]:
         """What each rule would have done, rules of the same weights together."""
         return self.replay.replayed
 
     @property
-    def remedy(self) -> Replayed | None:
+    def remedy(self) -> RuleReplay | None:
         """The rule of least divergence that makes a saturated head healthy; None if none does or it is not."""
         return self.replay.remedy
 
@@ -404,7 +404,7 @@ class Head:
         )
         return Diagnosis(self.file, question.answer())
 
-    def figures(self) -> Figures:
+    def figures(self) -> HeadFigures:
         """Return the figures that the limits of `check` apply to."""
         own = file_configuration(self.file)
         *_, (_, found) = head_figures(self.file, self.layer, self.head, own, None)
@@ -413,7 +413,7 @@ class Head:
 
     def compare(self, test: Head) -> HeadComparison:
         """Return the stages of this head, the reference, and of another one, and where they differ."""
-        return compare_heads(self.file, test.file, Pair(self.layer, self.head, test.layer, test.head))
+        return compare_heads(self.file, test.file, HeadPair(self.layer, self.head, test.layer, test.head))
 
     def replay(self) -> HeadReplay:
         """Return what every scale rule would have done to it."""
@@ -484,7 +484,7 @@ class Diagnosis(Result):
     """The verdicts on the heads of a capture."""
 
     file: CaptureFile
-    heads: Sequence[Diagnosed]
+    heads: Sequence[HeadVerdict]
 
     @property
     def verdict(self) -> Verdict:
@@ -585,7 +585,7 @@ def compare(reference: Path_ | Capture, test: Path_ | Capture) -> Differences:
 class Check(Result):
     """The findings of a check."""
 
-    checked: Checked
+    checked: FileCheck
     strict: bool
 
     @property

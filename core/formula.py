@@ -54,14 +54,14 @@ _TOKEN = re.compile(
 )
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A function or an operator, and its arguments."""
 
     function: str  # a key of FUNCTIONS, + - * / ** or, with one argument, -
     arguments: tuple[Tree, ...]
 
 
-Tree: TypeAlias = "float | str | Call"  # a number, a name, or a call
+Tree: TypeAlias = "float | str | FunctionCall"  # a number, a name, or a call
 
 
 class FormulaError(ParameterError):
@@ -102,7 +102,7 @@ def accepted(names: Sequence[str]) -> str:
 
 def names_in(tree: Tree) -> set[str]:
     """Return the names that a formula contains."""
-    if isinstance(tree, Call):
+    if isinstance(tree, FunctionCall):
         return set[str]().union(*map(names_in, tree.arguments))
     return {tree} if isinstance(tree, str) else set()
 
@@ -136,7 +136,7 @@ def function_of(tree: Tree, attributes: Mapping[str, str]) -> Callable[[object],
     """
     if isinstance(tree, str):
         return operator.attrgetter(attributes[tree])
-    if not isinstance(tree, Call):
+    if not isinstance(tree, FunctionCall):
         return lambda _: tree
     parts = [function_of(argument, attributes) for argument in tree.arguments]
     if len(parts) == 1:
@@ -191,7 +191,7 @@ class _Parser:
         """Parse operands joined by operators of equal precedence, from left to right."""
         tree = operand()
         while (sign := self.took(*operators)) is not None:
-            tree = Call(sign, (tree, operand()))
+            tree = FunctionCall(sign, (tree, operand()))
         return tree
 
     def signed(self) -> Tree:
@@ -199,13 +199,13 @@ class _Parser:
             case "+":
                 return self.signed()
             case "-":
-                return Call("-", (self.signed(),))
+                return FunctionCall("-", (self.signed(),))
             case _:
                 return self.power()
 
     def power(self) -> Tree:
         base = self.atom()
-        return base if self.took("**") is None else Call("**", (base, self.signed()))
+        return base if self.took("**") is None else FunctionCall("**", (base, self.signed()))
 
     def atom(self) -> Tree:
         token = self.next
@@ -243,7 +243,7 @@ class _Parser:
         if len(arguments) == 1 and token.text in _SEVERAL:
             self.refuse(message("expected a comma: {text} takes two or more numbers", text=token.text))
         self.close()
-        return Call(token.text, tuple(arguments))
+        return FunctionCall(token.text, tuple(arguments))
 
     def close(self) -> None:
         if self.took(")") is None:

@@ -15,7 +15,7 @@ from .errors import ParameterError
 from .field import Field
 from .message import message
 from .models import MODELS, SET_BY_MODEL
-from .scales import SCALE_RULES, UNSCALED_RULES, ScaleName, Setting, is_formula, rules_that_need, scale_rule
+from .scales import SCALE_RULES, UNSCALED_RULES, RuleSetting, ScaleName, is_formula, rules_that_need, scale_rule
 from .setting_text import ACCEPTED, UNSCALED, Value, changes_in, text_of, with_next_rule
 
 NO_MODEL = "none"
@@ -82,9 +82,9 @@ class Parameters:
         return _unpickled, _values_of(vars(self))
 
     @cached_property
-    def setting(self) -> Setting:
+    def setting(self) -> RuleSetting:
         """The parameters that a scale rule's multiplier may depend on."""
-        return Setting(*(getattr(self, name) for name in _OF_SETTING))
+        return RuleSetting(*(getattr(self, name) for name in _OF_SETTING))
 
     @cached_property
     def a(self) -> Parameters:
@@ -374,7 +374,7 @@ FIELDS: tuple[Field, ...] = (
     ),
 )  # fmt: skip
 
-_OF_SETTING = Setting._fields
+_OF_SETTING = RuleSetting._fields
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
 _DEFAULTS: dict[str, object] = {field.name: field.default for field in fields(Parameters)}
 assert set(FIELD) == set(_DEFAULTS)

@@ -35,7 +35,7 @@ _FORMER = {
 _LOW, _HIGH = 1e-9, 1e6  # the bounds of a multiplier
 
 
-class Setting(NamedTuple):
+class RuleSetting(NamedTuple):
     """What a multiplier may depend on, named as in Parameters."""
 
     d_k: int = 64
@@ -57,7 +57,7 @@ class ScaleRule:
     name: ScaleName
     formula: str
     code: str  # the multiplier as Python, of d_k, n, layer, position, s (context_factor) and t (temperature)
-    multiplier: Callable[[Setting], float]
+    multiplier: Callable[[RuleSetting], float]
     needs: tuple[str, ...]  # the fields of Setting that the multiplier depends on
     used_by: str
     source: str
@@ -73,7 +73,7 @@ class ScaleRule:
         return self.short or self.formula
 
 
-def multiplier(name: ScaleName, setting: Setting) -> float:
+def multiplier(name: ScaleName, setting: RuleSetting) -> float:
     """Return a rule's multiplier in this setting; raise ParameterError if it is not above 0 or out of bounds."""
     rule = scale_rule(name)
     value = float(_value(rule, setting))
@@ -92,7 +92,7 @@ def multiplier(name: ScaleName, setting: Setting) -> float:
     )
 
 
-def row_multiplier(name: ScaleName, setting: Setting) -> float:
+def row_multiplier(name: ScaleName, setting: RuleSetting) -> float:
     """Return a rule's multiplier for a row that sees `setting.n_keys` keys; raise ParameterError if it has none.
 
     It is 0 for a row that sees fewer than two keys, if the rule has none there: its weights do not depend on it.
@@ -105,7 +105,7 @@ def row_multiplier(name: ScaleName, setting: Setting) -> float:
         raise
 
 
-def multipliers(name: ScaleName, setting: Setting, d_ks: FloatArray) -> FloatArray:
+def multipliers(name: ScaleName, setting: RuleSetting, d_ks: FloatArray) -> FloatArray:
     """Return a rule's multiplier in this setting at each d_k; NaN where it has none."""
     import numpy as np  # not at the top: the process that paints does without
 
@@ -114,7 +114,7 @@ def multipliers(name: ScaleName, setting: Setting, d_ks: FloatArray) -> FloatArr
         return np.where((value >= _LOW) & (value <= _HIGH), value, np.nan)
 
 
-def _value(rule: ScaleRule, setting: Setting, d_k: Any = None) -> Any:
+def _value(rule: ScaleRule, setting: RuleSetting, d_k: Any = None) -> Any:
     """Return the formula's value, perhaps at an array of d_k; NaN if it has none."""
     if d_k is not None:
         setting = setting._replace(d_k=d_k)
@@ -159,12 +159,12 @@ def rules_that_need(name: str) -> tuple[ScaleName, ...]:
     return tuple(rule.name for rule in SCALE_RULES.values() if name in rule.needs)
 
 
-def _by_root(factor: float, s: Setting) -> float:
+def _by_root(factor: float, s: RuleSetting) -> float:
     """Return `factor`/√d_k."""
     return factor / FUNCTIONS["sqrt"](s.d_k)
 
 
-def _position_block(s: Setting, size: int, first: int) -> float:
+def _position_block(s: RuleSetting, size: int, first: int) -> float:
     """Return 1 + 0.1 ln b, where b counts the blocks of `size` positions up to the query's, from position `first`."""
     return 1 + 0.1 * math.log(1 + (s.position + first) // size)
 

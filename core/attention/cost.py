@@ -24,7 +24,7 @@ Bias: TypeAlias = Literal["none", "qkv", "all"]
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerShape:
     """The shape of an attention layer and its use; raise ParameterError if the shape is invalid."""
 
     d_model: int = 512
@@ -45,7 +45,7 @@ class Layer:
     def __post_init__(self) -> None:
         for field in SHAPE_FIELDS:
             value = getattr(self, field.name)
-            if value is not None or getattr(Layer, field.name) is not None:
+            if value is not None or getattr(LayerShape, field.name) is not None:
                 field.check(value)
         if self.d_k is None and self.d_model % self.heads:
             raise ParameterError(
@@ -116,7 +116,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class ProjectionMatrix:
     """One projection from `rows` to `columns` numbers."""
 
     name: str
@@ -153,8 +153,8 @@ class Flops:
 class Cost:
     """The cost of a layer. The cache and the operations are for all `layers` together."""
 
-    layer: Layer
-    matrices: tuple[Matrix, ...]  # of one layer
+    layer: LayerShape
+    matrices: tuple[ProjectionMatrix, ...]  # of one layer
     parameters: int  # of one layer
     all_parameters: int  # of all layers
     cache_per_token: int  # bytes per token of each text
@@ -163,7 +163,7 @@ class Cost:
     whole_context: Flops  # for all tokens of each text at once
 
 
-def cost(layer: Layer) -> Cost:
+def cost(layer: LayerShape) -> Cost:
     """Return the cost of a layer.
 
     Pairs hidden by the mask are not counted; a kernel that computes them anyway takes n² instead of n(n + 1)/2.
@@ -183,24 +183,24 @@ def cost(layer: Layer) -> Cost:
     )
 
 
-def _matrices(layer: Layer) -> tuple[Matrix, ...]:
+def _matrices(layer: LayerShape) -> tuple[ProjectionMatrix, ...]:
     """Return the matrices. What is projected from a latent has no bias, as in DeepSeek-V3."""
     queries, values = layer.heads * layer.width, layer.heads * layer.value_width
     qkv = layer.bias != "none"
 
-    def from_hidden(name: str, columns: int) -> Matrix:
-        return Matrix(name, layer.d_model, columns, columns if qkv else 0)
+    def from_hidden(name: str, columns: int) -> ProjectionMatrix:
+        return ProjectionMatrix(name, layer.d_model, columns, columns if qkv else 0)
 
     if layer.q_latent:
-        of_queries = [from_hidden("W_dq", layer.q_latent), Matrix("W_uq", layer.q_latent, queries, 0)]
+        of_queries = [from_hidden("W_dq", layer.q_latent), ProjectionMatrix("W_uq", layer.q_latent, queries, 0)]
     else:
         of_queries = [from_hidden("W_q", queries)]
     if layer.kv_latent:
         of_keys = [
             from_hidden("W_dkv", layer.kv_latent),
             *([from_hidden("W_kr", layer.rotary)] if layer.rotary else []),
-            Matrix("W_uk", layer.kv_latent, layer.heads * (layer.width - layer.rotary), 0),
-            Matrix("W_uv", layer.kv_latent, values, 0),
+            ProjectionMatrix("W_uk", layer.kv_latent, layer.heads * (layer.width - layer.rotary), 0),
+            ProjectionMatrix("W_uv", layer.kv_latent, values, 0),
         ]
     else:
         of_keys = [
@@ -210,11 +210,13 @@ def _matrices(layer: Layer) -> tuple[Matrix, ...]:
     return (
         *of_queries,
         *of_keys,
-        Matrix("W_o", values, layer.d_model, layer.d_model if layer.bias == "all" else 0),
+        ProjectionMatrix("W_o", values, layer.d_model, layer.d_model if layer.bias == "all" else 0),
     )
 
 
-def _flops(layer: Layer, matrices: tuple[Matrix, ...], tokens: int, pairs: int, absorbed: bool = False) -> Flops:
+def _flops(
+    layer: LayerShape, matrices: tuple[ProjectionMatrix, ...], tokens: int, pairs: int, absorbed: bool = False
+) -> Flops:
     """Return the operations for `tokens` tokens of each text, which see `pairs` keys in total.
 
     If the projections from the latent are `absorbed`, scores and weighted sums are over the cached vectors: as many
@@ -298,4 +300,4 @@ SHAPE_FIELDS: tuple[Field, ...] = (
     ),
 )  # fmt: skip
 
-assert [field.name for field in SHAPE_FIELDS] == [field.name for field in fields(Layer)]
+assert [field.name for field in SHAPE_FIELDS] == [field.name for field in fields(LayerShape)]

@@ -13,7 +13,7 @@ from .capture import Sizes, Tensor
 from .files import CaptureError
 from .files.stored import FLOATS, AnyArray, AtHand, Stored
 from .metadata import LayerMetadata
-from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
+from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, NamePair
 
 FLAT = "head*d_k"  # a projection's output, with concatenated heads
 ACCEPTED = message(
@@ -77,7 +77,7 @@ def parse_axes(text: str, where: str) -> Axes:
 
 
 def find_axes(
-    q: Stored, k: Stored, pair: Pair, given: Axes | None, heads: int | None, d_k: int | None
+    q: Stored, k: Stored, pair: NamePair, given: Axes | None, heads: int | None, d_k: int | None
 ) -> tuple[Axes, str | None]:
     """Return the axes of a pair, and a note if they were assumed.
 
@@ -192,7 +192,9 @@ class Vectors:
     notes: tuple[str, ...]  # what was assumed
 
 
-def locate_vectors(pair: Pair, metadata: LayerMetadata, arrays: Mapping[str, Stored], given: Axes | None) -> Vectors:
+def locate_vectors(
+    pair: NamePair, metadata: LayerMetadata, arrays: Mapping[str, Stored], given: Axes | None
+) -> Vectors:
     """Return the queries and keys of a pair, with the `given` axes, if any; raise CaptureError if they do not fit."""
     q, k = arrays[pair.q], arrays[pair.k]
     for array in (arrays[name] for name in pair.names):

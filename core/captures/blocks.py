@@ -22,11 +22,11 @@ from ..attention.precision import Losses, losses_of, nan_rows
 from ..attention.softmax import Softmax
 from ..message import message
 from ..statistics import reading, tally
-from ..statistics.counting import Survey
+from ..statistics.counting import RunningStatistics
 from ..statistics.measurement import Column
 from .features import LARGEST, SMALLEST
 from .files import CaptureError
-from .head import Head
+from .head import HeadData
 
 _ALL = slice(None)
 _BINS = 1024  # of the histogram of logits
@@ -58,7 +58,7 @@ class Block:
         return self.terms.hidden
 
 
-def block_places(shape: tally.Shape, data: Head, short: bool = False) -> list[tuple[slice, slice, slice]]:
+def block_places(shape: tally.Shape, data: HeadData, short: bool = False) -> list[tuple[slice, slice, slice]]:
     """Return the draws, rows and keys of every block; of more rows if it is `short`, in float32."""
     found: list[tuple[slice, slice, slice]] = []
     limits = data.visibility
@@ -74,7 +74,7 @@ def block_places(shape: tally.Shape, data: Head, short: bool = False) -> list[tu
     return found
 
 
-def score_blocks(data: Head, c: Computation, short: bool = False) -> Iterator[Block]:
+def score_blocks(data: HeadData, c: Computation, short: bool = False) -> Iterator[Block]:
     """Yield blocks of q·kᵀ, in float64 or, if `short`, in float32; or as they are rounded to a number format.
 
     Hidden scores are 0 if nothing is rounded; those that overflow are infinite or NaN.
@@ -130,7 +130,7 @@ def require_size(size: float, what: str, where: str) -> None:
         )
 
 
-def fits_float32(data: Head) -> bool:
+def fits_float32(data: HeadData) -> bool:
     """Return whether products of these q and k, and their fourth powers, are safe in float32."""
     if data.q.dtype != np.float32 or data.k.dtype != np.float32:
         return False
@@ -138,7 +138,7 @@ def fits_float32(data: Head) -> bool:
     return largest >= _LEAST and largest * data.q.shape[-1] <= _MOST
 
 
-def _seen(data: Head, draws: slice) -> BoolArray | None:
+def _seen(data: HeadData, draws: slice) -> BoolArray | None:
     """Return which keys the mask lets some query see, (draws or 1, keys); None if there is no mask."""
     mask = None if data.visibility is None else data.visibility.mask
     if mask is None:
@@ -164,7 +164,7 @@ def mean_of_seen(k: FloatArray, seen: BoolArray | None) -> FloatArray:
     return shares[:, np.newaxis] @ k.astype(np.float64)
 
 
-def vectors_of(data: Head, c: Computation, draws: slice, rows: slice = _ALL) -> tuple[FloatArray, FloatArray]:
+def vectors_of(data: HeadData, c: Computation, draws: slice, rows: slice = _ALL) -> tuple[FloatArray, FloatArray]:
     """Return some queries, and all keys, of some texts as they are multiplied."""
     q, k = data.q[draws, rows], data.k[draws]
     if c.norms != ("none", "none"):
@@ -183,12 +183,12 @@ def _in_range(vectors: FloatArray) -> FloatArray:
     return np.ldexp(found, -exponents)
 
 
-def rounded_pass(data: Head, c: Computation, rule: str, where: str) -> Iterator[tuple[float, tuple[Column, ...]]]:
+def rounded_pass(data: HeadData, c: Computation, rule: str, where: str) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Process the scores of a head twice, as in exact arithmetic; the column comes with the last pair."""
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
     parts = len(block_places(shape, data))
     kept: list[tuple[Block, FloatArray]] | None = [] if shape.draws * shape.rows * shape.keys <= KEPT else None
-    survey = Survey()
+    survey = RunningStatistics()
     for done, (block, logits) in enumerate(_blocks(data, c), start=1):
         survey.add(logits[_counted(block, logits, data)])
         if kept is not None:
@@ -208,7 +208,7 @@ def rounded_pass(data: Head, c: Computation, rule: str, where: str) -> Iterator[
         yield (1 + done / parts) / 2, reading.columns(result, shape.draws, unbiased=False) if done == parts else ()
 
 
-def rounded_row(data: Head, c: Computation, text: int, query: int) -> tuple[FloatArray, Softmax]:
+def rounded_row(data: HeadData, c: Computation, text: int, query: int) -> tuple[FloatArray, Softmax]:
     """Return the logits (1, 1, keys) of one query, and its weights."""
     draws, rows = slice(text, text + 1), slice(query, query + 1)
     if number_format(c.precision).scaled:  # the scale depends on all queries
@@ -221,13 +221,13 @@ def rounded_row(data: Head, c: Computation, text: int, query: int) -> tuple[Floa
     return logits, c.weights(logits, block.hidden)
 
 
-def _blocks(data: Head, c: Computation) -> Iterator[tuple[Block, FloatArray]]:
+def _blocks(data: HeadData, c: Computation) -> Iterator[tuple[Block, FloatArray]]:
     """Yield the blocks of a head, and their logits."""
     for block in score_blocks(data, c):
         yield block, c.logits(block.scores, block.terms)
 
 
-def _counted(block: Block, logits: FloatArray, data: Head) -> BoolArray:
+def _counted(block: Block, logits: FloatArray, data: HeadData) -> BoolArray:
     """Return which logits are visible, finite and not of a NaN row."""
     counted: BoolArray = np.isfinite(logits)
     counted &= ~nan_rows(logits, block.hidden, data.sink is not None)[..., np.newaxis]

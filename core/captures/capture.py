@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..message import Plain, message
-from ..scales import Setting
+from ..scales import RuleSetting
 
 Meaning: TypeAlias = Literal["visible", "hidden"]  # of True and 1 in a mask
 Corner: TypeAlias = Literal["top_left", "bottom_right"]  # where the diagonal of a causal mask begins or ends
@@ -177,11 +177,13 @@ class HeadSubject:
     head: int
     extras: Extras = field(default=NO_EXTRAS, compare=False)
     # Of each rule whose multipliers differ between rows: what they depend on, and the position of the first query.
-    by_row: Mapping[str, tuple[Setting, int]] = field(default_factory=dict[str, "tuple[Setting, int]"], compare=False)
+    by_row: Mapping[str, tuple[RuleSetting, int]] = field(
+        default_factory=dict[str, "tuple[RuleSetting, int]"], compare=False
+    )
 
 
 @dataclass(frozen=True, repr=False)
-class Capture:
+class CaptureContents:
     """The contents of a file, from its headers alone."""
 
     path: Path

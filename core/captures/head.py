@@ -16,18 +16,18 @@ from ..arrays import BoolArray, FloatArray
 from ..attention.visibility import Bias, Slope, Visibility
 from ..message import message, plain
 from .axes import NamedAxes
-from .capture import NO_EXTRAS, Capture, Extras, Layer, MaskTensor
+from .capture import NO_EXTRAS, CaptureContents, Extras, Layer, MaskTensor
 from .features import LARGEST
 from .files import CaptureError, Identity, NotFiniteError, ValuesNotFiniteError, opened
 from .files.stored import AnyArray, AtHand, Stored
 from .layers import StoredLayer, scales_shape
-from .masks import Masking, mask_shape, query_mask, read_mask
+from .masks import MaskConvention, mask_shape, query_mask, read_mask
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CaptureFile(Capture):
+class CaptureFile(CaptureContents):
     """A capture and the location of its numbers in its files; `read_head` reads them."""
 
     stored: tuple[StoredLayer, ...]  # in the order of `layers`
@@ -43,13 +43,13 @@ class CaptureFile(Capture):
         """The identity of each file when it was opened."""
         return dict(self.identities)
 
-    def described(self) -> Capture:
+    def described(self) -> CaptureContents:
         """Return the contents without locations, which can be sent to a process without NumPy."""
-        return Capture(**{each.name: getattr(self, each.name) for each in fields(Capture)})
+        return CaptureContents(**{each.name: getattr(self, each.name) for each in fields(CaptureContents)})
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class HeadData:
     """One query head and the key head it uses, and what its logits consist of beside scaled scores."""
 
     q: FloatArray  # [batch, queries, d_k], float64 if the file holds float64, else float32
@@ -64,7 +64,7 @@ class Head:
     row_factors: FloatArray | None = None  # that the stored queries contain, [batch or 1, queries or 1]
 
 
-def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
+def read_head(capture: CaptureFile, layer: Layer, head: int) -> HeadData:
     """Return the numbers of one head; query head h uses key head h // (heads / kv_heads).
 
     Raise CaptureError if a number is not finite, or if the file has changed since it was opened.
@@ -99,7 +99,7 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
         _require_filled(k, mask, stored.k[0].array)
     sink, scale = _of_head(capture, stored, "sinks", head), _scale(capture, stored, head)
     inside = stored.added.get("row_factors")
-    return Head(
+    return HeadData(
         q=_finite(q, wide, stored.q[0].array, layer, head),
         k=k,
         visibility=visibility,
@@ -333,7 +333,7 @@ def _mask_and_biases(
             used.append(one)
     tensors = [(each, False) for each in stored.masks if not each.of_queries]
     if "bias" in stored.added:
-        tensors.append((Masking(stored.added["bias"], "visible", stored.declared), True))
+        tensors.append((MaskConvention(stored.added["bias"], "visible", stored.declared), True))
     for each, is_bias in tensors:
         visible, added, one = _mask_or_bias(capture, each, is_bias, layer, head, positions)
         used.append(one)
@@ -353,7 +353,12 @@ def _mask_and_biases(
 
 
 def _mask_or_bias(
-    capture: CaptureFile, masking: Masking, is_bias: bool, layer: Layer, head: int, positions: npt.NDArray[np.int64]
+    capture: CaptureFile,
+    masking: MaskConvention,
+    is_bias: bool,
+    layer: Layer,
+    head: int,
+    positions: npt.NDArray[np.int64],
 ) -> tuple[BoolArray | None, FloatArray | None, MaskTensor]:
     """Return the keys that a tensor lets queries see, what it adds to logits, and how it was understood.
 
@@ -394,7 +399,7 @@ def _mask_or_bias(
 
 
 def _left_out(
-    capture: CaptureFile, masking: Masking, layer: Layer, positions: npt.NDArray[np.int64]
+    capture: CaptureFile, masking: MaskConvention, layer: Layer, positions: npt.NDArray[np.int64]
 ) -> tuple[BoolArray, MaskTensor]:
     """Return the queries, [batch or 1, queries], that a mask of queries leaves out, and how it was understood."""
     array, count = query_mask(masking.array, layer.sizes, layer.rows is not None)

@@ -17,7 +17,7 @@ from ..arrays import FloatArray
 from ..attention.computation import Computation
 from ..message import message, plain
 from ..statistics import reading, tally
-from ..statistics.counting import Survey
+from ..statistics.counting import RunningStatistics
 from ..statistics.measurement import Column, Measurement
 from .blocks import (
     KEPT,
@@ -32,7 +32,7 @@ from .blocks import (
     score_blocks,
 )
 from .capture import HeadSubject, Layer
-from .head import CaptureFile, Head, read_head
+from .head import CaptureFile, HeadData, read_head
 from .rules import Rule, computation, file_rule, first_position, named_rule, shown_multiplier
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
@@ -94,7 +94,7 @@ def stream_head(
     yield 1.0, Measurement(subject_of(layer, head, data, rules), layer.batch, layer.batch, tuple(shown))
 
 
-def _least_reach(data: Head) -> float:
+def _least_reach(data: HeadData) -> float:
     """Return how far scores are from their mean at least, by a few rows: if that is too far, float32 is not tried."""
     draws, rows = slice(0, 1), slice(None, None, -(-data.q.shape[1] // _FEW_ROWS))
     scores = data.q[draws, rows] @ data.k[draws].mT
@@ -103,13 +103,13 @@ def _least_reach(data: Head) -> float:
     return float(np.ptp(scores)) / 2 if scores.size else 0.0
 
 
-def subject_of(layer: Layer, head: int, data: Head, rules: Sequence[Rule]) -> HeadSubject:
+def subject_of(layer: Layer, head: int, data: HeadData, rules: Sequence[Rule]) -> HeadSubject:
     """Return what a measurement of this head under these rules is of."""
     by_row = {rule.name: (rule.setting, first_position(rule, data)) for rule in rules if rule.setting is not None}
     return HeadSubject(layer, head, data.extras, by_row)
 
 
-def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] | None:
+def _range_of_rows(rule: Rule, layer: Layer, data: HeadData) -> tuple[float, float] | None:
     """Return the smallest and the largest multiplier of q·k in rows that see two keys; None if all have the same."""
     c = computation(rule, layer, data)
     if isinstance(c.multiplier, float):
@@ -136,7 +136,7 @@ class _Pass:
     multipliers: list[tuple[str, float]]  # by rule
 
 
-def _passes(rules: Sequence[Rule], layer: Layer, data: Head) -> list[_Pass]:
+def _passes(rules: Sequence[Rule], layer: Layer, data: HeadData) -> list[_Pass]:
     """Group rules into passes, in their order.
 
     Rules that only multiply scores share a pass if they normalise alike. A number format, a soft-cap, a bias, or a
@@ -164,7 +164,7 @@ def _number(c: Computation) -> float:
     return c.multiplier
 
 
-def _pass(data: Head, each: _Pass, where: str, most: float = 0.0) -> Iterator[tuple[float, tuple[Column, ...]]]:
+def _pass(data: HeadData, each: _Pass, where: str, most: float = 0.0) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Process the scores of one head twice; the columns come with the last pair.
 
     In float32 if logits reach no further than `most` from their mean, else in float64.
@@ -173,7 +173,7 @@ def _pass(data: Head, each: _Pass, where: str, most: float = 0.0) -> Iterator[tu
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
     parts = len(block_places(shape, data, short))
     kept: list[Block] | None = [] if shape.draws * shape.rows * shape.keys <= KEPT else None
-    survey = Survey()
+    survey = RunningStatistics()
     for done, block in enumerate(_surveyed(survey, data, each, where, short), start=1):
         if kept is not None:
             kept.append(block)
@@ -196,7 +196,7 @@ def _pass(data: Head, each: _Pass, where: str, most: float = 0.0) -> Iterator[tu
         yield (1 + done / parts) / 2, reading.columns(result, shape.draws, unbiased=False) if done == parts else ()
 
 
-def _surveyed(survey: Survey, data: Head, each: _Pass, where: str, short: bool) -> Iterator[Block]:
+def _surveyed(survey: RunningStatistics, data: HeadData, each: _Pass, where: str, short: bool) -> Iterator[Block]:
     """Yield the blocks of logits and add them to a survey; raise CaptureError if statistics overflow or underflow."""
     largest = 0.0
     for block in score_blocks(data, each.computation, short):

@@ -13,9 +13,9 @@ from .capture import Corner, Layer, Meaning, Sizes
 from .features import ADDED, EVIDENCE, FEATURE, FEATURES, SHARED, TENSORS
 from .files import CaptureError
 from .files.stored import FLOATS, Numbers, Stored, numbers
-from .masks import Masking, hides_padding, mask_shape, masks_of
+from .masks import MaskConvention, hides_padding, mask_shape, masks_of
 from .metadata import LayerMetadata
-from .naming import Axes, Pair
+from .naming import Axes, NamePair
 
 # Names of biases that are of positions alone: other layers of a model have them too.
 OF_POSITIONS = ("position_bias", "relative_position_bias", "alibi", "alibi_slopes", "slopes")
@@ -42,7 +42,7 @@ class StoredLayer:
     layer: Layer
     q: tuple[NamedAxes, ...]  # parts, whose components follow each other
     k: tuple[NamedAxes, ...]
-    masks: tuple[Masking, ...] = ()
+    masks: tuple[MaskConvention, ...] = ()
     lengths: tuple[int, ...] | None = None  # of the texts of a padded batch, for masks that hide no padding
     added: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # biases, sinks, scales, … by feature
     evidence: Mapping[str, NamedAxes] = field(default_factory=dict[str, NamedAxes])  # v, o, lse and weights
@@ -60,7 +60,7 @@ class FileFacts:
 
 
 def build_layer(
-    position: int, pair: Pair, metadata: LayerMetadata, arrays: Mapping[str, Stored], given: FileFacts
+    position: int, pair: NamePair, metadata: LayerMetadata, arrays: Mapping[str, Stored], given: FileFacts
 ) -> tuple[StoredLayer, list[str], set[str]]:
     """Return the layer of a pair of tensors, a note for every assumption, and the names of the tensors used.
 
@@ -161,7 +161,7 @@ def build_layer(
     return StoredLayer(layer, vectors.q, vectors.k, masks, lengths, added, evidence, given.declared), notes, used
 
 
-def _notes_on_vectors(pair: Pair, metadata: LayerMetadata, kv_heads: int) -> list[str]:
+def _notes_on_vectors(pair: NamePair, metadata: LayerMetadata, kv_heads: int) -> list[str]:
     """Return notes on other numbers of heads than the metadata's, and on projections."""
     notes: list[str] = []
     if None in metadata.prescaled:
@@ -270,7 +270,7 @@ def _causal(
     return None, said, unaligned, notes
 
 
-def _tensors(pair: Pair, names: Collection[str]) -> tuple[dict[str, str], set[str], str]:
+def _tensors(pair: NamePair, names: Collection[str]) -> tuple[dict[str, str], set[str], str]:
     """Return the names of a layer's tensors by feature, the features whose tensor every layer shares, and a refusal.
 
     The refusal, empty if there is none, names two tensors of one feature.
@@ -293,7 +293,7 @@ def _tensors(pair: Pair, names: Collection[str]) -> tuple[dict[str, str], set[st
     return tensors, shared, refusal
 
 
-def _is_for(word: str, pair: Pair) -> bool:
+def _is_for(word: str, pair: NamePair) -> bool:
     """Return whether a tensor that all layers may share is for this one, by its module: nn.Transformer's masks, and
     biases of relative positions, which T5 adds in self-attention only."""
     module = pair.before.lower()
@@ -313,7 +313,7 @@ def _is_cross(modules: str) -> bool:
 
 
 def _added(
-    pair: Pair, tensors: Mapping[str, str], arrays: Mapping[str, Stored], sizes: Sizes, metadata: LayerMetadata
+    pair: NamePair, tensors: Mapping[str, str], arrays: Mapping[str, Stored], sizes: Sizes, metadata: LayerMetadata
 ) -> tuple[dict[str, Stored], str, list[str]]:
     """Return what is added to a layer's logits, or scales them, by feature; a refusal, or empty; and notes.
 

@@ -17,7 +17,7 @@ from .features import MASKS, TENSORS
 from .files import CaptureError
 from .files.stored import FLOATS, AnyArray, AtHand, Stored
 from .metadata import LayerMetadata
-from .naming import Pair
+from .naming import NamePair
 
 Positions = npt.NDArray[np.int64]  # [queries] of the queries among the keys
 
@@ -29,7 +29,7 @@ _BY_VALUES = ("attn_mask", "src_mask", "tgt_mask", "memory_mask", "causal_mask")
 
 
 @dataclass(frozen=True)
-class Masking:
+class MaskConvention:
     """A mask of a layer, and what True means in it; None if its values have to tell."""
 
     array: Stored
@@ -39,7 +39,7 @@ class Masking:
 
 
 def masks_of(
-    pair: Pair,
+    pair: NamePair,
     tensors: Mapping[str, str],
     shared: Collection[str],
     metadata: LayerMetadata,
@@ -47,7 +47,7 @@ def masks_of(
     sizes: Sizes,
     mask_true: Meaning | None,
     declared: bool,
-) -> tuple[tuple[Masking, ...], set[str], list[str]]:
+) -> tuple[tuple[MaskConvention, ...], set[str], list[str]]:
     """Return the layer's masks, the names of tensors that are masks, and notes.
 
     `tensors` are the names of the layer's tensors by feature, `shared` those that belong to every layer. The mask is
@@ -60,7 +60,7 @@ def masks_of(
     if metadata.mask is not None and metadata.mask not in arrays:
         template = "{where}: the metadata names the mask {mask}, which is not in the file"
         raise arrays[pair.q].error(template, mask=quoted(metadata.mask))
-    used, notes, masks = {*names.values()}, list[str](), list[Masking]()
+    used, notes, masks = {*names.values()}, list[str](), list[MaskConvention]()
     if metadata.mask is not None and metadata.mask not in names.values():
         names["mask"] = metadata.mask
         used.add(metadata.mask)
@@ -77,7 +77,7 @@ def masks_of(
 
 def _masking(
     mask: Stored, feature: str, word: str, stated: Meaning | None, sizes: Sizes, sampled: bool
-) -> tuple[Masking, list[str]]:
+) -> tuple[MaskConvention, list[str]]:
     """Return a mask of this feature and last word of its name, and notes; raise CaptureError if it cannot be one.
 
     `stated` is what the user or the file says that True means, and `sampled` whether only some queries are stored.
@@ -87,7 +87,7 @@ def _masking(
     mask.require_modest()
     meaning = stated or meaning_of(word, "f" if mask.dtype in FLOATS else mask.format.kind)
     of_queries = feature == "query_mask"
-    masking = Masking(mask, meaning, meaning is None or stated is not None, of_queries)
+    masking = MaskConvention(mask, meaning, meaning is None or stated is not None, of_queries)
     notes: list[str | None] = []
     if stated is None and meaning == "hidden":
         notes.append(
@@ -113,7 +113,7 @@ def _masking(
     return masking, [note for note in notes if note is not None]
 
 
-def hides_padding(masks: Iterable[Masking], sizes: Sizes, causal: Stored | None) -> bool:
+def hides_padding(masks: Iterable[MaskConvention], sizes: Sizes, causal: Stored | None) -> bool:
     """Return whether a mask may tell the padding of each text; one of `causal` attention alone does not."""
     return any(
         not each.of_queries and each.array != causal and (sizes[0] == 1 or mask_shape(each.array, sizes)[0] > 1)

@@ -85,7 +85,7 @@ _NUMBERS_OF = {"layer", "layers", "block", "blocks", "h", "l", "encoderblock"}  
 
 
 @dataclass(frozen=True)
-class Pair:
+class NamePair:
     """The names of one layer's queries and keys."""
 
     index: int
@@ -152,7 +152,7 @@ def companions(name: str, words: Iterable[str]) -> tuple[str, ...]:
     return tuple(match["before"] + word + match["after"] for word in words) if match else ()
 
 
-def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
+def pairs(names: Collection[str]) -> tuple[list[NamePair], list[str]]:
     """Return the pairs among these names, sorted by layer, and a note for each tensor without its partner.
 
     Raise CaptureError if a layer has several pairs of names that are not those of WORDS.
@@ -161,7 +161,7 @@ def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
     for name in sorted(names):
         if match := _match(name):
             layers.setdefault((match["before"], match["after"]), []).append(match["word"])
-    known: list[Pair] = []
+    known: list[NamePair] = []
     notes: list[str] = []
     for (before, after), there in layers.items():
         words = next((w for w in WORDS if all(word in there for word in w.all)), None)
@@ -173,11 +173,11 @@ def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
         if words is not None:
             index = _index(before, after)
             label = before.rstrip(".") or message("layer {index}", index=index)
-            known.append(Pair(index, label, words, before, after))
+            known.append(NamePair(index, label, words, before, after))
     return sorted(known or _similar(names), key=lambda pair: (pair.index, pair.label)), notes
 
 
-def chosen_pairs(names: Collection[str], text: str) -> list[Pair]:
+def chosen_pairs(names: Collection[str], text: str) -> list[NamePair]:
     """Return the pairs that a text such as "q=h.*.foo,k=h.*.bar" chooses; `*` stands for the number of a layer.
 
     Raise CaptureError if the text is not accepted, or no tensors have these names.
@@ -189,7 +189,7 @@ def chosen_pairs(names: Collection[str], text: str) -> list[Pair]:
             "--tensor: must be q=NAME,k=NAME, with * for the layer's number, not {text}", text=quoted(text)
         )
     pattern = re.compile(re.escape(chosen["q"]).replace(r"\*", r"(\d{1,9})", 1).replace(r"\*", r"\d{1,9}"), re.DOTALL)
-    found: list[Pair] = []
+    found: list[NamePair] = []
     for q in sorted(names):
         if (match := pattern.fullmatch(q)) is None:
             continue
@@ -203,19 +203,19 @@ def chosen_pairs(names: Collection[str], text: str) -> list[Pair]:
     return sorted(found, key=lambda pair: pair.index)
 
 
-def _pair(given: Mapping[str, str], index: int, linear: bool, said: str) -> Pair:
+def _pair(given: Mapping[str, str], index: int, linear: bool, said: str) -> NamePair:
     """Return the pair of tensors with any names; their module is what the names share."""
     q, k = given["q"], given["k"]
     same = next((at for at, (a, b) in enumerate(zip(q, k, strict=False)) if a != b), 0)
     start = max(q.rfind(mark, 0, same) for mark in "./:") + 1
     label = q[:start].rstrip("./:") or message("layer {index}", index=index)
-    return Pair(index, label, Words(q[start:], k[start:], projection=linear), q[:start], "", given, said)
+    return NamePair(index, label, Words(q[start:], k[start:], projection=linear), q[:start], "", given, said)
 
 
-def _similar(names: Collection[str]) -> list[Pair]:
+def _similar(names: Collection[str]) -> list[NamePair]:
     """Return the pairs of names that differ only in a word for queries and a word for keys."""
     there = frozenset(names)
-    layers: dict[tuple[int, str], list[Pair]] = {}
+    layers: dict[tuple[int, str], list[NamePair]] = {}
     for name in sorted(there):
         for part in reversed([*_PART.finditer(name)]):
             words = _ANY.get(part[0].lower(), "")

@@ -17,11 +17,11 @@ from .capture import Layer, Meaning, Texts
 from .features import SCHEMAS
 from .files import CaptureError, Identity, NoQueriesError, contents, opened
 from .files.safetensors import MOST_FILES, joined
-from .files.stored import Contents, Stored
+from .files.stored import FileContents, Stored
 from .head import CaptureFile, shows_no_later_key
 from .layers import OF_POSITIONS, FileFacts, StoredLayer, build_layer
 from .metadata import Metadata, config_heads, context_factor, heads_of, only_in_config, unpacked
-from .naming import ACCEPTED, HEADS_FIRST, Axes, Pair, chosen_pairs, pairs, partner
+from .naming import ACCEPTED, HEADS_FIRST, Axes, NamePair, chosen_pairs, pairs, partner
 from .unknown import Unknown
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def open_captures(
 
 def capture_of(
     file: Path,
-    found: Contents,
+    found: FileContents,
     axes: str | None = None,
     mask_true: Meaning | None = None,
     tensor: str | None = None,
@@ -148,7 +148,7 @@ def capture_of(
     )
 
 
-def _axes(file: Path, found: Contents, axes: str | None) -> Axes | None:
+def _axes(file: Path, found: FileContents, axes: str | None) -> Axes | None:
     """Return the axes that the user, the file or its schema names; None if none of them does."""
     if axes is not None:
         return parse_axes(axes, "axes")
@@ -158,7 +158,7 @@ def _axes(file: Path, found: Contents, axes: str | None) -> Axes | None:
 
 
 def _layers(
-    file: Path, found: Contents, metadata: Metadata, layer_pairs: Sequence[Pair], given: FileFacts
+    file: Path, found: FileContents, metadata: Metadata, layer_pairs: Sequence[NamePair], given: FileFacts
 ) -> tuple[tuple[StoredLayer, ...], list[str], list[str]]:
     """Return the layers, notes on what was assumed, and the names of the tensors that no layer uses."""
     notes = [*found.notes]
@@ -232,7 +232,7 @@ def _texts(
     return lengths, tokens, query_tokens, notes
 
 
-def _without_positions(stored: Sequence[StoredLayer], layer_pairs: Sequence[Pair]) -> list[StoredLayer]:
+def _without_positions(stored: Sequence[StoredLayer], layer_pairs: Sequence[NamePair]) -> list[StoredLayer]:
     """Return the layers; those without a bias of positions that another layer of their stack has are refused.
 
     T5 computes its bias in the first layer and adds it in all.
@@ -284,7 +284,7 @@ def _missing_scales(layers: Sequence[Layer]) -> list[str]:
     ]
 
 
-def _no_pair(path: Path, found: Contents, left_out: Sequence[str]) -> str:
+def _no_pair(path: Path, found: FileContents, left_out: Sequence[str]) -> str:
     """Explain in one line why the file has no queries and keys; `left_out` says what lacks its partner."""
     names: Sequence[str] = sorted(found.arrays)
     listed = ", ".join(quoted(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
@@ -364,7 +364,7 @@ class _Group:
     """Files of a folder that are one capture: what they declare, and the path that names them."""
 
     path: Path
-    contents: Contents
+    contents: FileContents
 
 
 def _folder_groups(folder: Path) -> tuple[list[_Group], list[str]]:
@@ -433,7 +433,7 @@ def _names_in(folder: Path) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-def _each(groups: Iterable[_Group]) -> list[tuple[Path, Contents]]:
+def _each(groups: Iterable[_Group]) -> list[tuple[Path, FileContents]]:
     return [(group.path, group.contents) for group in groups]
 
 
@@ -476,7 +476,7 @@ def _debugger_group(folder: Path, groups: Sequence[_Group]) -> _Group:
                 raise CaptureError("{path}: {reason}", path=plain(config), reason=error) from error
         files.append((config, identity))
     note = message("{count} files of the model debugger are not used", count=len(groups) - len(kept))
-    return _Group(folder, Contents(kept, metadata, tuple(files), (note,) if len(kept) < len(groups) else ()))
+    return _Group(folder, FileContents(kept, metadata, tuple(files), (note,) if len(kept) < len(groups) else ()))
 
 
 def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[str]) -> CaptureFile:

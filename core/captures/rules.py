@@ -19,12 +19,12 @@ from ..attention.computation import Computation, OfRows
 from ..attention.visibility import Rows
 from ..errors import InputError
 from ..parameters import ROUNDED
-from ..scales import Normalise, Setting, multiplier, row_multiplier, scale_rule
+from ..scales import Normalise, RuleSetting, multiplier, row_multiplier, scale_rule
 from .capture import NOTHING, HeadContext, Layer
 from .settings import AS_STORED, FILE, HeadSetting, ScoreProcessing
 
 if TYPE_CHECKING:
-    from .head import Head
+    from .head import HeadData
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Rule:
 
     name: str  # of SCALE_RULES, or "file"
     multiplier: float  # of q·k without factors that are stored in q and k; for the last query, if rows differ
-    setting: Setting | None = None  # what the multipliers of rows are computed from; None if they do not differ
+    setting: RuleSetting | None = None  # what the multipliers of rows are computed from; None if they do not differ
     position: int | None = None  # of the last query; None: as the file says
     computed: ScoreProcessing = AS_STORED
 
@@ -84,8 +84,8 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, context: HeadContex
     from_start = layer.alignment == "top_left" and layer.rows is None
     last = (layer.queries if from_start else layer.keys) - 1 if context.position is None else context.position
     number = layer.index if layer.numbered or context.layer is None else context.layer
-    temperature = context.temperature or Setting().temperature
-    setting = Setting(layer.d_k, layer.keys, custom, number, last, factor or 1.0, temperature)
+    temperature = context.temperature or RuleSetting().temperature
+    setting = RuleSetting(layer.d_k, layer.keys, custom, number, last, factor or 1.0, temperature)
     return Rule(name, multiplier(name, setting), setting if rule.by_row else None, context.position)
 
 
@@ -94,7 +94,7 @@ def rule_of(setting: HeadSetting, layer: Layer, context: HeadContext = NOTHING) 
     return replace(named_rule(setting.scale, layer, setting.multiplier, context), computed=setting.computed)
 
 
-def computation(rule: Rule, layer: Layer, data: Head) -> Computation:
+def computation(rule: Rule, layer: Layer, data: HeadData) -> Computation:
     """Return how attention of a head is computed under a rule, from q and k as stored."""
     factor = layer.own_factor if rule.normalise == "none" else 1.0  # normalised q and k contain no factors
     by: float | FloatArray | OfRows = rule.multiplier / factor
@@ -123,20 +123,20 @@ def computation(rule: Rule, layer: Layer, data: Head) -> Computation:
     )
 
 
-def first_position(rule: Rule, data: Head) -> int:
+def first_position(rule: Rule, data: HeadData) -> int:
     """Return the position of the first key in its text."""
     return 0 if rule.position is None else rule.position - int(data.positions[-1])
 
 
 @lru_cache(256)  # heads of a layer have the same rows
-def _of_rows(name: str, setting: Setting, both: bytes, shape: tuple[int, ...]) -> FloatArray:
+def _of_rows(name: str, setting: RuleSetting, both: bytes, shape: tuple[int, ...]) -> FloatArray:
     """Return the multipliers of rows from the bytes of the numbers of keys that they see, and of their positions."""
     kinds, place = np.unique(np.frombuffer(both, np.int64).reshape(2, -1), axis=1, return_inverse=True)
     found = [row_multiplier(name, setting._replace(n_keys=n, position=at)) for n, at in kinds.T.tolist()]
     return np.array(found)[place.reshape(-1)].reshape(shape[1:])
 
 
-def shown_multiplier(rule: Rule, layer: Layer, data: Head) -> float:
+def shown_multiplier(rule: Rule, layer: Layer, data: HeadData) -> float:
     """Return the multiplier that a column states, of q·k without stored factors.
 
     If the file's own differ between rows, it is their mean; of a rule, it is that of the last query, if this sees two

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from ..message import message, quoted
 from .capture import Sizes
 from .files.stored import FLOATS, Stored
-from .naming import WORDS, Pair
+from .naming import WORDS, NamePair
 
 # Words in the names of tensors and metadata that change attention.
 _CHANGES = {
@@ -191,7 +191,7 @@ class Unknown:
             for place in places:
                 self._changing.setdefault(place, []).append(name)
 
-    def refusal(self, pair: Pair, arrays: Mapping[str, Stored], sizes: Sizes) -> str:
+    def refusal(self, pair: NamePair, arrays: Mapping[str, Stored], sizes: Sizes) -> str:
         """Return why a layer is refused for a tensor that may change its attention; empty if there is none."""
         places = ["numbered", f"numbered {pair.after}"] if pair.after else ["no layer", pair.root or "."]
         names = [self._changing[place][0] for place in (_ALL, *places) if place in self._changing]
@@ -229,7 +229,7 @@ def unknown_change(what: str, name: str, hint: str = "") -> str:
     return message("{what} may change attention, and attn-tui does not know it{hint}", what=what, hint=hint)
 
 
-def _own(name: str, pair: Pair) -> str:
+def _own(name: str, pair: NamePair) -> str:
     return name.removeprefix(pair.before).removesuffix(pair.after)
 
 

@@ -6,7 +6,7 @@ import math
 
 from ..attention.presets import PRESETS
 from ..parameters import Parameters
-from .claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, value
+from .claim import UNCLAIMED, Claim, ClaimFigure, Reading, at_least, at_most, value
 from .examine import lab, precise, trial, trial_part
 from .trials import (
     additive,
@@ -47,7 +47,7 @@ LAYERS: tuple[Claim, ...] = (
         "queries are divided instead of scores, n·d_k numbers of many more, or inside a fused kernel.",
         figures=(
             *(
-                Figure(
+                ClaimFigure(
                     f"operations of dividing scores over those of the product, d_k {d}",
                     _ALMOST_NOTHING,
                     trial_part("operations", dividing, d, 1024, "scores"),
@@ -56,7 +56,7 @@ LAYERS: tuple[Claim, ...] = (
                 for d in (16, 64)
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"memory traffic of dividing scores over that of the product, {n} tokens, d_k {d}",
                     _ALMOST_NOTHING,
                     trial_part("traffic", dividing, d, n, "scores"),
@@ -64,7 +64,7 @@ LAYERS: tuple[Claim, ...] = (
                 )
                 for n, d in ((64, 64), (1024, 64), (1024, 2048))
             ),
-            Figure(
+            ClaimFigure(
                 "the same if queries are divided, 4096 tokens, d_k 64",
                 UNCLAIMED,
                 trial_part("traffic", dividing, 64, 4096, "queries"),
@@ -81,12 +81,12 @@ LAYERS: tuple[Claim, ...] = (
         "and component, and write n²·d_k numbers to memory and read them again to sum them. "
         "Memory traffic stands for time: a clock would also measure the load of this machine.",
         figures=(
-            Figure(
+            ClaimFigure(
                 "memory traffic of additive over dot product, 256 tokens, d_k 64",
                 at_least(10, "much more than 1, at least 10"),
                 trial_part("traffic", additive_over_dot, 64, 256),
             ),
-            Figure("operations, the same way", UNCLAIMED, trial_part("operations", additive_over_dot, 64, 256)),
+            ClaimFigure("operations, the same way", UNCLAIMED, trial_part("operations", additive_over_dot, 64, 256)),
         ),
         title="dot products are faster",
     ),
@@ -99,7 +99,7 @@ LAYERS: tuple[Claim, ...] = (
         "which is a scale by another name, and even then it is not always within [−1, 1].",
         figures=(
             *(
-                Figure(
+                ClaimFigure(
                     f"scores in [−1, 1] at d 64, v ~ N(0, {words})",
                     value(1, words="all"),
                     trial_part("inside", additive, 64, std),
@@ -107,7 +107,7 @@ LAYERS: tuple[Claim, ...] = (
                 for words, std in (("1", 1.0), ("1/d", 1 / 8))
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"standard deviation within a row at d {d}, v ~ N(0, {words})",
                     at_most(1, "at most 1, at any width"),
                     trial_part("std", additive, d, std),
@@ -128,14 +128,14 @@ LAYERS: tuple[Claim, ...] = (
         Parameters(mechanism="bilinear"),
         (
             *(
-                Figure(
+                ClaimFigure(
                     f"standard deviation of scores at d {d}, unscaled",
                     at_most(1, "at most 1, at any width"),
                     lab("logit_std", precise(d, mechanism="bilinear")),
                 )
                 for d in (16, 64, 256)
             ),
-            Figure(
+            ClaimFigure(
                 "the same at d 64, W smaller by √d",
                 UNCLAIMED,
                 lab("logit_std", precise(64, mechanism="bilinear", gain=1 / 8)),
@@ -152,9 +152,11 @@ LAYERS: tuple[Claim, ...] = (
         "which the note also says. Every head has its own three, and W_O maps the h·d_k = d_model outputs of all "
         "heads to d_model, so the total is right. Biases are not counted, and values are as wide as keys.",
         figures=(
-            Figure("each of the three, d_model 512, d_k 64", value(98_304), trial(weights_of_matrices, 512, 64, 1)),
-            Figure("the three together", value(98_304), trial(weights_of_matrices, 512, 64, 3)),
-            Figure("8 heads of 64 with W_O", value(1_048_576), trial(weights_of_attention, 512, 64, 8)),
+            ClaimFigure(
+                "each of the three, d_model 512, d_k 64", value(98_304), trial(weights_of_matrices, 512, 64, 1)
+            ),
+            ClaimFigure("the three together", value(98_304), trial(weights_of_matrices, 512, 64, 3)),
+            ClaimFigure("8 heads of 64 with W_O", value(1_048_576), trial(weights_of_attention, 512, 64, 8)),
         ),
         title="each head has three matrices",
     ),
@@ -166,7 +168,7 @@ LAYERS: tuple[Claim, ...] = (
         "only split the columns of the same matrices. They do change the number of scores, and the √d_k that "
         "divides them.",
         figures=tuple(
-            Figure(f"d_model 512, heads {h}", value(1_048_576), trial(weights_of_attention, 512, 512 // h, h))
+            ClaimFigure(f"d_model 512, heads {h}", value(1_048_576), trial(weights_of_attention, 512, 512 // h, h))
             for h in (1, 2, 8, 64)
         ),
         title="more heads cost nothing",
@@ -181,14 +183,14 @@ LAYERS: tuple[Claim, ...] = (
         "are few, at 10 tokens, and from n = d_k up they are more numbers than the queries. Fused kernels never "
         "store them.",
         figures=(
-            Figure(
+            ClaimFigure(
                 "numbers in the scores, batch 2, 8 heads, 10 tokens",
                 value(1600),
                 trial_part("scores", shapes, *_SHAPE),
             ),
-            Figure("numbers in the output, d_k 64", value(10_240), trial_part("output", shapes, *_SHAPE)),
-            Figure("sum of a row, the one furthest from 1", value(1), trial_part("sum", shapes, *_SHAPE)),
-            Figure("difference from head by head, at most", value(0), trial_part("apart", shapes, *_SHAPE)),
+            ClaimFigure("numbers in the output, d_k 64", value(10_240), trial_part("output", shapes, *_SHAPE)),
+            ClaimFigure("sum of a row, the one furthest from 1", value(1), trial_part("sum", shapes, *_SHAPE)),
+            ClaimFigure("difference from head by head, at most", value(0), trial_part("apart", shapes, *_SHAPE)),
         ),
         title="the shapes of batch and heads",
     ),
@@ -202,24 +204,24 @@ LAYERS: tuple[Claim, ...] = (
         "only residual connections keep them apart (Dong et al. 2021, arXiv:2103.03404). Layers here are x + "
         "attention(LayerNorm(x)), with weights of variance 1/d_model and no feed-forward part.",
         figures=(
-            Figure(
+            ClaimFigure(
                 "gradient at the input, unscaled over scaled, 1 layer",
                 UNCLAIMED,
                 trial_part("ratio", through_layers, 1, *_DEEP[1:]),
             ),
-            Figure(
+            ClaimFigure(
                 "the same, 16 layers over 1 layer",
                 at_least(2, "more in deep models, at least 2"),
                 trial_part("over_one", through_layers, *_DEEP),
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"gradient at the input, 16 layers, {which}", UNCLAIMED, trial_part(which, through_layers, *_DEEP)
                 )
                 for which in ("unscaled", "scaled")
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"cosine of two tokens after 16 layers, {which}",
                     UNCLAIMED,
                     trial_part(f"alike_{which}", through_layers, *_DEEP),
@@ -248,12 +250,12 @@ LAYERS: tuple[Claim, ...] = (
         "long contexts (YaRN), or divide by the root of another width (Gemma 2 27B, Gemma 3 27B). With QK-norm "
         "1/√d_k is a convention, because a learned gain sets the spread. T5, which is not among them, has no scale.",
         figures=(
-            Figure(
+            ClaimFigure(
                 "share of models whose multiplier is 1/√d_k",
                 at_least(0.9, "nearly all, at least 0.9"),
                 trial(models_dividing, True),
             ),
-            Figure("the same, without normalised q and k", UNCLAIMED, trial(models_dividing, False)),
+            ClaimFigure("the same, without normalised q and k", UNCLAIMED, trial(models_dividing, False)),
         ),
         title="every model divides by √d_k",
     ),

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from ..parameters import Parameters
-from .claim import UNCLAIMED, Claim, Figure, at_least, value
+from .claim import UNCLAIMED, Claim, ClaimFigure, at_least, value
 from .examine import lab, precise, trial, trial_part
 from .trials import cosine, most_responsive
 
@@ -34,7 +34,7 @@ SCALES: tuple[Claim, ...] = (
         Parameters(std_q=2.0, std_k=2.0),
         (
             *(
-                Figure(
+                ClaimFigure(
                     f"standard deviation of logits at d_k 64, σ of components {words}",
                     value(1),
                     lab("logit_std", p, scaled=True),
@@ -42,7 +42,7 @@ SCALES: tuple[Claim, ...] = (
                 for words, p in (("2", _DOUBLED), ("0.5", _HALVED))
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"the same with RMS norm of q and k, σ {words}",
                     UNCLAIMED,
                     lab("logit_std", replace(p, scale="rms_sqrt_d_k"), scaled=True),
@@ -61,10 +61,10 @@ SCALES: tuple[Claim, ...] = (
         "uniform, which is why cosine attention multiplies them by a temperature.",
         Parameters(scale="d_k"),
         (
-            Figure(
+            ClaimFigure(
                 "standard deviation of cosines at d_k 64", value(1, within=0.05), trial_part("std", cosine, 64, 128)
             ),
-            Figure(
+            ClaimFigure(
                 "entropy of their softmax minus that of q·k/√d_k, 128 keys",
                 value(0, within=0.05),
                 trial_part("entropy", cosine, 64, 128),
@@ -82,13 +82,13 @@ SCALES: tuple[Claim, ...] = (
         "it expects training to align queries and keys, which makes scores grow like d_k.",
         Parameters(scale="d_k"),
         (
-            Figure(
+            ClaimFigure(
                 "variance of logits at d_k 64",
                 value(1 / 64, words="1/64"),
                 lab("logit_variance", precise(64, scale="d_k"), scaled=True),
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"entropy / ln n at d_k {d}, {n} keys",
                     _UNIFORM,
                     lab("entropy_fraction", precise(d, n, scale="d_k"), scaled=True),
@@ -111,7 +111,7 @@ SCALES: tuple[Claim, ...] = (
         Parameters(d_k=4096, scale="log_d_k", batch=8),
         (
             *(
-                Figure(
+                ClaimFigure(
                     f"standard deviation of logits at d_k {d}, divided by log₂ d_k",
                     _TOO_WIDE,
                     lab("logit_std", _custom(d, 1 / math.log2(d)), scaled=True),
@@ -119,7 +119,7 @@ SCALES: tuple[Claim, ...] = (
                 for d in (16, 64)
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"standard deviation of logits at d_k 4096, divided by {name} d_k",
                     _SATURATED,
                     lab("logit_std", _custom(4096, 1 / divisor), scaled=True),
@@ -140,13 +140,13 @@ SCALES: tuple[Claim, ...] = (
         "below ln n. This is a temperature of 2, not the nearly uniform weights of 1/d_k.",
         Parameters(n_keys=10, scale="two_sqrt_d_k"),
         (
-            Figure(
+            ClaimFigure(
                 "variance of logits at d_k 64",
                 value(0.25),
                 lab("logit_variance", precise(64, scale="two_sqrt_d_k"), scaled=True),
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"entropy / ln n at d_k 64, {n} keys",
                     _UNIFORM,
                     lab("entropy_fraction", precise(64, n, scale="two_sqrt_d_k"), scaled=True),
@@ -167,11 +167,13 @@ SCALES: tuple[Claim, ...] = (
         Parameters(n_keys=10),
         (
             *(
-                Figure(f"variance of logits at d_k {d}", value(1), lab("logit_variance", precise(d), scaled=True))
+                ClaimFigure(
+                    f"variance of logits at d_k {d}", value(1), lab("logit_variance", precise(d), scaled=True)
+                )
                 for d in (64, 512)
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"logit standard deviation with the largest E‖J‖_F², {n} keys",
                     value(1, within=0.05),
                     trial(most_responsive, 64, n),

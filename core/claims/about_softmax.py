@@ -6,7 +6,7 @@ import math
 
 from ..message import message
 from ..parameters import Parameters
-from .claim import UNCLAIMED, Bounds, Claim, Difference, Figure, at_least, at_most, value
+from .claim import UNCLAIMED, Bounds, Claim, ClaimFigure, Difference, at_least, at_most, value
 from .examine import lab, precise, trial, trial_part
 from .trials import (
     first_or_last,
@@ -22,10 +22,10 @@ _INTERVIEWS = "widely copied interview answers"
 _TEN = Parameters(n_keys=10, n_queries=10, batch=512)
 
 
-def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: int) -> tuple[Figure, ...]:
+def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: int) -> tuple[ClaimFigure, ...]:
     """Return a figure for each of a row's first weights, claimed to this number of decimals."""
     return tuple(
-        Figure(
+        ClaimFigure(
             message("weight of {logits:g}", logits=logits[place]).replace("-", "−"),
             value(weight, within=0.5 * 10**-decimals),
             trial_part(str(place), softmax_example, *logits),
@@ -34,10 +34,10 @@ def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: in
     )
 
 
-def _exponent(label: str, claimed: Bounds, column: str, first: int, last: int) -> Figure:
+def _exponent(label: str, claimed: Bounds, column: str, first: int, last: int) -> ClaimFigure:
     """Return the exponent of d_k with which a norm of ∂L/∂q grows from d_k `first` to `last`."""
     part = trial_part(column, gradient_growth, first, last, 10, 64)
-    return Figure(
+    return ClaimFigure(
         message("exponent of d_k from {first} to {last}, {label}", first=first, last=last, label=label), claimed, part
     )
 
@@ -68,7 +68,7 @@ SOFTMAX: tuple[Claim, ...] = (
         Parameters(n_keys=5),
         (
             *_weights(_SCALED, (0.012, 0.089, 0.243, 0.661, 0.995), 3),
-            Figure("their sum", value(2, within=0.0005), trial_part("sum", softmax_example, *_SCALED)),
+            ClaimFigure("their sum", value(2, within=0.0005), trial_part("sum", softmax_example, *_SCALED)),
         ),
         title="softmax of five scaled scores",
         scores=_SCALED,
@@ -116,19 +116,19 @@ SOFTMAX: tuple[Claim, ...] = (
         "are above 0.01 scaled than unscaled, where a row has at least a few larger weights.",
         Parameters(n_keys=10),
         (
-            Figure(
+            ClaimFigure(
                 "smallest p(1 − p) of the note's own example",
                 at_least(0.01),
                 trial_part("least p(1 − p)", softmax_example, *_SCALED),
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"share above 0.01, scaled, {n} keys", value(1, words="all"), trial(live_entries, 64, n, 1 / 8)
                 )
                 for n in (10, 1024)
             ),
             *(
-                Figure(f"share above 0.01, unscaled, {n} keys", UNCLAIMED, trial(live_entries, 64, n, 1.0))
+                ClaimFigure(f"share above 0.01, unscaled, {n} keys", UNCLAIMED, trial(live_entries, 64, n, 1.0))
                 for n in (10, 1024)
             ),
         ),
@@ -143,7 +143,7 @@ SOFTMAX: tuple[Claim, ...] = (
         "claimed, and then falls only like 1/√d_k: four times the width halves it.",
         _TEN,
         tuple(
-            Figure(
+            ClaimFigure(
                 f"entropy at d_k {d}, {'scaled' if scaled else 'unscaled'}, 10 keys",
                 value(claimed, within=0.05),
                 lab("entropy", _TEN.with_value("d_k", d), scaled),
@@ -183,7 +183,7 @@ SOFTMAX: tuple[Claim, ...] = (
         "its weight on one key.",
         Parameters(d_k=16, n_keys=10, n_queries=10),
         tuple(
-            Figure(
+            ClaimFigure(
                 f"largest weight at d_k {d}, {'scaled' if scaled else 'unscaled'}, mean of many runs",
                 value(claimed, within=0.05),
                 trial(largest_of_matrix, d, 10, 1 / math.sqrt(d) if scaled else 1.0),
@@ -202,25 +202,25 @@ SOFTMAX: tuple[Claim, ...] = (
         "any width, and d_k changes only how close to normal the scores are.",
         Parameters(d_k=4096, n_keys=10, n_queries=16, batch=16),
         (
-            Figure(
+            ClaimFigure(
                 "one-hot rows at d_k 4096, unscaled, 10 keys",
                 at_least(0.9, "nearly all, at least 0.9"),
                 lab("one_hot_rows", precise(4096, 10)),
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"one-hot rows at d_k {more} minus those at {d}, unscaled",
                     at_least(0.02, "more, by at least 0.02"),
                     Difference(lab("one_hot_rows", precise(more, 10)), lab("one_hot_rows", precise(d, 10, seed=1))),
                 )
                 for d, more in ((16, 256), (256, 4096))
             ),
-            Figure(
+            ClaimFigure(
                 "one-hot rows at d_k 4096, scaled",
                 at_most(0.01, "hardly any, at most 0.01"),
                 lab("one_hot_rows", precise(4096, 10), scaled=True),
             ),
-            Figure(
+            ClaimFigure(
                 "scaled entropy at d_k 4096 minus that at 16",
                 value(0, within=0.02),
                 Difference(lab("entropy", precise(4096, 10), True), lab("entropy", precise(16, 10, seed=1), True)),
@@ -237,7 +237,7 @@ SOFTMAX: tuple[Claim, ...] = (
         "also happens with the scale.",
         Parameters(d_k=512),
         tuple(
-            Figure(
+            ClaimFigure(
                 f"{words} the first or last of {n} keys",
                 at_least(0.5, "most"),
                 trial_part(part, first_or_last, 512, n),
@@ -258,7 +258,7 @@ SOFTMAX: tuple[Claim, ...] = (
         Parameters(n_keys=1024),
         (
             *(
-                Figure(
+                ClaimFigure(
                     f"largest weight with {more} keys minus that with {n}, d_k 64, unscaled",
                     at_least(0, "more"),
                     Difference(lab("max_weight", precise(64, more)), lab("max_weight", precise(64, n, seed=1))),
@@ -267,7 +267,7 @@ SOFTMAX: tuple[Claim, ...] = (
                 for n, more in _LENGTHS
             ),
             *(
-                Figure(
+                ClaimFigure(
                     f"entropy / ln n with {more} keys minus that with {n}",
                     at_most(0, "less"),
                     Difference(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..training.settings import Optimiser, Race
-from .claim import UNCLAIMED, Claim, Figure, Source, at_most, value
+from .claim import UNCLAIMED, Claim, ClaimFigure, Source, at_most, value
 from .examine import trial_part
 from .trials import raced
 
@@ -33,24 +33,24 @@ TRAINING: tuple[Claim, ...] = (
         "one-hot, and a larger multiplier changes only that; under a smaller one, weight leaks to other keys. It "
         "can be moved, though: W_Q multiplied by 1/√d_k needs no scale.",
         figures=(
-            Figure(
+            ClaimFigure(
                 "recalled without a scale minus with it, trained with 1/√d_k",
                 _LESS,
                 trial_part("sqrt_d_k under none − sqrt_d_k", raced, _THREE),
                 measure="use without a scale",
             ),
-            Figure(
+            ClaimFigure(
                 "recalled under 1/d_k minus under 1/√d_k, trained with 1/√d_k",
                 _LESS,
                 trial_part("sqrt_d_k under d_k − sqrt_d_k", raced, _THREE),
                 measure="use under 1/d_k",
             ),
-            Figure(
+            ClaimFigure(
                 "recalled with 1/√d_k minus without, trained without a scale",
                 UNCLAIMED,
                 trial_part("none under sqrt_d_k − none", raced, _THREE),
             ),
-            Figure(
+            ClaimFigure(
                 "recalled under 1/d_k minus without, trained without a scale",
                 UNCLAIMED,
                 trial_part("none under d_k − none", raced, _THREE),
@@ -68,21 +68,25 @@ TRAINING: tuple[Claim, ...] = (
         "the optimiser and on the learning rate, which the Train pane varies. The paper itself compares with "
         "additive attention, and cites Britz et al. 2017 for it.",
         figures=(
-            Figure(f"recalled unscaled minus scaled, d_k 256, {_ADAM}", _LESS, _compared(256, _ADAM), measure=_ADAM),
-            Figure(
+            ClaimFigure(
+                f"recalled unscaled minus scaled, d_k 256, {_ADAM}", _LESS, _compared(256, _ADAM), measure=_ADAM
+            ),
+            ClaimFigure(
                 f"recalled unscaled minus scaled, d_k 8, {_ADAM}",
                 value(0, within=0.03),
                 _compared(8, _ADAM),
                 measure=_ADAM,
             ),
-            Figure(
+            ClaimFigure(
                 f"recalled unscaled minus scaled, d_k 256, {_DESCENT}",
                 _LESS,
                 _compared(256, _DESCENT),
                 measure=_DESCENT,
             ),
             *(
-                Figure(f"recalled scaled, d_k {d_k}, {_ADAM}", UNCLAIMED, _compared(d_k, _ADAM, "sqrt_d_k recalled"))
+                ClaimFigure(
+                    f"recalled scaled, d_k {d_k}, {_ADAM}", UNCLAIMED, _compared(d_k, _ADAM, "sqrt_d_k recalled")
+                )
                 for d_k in (8, 256)
             ),
         ),

@@ -126,7 +126,7 @@ UNCLAIMED = Bounds(-math.inf, math.inf, "nothing")  # for a figure shown only fo
 
 
 @dataclass(frozen=True)
-class Figure:
+class ClaimFigure:
     """One quantity of a claim: its claimed bounds and where to read it."""
 
     label: str
@@ -145,7 +145,7 @@ class Claim:
     source: str  # where it is made
     why: str  # why it is true or false
     parameters: Parameters | None = None  # those that show it in the Lab
-    figures: tuple[Figure, ...] = ()  # empty if it cannot be tested
+    figures: tuple[ClaimFigure, ...] = ()  # empty if it cannot be tested
     limit: str = ""  # the limit in which it holds, if it does not always: "as d_k grows"
     untestable: str = ""  # why it cannot be tested here
     title: str = ""  # in a few words
@@ -154,7 +154,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ClaimFinding:
     """One figure of a claim: the claimed, measured and exact values."""
 
     label: str
@@ -169,7 +169,7 @@ class Outcome:
     """The result of testing a claim."""
 
     claim: Claim
-    findings: tuple[Finding, ...]
+    findings: tuple[ClaimFinding, ...]
     verdict: Verdict
     reason: str  # one line
 

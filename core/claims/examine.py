@@ -21,7 +21,7 @@ from .claim import (
     UNCLAIMED,
     Bounds,
     Claim,
-    Finding,
+    ClaimFinding,
     FromLab,
     Outcome,
     OwnTrial,
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @dataclass(eq=False)
-class Results:
+class ResultCache:
     """The cached results for one claim, so that work shared by several figures is done once."""
 
     _draws: Draws = field(default_factory=Draws)
@@ -80,10 +80,10 @@ def trial_part(part: str, function: Callable[..., Mapping[str, Reading]], *argum
 
 def examine(claim: Claim) -> Outcome:
     """Test a claim; its findings are in the order of its figures."""
-    results = Results()
+    results = ResultCache()
     readings = [figure.source(results) for figure in claim.figures]
     findings = tuple(
-        Finding(figure.label, figure.claimed.words, *reading, agrees(figure.claimed, reading))
+        ClaimFinding(figure.label, figure.claimed.words, *reading, agrees(figure.claimed, reading))
         for figure, reading in zip(claim.figures, readings, strict=True)
     )
     return Outcome(claim, findings, *_verdict(claim, findings))
@@ -100,7 +100,7 @@ def agrees(claimed: Bounds, reading: Reading) -> bool:
     return bool(values) and all(claimed.low - slack <= found <= claimed.high + slack for found, slack in values)
 
 
-def _verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[Verdict, str]:
+def _verdict(claim: Claim, findings: Sequence[ClaimFinding]) -> tuple[Verdict, str]:
     """Return the verdict and its reason in one line."""
     if not findings:
         return "not testable here", claim.untestable
@@ -138,9 +138,9 @@ def _all_of(names: Sequence[str]) -> str:
     return found
 
 
-def _by_measure(claim: Claim, findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+def _by_measure(claim: Claim, findings: Sequence[ClaimFinding]) -> dict[str, list[ClaimFinding]]:
     """Return the findings of each measure that figures of the claim name."""
-    by_measure: dict[str, list[Finding]] = {}
+    by_measure: dict[str, list[ClaimFinding]] = {}
     for figure, finding in zip(claim.figures, findings, strict=True):
         if figure.measure:
             by_measure.setdefault(figure.measure, []).append(finding)
@@ -156,7 +156,7 @@ def _count(off: int, claimed: int) -> str:
     )
 
 
-def _example(finding: Finding) -> str:
+def _example(finding: ClaimFinding) -> str:
     """Describe how one figure is off."""
     found = _found(finding)
     correction = message("it is {found}", found=found) if found else message("it cannot be measured")
@@ -168,7 +168,7 @@ def _example(finding: Finding) -> str:
     )
 
 
-def _found(finding: Finding) -> str:
+def _found(finding: ClaimFinding) -> str:
     """Return the exact value of a figure, or else the measured one; empty if there is neither."""
     measured = None if finding.measured is None else finding.measured.value
     found = measured if finding.exact is None else finding.exact

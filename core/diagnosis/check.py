@@ -33,7 +33,7 @@ _MILD = {"max-logit": "max_logit", "min-spread": "min_spread", "file-entropy": "
 
 
 @dataclass(frozen=True)
-class Figures:
+class HeadFigures:
     """The figures of one head that limits apply to; None where they do not exist."""
 
     layer: Layer
@@ -54,7 +54,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Finding:
+class LimitFinding:
     """One figure beyond its limit."""
 
     layer: Layer | None  # None: of the file
@@ -85,7 +85,7 @@ class Finding:
 
 def measure(
     capture: CaptureFile, layer: Layer, head: int, own: Configuration | None, given: Configuration | None
-) -> Iterator[tuple[float, Figures | None]]:
+) -> Iterator[tuple[float, HeadFigures | None]]:
     """Yield the finished fraction and, with the last one, the figures of a head.
 
     Raise CaptureError if it cannot be read.
@@ -94,7 +94,7 @@ def measure(
         data = read_head(capture, layer, head)
     except NotFiniteError:
         verdict = diagnose_head(capture, layer, head, own, given)
-        yield 1.0, Figures(layer, head, None, None, None, None, None, None, verdict)
+        yield 1.0, HeadFigures(layer, head, None, None, None, None, None, None, verdict)
         return
     rules = [file_rule(layer)]
     if layer.softcap:  # under which no logit passes a limit above the cap
@@ -107,7 +107,7 @@ def measure(
             columns = measurement.columns
     value, raw = ({name: each.value for name, each in columns[at].measured.items()} for at in (0, -1))
     low, high, variance = raw["logit_min"], raw["logit_max"], value["logit_variance_within_row"]
-    figures = Figures(
+    figures = HeadFigures(
         layer,
         head,
         largest_logit=None if low is None or high is None else max(-low, high),
@@ -128,13 +128,13 @@ def _capped(logits: Histogram, cap: float) -> float:
     return 1 - inside / max(logits.total, 1)
 
 
-def findings(heads: Sequence[Figures], limits: Limits, disagreements: Sequence[str] = ()) -> list[Finding]:
+def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequence[str] = ()) -> list[LimitFinding]:
     """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on."""
     first: dict[Path, Layer] = {}
     heads = [replace(each, verdict=at_birth(each.verdict, each.layer, first)) for each in heads]
     found = [finding for each in heads for finding in _of_head(each, limits)]
     if not any(each.rule.startswith("scale-") for each in found):
-        found += [Finding(None, None, "inconsistent", says, None, None) for says in disagreements]
+        found += [LimitFinding(None, None, "inconsistent", says, None, None) for says in disagreements]
     fractions = [each.entropy_fraction for each in heads if each.entropy_fraction is not None]
     if fractions and median(fractions) < limits.min_file_entropy:
         says = message(
@@ -144,18 +144,18 @@ def findings(heads: Sequence[Figures], limits: Limits, disagreements: Sequence[s
         )
         healthy = 2 * sum(each.verdict.verdict == "healthy" for each in heads) > len(heads)
         mild = healthy and all(each.mild for each in found)
-        found.append(Finding(None, None, "file-entropy", says, median(fractions), limits.min_file_entropy, mild))
+        found.append(LimitFinding(None, None, "file-entropy", says, median(fractions), limits.min_file_entropy, mild))
     return [replace(each, mild=each.mild and _MILD[each.rule] not in limits.set) for each in found]
 
 
-def _of_head(each: Figures, limits: Limits) -> list[Finding]:
-    found: list[Finding] = []
+def _of_head(each: HeadFigures, limits: Limits) -> list[LimitFinding]:
+    found: list[LimitFinding] = []
 
     verdict = each.verdict
 
     def add(rule: str, message: str, value: float | None = None, limit: float | None = None) -> None:
         mild = rule in _MILD and verdict.verdict == "healthy"
-        found.append(Finding(each.layer, each.head, rule, message, value, limit, mild))
+        found.append(LimitFinding(each.layer, each.head, rule, message, value, limit, mild))
 
     for each_cause in verdict.findings:
         cause: str = each_cause.cause
@@ -184,13 +184,13 @@ def _of_head(each: Figures, limits: Limits) -> list[Finding]:
     return found
 
 
-def changes(comparison: Comparison) -> list[Finding]:
+def changes(comparison: Comparison) -> list[LimitFinding]:
     """Return what differs between a baseline, the reference of the comparison, and the file that is checked.
 
     A head has one finding: the first stage that differs, or, of another text, a spread of logits that is 4 × as large
     or as small.
     """
-    found: list[Finding] = []
+    found: list[LimitFinding] = []
     for each in comparison.heads:
         first = each.first
         if first is not None:
@@ -198,18 +198,18 @@ def changes(comparison: Comparison) -> list[Finding]:
                 message("{stages} is not that of the baseline: {says}", stages=STAGES[first.name], says=first.says)
             )
             place = (each.test_layer, each.test_head)
-            found.append(Finding(*place, f"baseline-{first.name}", says, first.change, None))
+            found.append(LimitFinding(*place, f"baseline-{first.name}", says, first.change, None))
         elif each.divergence is None and each.reference is not None and each.test is not None:
             now, then = each.test.spread, each.reference.spread
             if then > 0 and not 1 / _SPREAD < now / then < _SPREAD:
                 says = message(
                     "standard deviation within rows {now:.4g}, {then:.4g} in the baseline", now=now, then=then
                 )
-                found.append(Finding(each.test_layer, each.test_head, "baseline-spread", says, now, _SPREAD))
+                found.append(LimitFinding(each.test_layer, each.test_head, "baseline-spread", says, now, _SPREAD))
     return [
         *found,
         *(
-            Finding(None, None, "baseline-missing", in_words_of_baseline(each), None, None)
+            LimitFinding(None, None, "baseline-missing", in_words_of_baseline(each), None, None)
             for each in comparison.missing
         ),
     ]

@@ -12,7 +12,7 @@ from ..captures.features import LARGEST, SMALLEST
 from ..captures.features import number as number_of
 from ..errors import InputError
 from ..message import joined, message, short
-from ..scales import ScaleName, Setting, multiplier, scale_rule
+from ..scales import RuleSetting, ScaleName, multiplier, scale_rule
 from ..texts import TextError, from_json
 from .models.model_types import is_scaled
 from .models.scale_keys import LEARNED, unapplied
@@ -202,7 +202,7 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> Expected:
     `d_k` is used where the configuration does not give the width of a head.
     """
     if config.intended is not None:
-        value = multiplier(config.intended, Setting(d_k=config.width or d_k, layer=layer))
+        value = multiplier(config.intended, RuleSetting(d_k=config.width or d_k, layer=layer))
         return _growing_in(config, layer, Expected(value, scale_rule(config.intended).formula))
     if config.attention_multiplier is not None:
         found = Expected(config.attention_multiplier, "attention_multiplier")

@@ -11,7 +11,7 @@ from ..message import joined, message
 from .causes.catalogue import CAUSES
 from .configuration import Configuration, configured_scale
 from .results import Expected
-from .subject import Facts
+from .subject import StatedFacts
 
 # What implementations pad the width of a head to.
 _PADDED = (8, 16, 32, 64, 96, 128, 256)
@@ -32,7 +32,7 @@ class Name:
     words: str
 
 
-def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
+def expected_multiplier(facts: StatedFacts, given: Configuration | None) -> Expected:
     """Return the multiplier of q·k as stored: what is intended or configured, else the file's, else configured there.
 
     What a recorder saw is not an expectation; neither is the file's configuration for heads of another width, such as
@@ -48,7 +48,7 @@ def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
     return Expected(multiplier, message("1/√{d_k}, assumed", d_k=facts.d_k), assumed=True)
 
 
-def deciding(facts: Facts, given: Configuration | None) -> Configuration | None:
+def deciding(facts: StatedFacts, given: Configuration | None) -> Configuration | None:
     """Return the configuration that says which scale a head should have; None if none does."""
     own = facts.config
     if given is not None or (own is not None and own.intended is not None):
@@ -59,7 +59,7 @@ def deciding(facts: Facts, given: Configuration | None) -> Configuration | None:
     return own if own.states_scale and not other_heads else None
 
 
-def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
+def _configured(config: Configuration, facts: StatedFacts, source: str) -> Expected:
     found = configured_scale(config, facts.layer, facts.d_k)
     multiplier, words = found.start, joined((source, found.words), ", ")
     if config.intended is not None:
@@ -78,7 +78,7 @@ def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
 
 
 def names(
-    multiplier: float, tolerance: float, expected: float, facts: Facts, fits: Callable[[float], bool]
+    multiplier: float, tolerance: float, expected: float, facts: StatedFacts, fits: Callable[[float], bool]
 ) -> list[Name]:
     """Return every name of a multiplier that is not the expected one, the likeliest first.
 
@@ -104,7 +104,7 @@ def names(
     return listed
 
 
-def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -> Iterator[Rule]:
+def _rules(expected: float, facts: StatedFacts, tolerance: float, multiplier: float) -> Iterator[Rule]:
     """Yield multipliers with their causes and words, the likeliest first."""
     d, config = facts.d_k, facts.config
     root = d**-0.5
@@ -151,7 +151,7 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
             yield scalar**-0.5, "scale-fixed", words
 
 
-def _explained(cause: str, expected: float, facts: Facts) -> int:
+def _explained(cause: str, expected: float, facts: StatedFacts) -> int:
     """Return how many other layers of a recording have another multiplier than expected that this cause explains."""
     count = 0
     for layer, whole in facts.others:
@@ -169,7 +169,7 @@ def is_scale(prescaled: float, expected: float) -> bool:
     return prescaled != 1 and (near(prescaled, expected, _ALIKE) or near(prescaled**2, expected, _ALIKE))
 
 
-def _extra(facts: Facts) -> str:
+def _extra(facts: StatedFacts) -> str:
     """Return what is said of a factor inside q and k that is not the scale."""
     factor, (of_q, of_k) = facts.prescaled, facts.inside
     if of_q != 1 and near(of_q, of_k, _ALIKE):
@@ -181,7 +181,7 @@ def _extra(facts: Facts) -> str:
     return message("{factor:.4g} × the expected scale: {inside}", factor=factor, inside=inside)
 
 
-def _of_other_widths(expected: float, facts: Facts) -> Iterator[Rule]:
+def _of_other_widths(expected: float, facts: StatedFacts) -> Iterator[Rule]:
     """Yield 1/√ of widths that are not the head's: of the model, the number of heads, and the latent."""
     d, config = facts.d_k, facts.config
     root = d**-0.5
@@ -200,7 +200,7 @@ def _of_other_widths(expected: float, facts: Facts) -> Iterator[Rule]:
             yield width**-0.5, cause, words
 
 
-def _constants(expected: float, facts: Facts) -> Iterator[Rule]:
+def _constants(expected: float, facts: StatedFacts) -> Iterator[Rule]:
     """Yield constants that are another model's scale, or the default."""
     config = facts.config
     if config and config.hidden_size and config.heads:

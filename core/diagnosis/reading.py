@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..captures.capture import Layer
-from ..captures.head import CaptureFile, Head, read_evidence, read_finite_queries, read_head, read_once
+from ..captures.head import CaptureFile, HeadData, read_evidence, read_finite_queries, read_head, read_once
 from ..message import message, plain
 from .configuration import Configuration, Growth, configuration_of, expecting
 from .fitting.evidence import unit
 from .multipliers import deciding
-from .subject import Evidence, Facts, Indices, KeysAndValues, Kind, Subject, places
+from .subject import Evidence, Indices, KeysAndValues, Kind, StatedFacts, Subject, places
 
 _MOST = 1 << 19  # scores of a subject; a larger head is represented by some of its rows
 _MOST_TEXTS = 8
@@ -65,7 +65,7 @@ def read_subject(
     positions = found.positions[rows].astype(np.intp)
     scale, row_scales = _scale(found, layer, texts, rows)
     recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
-    facts = Facts(
+    facts = StatedFacts(
         d_k=layer.d_k,
         scale=scale,
         observed=layer.observed and (layer.scale is not None or recorded is not None),
@@ -165,7 +165,7 @@ def _rows(layer: Layer, texts: int) -> slice:
     return slice((layer.queries - 1) % step, layer.queries, step)
 
 
-def _scale(found: Head, layer: Layer, texts: slice, rows: slice) -> tuple[float | None, FloatArray | None]:
+def _scale(found: HeadData, layer: Layer, texts: slice, rows: slice) -> tuple[float | None, FloatArray | None]:
     """Return the file's multiplier, and those of rows relative to it if they differ."""
     if found.scale is None or isinstance(found.scale, float):
         return found.scale, None
@@ -174,7 +174,7 @@ def _scale(found: Head, layer: Layer, texts: slice, rows: slice) -> tuple[float 
     return typical, own / typical
 
 
-def _row_factors(found: Head, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
+def _row_factors(found: HeadData, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
     """Return the factors inside queries, [texts, rows]; None if the file has none."""
     if found.row_factors is None:
         return None
@@ -218,13 +218,13 @@ def _unknown_positions(layer: Layer, growth: Growth, present: BoolArray | None) 
     return ""
 
 
-def _lost_queries(found: Head, texts: slice, rows: slice, positions: Indices) -> bool:
+def _lost_queries(found: HeadData, texts: slice, rows: slice, positions: Indices) -> bool:
     """Return whether tokens have keys, but queries of 0: each row then has its own factor, which is unknown."""
     own = np.minimum(positions, found.k.shape[1] - 1)
     return bool((found.k[texts][:, own].any(axis=-1) & ~found.q[texts, rows].any(axis=-1)).any())
 
 
-def _present(found: Head, texts: slice) -> BoolArray | None:
+def _present(found: HeadData, texts: slice) -> BoolArray | None:
     """Return the keys of tokens rather than padding, [texts, keys]: those that the mask lets some query see."""
     if found.visibility is None or found.visibility.mask is None:
         return None
@@ -233,7 +233,7 @@ def _present(found: Head, texts: slice) -> BoolArray | None:
     return np.broadcast_to(np.any(own, axis=1, keepdims=True), (texts.stop, 1, own.shape[2]))[:, 0]
 
 
-def _bias(found: Head, texts: slice, rows: slice, shape: tuple[int, int, int]) -> FloatArray | None:
+def _bias(found: HeadData, texts: slice, rows: slice, shape: tuple[int, int, int]) -> FloatArray | None:
     if not found.biases:
         return None
     return np.broadcast_to(sum(each.of(texts, rows).astype(np.float64) for each in found.biases), shape)

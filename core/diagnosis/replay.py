@@ -25,7 +25,7 @@ from ..scales import SCALE_RULES, Normalise, ScaleName
 from ..statistics.catalogue import ONE_HOT
 from .fitting.model import dot
 from .heads.rows import Rows, factors, require_logits, scores, strips_of, terms, variance
-from .results import Replay, Replayed
+from .results import Replay, RuleReplay
 
 ROWS = 64  # of a head that are replayed
 
@@ -57,7 +57,7 @@ def replay(
     wide = counts > 1
     saturated = np.sqrt(2 * np.log(counts[wide]))
     known: dict[tuple[str, ...], _OfRows] = {}
-    found: dict[tuple[float, ...], Replayed] = {}
+    found: dict[tuple[float, ...], RuleReplay] = {}
     for rule in rules:
         by = [factors(strip, rule) for strip in strips]
         alike = (rule.normalise, *(f"{number:.9g}" for each in by for number in each.flat))
@@ -71,7 +71,7 @@ def replay(
             found[key] = replace(found[key], rules=tuple(dict.fromkeys([*found[key].rules, rule.name])))
             continue
         first = next(iter(found.values()), None)
-        found[key] = Replayed(
+        found[key] = RuleReplay(
             rules=(rule.name,),
             multiplier=shown_multiplier(rule, layer, data),
             divergence=max(divergence, 0.0),

@@ -123,7 +123,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class AttentionCells:
     """The attention weights of a head, in cells of some queries × some keys."""
 
     layer: int  # position in the file
@@ -171,7 +171,7 @@ _SATURATED, _HEALTHY = 1.0, math.sqrt(0.5)  # σ of a row's logits over √(2 ln
 
 
 @dataclass(frozen=True)
-class Replayed:
+class RuleReplay:
     """One rule, or several that give the same weights at this head; means over rows."""
 
     rules: tuple[str, ...]
@@ -189,11 +189,11 @@ class Replay:
 
     layer: Layer
     head: int
-    replayed: tuple[Replayed, ...] = field(repr=False)
+    replayed: tuple[RuleReplay, ...] = field(repr=False)
     left_out: tuple[str, ...]  # rules that need what the file does not say, or have no multiplier here
 
     @property
-    def remedy(self) -> Replayed | None:
+    def remedy(self) -> RuleReplay | None:
         """The rule of least divergence that makes a saturated head healthy; None if none does or it is not."""
         original, *others = self.replayed
         if original.saturation is None or original.saturation < _SATURATED:

@@ -30,7 +30,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Facts:
+class StatedFacts:
     """What a file and a configuration say about a head; None where they say nothing."""
 
     d_k: int
@@ -79,7 +79,7 @@ class Subject:
     q: FloatArray  # [texts, rows, d_k]
     k: FloatArray  # [texts, keys, d_k]
     format: str  # of q and k as stored, or of q if k has another one
-    facts: Facts
+    facts: StatedFacts
     evidence: tuple[Evidence, ...]
     positions: Indices  # [rows], the key that is each query's own token
     seen: BoolArray | None = None  # [texts, rows, keys], as the file says; None: all

@@ -17,12 +17,12 @@ from ..arrays import FloatArray
 from ..message import message
 from .causes import dropout
 from .causes.catalogue import CAUSES, RANK, ROUNDS, hypotheses, together
-from .causes.edits import Case
+from .causes.edits import HypothesisCase
 from .causes.factors import Free, left_with_factors
 from .causes.hypothesis import Hypothesis, as_stored, both
-from .fitting.evidence import Observed, arithmetics, observe
+from .fitting.evidence import FittingEvidence, arithmetics, observe
 from .fitting.misfit import Fit, fit, misfits, search
-from .fitting.model import Model
+from .fitting.model import LogitModel
 from .multipliers import names
 from .subject import Evidence, Subject, some_rows, spread_rows
 
@@ -87,10 +87,10 @@ class Candidate:
     """A fitted hypothesis; None is what the file says."""
 
     hypothesis: Hypothesis | None
-    model: Model
+    model: LogitModel
     fit: Fit
     misfit: float  # in the finest arithmetic that explains the evidence, else the least
-    observed: Observed
+    observed: FittingEvidence
     level: int  # the number of that arithmetic among those that the file allows; their count if none does
 
     @property
@@ -113,7 +113,7 @@ class Trial:
     close: tuple[Candidate, ...]
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> FittingEvidence:
         """The evidence that the best explanation was fitted to."""
         return self.best.observed
 
@@ -142,7 +142,7 @@ class StatedFit(NamedTuple):
 
     only: Subject  # all its rows
     subject: Subject  # some of them
-    observed: Observed  # the evidence of these
+    observed: FittingEvidence  # the evidence of these
     stored: Candidate
 
 
@@ -182,13 +182,13 @@ def _rows(subject: Subject) -> int:
     return max(16, _MOST // subject.k.shape[1] // subject.q.shape[0])
 
 
-def _observed(only: Subject, expected: float) -> Observed:
+def _observed(only: Subject, expected: float) -> FittingEvidence:
     """Return the only evidence of a head, in as many rows as the last fit uses."""
     subject = some_rows(only, spread_rows(only.q.shape[1], _rows(only)))
     return observe(subject, subject.evidence[0], expected)
 
 
-def _glimpse(subject: Subject, expected: float) -> tuple[Subject, Observed]:
+def _glimpse(subject: Subject, expected: float) -> tuple[Subject, FittingEvidence]:
     """Return the subject with few rows, and its evidence."""
     rows = min(max(16, _QUICK // subject.k.shape[1]), 40)
     quick = some_rows(subject, spread_rows(subject.q.shape[1], rows))
@@ -196,7 +196,7 @@ def _glimpse(subject: Subject, expected: float) -> tuple[Subject, Observed]:
 
 
 def fitted(
-    observed: Observed, hypothesis: Hypothesis | None, model: Model, start: FloatArray, free: bool = True
+    observed: FittingEvidence, hypothesis: Hypothesis | None, model: LogitModel, start: FloatArray, free: bool = True
 ) -> Candidate:
     """Fit a hypothesis from these coefficients; unless `free`, with this multiplier."""
     found = fit(observed, model, start, free=free, errors=True)
@@ -204,7 +204,7 @@ def fitted(
     return Candidate(hypothesis, model, found, misfit, observed, level)
 
 
-def level_of(observed: Observed, model: Model, theta: FloatArray) -> tuple[float, int]:
+def level_of(observed: FittingEvidence, model: LogitModel, theta: FloatArray) -> tuple[float, int]:
     """Return the misfit, and the number of the arithmetic that explains the evidence."""
     enough = EXPLAINED + _FEWER / math.sqrt(max(observed.errors, 1))
     found = misfits(observed, model, theta, arithmetics(observed.subject, observed.evidence), enough)
@@ -215,12 +215,12 @@ class _Search:
     """Hypotheses on few rows, and the best ones on all."""
 
     def __init__(
-        self, only: Subject, subject: Subject, observed: Observed, stored: Candidate, expected: float
+        self, only: Subject, subject: Subject, observed: FittingEvidence, stored: Candidate, expected: float
     ) -> None:
         self.observed, self.subject, self.stored = observed, subject, stored
         self.quick, self.glimpse = _glimpse(subject, expected)
         self.only, self.everything = only, observe(only, only.evidence[0], expected)
-        self.case = Case(only, only.evidence[0], stored.multiplier, expected)
+        self.case = HypothesisCase(only, only.evidence[0], stored.multiplier, expected)
         self.guesses = (expected, stored.multiplier)
         self.before = fit(self.glimpse, as_stored(self.quick), stored.fit.theta, _STEPS).distance
         self.numbers, self.few = observed.numbers, self.glimpse.numbers
@@ -262,7 +262,7 @@ class _Search:
         """Return the pairs of hypotheses that fit best: the likeliest on few rows, until one explains these."""
         quick = some_rows(self.quick, spread_rows(self.quick.q.shape[1], _PAIR_ROWS))
         glimpse = observe(quick, quick.evidence[0], self.case.expected)
-        tried: list[tuple[float, Hypothesis, Model, FloatArray]] = []
+        tried: list[tuple[float, Hypothesis, LogitModel, FloatArray]] = []
         least = math.inf
         for each in self._pairs():
             model = each.build(quick)
@@ -287,7 +287,7 @@ class _Search:
         """Return the best single hypotheses that have no coefficient and act before the weights."""
         return [each for _, each in self.singles if not each.extra and each.stage not in ("lse", "weights")][:_PAIRED]
 
-    def _starts(self, observed: Observed, model: Model, hypothesis: Hypothesis) -> Iterator[FloatArray]:
+    def _starts(self, observed: FittingEvidence, model: LogitModel, hypothesis: Hypothesis) -> Iterator[FloatArray]:
         """Yield starting coefficients, near the best multiplier for each start of the others.
 
         The logarithms of weights are linear in the multiplier, so that these are fitted from any start.
@@ -314,7 +314,7 @@ class _Search:
 
 
 def _finalists(
-    only: Subject, subject: Subject, observed: Observed, stored: Candidate, expected: float
+    only: Subject, subject: Subject, observed: FittingEvidence, stored: Candidate, expected: float
 ) -> list[Candidate]:
     """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence."""
     trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
@@ -352,7 +352,7 @@ def _dropped_keys(trying: _Search, stored: Candidate, expected: float) -> list[C
     words = "outputs lack keys at random: dropout was on"
     dropped = Hypothesis(words, lambda _, model: model, "dropout-on", "weights")
     error = float(stored.fit.errors[0]) / stored.multiplier
-    shown: list[tuple[Hypothesis, Model, float]] = []
+    shown: list[tuple[Hypothesis, LogitModel, float]] = []
 
     def shows(multiplier: float, other: Hypothesis | None = None) -> bool:
         model = as_stored(quick) if other is None else other.build(quick)
@@ -374,7 +374,7 @@ def _dropped_keys(trying: _Search, stored: Candidate, expected: float) -> list[C
     ]
 
 
-def _is_plausible(observed: Observed, found: Candidate) -> bool:
+def _is_plausible(observed: FittingEvidence, found: Candidate) -> bool:
     """Return whether the coefficients make sense for the hypothesis."""
     hypothesis, theta, model = found.hypothesis, found.fit.theta, found.model
     assert hypothesis is not None
@@ -390,7 +390,7 @@ def _is_plausible(observed: Observed, found: Candidate) -> bool:
     return not model.gaps or dropout.shows_in_weights(observed, model, theta)
 
 
-def _chosen(observed: Observed, stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
+def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
     explaining = [each for each in finalists if each.level < stored.level]
     if any(not each.model.gaps for each in explaining):

@@ -18,7 +18,7 @@ from .causes.coarse import coarse_scores
 from .causes.hypothesis import Hypothesis, as_stored
 from .configuration import Configuration
 from .consequence import consequence
-from .fitting.evidence import Observed, arithmetics, is_short
+from .fitting.evidence import FittingEvidence, arithmetics, is_short
 from .fitting.misfit import rounding_divergence
 from .fitting.model import logits, softmax
 from .judgement.agreement import Examination, is_fitting, of_factor, output_factor, together, with_findings
@@ -36,7 +36,7 @@ from .judgement.words import other_scale_words, times, unusual
 from .multipliers import expected_multiplier, names, near
 from .reading import read_subject
 from .results import Expected, Finding, Verdict
-from .subject import Evidence, Facts, Subject
+from .subject import Evidence, StatedFacts, Subject
 from .trial import SIGMAS, Trial, attempt, explains, fit_as_said, fitted
 
 # Misfit up to which something explains the evidence, if nothing else explains it better; chosen by hand. It is 2.3 at
@@ -62,7 +62,7 @@ def diagnose_head(
         return diagnose(read_subject(capture, layer, head, own, given), given)
     except NotFiniteError as error:
         return not_finite(
-            Facts(layer.d_k, layer.scale), str(error), "v" if isinstance(error, ValuesNotFiniteError) else "qk"
+            StatedFacts(layer.d_k, layer.scale), str(error), "v" if isinstance(error, ValuesNotFiniteError) else "qk"
         )
 
 
@@ -94,7 +94,7 @@ def examine(subject: Subject, given: Configuration | None = None, of_format: boo
     return replace(found, verdict=replace(found.verdict, note=unknown)) if unknown else found
 
 
-def _not_judged(facts: Facts) -> str:
+def _not_judged(facts: StatedFacts) -> str:
     """Return why outputs do not tell of the weights that softmax returned."""
     changes = [*facts.changed, *([f"dropout {facts.dropout:g}"] if facts.dropout else [])]
     if not changes:
@@ -233,7 +233,7 @@ def _as_if_shortened(subject: Subject, evidence: Evidence, expected: Expected) -
     return None
 
 
-def _with_factor(observed: Observed, expected: Expected) -> Examination | None:
+def _with_factor(observed: FittingEvidence, expected: Expected) -> Examination | None:
     """Return the verdict if outputs are one factor times what the file says with the expected multiplier."""
     theta = np.array([expected.start])
     said = fitted(observed, None, as_stored(observed.subject), theta, free=False)

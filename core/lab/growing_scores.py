@@ -29,7 +29,7 @@ ROOM = 1 << 22
 PIECE = 1 << 18
 
 
-class Piece(NamedTuple):
+class ScoreBlock(NamedTuple):
     """Scores of some rows of some draws; they may be overwritten, and all pieces share the same memory."""
 
     draws: slice
@@ -66,12 +66,12 @@ class GrowingScores:
             for _ in self._add(min(width, self.width + self.stride), keep=True):
                 pass
 
-    def at(self, width: int) -> Iterator[Piece]:
+    def at(self, width: int) -> Iterator[ScoreBlock]:
         """Yield the scores at a larger width, piece by piece; the iterator must be exhausted."""
         self.grow(width - self.stride)
         return self._add(width, keep=width - self.width >= SHORT)
 
-    def _add(self, end: int, keep: bool) -> Iterator[Piece]:
+    def _add(self, end: int, keep: bool) -> Iterator[ScoreBlock]:
         """Yield the scores over the columns up to `end`; with `keep`, store them as the start of further growth."""
         factors = factors_of(self.parameters, self.columns(end))
         of_query = self.of_query
@@ -89,7 +89,7 @@ class GrowingScores:
                 out += kept
             if keep:
                 kept[...] = out
-            yield Piece(
+            yield ScoreBlock(
                 slice(self.draws.start + draws.start, self.draws.start + draws.stop),
                 slice(self.rows.start + rows.start, self.rows.start + rows.stop),
                 out,

@@ -15,7 +15,7 @@ from ..attention.scores import score_bound
 from ..parameters import MechanismName, Parameters, ScaleName, SinkName
 from ..statistics.measurement import Column
 from . import experiment
-from .results import MechanismRow, Step
+from .results import MechanismRow, ProgressStep
 from .sampling import Draws
 from .scoring import weights_of
 
@@ -35,14 +35,14 @@ _ENDS = ("logit_min", "logit_max")
 
 def measure(
     parameters: Parameters, d_k: int, compared: tuple[MechanismName, ScaleName, bool], draws: Draws | None = None
-) -> Iterator[Step[MechanismRow | None]]:
+) -> Iterator[ProgressStep[MechanismRow | None]]:
     """Yield the steps of the measurement of one of COMPARED at a d_k, the last with its row."""
     mechanism, rule, with_sink = compared
     sink: SinkName = "logit" if with_sink else parameters.sink
     asked = replace(parameters, d_k=d_k, mechanism=mechanism, scale=rule, sink=sink, softcap=0.0)
     for step in experiment.stream(asked, draws, (*MEASURED, *_ENDS), names=[rule], histograms=()):
         found = step.measurement() if step.fraction == 1 else None
-        yield Step(step.fraction, found and _row(asked, found.columns[0], with_sink))
+        yield ProgressStep(step.fraction, found and _row(asked, found.columns[0], with_sink))
 
 
 def _row(p: Parameters, column: Column, with_sink: bool) -> MechanismRow:

@@ -14,7 +14,7 @@ from .sampling import CHUNK, Draws, chunks, components
 from .scoring import (
     LOSS,
     STRIDE,
-    Factors,
+    MatrixFactors,
     dtype_of,
     factors_of,
     gradient_norms,
@@ -85,7 +85,7 @@ def draw_by_draw(p: Parameters, kept: tally.Tally, gradients: bool) -> Iterator[
             yield step / steps, draw + rows.stop / p.n_queries
 
 
-def _scores(factors: Factors, rows: slice, out: FloatArray) -> FloatArray:
+def _scores(factors: MatrixFactors, rows: slice, out: FloatArray) -> FloatArray:
     """Return the scores (draws, rows, keys) of some queries, minus their mean and `of_query`."""
     np.matmul(factors.q[:, :, rows].mT, factors.k, out=out)
     if factors.of_key is not None:

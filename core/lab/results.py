@@ -30,7 +30,7 @@ Found = TypeVar("Found", covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Generic[Found]):
+class ProgressStep(Generic[Found]):
     """The progress of some work, and what it has found since the previous step."""
 
     fraction: float  # of the work done, 0 to 1
@@ -38,7 +38,7 @@ class Step(Generic[Found]):
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class SweepPoint:
     """The measurement at one d_k and one value of the second axis."""
 
     measurement: Measurement[Parameters]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ..parameters import Parameters, ScaleName
 from ..scales import scale_rule
 from . import experiment
-from .results import RuleRow, Step, fault_of, rules_for
+from .results import ProgressStep, RuleRow, fault_of, rules_for
 from .sampling import Draws
 from .scoring import is_one_pass
 
@@ -37,9 +37,11 @@ def passes(p: Parameters, first: str = "") -> list[tuple[ScaleName, ...]]:
 
 def measure(
     p: Parameters, names: Sequence[ScaleName], draws: Draws | None = None
-) -> Iterator[Step[tuple[RuleRow, ...]]]:
+) -> Iterator[ProgressStep[tuple[RuleRow, ...]]]:
     """Yield the steps of one pass, the last with the rows of its rules."""
     for step in experiment.stream(p, draws, names=names):
         found = step.measurement() if step.fraction == 1 else None
         columns = found.columns if found else ()
-        yield Step(step.fraction, tuple(RuleRow(each.rule, each.multiplier, each.measured) for each in columns))
+        yield ProgressStep(
+            step.fraction, tuple(RuleRow(each.rule, each.multiplier, each.measured) for each in columns)
+        )

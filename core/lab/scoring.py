@@ -17,10 +17,10 @@ from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, draw_weights
 from ..attention.visibility import Visibility
 from ..parameters import ROUNDED, Parameters, rows_differ, scales_vectors, setting_a
-from ..scales import Normalise, ScaleName, Setting, multiplier, row_multiplier, scale_rule
+from ..scales import Normalise, RuleSetting, ScaleName, multiplier, row_multiplier, scale_rule
 from ..statistics import tally
 from ..statistics.catalogue import EVERY
-from ..statistics.histogram import Axis
+from ..statistics.histogram import BinAxis
 from ..statistics.measurement import HISTOGRAMS, HistogramName
 from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
 
@@ -38,7 +38,7 @@ class RuleColumn(NamedTuple):
 
     rule: ScaleName
     multiplier: float
-    setting: Setting
+    setting: RuleSetting
 
 
 Preparation: TypeAlias = "tuple[tuple[Normalise, Normalise], float]"
@@ -59,7 +59,7 @@ def columns_under(p: Parameters, names: Sequence[ScaleName]) -> list[RuleColumn]
     return [_column(name, p.setting) for name in names]
 
 
-def _column(rule: ScaleName, setting: Setting) -> RuleColumn:
+def _column(rule: ScaleName, setting: RuleSetting) -> RuleColumn:
     return RuleColumn(rule, multiplier(rule, setting), setting)
 
 
@@ -131,7 +131,7 @@ def empty_tally(
     reach = _AXIS * score_reach(p) or 1.0
     rules = [(column.rule, column.multiplier) for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
-    axis, held, sink = Axis(-reach, reach, 1024), draws or slice(0, p.batch), sink_of(p)
+    axis, held, sink = BinAxis(-reach, reach, 1024), draws or slice(0, p.batch), sink_of(p)
     return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), axis, sink, held, statistics, histograms)
 
 
@@ -218,7 +218,7 @@ def kept_draws(p: Parameters, which: tuple[Side, ...], draws: Draws, group: slic
     return [draws.of(side, group, p.d_k).astype(dtype_of(p), copy=False) for side in which]
 
 
-class Factors(NamedTuple):
+class MatrixFactors(NamedTuple):
     """The factors of centred scores: s − E s = qᵀk + of_query + of_key.
 
     `of_query` is constant over a row, so softmax ignores it; it is never added to the scores.
@@ -230,7 +230,7 @@ class Factors(NamedTuple):
     of_key: FloatArray | None  # (draws, 1, keys)
 
 
-def factors_of(p: Parameters, raw: list[FloatArray]) -> Factors:
+def factors_of(p: Parameters, raw: list[FloatArray]) -> MatrixFactors:
     """Return the factors of components (draws, d, vectors): queries, keys and, with a correlation, the shared part.
 
     The products with the means, q = μ_q + σ_q z and likewise k, are kept apart: a large mean would cost the scores
@@ -244,7 +244,7 @@ def factors_of(p: Parameters, raw: list[FloatArray]) -> Factors:
     if p.mean_q or p.correlation:
         sums = p.mean_q * p.std_k * k.sum(axis=1, keepdims=True, dtype=np.float64) - d * p.correlation * spread
         of_key = sums.astype(k.dtype)
-    return Factors(q if spread == 1 else q * q.dtype.type(spread), k, of_query, of_key)
+    return MatrixFactors(q if spread == 1 else q * q.dtype.type(spread), k, of_query, of_key)
 
 
 def vectors_of(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, FloatArray]:

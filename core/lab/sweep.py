@@ -24,7 +24,7 @@ from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurem
 from ..statistics.reading import merge
 from . import experiment
 from .growing_scores import STRIDE, GrowingScores
-from .results import Point, Step, Target
+from .results import ProgressStep, SweepPoint, Target
 from .sampling import Draws, with_rough_errors
 from .scoring import columns_under, empty_tally, hidden, is_one_pass
 
@@ -32,7 +32,9 @@ from .scoring import columns_under, empty_tally, hidden, is_one_pass
 # many rows.
 MOST = 1 << 22
 
-Placed: TypeAlias = tuple[int, Point]  # the number of the scale rule among those measured together, and a point of it
+Placed: TypeAlias = tuple[
+    int, SweepPoint
+]  # the number of the scale rule among those measured together, and a point of it
 
 
 def questions(
@@ -94,7 +96,7 @@ def separate(
     target: Target | None = None,
     full: bool = False,
     histograms: Collection[HistogramName] = HISTOGRAMS,
-) -> Iterator[Step[tuple[Placed, ...]]]:
+) -> Iterator[ProgressStep[tuple[Placed, ...]]]:
     """Measure each d_k in a separate run, with twice the draws until it is precise enough."""
     most_draws = max(target.most_draws, p.batch) if target else p.batch
     draws, statistics = Draws(), EVERY if full else EVERY - OF_GRADIENTS
@@ -106,9 +108,9 @@ def separate(
                 if measurement is not None:
                     reached = target is None or target.reached(measurement.columns)
                     if reached or asked.batch == most_draws:
-                        point = Point(measurement, reached)
+                        point = SweepPoint(measurement, reached)
                 part = 1.0 if asked.batch > p.batch else step.fraction
-                yield Step((number + part) / len(d_ks), () if point is None else ((0, point),))
+                yield ProgressStep((number + part) / len(d_ks), () if point is None else ((0, point),))
             asked = replace(asked, batch=min(2 * asked.batch, most_draws))
 
 
@@ -118,14 +120,14 @@ def nested(
     rules: Sequence[ScaleName],
     target: Target | None = None,
     histograms: Collection[HistogramName] = HISTOGRAMS,
-) -> Iterator[Step[tuple[Placed, ...]]]:
+) -> Iterator[ProgressStep[tuple[Placed, ...]]]:
     """Measure rising d_k under each rule on the same scores; yield the points of each rule in order.
 
     With a target, draw batch after batch until every point is precise enough.
     """
     most_draws = max(target.most_draws, p.batch) if target else p.batch
     kept: dict[int, tally.Tally] = {}
-    known: dict[tuple[int, int], Point] = {}
+    known: dict[tuple[int, int], SweepPoint] = {}
     waiting = [[*reversed(d_ks)] for _ in rules]
     missing = dict.fromkeys(d_ks, frozenset(range(len(rules))))
     draws = slice(0, p.batch)
@@ -147,13 +149,13 @@ def nested(
                 for place, rest in enumerate(waiting):
                     while rest and (place, rest[-1]) in known:
                         complete.append((place, known.pop((place, rest.pop()))))
-                yield Step(1.0 if draws.start else (number + step.fraction) / len(cut), tuple(complete))
+                yield ProgressStep(1.0 if draws.start else (number + step.fraction) / len(cut), tuple(complete))
         draws = slice(draws.stop, min(draws.stop + p.batch, most_draws))
 
 
 def points(
     p: Parameters, d_k: int, rules: Sequence[ScaleName], found: tally.Tally, target: Target | None = None
-) -> Iterator[Point]:
+) -> Iterator[SweepPoint]:
     """Yield the point of each rule at a d_k, from the tally of all draws so far."""
     draws = found.held.stop
     first, *others = reading.columns(found, draws, unbiased=True)
@@ -163,7 +165,7 @@ def points(
             with_rough_errors(subject, first, draws),
             with_rough_errors(subject, column, draws),
         )
-        yield Point(Measurement(subject, draws, draws, columns), target is None or target.reached(columns))
+        yield SweepPoint(Measurement(subject, draws, draws, columns), target is None or target.reached(columns))
 
 
 def tallies(
@@ -173,7 +175,7 @@ def tallies(
     d_ks: Sequence[int],
     rules: Sequence[ScaleName],
     histograms: Collection[HistogramName] = HISTOGRAMS,
-) -> Iterator[Step[tuple[tuple[int, tally.Tally], ...]]]:
+) -> Iterator[ProgressStep[tuple[tuple[int, tally.Tally], ...]]]:
     """Grow the scores of some rows of some draws over rising d_k; yield each d_k with its tally, in short steps.
 
     The tally has the column of setting A and one for each rule. `batch` of the parameters is the number of all draws.
@@ -183,7 +185,7 @@ def tallies(
     for at, stop in enumerate(stops, 1):
         if stop not in wanted:
             scores.grow(stop)
-            yield Step(at / len(stops), ())
+            yield ProgressStep(at / len(stops), ())
             continue
         asked = replace(p, d_k=stop)
         columns = [*columns_under(setting_a(asked), [setting_a(asked).scale]), *columns_under(asked, rules)]
@@ -191,4 +193,4 @@ def tallies(
         for piece in scores.at(stop):
             tally.add(found, piece.draws, piece.rows, piece.scores, hidden(asked, piece.rows), piece.of_query)
         found.scratch.clear()
-        yield Step(at / len(stops), ((stop, found),))
+        yield ProgressStep(at / len(stops), ((stop, found),))

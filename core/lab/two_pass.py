@@ -20,7 +20,7 @@ from ..attention.softmax import softcap_slopes
 from ..attention.visibility import part_of
 from ..parameters import ROUNDED, Parameters
 from ..statistics import tally
-from ..statistics.counting import Survey
+from ..statistics.counting import RunningStatistics
 from ..statistics.measurement import HistogramName
 from .sampling import Draws
 from .scoring import (
@@ -45,12 +45,12 @@ _BINS = 1024
 
 
 @dataclass(eq=False)
-class Column:
+class SurveyColumn:
     """One column of the result, while its logits are surveyed."""
 
     rule: str
     computation: Computation
-    survey: Survey = field(default_factory=Survey)
+    survey: RunningStatistics = field(default_factory=RunningStatistics)
 
 
 class Group(NamedTuple):
@@ -76,7 +76,7 @@ def stream(
     `asked` are the columns. If all components fit, `draws` must hold them.
     """
     learned = learned_weights(p)
-    columns = [Column(each.rule, computation(p, each, learned)) for each in asked]
+    columns = [SurveyColumn(each.rule, computation(p, each, learned)) for each in asked]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     kept: dict[tuple[int, int, int], FloatArray] = {}
     keep = len(columns) * shape.draws * shape.rows * shape.keys <= _KEPT
@@ -118,7 +118,7 @@ def stream(
                 yield (1 + done / total) / 2, rows_done / p.n_queries, tallies
 
 
-def _groups(p: Parameters, draws: Draws, columns: Sequence[Column], gradients: bool) -> Iterator[Group]:
+def _groups(p: Parameters, draws: Draws, columns: Sequence[SurveyColumn], gradients: bool) -> Iterator[Group]:
     """Yield every draw once, several at a time if the components of all are kept."""
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     if fits(p):
@@ -136,7 +136,12 @@ def _groups(p: Parameters, draws: Draws, columns: Sequence[Column], gradients: b
 
 
 def _group(
-    p: Parameters, draws: slice, q: FloatArray, k: FloatArray, loss: Sequence[FloatArray], columns: Sequence[Column]
+    p: Parameters,
+    draws: slice,
+    q: FloatArray,
+    k: FloatArray,
+    loss: Sequence[FloatArray],
+    columns: Sequence[SurveyColumn],
 ) -> Group:
     """Return a group of these vectors and components (draws, d_v, vectors) of the loss."""
     distinct = {preparation(column.computation): column.computation for column in columns}

@@ -88,7 +88,7 @@ class Bug:
 
 
 @dataclass(frozen=True, eq=False)
-class BugExamined:
+class BugEvidence:
     """The symptoms of a bug, each as returned (measured) and as the file says (exact), and the diagnosis."""
 
     symptoms: Mapping[str, Reading]

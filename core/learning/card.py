@@ -8,8 +8,8 @@ from typing import Literal
 
 from ..claims.claim import Reading
 from ..message import joined, message
-from .bugs import CAUSES, SYMPTOMS, Bug, BugExamined, facts
-from .step import Figure, Question, Shown, Step, Unit, filled
+from .bugs import CAUSES, SYMPTOMS, Bug, BugEvidence, facts
+from .step import InterviewQuestion, PaneState, TourFigure, TourStep, Unit, filled
 
 Kind = Literal["step", "question", "bug"]
 
@@ -43,7 +43,7 @@ class Card:
     answer: tuple[str, ...]  # paragraphs
     figures: tuple[CardFigure, ...]
     asked: CardFigure | None  # the figure that answers the question, if it asks for a number
-    shown: Shown
+    shown: PaneState
     columns: tuple[str, str] = MEASURED  # what the two values of each figure are
 
     @property
@@ -52,7 +52,7 @@ class Card:
         return f"{'' if self.kind == 'step' else self.kind[0]}{self.number}"
 
 
-def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
+def step_card(number: int, step: TourStep, readings: Mapping[str, Reading]) -> Card:
     """Return the card of a step whose figures have been measured."""
 
     def figure(name: str) -> CardFigure:
@@ -73,7 +73,7 @@ def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
     )
 
 
-def question_card(number: int, question: Question, readings: Mapping[str, Reading]) -> Card:
+def question_card(number: int, question: InterviewQuestion, readings: Mapping[str, Reading]) -> Card:
     """Return the card of a question whose figures have been measured."""
 
     def say(text: str) -> str:
@@ -100,7 +100,7 @@ def question_card(number: int, question: Question, readings: Mapping[str, Readin
     )
 
 
-def bug_card(number: int, bug: Bug, found: BugExamined) -> Card:
+def bug_card(number: int, bug: Bug, found: BugEvidence) -> Card:
     """Return the card of a bug whose capture has been examined."""
     causes = joined((joined([str(place), CAUSES[cause]]) for place, cause in enumerate(bug.choices, 1)), "; ")
     return Card(
@@ -114,12 +114,12 @@ def bug_card(number: int, bug: Bug, found: BugExamined) -> Card:
         answer=(*diagnosis(found), bug.lesson),
         figures=symptoms(found),
         asked=None,
-        shown=Shown("Capture", BUG_SHOWN, head=(0, bug.head)),
+        shown=PaneState("Capture", BUG_SHOWN, head=(0, bug.head)),
         columns=RETURNED,
     )
 
 
-def diagnosis(found: BugExamined) -> tuple[str, ...]:
+def diagnosis(found: BugEvidence) -> tuple[str, ...]:
     """Return what the diagnosis says, and which causes would look the same."""
     cause = CAUSES.get(found.cause, found.cause)
     says = message("The diagnosis: {cause}. It says “{says}”.", cause=cause, says=found.says)
@@ -129,13 +129,13 @@ def diagnosis(found: BugExamined) -> tuple[str, ...]:
     return says, message("The weights alone do not tell it from: {also}.", also=also)
 
 
-def symptoms(found: BugExamined) -> tuple[CardFigure, ...]:
+def symptoms(found: BugEvidence) -> tuple[CardFigure, ...]:
     """Return the symptoms of a bug."""
     return tuple(
         CardFigure(SYMPTOMS[name].label, SYMPTOMS[name].unit, reading) for name, reading in found.symptoms.items()
     )
 
 
-def card_figure(figure: Figure, given: Mapping[str, float | str], reading: Reading) -> CardFigure:
+def card_figure(figure: TourFigure, given: Mapping[str, float | str], reading: Reading) -> CardFigure:
     """Return a figure with its label filled in."""
     return CardFigure(filled(figure.label, given), figure.unit, reading, max(figure.digits, 4))

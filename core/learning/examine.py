@@ -20,19 +20,19 @@ from ..claims.claim import Reading
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.verdict import diagnose
 from ..statistics.measurement import Estimate
-from .bugs import D_MODEL, MULTIPLIERS, SYMPTOMS, Bug, BugExamined, Recipe
+from .bugs import D_MODEL, MULTIPLIERS, SYMPTOMS, Bug, BugEvidence, Recipe
 
 _TOP = 0.1  # the share of scores that count as large
 
 
-def examine_bug(bug: Bug, file: Path) -> BugExamined:
+def examine_bug(bug: Bug, file: Path) -> BugEvidence:
     """Write the capture of a bug to a file, read it, and return what its head shows."""
     write_capture(bug, file)
     capture = open_capture(file)
     [layer] = capture.layers
     verdict = diagnose(read_subject(capture, layer, bug.head, file_configuration(capture), None))
     cause = verdict.cause if verdict.verdict == "cause" else verdict.verdict
-    return BugExamined(_symptoms(bug), cause or "healthy", verdict.also, verdict.says)
+    return BugEvidence(_symptoms(bug), cause or "healthy", verdict.also, verdict.says)
 
 
 def write_capture(bug: Bug, file: Path) -> None:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..field import next_of
 from ..message import message
-from .bugs import BUGS, CAUSES, Bug, BugExamined
+from .bugs import BUGS, CAUSES, Bug, BugEvidence
 from .card import BUG_SHOWN, Card, bug_card, question_card, step_card
 from .questions import QUESTIONS
 from .step import (
-    Figure,
     Grade,
     GuessError,
-    Question,
-    Shown,
-    Step,
+    InterviewQuestion,
+    PaneState,
+    TourFigure,
+    TourStep,
     best,
     filled,
     grade,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..claims.claim import Reading
 
 Kind: TypeAlias = Literal["step", "question", "bug"]
-Found: TypeAlias = "Mapping[str, Reading] | BugExamined"  # what the engine found out about an item
+Found: TypeAlias = "Mapping[str, Reading] | BugEvidence"  # what the engine found out about an item
 
 SECTIONS: dict[Kind, str] = {
     "step": message("the tour"),
@@ -44,14 +44,14 @@ class Item:
     """A row of the list."""
 
     number: int  # within its section, from 1
-    content: Step | Question | Bug
+    content: TourStep | InterviewQuestion | Bug
 
     @property
     def kind(self) -> Kind:
         """The section that it is in."""
         if isinstance(self.content, Bug):
             return "bug"
-        return "step" if isinstance(self.content, Step) else "question"
+        return "step" if isinstance(self.content, TourStep) else "question"
 
     @property
     def id(self) -> str:
@@ -67,28 +67,28 @@ class Item:
     def title(self) -> str:
         """Its title in the list."""
         content = self.content
-        return filled(content.question, content.given) if isinstance(content, Question) else content.title
+        return filled(content.question, content.given) if isinstance(content, InterviewQuestion) else content.title
 
     @property
-    def sources(self) -> tuple[Figure, ...]:
+    def sources(self) -> tuple[TourFigure, ...]:
         """The figures in its table; none of a bug, whose capture is made on the spot."""
         content = self.content
         if isinstance(content, Bug):
             return ()
-        names = content.table if isinstance(content, Step) else content.figures
+        names = content.table if isinstance(content, TourStep) else content.figures
         return tuple(content.figures[name] for name in names)
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> PaneState:
         """The pane that shows what it says."""
         if isinstance(self.content, Bug):
-            return Shown("Capture", BUG_SHOWN, head=(0, self.content.head))
+            return PaneState("Capture", BUG_SHOWN, head=(0, self.content.head))
         return self.content.shown
 
     @property
     def asks(self) -> bool:
         """Whether there is something to type before the answer: a guess, or a cause."""
-        return not isinstance(self.content, Question)
+        return not isinstance(self.content, InterviewQuestion)
 
     @property
     def stages(self) -> int:
@@ -98,11 +98,11 @@ class Item:
     def card(self, found: Found) -> Card:
         """Return it with its numbers filled in."""
         match self.content, found:
-            case Bug() as bug, BugExamined():
+            case Bug() as bug, BugEvidence():
                 return bug_card(self.number, bug, found)
-            case Step() as step, Mapping():
+            case TourStep() as step, Mapping():
                 return step_card(self.number, step, found)
-            case Question() as question, Mapping():
+            case InterviewQuestion() as question, Mapping():
                 return question_card(self.number, question, found)
             case _:
                 raise TypeError("these are not the figures of this item")
@@ -139,7 +139,7 @@ class Attempt:
 def typed(item: Item, text: str, say: Callable[[str], str]) -> Attempt:
     """Return a text that was typed so far, with the number that it means, or why it means none."""
     content = item.content
-    if not text or isinstance(content, Question):
+    if not text or isinstance(content, InterviewQuestion):
         return Attempt()
     try:
         if isinstance(content, Bug):
@@ -149,7 +149,7 @@ def typed(item: Item, text: str, say: Callable[[str], str]) -> Attempt:
         return Attempt(text, objection=str(error))
 
 
-def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
+def graded(step: TourStep, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
     """Return how far off the guess was; None without a guess."""
     figure = step.figures[step.guess.figure]
     answer = best(readings[step.guess.figure])
@@ -161,9 +161,9 @@ def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Gra
 def is_right(item: Item, attempt: Attempt, found: Found) -> bool:
     """Return whether an answer that is shown was not missed: no guess is not wrong, but names no cause either."""
     match item.content, found:
-        case Bug() as bug, BugExamined():
+        case Bug() as bug, BugEvidence():
             return attempt.guess is not None and bug.choices[int(attempt.guess) - 1] == found.cause
-        case Step() as step, Mapping():
+        case TourStep() as step, Mapping():
             how_far = graded(step, attempt, found)
             return how_far is None or how_far.close
         case _:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..parameters import Parameters
 from ..statistics.catalogue import SINK
 from ..training.settings import Race
-from .step import Question, Shown, lab, trial
+from .step import InterviewQuestion, PaneState, lab, trial
 from .tour import enough
 
 _TEN = Parameters(256, 10, 64, 128)
@@ -17,8 +17,8 @@ _BY_D_MODEL = enough(64, scale="custom", multiplier=1 / math.sqrt(512))
 
 _SMALL = enough(64, std_q=1 / math.sqrt(512), std_k=1 / math.sqrt(512))
 
-SIZE: tuple[Question, ...] = (
-    Question(
+SIZE: tuple[InterviewQuestion, ...] = (
+    InterviewQuestion(
         "why-sqrt",
         "Why are scores divided by √d_k?",
         "A score is a sum of d_k products. If components are independent, with mean 0 and variance 1, its variance "
@@ -37,10 +37,10 @@ SIZE: tuple[Question, ...] = (
             "largest": lab("largest weight, unscaled", "max_weight", enough(64), unit="share"),
             "scaled": lab("largest weight, scaled", "max_weight", enough(64), True, "share"),
         },
-        Shown("Lab", "Step d_k with the arrows: only the unscaled column changes.", Parameters(64)),
+        PaneState("Lab", "Step d_k with the arrows: only the unscaled column changes.", Parameters(64)),
         given={"d_k": 64, "n": 128},
     ),
-    Question(
+    InterviewQuestion(
         "why-not-d_k",
         "Why not divide by d_k?",
         "At initialisation that is too much: logits have a standard deviation of 1/√d_k, and weights are nearly "
@@ -57,14 +57,14 @@ SIZE: tuple[Question, ...] = (
             "by_root": lab("entropy / ln n, 1/√d_k", "entropy_fraction", enough(64), True, "share"),
             "mean": lab("mean score, correlation {rho}", "logit_mean", _ALIGNED),
         },
-        Shown(
+        PaneState(
             "Lab",
             "A divides by √d_k, B by d_k: the weights of B are nearly uniform.",
             enough(64, scale="d_k", against="sqrt_d_k"),
         ),
         given={"d_k": 64, "n": 128, "rho": 0.5},
     ),
-    Question(
+    InterviewQuestion(
         "grow-like-d",
         "Do dot products grow with the dimension d?",
         "Their spread grows like √d. Only products of aligned vectors grow like d.",
@@ -80,7 +80,7 @@ SIZE: tuple[Question, ...] = (
             "mean": lab("mean, d_k {d_k}, correlation {rho}", "logit_mean", _ALIGNED),
             "mean_wide": lab("mean, d_k {wide}, correlation {rho}", "logit_mean", _ALIGNED_WIDE),
         },
-        Shown(
+        PaneState(
             "Lab",
             "q and k are correlated: compare the mean of the logits with their spread.",
             _ALIGNED,
@@ -90,7 +90,7 @@ SIZE: tuple[Question, ...] = (
         "Half right. It would call for a division by d.",
         {"d_k": 64, "wide": 256, "rho": 0.5},
     ),
-    Question(
+    InterviewQuestion(
         "vanishing-gradients",
         "Do gradients vanish without the scale?",
         "That of a typical row does. Their mean square does not: it grows, carried by rare rows that are near-ties "
@@ -113,12 +113,12 @@ SIZE: tuple[Question, ...] = (
             "shallow": trial("at the input of 1 layer, unscaled / scaled", "through_layers", 1, 64, 32, part="ratio"),
             "deep": trial("at the input of {layers} layers", "through_layers", 16, 64, 32, part="ratio"),
         },
-        Shown("Lab", "The rows of gradients, unscaled beside scaled.", _TEN, statistic="grad_q_median"),
+        PaneState("Lab", "The rows of gradients, unscaled beside scaled.", _TEN, statistic="grad_q_median"),
         "Yes: softmax saturates, its derivative is 0, so gradients vanish.",
         "True of the typical row, false of the mean. Say which.",
         {"d_k": 256, "n": 10, "few": "1 %", "layers": 16},
     ),
-    Question(
+    InterviewQuestion(
         "unit-variance",
         "Do Xavier initialisation or LayerNorm guarantee unit variance?",
         "Only at initialisation, and only both together: inputs after LayerNorm, and weights of variance 1/d_model. "
@@ -136,11 +136,11 @@ SIZE: tuple[Question, ...] = (
             "median": trial("trained: median", "all_heads", part="median"),
             "most": trial("trained: most", "all_heads", part="most"),
         },
-        Shown("Capture", "Every head has its own spread; n goes to the next head of note.", head=(0, 2)),
+        PaneState("Capture", "Every head has its own spread; n goes to the next head of note.", head=(0, 2)),
         "Yes, they normalise queries and keys.",
         "They set the variances of the inputs and weights that q and k are made from, and only at initialisation.",
     ),
-    Question(
+    InterviewQuestion(
         "d_model-or-d_head",
         "Is it √d_model or √d_head?",
         "√d_head: each head has its own scores, and each is a sum of d_head products. Confusing the two is one "
@@ -155,14 +155,14 @@ SIZE: tuple[Question, ...] = (
             "right": lab("logit σ, divided by √d_head", "logit_std", enough(64), True),
             "wrong": lab("logit σ, divided by √d_model", "logit_std", _BY_D_MODEL, True),
         },
-        Shown(
+        PaneState(
             "Lab",
             "A divides by √d_k, B by √d_model: compare their spread.",
             replace(_BY_D_MODEL, against="sqrt_d_k"),
         ),
         given={"d_model": 512, "heads": 8, "d_k": 64},
     ),
-    Question(
+    InterviewQuestion(
         "too-peaked",
         "An implementation divides by √d_model. Is its attention too peaked?",
         "No, too flat: the divisor is √h times too large for h heads, so logits are √h times too small.",
@@ -177,7 +177,7 @@ SIZE: tuple[Question, ...] = (
             "entropy": lab("entropy / ln n, divided by √d_k", "entropy_fraction", enough(64), True, "share"),
             "flat_entropy": lab("entropy / ln n, by √d_model", "entropy_fraction", _BY_D_MODEL, True, "share"),
         },
-        Shown(
+        PaneState(
             "Lab",
             "A divides by √d_k, B by √d_model: compare their largest weights.",
             replace(_BY_D_MODEL, against="sqrt_d_k"),
@@ -196,8 +196,8 @@ _TRAINED = Race(64, ("none", "sqrt_d_k", "d_k"), rate=2.0, seeds=4)
 _SLOW = Race(64, ("none", "sqrt_d_k"), rate=0.01, seeds=4, optimiser="adam")
 _FAST = replace(_SLOW, rate=0.1)
 
-USE: tuple[Question, ...] = (
-    Question(
+USE: tuple[InterviewQuestion, ...] = (
+    InterviewQuestion(
         "q-or-scores",
         "Scale the queries or the scores?",
         "In exact arithmetic it is the same. Scaling q is cheaper with more than d_k keys, n·d_k numbers instead of "
@@ -216,14 +216,14 @@ USE: tuple[Question, ...] = (
             "raw": trial("score infinite, float16, σ {std}", "score_overflow", 64, 80.0, 1.0, unit="share"),
             "first": trial("the same, q scaled first", "score_overflow", 64, 80.0, _SCALED, unit="share"),
         },
-        Shown(
+        PaneState(
             "Claims",
             "The claim that dividing costs nothing, by operations and by memory traffic.",
             claim="division-is-free",
         ),
         given={"n": 1024, "d_k": 64, "largest": _LARGEST, "std": 80},
     ),
-    Question(
+    InterviewQuestion(
         "drop-at-inference",
         "Can the scale be dropped at inference?",
         "No. That multiplies every learned logit by √d_k, which makes it another model.",
@@ -242,10 +242,10 @@ USE: tuple[Question, ...] = (
             "kept": trial("race, recalled without it", "raced", _TRAINED, part="sqrt_d_k under none", unit="share"),
             "lost": trial("race, under 1/d_k", "raced", _TRAINED, part="sqrt_d_k under d_k", unit="share"),
         },
-        Shown("Capture", "Weights of a query at the file's scale and at × 1, side by side.", head=(2, 3)),
+        PaneState("Capture", "Weights of a query at the file's scale and at × 1, side by side.", head=(2, 3)),
         given={"d_k": 32, "race_d_k": _TRAINED.d_k},
     ),
-    Question(
+    InterviewQuestion(
         "learn-it",
         "Could the weights learn the scale?",
         "Yes. W_Q can absorb any constant, and T5 starts that way. What attention can express is the same; how it "
@@ -268,7 +268,7 @@ USE: tuple[Question, ...] = (
             "fast_none": trial("recalled, rate {fast}, no scale", "raced", _FAST, part="none recalled", unit="share"),
             "fast_sqrt": trial("the same, 1/√d_k", "raced", _FAST, part="sqrt_d_k recalled", unit="share"),
         },
-        Shown(
+        PaneState(
             "Train",
             "Adam at a large rate: without a scale less is recalled. A smaller learning rate (↓ twice, then ←) "
             "mends it.",
@@ -276,7 +276,7 @@ USE: tuple[Question, ...] = (
         ),
         given={"race_d_k": _FAST.d_k, "slow": _SLOW.rate, "fast": _FAST.rate},
     ),
-    Question(
+    InterviewQuestion(
         "optimum",
         "Is √d_k the optimal scale?",
         "No, a convention. It makes the spread 1 at every width. Softmax responds most to its logits at a larger "
@@ -292,12 +292,12 @@ USE: tuple[Question, ...] = (
             "hundred": trial("best spread, {n_hundred} keys", "most_responsive", 64, 128),
             "thousand": trial("best spread, {n_thousand} keys", "most_responsive", 64, 1024),
         },
-        Shown("Claims", "The claim that √d_k is the optimum, with its figures.", claim="sqrt-optimal"),
+        PaneState("Claims", "The claim that √d_k is the optimum, with its figures.", claim="sqrt-optimal"),
         "Yes, theory derives it: it makes the variance exactly 1.",
         "It does make the variance 1. Nothing says that 1 is best.",
         {"n_ten": 10, "n_hundred": 128, "n_thousand": 1024},
     ),
-    Question(
+    InterviewQuestion(
         "number-of-keys",
         "Should the scale depend on the number of keys?",
         "Softmax saturates near a spread of √(2 ln n), so at a fixed spread longer rows are flatter. Rules for long "
@@ -314,10 +314,10 @@ USE: tuple[Question, ...] = (
             "weight_short": lab("largest weight, {n_short} keys", "max_weight", enough(64), True, "share"),
             "weight_long": lab("largest weight, {n_long} keys", "max_weight", enough(64, 2048), True, "share"),
         },
-        Shown("Lab", "B is SSMax; [ and ] change the number of keys.", enough(64, scale="ssmax")),
+        PaneState("Lab", "B is SSMax; [ and ] change the number of keys.", enough(64, scale="ssmax")),
         given={"n_short": 128, "n_long": 2048},
     ),
-    Question(
+    InterviewQuestion(
         "overflow",
         "Does the scale prevent overflow?",
         "Not in float32 or bfloat16, and hardly in float16: softmax subtracts the largest logit of a row first. "
@@ -333,7 +333,7 @@ USE: tuple[Question, ...] = (
             "shifted": trial("with the largest subtracted", "exp_overflow", 64, "float16", True, unit="share"),
             "raw": trial("score infinite, σ {std}", "score_overflow", 64, 80.0, 1.0, unit="share"),
         },
-        Shown("Claims", "The claim that scores overflow, format by format.", claim="float-overflow"),
+        PaneState("Claims", "The claim that scores overflow, format by format.", claim="float-overflow"),
         "Yes: large scores overflow in e^x.",
         "Not as softmax is implemented.",
         {"d_k": 64, "largest": _LARGEST, "std": 80},
@@ -347,8 +347,8 @@ _CAPPED = enough(64, softcap=_CAP)
 _HALF = enough(64, scale="two_sqrt_d_k")
 _NORMED, _NORMED_1 = enough(64, scale="rms_sqrt_d_k"), enough(64, scale="rms_none")
 
-VARIANTS: tuple[Question, ...] = (
-    Question(
+VARIANTS: tuple[InterviewQuestion, ...] = (
+    InterviewQuestion(
         "cosine",
         "Why not use cosine similarity instead?",
         "A cosine of random vectors is only about 1/√d_k in size, so without a gain its softmax is nearly uniform. "
@@ -368,14 +368,14 @@ VARIANTS: tuple[Question, ...] = (
                 "entropy / ln n, {gain}·cos(q, k)", "entropy_fraction", enough(64, scale="cosine_10"), True, "share"
             ),
         },
-        Shown(
+        PaneState(
             "Lab",
             "A divides by √d_k, B is the cosine without a gain: nearly uniform.",
             enough(64, scale="cosine_1", against="sqrt_d_k"),
         ),
         given={"d_k": 64, "n": 128, "gain": 10},
     ),
-    Question(
+    InterviewQuestion(
         "qk-norm",
         "With QK-norm, is √d_k still needed?",
         "No, it is a convention there. Normalised q and k have a fixed length, and a learned gain sets the spread, "
@@ -390,10 +390,10 @@ VARIANTS: tuple[Question, ...] = (
             "kept": lab("logit σ, RMS norm, 1/√d_k", "logit_std", _NORMED, True),
             "dropped": lab("logit σ, RMS norm, no scale", "logit_std", _NORMED_1, True),
         },
-        Shown("Lab", "Both normalise q and k; B keeps 1/√d_k, A drops it.", _NORMED),
+        PaneState("Lab", "Both normalise q and k; B keeps 1/√d_k, A drops it.", _NORMED),
         given={"d_k": 64},
     ),
-    Question(
+    InterviewQuestion(
         "worked-examples",
         "softmax(20, 10, 10) is about ({one}, {two}, {two}). Right?",
         "No: {first} and twice {second}. The ratio of two weights is e to the difference of their logits.",
@@ -411,12 +411,12 @@ VARIANTS: tuple[Question, ...] = (
             "third": trial("first weight of 8.8, 4.4, 4.4", "softmax_example", 8.8, 4.4, 4.4, part="0"),
             "fourth": trial("weight of {high} beside {low}", "softmax_example", 100.0, 101.0, part="1"),
         },
-        Shown("Softmax", "The row worked out step by step; ↑ and ↓ change a score.", scores=(20.0, 10.0, 10.0)),
+        PaneState("Softmax", "The row worked out step by step; ↑ and ↓ change a score.", scores=(20.0, 10.0, 10.0)),
         "Yes, it is the standard example of saturation.",
         "It saturates far more than that.",
         {"one": 0.99, "two": "0.005", "three": "0.90", "four": "0.99999", "high": 101, "low": 100},
     ),
-    Question(
+    InterviewQuestion(
         "temperature",
         "Is the scale a temperature?",
         "Yes: dividing by √d_k is a temperature of √d_k for raw scores. The sampling temperature of a language "
@@ -430,10 +430,10 @@ VARIANTS: tuple[Question, ...] = (
             "entropy": lab("entropy / ln n, ÷ √d_k", "entropy_fraction", enough(64), True, "share"),
             "warm": lab("entropy / ln n, ÷ 2√d_k", "entropy_fraction", _HALF, True, "share"),
         },
-        Shown("Softmax", "t and T double and halve the temperature of one row.", scores=(20.0, 10.0, 10.0)),
+        PaneState("Softmax", "t and T double and halve the temperature of one row.", scores=(20.0, 10.0, 10.0)),
         given={"d_k": 64, "n": 128},
     ),
-    Question(
+    InterviewQuestion(
         "additive",
         "Does additive attention need no scale?",
         "It needs none only if its vector v is small. Each tanh lies in [−1, 1], but the score is a sum of them "
@@ -448,12 +448,12 @@ VARIANTS: tuple[Question, ...] = (
             "wide": trial("σ in row, d {d_wide}, v ~ N(0, 1)", "additive", 256, 1.0, part="std"),
             "small": trial("σ in row, d {d}, v ~ N(0, 1/d)", "additive", 64, 1 / 8, part="std"),
         },
-        Shown("Lab", "The mechanism is additive; → and ← change d.", enough(64, mechanism="additive")),
+        PaneState("Lab", "The mechanism is additive; → and ← change d.", enough(64, mechanism="additive")),
         "Right: tanh bounds its scores.",
         "tanh bounds each term, not their weighted sum.",
         {"d": 64, "d_wide": 256},
     ),
-    Question(
+    InterviewQuestion(
         "softcap",
         "Could soft-capping replace the scale?",
         "It bounds logits, but it bends them: c·tanh(z/c) flattens differences between large ones. And kernels that "
@@ -473,14 +473,14 @@ VARIANTS: tuple[Question, ...] = (
             "scaled": lab("largest weight, scaled", "max_weight", enough(64), True, "share"),
             "scaled_capped": lab("largest weight, scaled, cap {cap}", "max_weight", _CAPPED, True, "share"),
         },
-        Shown(
+        PaneState(
             "Lab",
             "Both are unscaled, and B has a soft-cap: compare their spread and largest weight.",
             replace(_CAPPED, scale="none", against="none,softcap=0"),
         ),
         given={"d_k": 64, "cap": _CAP, "gemma": _GEMMA_CAP},
     ),
-    Question(
+    InterviewQuestion(
         "sinks",
         "Are attention sinks a bug?",
         "Mostly not. Softmax must give its weight to some key, and a head that finds no relevant one puts it on a "
@@ -495,14 +495,14 @@ VARIANTS: tuple[Question, ...] = (
             "sinks": trial("heads with over {sink} on the first key", "all_heads", part="sinks", unit="count"),
             "heads": trial("heads", "all_heads", part="heads", unit="count"),
         },
-        Shown("Capture", "s marks a sink on the map; this head is one.", head=(2, 0)),
+        PaneState("Capture", "s marks a sink on the map; this head is one.", head=(2, 0)),
         given={"sink": f"{100 * SINK:.0f} %"},
     ),
 )
 
 
-INPUTS: tuple[Question, ...] = (
-    Question(
+INPUTS: tuple[InterviewQuestion, ...] = (
+    InterviewQuestion(
         "embeddings",
         "Why are embeddings multiplied by √d_model?",
         "It has nothing to do with scores. The first transformer shares the matrix of its embeddings with the last "
@@ -519,11 +519,11 @@ INPUTS: tuple[Question, ...] = (
             "right": lab("logit σ, components of σ 1", "logit_std", enough(64), True),
             "flat": lab("logit σ, components of σ 1/√{d_model}", "logit_std", _SMALL, True),
         },
-        Shown("Lab", "With components that small, every key has the same weight.", _SMALL),
+        PaneState("Lab", "With components that small, every key has the same weight.", _SMALL),
         "To undo the division by √d_k.",
         "Wrong: the two are elsewhere, and d_model is not d_k.",
         {"d_model": 512, "small": 0.044, "sine": 0.71},
     ),
 )
 
-QUESTIONS: tuple[Question, ...] = SIZE + USE + VARIANTS + INPUTS
+QUESTIONS: tuple[InterviewQuestion, ...] = SIZE + USE + VARIANTS + INPUTS

@@ -31,7 +31,7 @@ Source: TypeAlias = FromLab | FromTrial | Quotient
 
 
 @dataclass(frozen=True)
-class Figure:
+class TourFigure:
     """One number: its label in tables, its source and its unit."""
 
     label: str
@@ -40,14 +40,16 @@ class Figure:
     digits: int = 3  # in texts
 
 
-def lab(label: str, statistic: str, parameters: Parameters, scaled: bool = False, unit: Unit = "number") -> Figure:
+def lab(
+    label: str, statistic: str, parameters: Parameters, scaled: bool = False, unit: Unit = "number"
+) -> TourFigure:
     """Return the figure of a statistic of the Lab."""
-    return Figure(label, FromLab(statistic, parameters, scaled), unit)
+    return TourFigure(label, FromLab(statistic, parameters, scaled), unit)
 
 
-def trial(label: str, name: str, *arguments: Any, part: str = "", unit: Unit = "number") -> Figure:
+def trial(label: str, name: str, *arguments: Any, part: str = "", unit: Unit = "number") -> TourFigure:
     """Return the figure of a trial."""
-    return Figure(label, FromTrial(name, arguments, part), unit)
+    return TourFigure(label, FromTrial(name, arguments, part), unit)
 
 
 Compare = Literal["ratio", "difference"]
@@ -63,7 +65,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PaneState:
     """A pane in a certain state, which shows what a text says."""
 
     pane: str  # its title
@@ -77,7 +79,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Step:
+class TourStep:
     """One step of the tour: an introduction, a question, and after a guess the answer, a table and an explanation.
 
     Texts hold placeholders, such as {d_k}: names of `given`, the values that the step chooses, or of `figures`, which
@@ -90,14 +92,14 @@ class Step:
     introduction: tuple[str, ...]  # paragraphs; only values of `given` in them
     guess: Guess
     explanation: tuple[str, ...]
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, TourFigure]
     table: tuple[str, ...]  # the names of the figures in the table, in order
-    shown: Shown
+    shown: PaneState
     given: Mapping[str, float | str] = field(default_factory=dict[str, "float | str"])
 
 
 @dataclass(frozen=True)
-class Question:
+class InterviewQuestion:
     """A question, the answer in 30 seconds, the long one, and the pane that shows the evidence.
 
     Texts hold placeholders as those of `Step`; `given` and `figures` may be used in all of them but the question.
@@ -107,8 +109,8 @@ class Question:
     question: str
     short: str
     long: tuple[str, ...]
-    figures: Mapping[str, Figure]
-    shown: Shown
+    figures: Mapping[str, TourFigure]
+    shown: PaneState
     usual: str = ""  # the usual answer, if it is wrong or half right
     verdict: str = ""  # what is wrong with it
     given: Mapping[str, float | str] = field(default_factory=dict[str, "float | str"])
@@ -153,7 +155,7 @@ def exact_text(reading: Reading, unit: Unit, digits: int = 4) -> str:
 def filled(
     text: str,
     given: Mapping[str, float | str],
-    figures: Mapping[str, Figure] | None = None,
+    figures: Mapping[str, TourFigure] | None = None,
     readings: Mapping[str, Reading] | None = None,
 ) -> str:
     """Return a text with its placeholders replaced; those of figures without a reading become `PENDING`."""

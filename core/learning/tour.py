@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..parameters import Parameters
 from ..statistics.catalogue import SINK
 from ..training.settings import Race
-from .step import Figure, FromLab, Guess, Quotient, Shown, Step, lab, trial
+from .step import FromLab, Guess, PaneState, Quotient, TourFigure, TourStep, lab, trial
 
 
 def enough(d_k: int, n_keys: int = 128, **others: float | str) -> Parameters:
@@ -31,7 +31,7 @@ _ABOVE = 0.01
 
 
 SCORES = (
-    Step(
+    TourStep(
         "score",
         "A score and its size",
         "study notes 000 to 003; Vaswani et al. 2017, footnote 4",
@@ -62,10 +62,10 @@ SCORES = (
             "inside": lab("scores within 3 standard deviations", "logit_within_3sd", enough(64), unit="share"),
         },
         ("one_mean", "one_variance", "mean", "variance", "deviation", "scaled"),
-        Shown("Lab", "Hold → or press ↑: the unscaled histogram spreads, the scaled one stays.", Parameters(64)),
+        PaneState("Lab", "Hold → or press ↑: the unscaled histogram spreads, the scaled one stays.", Parameters(64)),
         {"d_k": 64, "range": 3 * math.sqrt(64)},
     ),
-    Step(
+    TourStep(
         "laws",
         "Other laws, means and correlation",
         "study notes 001, 003",
@@ -97,7 +97,7 @@ SCORES = (
             "aligned_mean": lab("mean, correlation {rho}: {rho}·d_k", "logit_mean", _ALIGNED),
         },
         ("uniform", "signs", "laplace", "twice", "half", "aligned", "aligned_mean"),
-        Shown(
+        PaneState(
             "Lab",
             "σ of q and k is set to 2: compare the variance with that of σ 1. c changes the law.",
             _TWICE,
@@ -105,7 +105,7 @@ SCORES = (
         ),
         {"d_k": 64, "std": 2, "mu": 0.5, "rho": 0.5},
     ),
-    Step(
+    TourStep(
         "softmax",
         "What softmax does to the spread",
         "study notes 000, 001, 003",
@@ -136,10 +136,10 @@ SCORES = (
             "width": trial("d_k at which it saturates", "saturation_width", 128, unit="count"),
         },
         ("above", "above_scaled", "largest", "largest_scaled", "entropy", "entropy_scaled"),
-        Shown("Lab", "The gauge at the top: A is far beyond saturation, B is not.", _WIDE),
+        PaneState("Lab", "The gauge at the top: A is far beyond saturation, B is not.", _WIDE),
         {"d_k": 256, "n": 128, "limit": f"{100 * _ABOVE:g} %", "most": math.log(128)},
     ),
-    Step(
+    TourStep(
         "gradients",
         "What gradients do",
         "study notes 000 to 004",
@@ -167,11 +167,11 @@ SCORES = (
             "median_scaled": lab("median ‖∂L/∂q‖, scaled", "grad_q_median", _TEN, True),
             "rms": lab("root mean square, unscaled", "grad_q_rms", _TEN),
             "rms_scaled": lab("root mean square, scaled", "grad_q_rms", _TEN, True),
-            "ratio": Figure("root mean square, ratio", Quotient(replace(_RMS, scaled=False), _RMS)),
+            "ratio": TourFigure("root mean square, ratio", Quotient(replace(_RMS, scaled=False), _RMS)),
             "top": lab("held by the top {few} of rows, unscaled", "grad_q_top1_share", _TEN, unit="share"),
         },
         ("median", "median_scaled", "rms", "rms_scaled", "ratio", "top"),
-        Shown(
+        PaneState(
             "Lab",
             "The rows of gradients: median, root mean square and the share of the top 1 %.",
             _TEN,
@@ -179,7 +179,7 @@ SCORES = (
         ),
         {"d_k": 256, "n": 10, "few": "1 %"},
     ),
-    Step(
+    TourStep(
         "scales",
         "Why not d_k, log d_k or 2√d_k",
         "study notes 002, 003",
@@ -210,10 +210,12 @@ SCORES = (
             "threshold": trial("√(2 ln n)", "saturation_threshold", 128),
         },
         ("root", "by_d_k", "log", "two", "log_spread", "peak"),
-        Shown("Rules", "Every rule at this d_k, with its spread, entropy and status; o orders them.", Parameters(64)),
+        PaneState(
+            "Rules", "Every rule at this d_k, with its spread, entropy and status; o orders them.", Parameters(64)
+        ),
         {"d_k": 64, "n": 128},
     ),
-    Step(
+    TourStep(
         "bounds",
         "Other ways to bound scores",
         "study notes 000, 001",
@@ -242,7 +244,7 @@ SCORES = (
             "wide": trial("spread in a row, additive, d = {d_wide}", "additive", 256, 1.0, part="std"),
         },
         ("cosine", "entropy", "gain", "normed", "capped", "additive", "wide"),
-        Shown(
+        PaneState(
             "Lab",
             "A divides by √d_k, B is the cosine without a gain. s goes on to other rules.",
             replace(_COSINE, against="sqrt_d_k"),
@@ -265,22 +267,22 @@ _SMALL = replace(_LARGE, rate=1.0)
 _ROUNDED = enough(_D_K, precision="bfloat16", arithmetic="eager")
 
 
-def _weights(label: str, q: float, k: float, multiplier: float, part: str = "logits") -> Figure:
+def _weights(label: str, q: float, k: float, multiplier: float, part: str = "logits") -> TourFigure:
     """Return the variance under weights of these variances over 1/d_model."""
     return trial(label, "projected", _D_MODEL, _D_K, q / _D_MODEL, k / _D_MODEL, multiplier, part=part)
 
 
-def _rotary(distance: int) -> Figure:
+def _rotary(distance: int) -> TourFigure:
     return trial(f"{{d{distance}}} apart: share of the score left", "rotary", _D_K, distance, _BASE,
                  part="same", unit="share")  # fmt: skip
 
 
-def _raced(label: str, race: Race, part: str) -> Figure:
+def _raced(label: str, race: Race, part: str) -> TourFigure:
     return trial(label, "raced", race, part=part, unit="share")
 
 
 MODELS = (
-    Step(
+    TourStep(
         "initialisation",
         "Where unit variance comes from",
         "study notes 000, 001",
@@ -307,14 +309,14 @@ MODELS = (
             "t5": _weights("T5, without a scale: logits", 1 / _D_K, 1, 1.0),
         },
         ("component", "xavier", "kaiming", "linear", "multihead", "t5"),
-        Shown(
+        PaneState(
             "Lab",
             "σ of q and k is √2, as Kaiming weights make it: see the variance of the logits, scaled.",
             _KAIMING,
             statistic="logit_variance",
         ),
     ),
-    Step(
+    TourStep(
         "heads",
         "Several heads",
         "study note 004",
@@ -352,14 +354,14 @@ MODELS = (
             "dimensions": trial("dimensions with {held} of a head's scores", "all_heads", part="dimensions"),
         },
         ("one", "eight", "right", "wrong", "keys", "near", "far"),
-        Shown(
+        PaneState(
             "Lab",
             "A divides by √d_k, B by √d_model: compare their spread and entropy.",
             replace(_BY_D_MODEL, against="sqrt_d_k"),
         ),
         {"d_model": _D_MODEL, "heads": _HEADS, "d_k": _D_K, "together": 12, "held": "90 %"},
     ),
-    Step(
+    TourStep(
         "positions",
         "Positions and rotary embedding",
         "study note 001",
@@ -386,10 +388,10 @@ MODELS = (
             "three": trial("3 terms/√d_k: variance of logits", "summed_terms", _D_K, 3),
         },
         ("near", "middle", "far", "further", "variance", "two", "three"),
-        Shown("Lab", "B divides by √(3·d_k), as DeBERTa does: too much for the Lab's one term.", _THREE),
+        PaneState("Lab", "B divides by √(3·d_k), as DeBERTa does: too much for the Lab's one term.", _THREE),
         {"d_k": _D_K, "d1": 1, "d10": 10, "d100": 100, "d1000": 1000},
     ),
-    Step(
+    TourStep(
         "formats",
         "Number formats and overflow",
         "study note 003",
@@ -422,13 +424,15 @@ MODELS = (
             "error_scaled": lab("weight misplaced, bfloat16, scaled", "weight_error", _ROUNDED, True, "share"),
         },
         ("naive", "shifted", "naive32", "raw", "first", "error", "error_scaled"),
-        Shown("Lab", "bfloat16, rounded at every step: the weight error, unscaled and scaled. f changes the format.",
-              _ROUNDED, statistic="weight_error"),
+        PaneState(
+            "Lab", "bfloat16, rounded at every step: the weight error, unscaled and scaled. f changes the format.",
+            _ROUNDED, statistic="weight_error",
+        ),
         {
             "d_k": _D_K, "largest": _LARGEST, "bound": math.log(_LARGEST), "bound32": 128 * math.log(2), "std": 80,
         },
     ),
-    Step(
+    TourStep(
         "training",
         "Training, scaled and unscaled",
         "study note 002",
@@ -462,12 +466,12 @@ MODELS = (
             "moved": trial("all-MiniLM-L6-v2: weight moved", "scale_dropped", part="moved", unit="share"),
         },
         ("large", "large_root", "small", "small_root", "dropped", "smaller"),
-        Shown(
+        PaneState(
             "Train", "A large learning rate, without a scale and with it; m shows entropy and gradients.", race=_LARGE
         ),
         {"pairs": _USED.task.pairs, "labels": _USED.task.labels, "d_k": _D_K, "large_rate": 4, "small_rate": 1},
     ),
-    Step(
+    TourStep(
         "trained",
         "What trained heads do instead",
         "study notes 000 to 004",
@@ -496,10 +500,10 @@ MODELS = (
             "looking": trial("these without a sink", "all_heads", part="looking", unit="count"),
         },
         ("least", "median", "most", "alignment", "sinks", "saturated", "looking"),
-        Shown("Capture", "The head with the largest spread. n goes to the next head of note.", head=(0, 2)),
+        PaneState("Capture", "The head with the largest spread. n goes to the next head of note.", head=(0, 2)),
         {"heads": 72, "d_k": 32, "sink": f"{100 * SINK:.0f} %"},
     ),
 )  # fmt: skip
 
 
-STEPS: tuple[Step, ...] = SCORES + MODELS
+STEPS: tuple[TourStep, ...] = SCORES + MODELS

@@ -21,7 +21,7 @@ from ..captures.heads import Rule, file_rule, measure_head, named_rule
 from ..captures.reader import open_capture
 from ..claims import trials as of_claims
 from ..claims.claim import Reading
-from ..claims.examine import Results
+from ..claims.examine import ResultCache
 from ..claims.trials import mean_over_draws, raced, through_layers
 from ..diagnosis.heads.ranking import traits
 from ..diagnosis.heads.reasons import Traits
@@ -32,7 +32,7 @@ from ..statistics.catalogue import SINK, STATISTIC
 from ..statistics.measurement import Estimate, Measurement
 from ..theory.quadrature import normal_cdf
 from ..theory.score_moments import norm_nodes
-from .step import Figure, FromLab, FromTrial, Quotient, Source
+from .step import FromLab, FromTrial, Quotient, Source, TourFigure
 
 _STREAM = 22  # of random numbers, so that draws here are not the Lab's
 LARGEST_FLOAT16 = 65504.0
@@ -267,21 +267,21 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
 TRIALS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in _FUNCTIONS}
 
 
-def readings(figures: Mapping[str, Figure]) -> dict[str, Reading]:
+def readings(figures: Mapping[str, TourFigure]) -> dict[str, Reading]:
     """Measure all figures, by name; what several share is measured once."""
     return dict(stream(figures))
 
 
-def stream(figures: Mapping[str, Figure]) -> Iterator[tuple[str, Reading]]:
+def stream(figures: Mapping[str, TourFigure]) -> Iterator[tuple[str, Reading]]:
     """Yield the figures one by one, each with its reading, so that a caller can stop between them."""
-    results = Results()
+    results = ResultCache()
     for name, figure in figures.items():
         with one_blas_thread():
             found = read(figure.source, results)
         yield name, found
 
 
-def read(source: Source, results: Results) -> Reading:
+def read(source: Source, results: ResultCache) -> Reading:
     """Measure one quantity."""
     match source:
         case FromLab(statistic, p, scaled):

@@ -13,7 +13,7 @@ from ..attention.computation import Computation
 from ..attention.formats import number_format
 from ..attention.visibility import Slope
 from ..scales import Normalise
-from .text import Piece, number
+from .text import CodePiece, number
 
 NORMS: dict[Normalise, str] = {"none": "as_drawn", "rms": "rms", "layer_norm": "layer_norm", "l2": "unit"}
 _NORMS: dict[Normalise, str] = {
@@ -43,10 +43,10 @@ def stores_sink(c: Computation) -> bool:
     return c.sink is not None and is_rounded(c) and not number_format(c.precision).scaled
 
 
-def rounding_functions(c: Computation) -> Piece:
+def rounding_functions(c: Computation) -> CodePiece:
     """Return the functions that round numbers and store tensors, if the format needs them."""
     if not is_rounded(c):
-        return Piece("", defines=True)
+        return CodePiece("", defines=True)
     form, library = number_format(c.precision), "np" if c.precision == "float16" else "ml_dtypes"
     text = f"def rounded(x):\n    return x.astype({library}.{c.precision}).astype(np.float32)"
     if form.scaled:
@@ -55,10 +55,10 @@ def rounding_functions(c: Computation) -> Piece:
             f"    size = np.abs(x).max((-2, -1), keepdims=True) / {form.largest:g}\n"
             "    return rounded(x / size) * size"
         )
-    return Piece(text, defines=True)
+    return CodePiece(text, defines=True)
 
 
-def norm_functions(several: Sequence[Computation]) -> Piece:
+def norm_functions(several: Sequence[Computation]) -> CodePiece:
     """Return the functions that normalise queries and keys."""
     used: dict[Normalise, None] = dict.fromkeys(how for c in several for how in c.norms if how != "none")
     cosine = several[0].mechanism == "cosine"  # a gain before it makes no difference
@@ -66,7 +66,7 @@ def norm_functions(several: Sequence[Computation]) -> Piece:
         used["l2"] = None
     gain = "" if several[0].gain == 1 or cosine else f"{several[0].gain:g} * "
     texts = [f"def {NORMS[how]}(x):\n    return {gain}{_NORMS[how]}" for how in used]
-    return Piece("\n\n\n".join(texts), defines=True)
+    return CodePiece("\n\n\n".join(texts), defines=True)
 
 
 def signature(several: Sequence[Computation]) -> str:

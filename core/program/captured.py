@@ -28,9 +28,9 @@ from .attention import (
     weight_lines,
 )
 from .lab import VARIABLES, needed, rule_code
-from .reading import Loaded, loaded, without_unused
+from .reading import HeadCode, loaded, without_unused
 from .statistics import OF_REPORTS, has_nan_rows, printable, printed
-from .text import Dialect, NoCodeError, Piece, assembled, estimated, number, returned, side_by_side
+from .text import CodePiece, Dialect, NoCodeError, assembled, estimated, number, returned, side_by_side
 
 _FILE = "file"  # the rule that multiplies as the file says
 _ENDS = ("logit_min", "logit_max", "score_overflow", "nan_rows")
@@ -45,14 +45,14 @@ def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) ->
     made = [[_computation(subject, column, found) for column in group] for group in groups]
     every = [printable(several[0], columns, OF_REPORTS) for several in made]
     names = [name for name in every[0] if all(name in each for each in every)]
-    blocks: list[list[Piece]] = []
+    blocks: list[list[CodePiece]] = []
     calls: list[str] = []
     for group, several in zip(groups, made, strict=True):
         pieces, called = _block(subject, group, several, names, has_nan_rows(columns), dialect)
         if len(groups) > 1:  # what follows changes what is measured
             letters = string.ascii_lowercase[len(calls) : len(calls) + len(called)]
             kept = "\n".join(f"{letter} = {each}" for letter, each in zip(letters, called, strict=True))
-            pieces, called = [*pieces, Piece(kept)], [*letters]
+            pieces, called = [*pieces, CodePiece(kept)], [*letters]
         blocks.append(pieces)
         calls += called
     shown = {STATISTIC[name].label: [estimated(column.measured[name]) for column in columns] for name in names}
@@ -60,7 +60,7 @@ def head_code(head: Measurement[HeadSubject], dialect: Dialect, command: str) ->
     return without_unused(text)
 
 
-def _computation(subject: HeadSubject, column: Column, found: Loaded) -> Computation:
+def _computation(subject: HeadSubject, column: Column, found: HeadCode) -> Computation:
     """Return how a column is computed; raise NoCodeError if no short program computes it in its format."""
     apart: dict[str, Any] = {"precision": "float64", "softcap": subject.layer.softcap} | dict(column.apart)
     c = replace(computation_of(subject, found), **(apart | {"softcap": apart["softcap"] or None}))
@@ -79,7 +79,7 @@ def _computation(subject: HeadSubject, column: Column, found: Loaded) -> Computa
     return c
 
 
-def computation_of(subject: HeadSubject, found: Loaded) -> Computation:
+def computation_of(subject: HeadSubject, found: HeadCode) -> Computation:
     """Return what the file says of a head but its soft-cap, in float64; arrays, which a program names, are empty."""
     extras, nowhere = subject.extras, np.arange(0)
     biases = [Bias(np.zeros((1, 1, 0))) for each in extras.masks if each.adds]
@@ -98,7 +98,7 @@ def _block(
     names: Sequence[str],
     nan: bool,
     dialect: Dialect,
-) -> tuple[list[Piece], list[str]]:
+) -> tuple[list[CodePiece], list[str]]:
     """Return the pieces that measure columns computed alike, and the call of each."""
     c = several[0]
     by_row = [scale_rule(rule).by_row for rule in subject.by_row]
@@ -119,11 +119,11 @@ def _block(
         for each, column in zip(several, group, strict=True)
     ]
     pieces = [
-        Piece("\n".join(lines)),
+        CodePiece("\n".join(lines)),
         rounding_functions(c),
-        Piece("sink = rounded(np.array(sink, dtype=np.float32))" if stores_sink(c) else ""),
+        CodePiece("sink = rounded(np.array(sink, dtype=np.float32))" if stores_sink(c) else ""),
         norm_functions(several),
-        Piece("\n".join([signature(several), *(f"    {line}" for line in body)]), defines=True),
+        CodePiece("\n".join([signature(several), *(f"    {line}" for line in body)]), defines=True),
     ]
     return pieces, calls
 
@@ -136,7 +136,7 @@ def _overflows(column: Column, hides: bool) -> bool:
     return (hides and infinite) or (column.multiplier > 1 and largest > _LARGE)
 
 
-def scale_of(subject: HeadSubject, name: str, multiplier: float, found: Loaded) -> str:
+def scale_of(subject: HeadSubject, name: str, multiplier: float, found: HeadCode) -> str:
     """Return what scores as stored are multiplied by under a rule, which is `multiplier` times q·k."""
     own, extras = subject.layer.own_factor, subject.extras
     if name == _FILE and extras.scales is not None:
@@ -151,7 +151,7 @@ def scale_of(subject: HeadSubject, name: str, multiplier: float, found: Loaded) 
     return text if rule.normalise != "none" or own == 1 else f"{text} / {number(own)}"  # which stored q and k contain
 
 
-def row_scales(subject: HeadSubject, found: Loaded) -> str:
+def row_scales(subject: HeadSubject, found: HeadCode) -> str:
     """Return the multipliers of texts, heads and queries that the file has, as an array that broadcasts to scores."""
     assert subject.extras.scales is not None
     path, tensor, shape = subject.extras.scales
@@ -159,7 +159,7 @@ def row_scales(subject: HeadSubject, found: Loaded) -> str:
     return found.reader.numbers(f"{found.reader.tensor(path, tensor)}.reshape{shape}[:, {head}, :, None]")
 
 
-def _by_row(subject: HeadSubject, rule: str, text: str, found: Loaded) -> str:
+def _by_row(subject: HeadSubject, rule: str, text: str, found: HeadCode) -> str:
     """Return the multipliers of each row as an array that broadcasts to the scores."""
     setting, first = subject.by_row[rule]
     by_keys = "n_keys" in scale_rule(rule).by_row and found.hides

@@ -18,7 +18,7 @@ from ..captures.heads import subject_of
 from ..captures.rules import file_rule
 from ..diagnosis.configuration import Configuration
 from ..diagnosis.fitting.evidence import smallest
-from ..diagnosis.fitting.model import Model
+from ..diagnosis.fitting.model import LogitModel
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.subject import Subject, places, some_rows, spread_rows
 from ..diagnosis.trial import Candidate
@@ -27,8 +27,8 @@ from ..scales import Normalise
 from ..statistics.measurement import Estimate
 from .attention import logit_lines, norm_functions
 from .captured import computation_of, row_scales
-from .reading import Loaded, loaded, without_unused
-from .text import WIDEST, Dialect, NoCodeError, Piece, assembled, estimated, expected, number
+from .reading import HeadCode, loaded, without_unused
+from .text import WIDEST, CodePiece, Dialect, NoCodeError, assembled, estimated, expected, number
 
 _SEARCH = """\
 scale = min(10 ** np.linspace(-4, 3, 99, dtype=np.float64), key=lambda scale: (away(scale) ** 2).sum())
@@ -107,12 +107,12 @@ def _explanation(examined: Examination) -> Candidate:
     return trial.best
 
 
-def _two(model: Model) -> bool:
+def _two(model: LogitModel) -> bool:
     """Return whether an explanation has a soft-cap or a sink that is found with the multiplier."""
     return model.free_softcap or model.free_sink
 
 
-def _explained(about: HeadSubject, subject: Subject, model: Model) -> _HeadExplanation | None:
+def _explained(about: HeadSubject, subject: Subject, model: LogitModel) -> _HeadExplanation | None:
     """Return the computation whose logits are those of a fitted model; None if a short program has none."""
     layer = about.layer
     completed = subject.facts.window is not None and (layer.window is None or layer.window[0] is None)
@@ -163,7 +163,7 @@ def _edits(about: HeadSubject, subject: Subject, rows: int) -> Iterator[tuple[_H
                 yield made, scores
 
 
-def _is_added(subject: Subject, model: Model) -> bool:
+def _is_added(subject: Subject, model: LogitModel) -> bool:
     """Return whether a model adds the file's mask to the logits instead of hiding keys."""
     if subject.seen is None or model.seen is not None or len(model.outer) != 1:
         return False
@@ -171,14 +171,14 @@ def _is_added(subject: Subject, model: Model) -> bool:
     return np.array_equal(subject.seen[:, rows], model.outer[0])
 
 
-def _sees(subject: Subject, model: Model) -> bool:
+def _sees(subject: Subject, model: LogitModel) -> bool:
     """Return whether the keys that a model lets rows see are those of the file."""
     if subject.seen is None or model.seen is None:
         return subject.seen is model.seen
     return np.array_equal(subject.seen[:, spread_rows(subject.seen.shape[1], model.seen.shape[1])], model.seen)
 
 
-def _ahead(subject: Subject, model: Model) -> int | None:
+def _ahead(subject: Subject, model: LogitModel) -> int | None:
     """Return how many keys after its own every row sees, with all before; None if rows see others."""
     if model.seen is None:
         return None
@@ -195,10 +195,10 @@ def _pieces(
     about: HeadSubject,
     kind: str,
     made: _HeadExplanation,
-    model: Model,
+    model: LogitModel,
     subject: Subject,
     dialect: Dialect,
-) -> Sequence[Piece]:
+) -> Sequence[CodePiece]:
     """Return the pieces that read the head and what attention returned, and find the multiplier."""
     layer = about.layer
     if not made.masked:
@@ -235,12 +235,12 @@ def _pieces(
     body += ["z = np.where(hidden, z, z + 1)  # the mask was added"] * made.added
     body += _away_from_weights(c, model, subject) if kind == "weights" else _away(kind, c, model, found)
     heading = f"def away({'theta' if _two(model) else 'scale'}):  # from the file: {_WORDS[kind]}"
-    function = Piece("\n".join([heading, *(f"    {line}" for line in body)]), defines=True)
-    search = Piece(_SEARCH_TWO if _two(model) else _SEARCH)
-    return [Piece("\n".join(lines)), norm_functions([c]), function, search]
+    function = CodePiece("\n".join([heading, *(f"    {line}" for line in body)]), defines=True)
+    search = CodePiece(_SEARCH_TWO if _two(model) else _SEARCH)
+    return [CodePiece("\n".join(lines)), norm_functions([c]), function, search]
 
 
-def _away(kind: str, c: Computation, model: Model, found: Loaded) -> list[str]:
+def _away(kind: str, c: Computation, model: LogitModel, found: HeadCode) -> list[str]:
     """Return the lines that compare logits z with the log-sum-exp or the output of attention."""
     sink = model.free_sink or c.sink is not None
     lines = ["z = z.mT  # softmax over queries"] if c.axis == -2 else []
@@ -258,7 +258,7 @@ def _away(kind: str, c: Computation, model: Model, found: Loaded) -> list[str]:
     return [*lines, f"return {result}"]
 
 
-def _away_from_weights(c: Computation, model: Model, subject: Subject) -> list[str]:
+def _away_from_weights(c: Computation, model: LogitModel, subject: Subject) -> list[str]:
     """Return the lines that compare logits z with ln of the weights."""
     [stored] = [each.format for each in subject.evidence if each.kind == "weights"]
     least = f"{10 * smallest(stored):g}"

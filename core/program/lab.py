@@ -33,7 +33,7 @@ from .attention import (
     weight_lines,
 )
 from .statistics import GRADIENTS, OF_REPORTS, has_nan_rows, printable, printed
-from .text import Dialect, NoCodeError, Piece, assembled, estimated, number, returned, shown, side_by_side
+from .text import CodePiece, Dialect, NoCodeError, assembled, estimated, number, returned, shown, side_by_side
 
 LARGEST = 1 << 26  # scores of all draws that a program computes at once; of larger settings it takes fewer draws
 _COMPONENTS = 150_000_000  # of queries and keys
@@ -77,7 +77,7 @@ def remarks(sides: Sequence[Parameters]) -> list[str]:
     return [said.format(draws_of(fewer), fewer.batch)]
 
 
-def draw_functions(p: Parameters, gradients: bool) -> Sequence[Piece]:
+def draw_functions(p: Parameters, gradients: bool) -> Sequence[CodePiece]:
     """Return the functions that draw vectors and learned weights.
 
     With `gradients`, values and gradients are drawn too, which are normal whatever the law of components is.
@@ -101,7 +101,7 @@ def draw_functions(p: Parameters, gradients: bool) -> Sequence[Piece]:
     square = _SQUARE.format(gain=gain * (p.mechanism == "bilinear"), dtype=dtype)
     learned = {"bilinear": [square], "additive": [square, _VECTOR.format(gain=gain, dtype=dtype)]}
     texts = "\n".join(lines), "\n\n\n".join(learned.get(p.mechanism, ()))
-    return [Piece(text, defines=True, drawn=True) for text in texts]
+    return [CodePiece(text, defines=True, drawn=True) for text in texts]
 
 
 def drawn_lines(p: Parameters, c: Computation, gradients: bool) -> str:
@@ -158,15 +158,15 @@ def report_code(measurement: Measurement[Parameters], dialect: Dialect, command:
     groups = groups_of(measurement.subject, measurement.columns)
     columns = measurement.columns
     names = printed_names(groups, OF_REPORTS)
-    blocks: list[list[Piece]] = []
+    blocks: list[list[CodePiece]] = []
     calls: list[str] = []
     for sides, own in groups:
         found = parts(sides, own, names)
-        blocks.append([found.values, *found.functions, Piece(found.drawn), found.measure])
+        blocks.append([found.values, *found.functions, CodePiece(found.drawn), found.measure])
         calls += found.calls
         if len(groups) > 1:  # what follows changes what is measured
             letter = "ab"[len(blocks) - 1]
-            blocks[-1].append(Piece(f"{letter} = {found.calls[0]}"))
+            blocks[-1].append(CodePiece(f"{letter} = {found.calls[0]}"))
             calls[-1] = letter
     rows = {STATISTIC[name].label: [estimated(column.measured[name]) for column in columns] for name in names}
     titles = [f"{letter} {title}" for letter, title in zip("AB", column_names(columns), strict=True)]
@@ -226,10 +226,10 @@ def computation_of(p: Parameters) -> Computation:
 class Parts:
     """What the program of some settings consists of, in this order."""
 
-    values: Piece  # sizes, seed and what the rules need
-    functions: Sequence[Piece]
+    values: CodePiece  # sizes, seed and what the rules need
+    functions: Sequence[CodePiece]
     drawn: str  # lines that draw queries, keys and values, and make the mask
-    measure: Piece
+    measure: CodePiece
     calls: Sequence[str]  # of `measure`, one for each setting
 
 
@@ -264,7 +264,7 @@ def parts(
         sizes(sides, gradients, swept),
         [*draw_functions(p, gradients), rounding_functions(c), norm_functions(several), found.functions],
         drawn,
-        Piece("\n".join([signature(several), *(f"    {line}" for line in body)]), defines=True),
+        CodePiece("\n".join([signature(several), *(f"    {line}" for line in body)]), defines=True),
         [_call(*each, several, "n" in swept) for each in zip(sides, several, strict=True)],
     )
 
@@ -311,7 +311,7 @@ def needed(name: str) -> list[str]:
     return [need for need in scale_rule(name).needs if need in VARIABLES]
 
 
-def sizes(sides: Sequence[Parameters], gradients: bool = False, swept: Collection[str] = ()) -> Piece:
+def sizes(sides: Sequence[Parameters], gradients: bool = False, swept: Collection[str] = ()) -> CodePiece:
     """Return the line with the sizes and the seed, and one with what the rules need."""
     p, c = sides[0], computation_of(sides[0])
     values = {"seed": p.seed, "batch": draws_of(p), "m": p.n_queries, "n": p.n_keys, "d_k": p.d_k}
@@ -323,7 +323,7 @@ def sizes(sides: Sequence[Parameters], gradients: bool = False, swept: Collectio
     lines = [f"{', '.join(values)} = {', '.join(map(str, values.values()))}  # m queries{of_keys}"]
     if more:
         lines.append(f"{', '.join(more)} = {', '.join(f'{value:.10g}' for value in more.values())}")
-    return Piece("\n".join(lines))
+    return CodePiece("\n".join(lines))
 
 
 def softmax_code(
@@ -337,7 +337,7 @@ def softmax_code(
     settings, names = (setting_a(parameters), parameters), {"d_k": "d_k", "n_keys": "n"} | VARIABLES
     needs = [need for side in settings for need in scale_rule(side.scale).needs if need in names]
     lines += [f"{names[need]} = {number(getattr(parameters, need))}" for need in dict.fromkeys(needs)]
-    pieces = [Piece("\n".join(lines)), Piece(_OF_SCORES, defines=True)]
+    pieces = [CodePiece("\n".join(lines)), CodePiece(_OF_SCORES, defines=True)]
     figures = [
         {
             **{f"weight {place}": weight for place, weight in enumerate(each.weights, 1)},

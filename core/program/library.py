@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from ..diagnosis.comparing.results import FIGURES
 from ..diagnosis.results import STAGES
 from ..tables.cost import figures
-from .text import NoCodeError, Piece, assembled, expected, literal, shown
+from .text import CodePiece, NoCodeError, assembled, expected, literal, shown
 
 if TYPE_CHECKING:
     from ..attention.cost import Cost
     from ..captures.capture import Layer
     from ..claims.claim import Outcome
-    from ..diagnosis.check import Figures
+    from ..diagnosis.check import HeadFigures
     from ..diagnosis.comparing.results import HeadComparison
     from ..learning.card import Card
     from ..statistics.measurement import Estimate
-    from ..watching.snapshot import Snapshot
+    from ..watching.snapshot import RunSnapshot
 
 _CHECKED = ("largest_logit", "spread", "token_spread", "entropy_fraction", "one_hot_rows", "first_key_weight")
 
@@ -68,7 +68,7 @@ def cost_code(cost: Cost, command: str) -> str:
     return _program(command, lines, rows)
 
 
-def checked_code(opened: str, figures: Figures, command: str) -> str:
+def checked_code(opened: str, figures: HeadFigures, command: str) -> str:
     """Return the program that prints what limits apply to of a head; `opened` is a text of `opened`."""
     rows = {name: [shown(getattr(figures, name))] for name in _CHECKED if getattr(figures, name) is not None}
     if not rows:
@@ -103,7 +103,7 @@ def pair_code(one: str, other: str, head: HeadComparison, command: str) -> str:
     return _program(command, lines, rows, ("reference", "test"), says)
 
 
-def watched_code(run: Path, step: Snapshot, layer: int, head: int, command: str) -> str:
+def watched_code(run: Path, step: RunSnapshot, layer: int, head: int, command: str) -> str:
     """Return the program that prints the figures of a head of this step; `layer` is its row on the map."""
     rows = {
         name: [shown(table[layer][head])] for name, table in step.values.items() if math.isfinite(table[layer][head])
@@ -163,5 +163,5 @@ def _program(
     says: str = "",
 ) -> str:
     """Return a program that imports the library."""
-    pieces = [Piece("import attn_tui"), Piece("\n".join(lines))]
+    pieces = [CodePiece("import attn_tui"), CodePiece("\n".join(lines))]
     return assembled([command, *([says] if says else [])], [pieces], expected(titles, rows))

@@ -24,11 +24,11 @@ _SIZES = "m, n, d_k = q.shape[1], k.shape[1], q.shape[2]"
 
 
 @dataclass(frozen=True)
-class Loaded:
+class HeadCode:
     """How a program reads a head. Its lines make q, k, m, n, d_k and, where there is one, hidden, bias and sink."""
 
     lines: Sequence[str]
-    reader: Reader
+    reader: HeadReader
     hides: bool  # whether `hidden` exists
     biased: bool  # whether `bias` exists
     some_rows: bool  # whether rows may see no key
@@ -36,7 +36,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Reader:
+class HeadReader:
     """How the program reads tensors; `alone` is the layer's only file, open as `file`."""
 
     alone: Path | None
@@ -67,7 +67,7 @@ def loaded(
     key_head: int | None = None,
     masked: bool = True,
     short: bool = False,
-) -> Loaded:
+) -> HeadCode:
     """Return how a head is read; raise NoCodeError if a program cannot.
 
     `by_position`: the positions of queries are needed. `key_head` is another than the head's own. Not `masked`: which
@@ -125,7 +125,7 @@ def loaded(
         _SIZES,
     ]
     some_rows = of_texts or (masked and (before is not None or layer.chunk is not None))
-    return Loaded([*vectors, *lines], reader, hidden.count > 0, bias.count > 0, some_rows, of_texts)
+    return HeadCode([*vectors, *lines], reader, hidden.count > 0, bias.count > 0, some_rows, of_texts)
 
 
 @dataclass
@@ -148,7 +148,7 @@ def without_unused(program: str) -> str:
     return program if re.search(r"\b(m|n|d_k)\b", code_of(rest)) else rest
 
 
-def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> Reader:
+def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> HeadReader:
     """Return the reader of a head's tensors; raise NoCodeError, with the reason, if a program cannot read them."""
     layer, extras = subject.layer, subject.extras
     paths = {each.path for each in (*layer.q, *layer.k)} | {each.path for each in extras.masks}
@@ -168,7 +168,7 @@ def _reader(subject: HeadSubject, dialect: Dialect, short: bool) -> Reader:
     reason = next((reason for reason, holds in reasons.items() if holds), None)
     if reason is not None:
         raise NoCodeError("No short program prints this head: {reason}.", reason=reason)
-    return Reader(next(iter(paths)) if len(paths) == 1 and suffixes != {".npy"} else None, short)
+    return HeadReader(next(iter(paths)) if len(paths) == 1 and suffixes != {".npy"} else None, short)
 
 
 def opened(path: Path) -> str:
@@ -191,20 +191,20 @@ def _one_head(tensor: Tensor, head: int) -> str:
     return text if order == (0, 1, 2) else f"{text}.transpose{order}"
 
 
-def _mask(used: MaskTensor, reader: Reader) -> str:
+def _mask(used: MaskTensor, reader: HeadReader) -> str:
     """Return the expression of one head of a mask, (texts or 1, m or 1, n)."""
     text = f"{reader.tensor(used.path, used.name)}.reshape{used.shape}[:, {used.head}]"
     return f"{text}[:, at]" if used.of_tokens and used.shape[2] > 1 else text
 
 
-def _hidden(used: MaskTensor, reader: Reader, name: str) -> str:
+def _hidden(used: MaskTensor, reader: HeadReader, name: str) -> str:
     """Return the expression that says which keys a mask hides; `name` holds its numbers, if it is not empty."""
     if isinstance(used.form, str):
         return f"{'~' * (used.form == 'visible')}{_mask(used, reader)}.astype(bool)"
     return f"({name or reader.numbers(_mask(used, reader))} <= {number(used.form)})"
 
 
-def _left_out(used: MaskTensor, reader: Reader) -> str:
+def _left_out(used: MaskTensor, reader: HeadReader) -> str:
     """Return the expression that says which queries a mask leaves out."""
     rows = f"{reader.tensor(used.path, used.name)}.astype(bool).reshape{used.shape}{'[:, at]' * used.of_tokens}"
     if isinstance(used.form, str):

@@ -10,7 +10,7 @@ from ..attention.computation import Computation
 from ..statistics.catalogue import STATISTICS
 from ..statistics.measurement import NOTHING, Column
 from .attention import is_eager, is_rounded
-from .text import Piece
+from .text import CodePiece
 
 CODE = {each.name: each.code for each in STATISTICS if each.code}
 # What the program of a report or a head prints, if it exists: rows that the screen leads with, gradients, and of a
@@ -77,10 +77,10 @@ def _may_overflow(column: Column) -> bool:
 
 
 @dataclass(frozen=True)
-class Printed:
+class StatisticsCode:
     """The statistics of a program."""
 
-    functions: Piece
+    functions: CodePiece
     rows: Sequence[str]  # lines after the logits, which leave out rows without a key
     lines: Sequence[str]  # after the weights
     expressions: Sequence[str]
@@ -94,7 +94,7 @@ def printed(
     some_rows: bool = False,
     nan: bool = False,
     biased: bool = False,
-) -> Printed:
+) -> StatisticsCode:
     """Return the code of these statistics of logits z and weights p.
 
     `some_rows`: a row may see no key. `nan`: a row may be NaN. `biased`: what is not linear is of few draws.
@@ -124,10 +124,10 @@ def printed(
         kept = ["z", "p", *(["share"] if is_rounded(c) and c.sink is not None else [])]
         line = f"{', '.join(kept)} = {', '.join(f'{name}[~lost]' for name in kept)}"
         lines = ["lost = np.isnan(p[..., 0])", *([line] if {*names} - {"nan_rows"} else []), *lines]
-    functions = Piece(_JACKKNIFE if _names("unbiased", found) else "", defines=True)
+    functions = CodePiece(_JACKKNIFE if _names("unbiased", found) else "", defines=True)
     rows = ["z = z[np.isfinite(z).any(-1)]  # rows that see a key"] if some_rows else []
     weights = any(_names(name, [*found, *lines]) for name in ("p", "dq", "share"))
-    return Printed(functions, rows, lines, found, weights)
+    return StatisticsCode(functions, rows, lines, found, weights)
 
 
 def _names(name: str, texts: Sequence[str]) -> bool:

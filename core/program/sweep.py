@@ -15,7 +15,7 @@ from ..scales import scale_rule
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Column
 from .lab import groups_of, parts, printed_names, remarks
-from .text import WIDEST, Dialect, NoCodeError, Piece, assembled, expected, filled, printing, shown
+from .text import WIDEST, CodePiece, Dialect, NoCodeError, assembled, expected, filled, printing, shown
 
 if TYPE_CHECKING:
     from ..tables.lab import SweepResult
@@ -87,7 +87,7 @@ def _looped(
     with_keys: bool = False,
 ) -> str:
     """Return the program with these loops."""
-    blocks: list[list[Piece]] = []
+    blocks: list[list[CodePiece]] = []
     rows: dict[str, list[str]] = {}
     for loop in loops:
         found = parts(loop.sides, loop.every, names, ("d_k", "n") if with_keys else ("d_k",))
@@ -102,7 +102,7 @@ def _looped(
         axes = [f"for {name} in {_values(loop, at)}:" for at, name in enumerate(("d_k", "n")[: 1 + with_keys])]
         lines = ["    " * depth + axis for depth, axis in enumerate(axes)]
         lines += ["    " * len(axes) + line for line in (*found.drawn.split("\n"), *prints)]
-        blocks.append([found.values, *found.functions, found.measure, Piece("\n".join(lines))])
+        blocks.append([found.values, *found.functions, found.measure, CodePiece("\n".join(lines))])
     titles = [STATISTIC[name].short_label for name in names]
     said = remarks([side for loop in loops for side in loop.sides])
     return assembled([command, *said, *left_out], blocks, expected(titles, rows), dialect)
@@ -159,5 +159,5 @@ def rules_code(p: Parameters, rows: Sequence[RuleRow], dialect: Dialect, command
         label: [shown(column.measured[name].value) for name in names]
         for label, column in zip(labels, columns, strict=True)
     }
-    pieces = [found.values, *found.functions, Piece(found.drawn), found.measure, Piece("\n".join(loop))]
+    pieces = [found.values, *found.functions, CodePiece(found.drawn), found.measure, CodePiece("\n".join(loop))]
     return assembled([command, *remarks(sides[:1])], [pieces], expected(titles, values), dialect)

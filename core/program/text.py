@@ -48,7 +48,7 @@ class NoCodeError(InputError):
 
 
 @dataclass(frozen=True)
-class Piece:
+class CodePiece:
     """A part of a program. A definition has an effect only when called; other pieces compute something."""
 
     text: str
@@ -61,7 +61,7 @@ class Piece:
 
 
 def assembled(
-    head: Sequence[str], blocks: Sequence[Sequence[Piece]], end: Sequence[str], dialect: Dialect = "python"
+    head: Sequence[str], blocks: Sequence[Sequence[CodePiece]], end: Sequence[str], dialect: Dialect = "python"
 ) -> str:
     """Return a program: comments, imports, the pieces of each block, and what prints the values.
 

@@ -9,10 +9,10 @@ from ..scales import Normalise, scale_rule
 from ..statistics.measurement import Estimate
 from .attention import NORMS
 from .lab import VARIABLES, needed, rule_code
-from .text import WIDEST, Dialect, Piece, assembled, estimated, expected, filled, number, shown
+from .text import WIDEST, CodePiece, Dialect, assembled, estimated, expected, filled, number, shown
 
 if TYPE_CHECKING:
-    from ..training.snapshot import Snapshot
+    from ..training.snapshot import RaceSnapshot
 
 _REMARK = "Where steps are too large, rounding decides how a run ends: such a loss is the same within its ± only."
 _TITLES = ("final loss", "recalled", "steps to 90 %", "diverged")
@@ -91,7 +91,7 @@ _UPDATE = {
 }
 
 
-def training_code(races: Sequence[Snapshot], dialect: Dialect, command: str) -> str:
+def training_code(races: Sequence[RaceSnapshot], dialect: Dialect, command: str) -> str:
     """Return the program that trains with each rule at each d_k, and prints how it did."""
     race, task = races[0].race, races[0].race.task
     norms: dict[str, Normalise] = {rule: scale_rule(rule).normalise for rule in race.rules}
@@ -124,11 +124,11 @@ def training_code(races: Sequence[Snapshot], dialect: Dialect, command: str) -> 
         '        print(row, *(f"{value:14.4g}" for value in train(d_k, *how())))',
     ]
     pieces = [
-        Piece("\n".join(values)),
-        Piece(_DRAWN, defines=True, drawn=True),
-        *(Piece(_NORMS[how], defines=True) for how in used),
-        Piece(_SOFTMAX, defines=True),
-        Piece(train, defines=True),
-        Piece("\n".join(loop)),
+        CodePiece("\n".join(values)),
+        CodePiece(_DRAWN, defines=True, drawn=True),
+        *(CodePiece(_NORMS[how], defines=True) for how in used),
+        CodePiece(_SOFTMAX, defines=True),
+        CodePiece(train, defines=True),
+        CodePiece("\n".join(loop)),
     ]
     return assembled([command, _REMARK], [pieces], expected(_TITLES, rows), dialect)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..attention.cost import SHAPE_FIELDS, Cost, Layer, cost
+from ..attention.cost import SHAPE_FIELDS, Cost, LayerShape, cost
 from ..attention.presets import Preset
 from .question import Question
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class CountCost(Question[Cost]):
     """What a layer costs that a preset may be the start of."""
 
-    layer: Layer
+    layer: LayerShape
     preset: Preset | None = None
 
     def parts(self) -> Sequence[Part[Any]]:
@@ -31,7 +31,7 @@ class CountCost(Question[Cost]):
 
     @property
     def words(self) -> Sequence[str]:
-        words, usual = ["cost"], Layer()
+        words, usual = ["cost"], LayerShape()
         if self.preset is not None:
             words, usual = ["cost", "--model", self.preset.name], self.preset.layer
         for field in SHAPE_FIELDS:

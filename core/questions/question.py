@@ -131,7 +131,7 @@ def option_words(request: Any, names: Collection[str] = ()) -> list[str]:
     return words
 
 
-class Printed(Question[A]):
+class NamedQuestion(Question[A]):
     """A question whose answer names the command that prints it, with its format."""
 
     def line(self, ascii_only: bool = False, output_format: str = "table") -> str:

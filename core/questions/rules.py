@@ -10,7 +10,7 @@ from ..lab.results import SORTABLE, Order, RuleRow
 from ..message import message
 from ..parameters import UNSCALED, Parameters
 from .parse import called
-from .question import Printed, flag, option, option_words, parameter_options
+from .question import NamedQuestion, flag, option, option_words, parameter_options
 
 if TYPE_CHECKING:
     from ..lab.results import MechanismRow
@@ -37,7 +37,7 @@ _TITLE = "what to compare"
 
 
 @dataclass(frozen=True)
-class CompareRules(Printed["RulesResult | ComparedMechanisms"]):
+class CompareRules(NamedQuestion["RulesResult | ComparedMechanisms"]):
     """Scale rules side by side, or mechanisms over d_k."""
 
     parameters: Parameters

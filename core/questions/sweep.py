@@ -15,11 +15,11 @@ from ..parameters import FIELD, FIELDS, Parameters, Value
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import HISTOGRAMS, HistogramName
 from .parse import UsageError, called, is_number, value_of
-from .question import Printed, option, option_words, parameter_options
+from .question import NamedQuestion, option, option_words, parameter_options
 from .request import Cache, Work, batches
 
 if TYPE_CHECKING:
-    from ..lab.results import Point
+    from ..lab.results import SweepPoint
     from ..program.text import Dialect
     from ..tables.lab import SweepResult
     from ..tables.table import Table
@@ -85,7 +85,7 @@ def _target_statistic(text: str) -> str:
 class SweptPoint:
     """A measurement at one place, its theory, and the deviations in standard errors."""
 
-    point: Point
+    point: SweepPoint
     prediction: Prediction
     deviations: Sequence[Mapping[str, float | None]]
 
@@ -98,14 +98,14 @@ class Points:
     fraction: float
 
 
-def _with_deviations(point: Point, prediction: Prediction) -> SweptPoint:
+def _with_deviations(point: SweepPoint, prediction: Prediction) -> SweptPoint:
     from ..theory.predict import deviations
 
     return SweptPoint(point, prediction, deviations(point.measurement, prediction))
 
 
 @dataclass(frozen=True)
-class Sweep(Printed["SweepResult"]):
+class SweepQuestion(NamedQuestion["SweepResult"]):
     """A sweep as written on the command line. In the engine, answered by Points, in rising order of keys and d_k."""
 
     parameters: Parameters  # with the default of what is swept
@@ -186,14 +186,14 @@ class Sweep(Printed["SweepResult"]):
         return parts(self.plan())
 
     def work(self, cache: Cache) -> Work:
-        from ..work.part import Kept
+        from ..work.part import MemoryStore
         from ..work.sweeps import fold, parts, plan_seconds
 
-        kept: dict[Sweep, Kept] = cache.by_kind.setdefault(Sweep, {})
+        kept: dict[SweepQuestion, MemoryStore] = cache.by_kind.setdefault(SweepQuestion, {})
         if all(each.parameters != self.parameters for each in kept):
             kept.clear()
         plan = self.plan(() if len(self.d_ks) > 1 and len(self.n_keys) > 1 else HISTOGRAMS)  # a map shows none
-        running = cache.workers.begin(parts(plan), kept.setdefault(self, Kept()))
+        running = cache.workers.begin(parts(plan), kept.setdefault(self, MemoryStore()))
 
         def steps() -> Iterator[tuple[float, list[SweptPoint]]]:
             passed = 0
@@ -245,7 +245,7 @@ class Sweep(Printed["SweepResult"]):
     def file_name(self) -> str:
         return "sweep"
 
-    def result(self, found: Sequence[tuple[Point, Prediction]]) -> SweepResult:
+    def result(self, found: Sequence[tuple[SweepPoint, Prediction]]) -> SweepResult:
         """Return these points as the answer."""
         from ..tables.lab import SweepResult
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..training.settings import RACE_FIELDS, RATES, Race, option_of
-from ..training.snapshot import Snapshot, snapshot
+from ..training.snapshot import RaceSnapshot, snapshot
 from ..work.part import Part, Steps
 from .question import Question
 
@@ -20,7 +20,7 @@ _INTERVAL = 0.1  # seconds between results of a race that runs
 _STEP = 1e-6  # seconds of a step, for each component of a rule's seed; an estimate
 
 
-def run_race(race: Race) -> Steps[Snapshot]:
+def run_race(race: Race) -> Steps[RaceSnapshot]:
     """Train under all rules of a race; snapshots come while the curves grow, the last one has all of them."""
     from ..training.race import run
 
@@ -32,7 +32,7 @@ def run_race(race: Race) -> Steps[Snapshot]:
 
 
 @dataclass(frozen=True)
-class RunRace(Question[Sequence[Snapshot]]):
+class RunRace(Question[Sequence[RaceSnapshot]]):
     """Train under all rules of a race, and at other widths; in the app, a Snapshot grows."""
 
     race: Race
@@ -43,13 +43,13 @@ class RunRace(Question[Sequence[Snapshot]]):
         """All races."""
         return (replace(self.race, d_k=d_k) for d_k in (self.race.d_k, *self.d_ks))
 
-    def parts(self) -> Iterator[Part[Snapshot]]:
+    def parts(self) -> Iterator[Part[RaceSnapshot]]:
         return (
             Part(run_race, (race,), _STEP * race.steps * race.seeds * race.d_k * len(race.rules))
             for race in self.races
         )
 
-    def result(self, found: Sequence[Snapshot]) -> Sequence[Snapshot]:
+    def result(self, found: Sequence[RaceSnapshot]) -> Sequence[RaceSnapshot]:
         return [each for each in found if each.used is not None]
 
     @property
@@ -67,12 +67,12 @@ class RunRace(Question[Sequence[Snapshot]]):
     def file_name(self) -> str:
         return f"train-d{self.race.d_k}"
 
-    def table(self, answer: Sequence[Snapshot]) -> Table[Any]:
+    def table(self, answer: Sequence[RaceSnapshot]) -> Table[Any]:
         from ..tables.runs import training_table
 
         return training_table(answer)
 
-    def code(self, answer: Sequence[Snapshot], dialect: Dialect) -> str:
+    def code(self, answer: Sequence[RaceSnapshot], dialect: Dialect) -> str:
         from ..program.training import training_code
 
         return training_code(answer, dialect, self.line())

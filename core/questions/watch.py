@@ -13,13 +13,13 @@ from .question import Question
 if TYPE_CHECKING:
     from ..program.text import Dialect
     from ..tables.table import Table
-    from ..watching.snapshot import Snapshot
+    from ..watching.snapshot import RunSnapshot
 
 Head: TypeAlias = tuple[int, int]  # layer, head
 
 
 @dataclass(frozen=True)
-class WatchRun(Question["tuple[Snapshot, Head]"]):
+class WatchRun(Question["tuple[RunSnapshot, Head]"]):
     """Read a step of a run, and which head to look at; the pane and the command read it while it grows."""
 
     run: Path
@@ -38,12 +38,12 @@ class WatchRun(Question["tuple[Snapshot, Head]"]):
     def file_name(self) -> str:
         return "watch" if self.at is None else f"watch-step{self.at}"
 
-    def table(self, answer: tuple[Snapshot, Head]) -> Table[Any]:
+    def table(self, answer: tuple[RunSnapshot, Head]) -> Table[Any]:
         from ..tables.runs import watch_table
 
         return watch_table(str(self.run), answer[0])
 
-    def code(self, answer: tuple[Snapshot, Head], dialect: Dialect) -> str:
+    def code(self, answer: tuple[RunSnapshot, Head], dialect: Dialect) -> str:
         from ..program.library import watched_code
 
         shown, (layer, head) = answer

@@ -13,7 +13,7 @@ from functools import partial, wraps
 from types import FunctionType
 from typing import Any
 
-from .imports import Waiting
+from .imports import ImportWatcher
 
 # Modules and functions, some private: those that a release of PyTorch lacks are left out.
 _FUNCTIONS = {
@@ -35,7 +35,7 @@ class Exporters:
 
     def __init__(self, pause: Callable[[object], AbstractContextManager[None]]) -> None:
         self._pause = pause
-        self._waiting = {name: Waiting(name, partial(self._wrap, name)) for name in _FUNCTIONS}
+        self._waiting = {name: ImportWatcher(name, partial(self._wrap, name)) for name in _FUNCTIONS}
         self._originals: dict[tuple[str, str], Any] = {}
         self._known: dict[Any, Any] = {}  # by the wrapped function
 

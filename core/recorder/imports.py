@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 
-class Waiting:
+class ImportWatcher:
     """A finder that finds one module as the others do, and has its loader call a function once, at the end."""
 
     def __init__(self, name: str, call: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ from .options import Options
 _MOST = 900  # characters: with four bytes each, fewer than a pipe takes at once
 
 
-class Event(Enum):
+class ProcessEvent(Enum):
     """What happened in a process."""
 
     LOADED = "the recorder was loaded"
@@ -30,15 +30,15 @@ class Event(Enum):
     ENDED = "the exit handlers ran"
 
 
-class Report(NamedTuple):
+class ProcessReport(NamedTuple):
     """One report of a process."""
 
     process: int
-    event: Event
+    event: ProcessEvent
     words: str
 
 
-def report(options: Options, event: Event, words: str = "") -> None:
+def report(options: Options, event: ProcessEvent, words: str = "") -> None:
     """Tell the witness, if there is one and it can be reached."""
     if options.reports is None:
         return
@@ -54,18 +54,18 @@ def report(options: Options, event: Event, words: str = "") -> None:
             os.close(pipe)
 
 
-def reports_in(text: bytes) -> list[Report]:
+def reports_in(text: bytes) -> list[ProcessReport]:
     """Return what was reported."""
     lines = map(json.loads, text.decode("utf-8", "surrogateescape").splitlines())
-    return [Report(process, Event[event], words) for process, event, words in lines]
+    return [ProcessReport(process, ProcessEvent[event], words) for process, event, words in lines]
 
 
 def say(options: Options, text: str) -> None:
     """Print lines on stderr, and report them; never raise."""
-    event = Event.SAID
+    event = ProcessEvent.SAID
     try:
         sys.stderr.write("".join(f"attn-tui: {line}\n" for line in text.splitlines()))
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        event = Event.UNSAID
+        event = ProcessEvent.UNSAID
     report(options, event, text)

@@ -17,9 +17,9 @@ import torch
 from .files.document import Budget, contents, layer_number
 from .files.folder import Folder
 from .layers.cache import continued
-from .layers.eager import Recipe
+from .layers.eager import RecordingLimits
 from .layers.kinds import parameters_of
-from .layers.layer import Call, Layer, Site
+from .layers.layer import Call, RecordedLayer, Site
 from .options import Options, wanted_layer
 from .places import Places, program_of
 from .trace.mode import RecordingMode, put, take, unseen
@@ -56,7 +56,7 @@ class Session:
         self.unfit = 0  # calls that do not fit into that file
         self.missed: Counter[str] = Counter()
         self._refused: defaultdict[str, Counter[Call]] = defaultdict(Counter)  # calls not kept, by reason
-        self.layers: list[Layer] = []
+        self.layers: list[RecordedLayer] = []
         self.step = 0
         self.steps_written: set[int] = set()
         self.root: torch.nn.Module | None = None  # the first outermost module of the step, if possible with attention
@@ -66,7 +66,7 @@ class Session:
         self._begun = False  # whether the step had a pass
         self._next: torch.nn.Module | None = None  # outermost module that may begin another step
         self.ended = ""  # where the only step ended, if a method that the program called was not at its end
-        recipe = Recipe(options.rows, options.batch, options.values)
+        recipe = RecordingLimits(options.rows, options.batch, options.values)
         listener = Listener(self.places.modules, self.places.site, self._wanted, self._take, self._miss)
         self._tracer = Tracer(recipe, listener)
         self._mode: RecordingMode | None = None
@@ -276,7 +276,7 @@ class Session:
         self._calls = Counter({module: count for module, count in self._calls.items() if module in others})
         self.root = self.root if left else self._outermost
 
-    def _take(self, layer: Layer) -> None:
+    def _take(self, layer: RecordedLayer) -> None:
         if self.deaf:
             return
         layer.asked = layer.site is not self._first
@@ -305,7 +305,7 @@ class Session:
             self.write()
             self._in_part = True
 
-    def _continue(self, layer: Layer) -> bool:
+    def _continue(self, layer: RecordedLayer) -> bool:
         """Add the layer to the same one of the passes before; return whether it continues that."""
         place = next((i for i, each in enumerate(self.layers) if each.call == layer.call), None)
         if place is None:

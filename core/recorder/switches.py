@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as modules
 
-from .imports import Waiting
+from .imports import ImportWatcher
 from .layers.kinds import parameters_of
 
 _OFF = 0  # False, and not what a program sets
@@ -35,7 +35,7 @@ class Switches:
         self._eager = False
         self._holds_stance = False
         self._fast: bool | None = None
-        self._waiting = Waiting("torch._dynamo", self._hold_stance)
+        self._waiting = ImportWatcher("torch._dynamo", self._hold_stance)
 
     def force_eager(self) -> None:
         """Let compiled functions run as they were written. Without torch.compile there are none."""

@@ -8,9 +8,9 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .imports import Waiting
+from .imports import ImportWatcher
 from .options import VARIABLE, Options, recorded_files
-from .reports import Event, report, say
+from .reports import ProcessEvent, report, say
 from .summary import with_earlier
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ def wait() -> None:
     if text is None:
         return
     options = Options.from_json(text)
-    report(options, Event.LOADED)
+    report(options, ProcessEvent.LOADED)
     atexit.register(_end, options)
-    Waiting("torch", lambda: _start(options)).start()
+    ImportWatcher("torch", lambda: _start(options)).start()
 
 
 def _start(options: Options) -> None:
-    report(options, Event.IMPORTED)
+    report(options, ProcessEvent.IMPORTED)
     try:
         from .recorder import Recorder
 
@@ -45,7 +45,7 @@ def _report(recorder: Recorder) -> None:
     if recorder.files or (_is_first(options) and passes and not _recorded(options)):
         say(options, recorder.summary)
     elif options.reports is not None:
-        report(options, Event.SAW_PASSES if passes else Event.SAW_NOTHING, recorder.summary)
+        report(options, ProcessEvent.SAW_PASSES if passes else ProcessEvent.SAW_NOTHING, recorder.summary)
     elif (_is_first(options) or passes) and not _recorded(options):
         say(options, recorder.summary)
 
@@ -53,7 +53,7 @@ def _report(recorder: Recorder) -> None:
 def _end(options: Options) -> None:
     if options.reports is None and "torch" not in sys.modules and _is_first(options) and not _recorded(options):
         say(options, with_earlier("nothing recorded: the program did not import PyTorch", options))
-    report(options, Event.ENDED)
+    report(options, ProcessEvent.ENDED)
 
 
 def _is_first(options: Options) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, Counts, FloatArray
-from .histogram import Axis, Histogram
+from .histogram import BinAxis, Histogram
 
 Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
 
@@ -21,7 +21,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 def count(
     values: FloatArray,
-    axis: Axis,
+    axis: BinAxis,
     factor: float = 1.0,
     shift: FloatArray | float = 0.0,
     hidden: BoolArray | None = None,
@@ -42,7 +42,7 @@ def count(
     return np.bincount(position.ravel().astype(np.uint16), minlength=axis.bins + 2)
 
 
-def histogram(counts: Counts, axis: Axis) -> Histogram:
+def histogram(counts: Counts, axis: BinAxis) -> Histogram:
     """Return the histogram of counts from `count`, or of a sum of such counts."""
     return Histogram(axis, array("q", counts.cumsum().tobytes()))
 
@@ -84,7 +84,7 @@ def counted_rows(every: int, first: int, rows: int) -> npt.NDArray[np.intp] | No
 
 
 @dataclass
-class Survey:
+class RunningStatistics:
     """Running statistics of the numbers added so far."""
 
     count: int = 0
@@ -142,7 +142,7 @@ class Survey:
             return math.nan
         return math.sqrt(max(self._squares / self.count - (self._total / self.count) ** 2, 0.0))
 
-    def axis(self, bins: int, margin: float = 1e-6) -> Axis:
+    def axis(self, bins: int, margin: float = 1e-6) -> BinAxis:
         """Return an axis for all numbers added, less their mean, with a margin at each end, a share of its length."""
         reach = max(self.high - self.centre, self.centre - self.low) * (1 + margin) if self.count else 1.0
-        return Axis(-reach or -1.0, reach or 1.0, bins)
+        return BinAxis(-reach or -1.0, reach or 1.0, bins)

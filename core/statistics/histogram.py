@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 
-class Axis(NamedTuple):
+class BinAxis(NamedTuple):
     """Equal bins from `low` to `high`. With `log10`, these bounds and the values are decimal exponents."""
 
     low: float
@@ -21,16 +21,16 @@ class Axis(NamedTuple):
     bins: int
     log10: bool = False
 
-    def scaled(self, multiplier: float) -> Axis:
+    def scaled(self, multiplier: float) -> BinAxis:
         """Return the axis of multiplier·x, for a positive multiplier."""
-        return Axis(self.low * multiplier, self.high * multiplier, self.bins, self.log10)
+        return BinAxis(self.low * multiplier, self.high * multiplier, self.bins, self.log10)
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
     """How many values lie below each edge of the bins of an axis: counts, or shares where only the law is known."""
 
-    axis: Axis
+    axis: BinAxis
     cumulative: Sequence[float]  # below each of bins + 1 edges, and of all values
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..message import message
 from .counting import count, histogram
-from .histogram import Axis, Histogram
+from .histogram import BinAxis, Histogram
 from .measurement import HISTOGRAMS, NOTHING, Column, Estimate, HistogramName
 from .summary import estimates, estimates_of_norms
 from .tally import GRADIENTS, Shape, Tally
@@ -100,7 +100,7 @@ def _placed_norms(tally: Tally, held: slice) -> FloatArray:
 
 def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     """Return the columns of the first `draws` draws; exactly their blocks must have been added."""
-    axis = Axis(tally.axis.low + tally.centre, tally.axis.high + tally.centre, tally.axis.bins)
+    axis = BinAxis(tally.axis.low + tally.centre, tally.axis.high + tally.centre, tally.axis.bins)
     logits = histogram(tally.counts["logits", 0], axis) if "logits" in tally.histograms else None
     result: list[Column] = []
     sums = {name: each[..., :draws] for name, each in (tally.score_sums | tally.row_sums).items()}

@@ -29,7 +29,7 @@ from ..attention.softmax import (
 )
 from .catalogue import EVERY
 from .counting import Chosen, count, count_inside, counted_rows
-from .histogram import Axis
+from .histogram import BinAxis
 from .measurement import HISTOGRAMS, HistogramName
 from .rounded_rows import RoundedRows, clear_infinite, rounded_rows
 from .summary import Sums, power_sums, row_moments, sums_of_rows, sums_of_scores
@@ -41,9 +41,9 @@ BLOCK = 1 << 19
 COUNTED = 1 << 16
 # The most rows of a draw whose gradients are computed, spread evenly over it: each costs as much as its scores.
 DIFFERENTIATED = 256
-WEIGHTS = Axis(-12.0, 0.0, 240, log10=True)
-JACOBIAN = Axis(0.0, 0.5, 200)  # the largest ‖J‖_F is ½, of two equal weights
-GRADIENTS = Axis(-8.0, 4.0, 240, log10=True)
+WEIGHTS = BinAxis(-12.0, 0.0, 240, log10=True)
+JACOBIAN = BinAxis(0.0, 0.5, 200)  # the largest ‖J‖_F is ½, of two equal weights
+GRADIENTS = BinAxis(-8.0, 4.0, 240, log10=True)
 _ORDINARY = 20  # the largest power of two, and minus the smallest, of scores whose fourth powers are safe in float32
 
 
@@ -79,7 +79,7 @@ class Tally:
     rules: Sequence[tuple[str, float]]
     centre: float
     band: float
-    axis: Axis
+    axis: BinAxis
     sink: float | None = None
     held: slice = field(default_factory=lambda: slice(0, 0))  # the draws whose sums are held; by default all
     statistics: Collection[str] = EVERY  # those that are read from it
@@ -101,9 +101,9 @@ class Tally:
         }
 
     @cached_property
-    def axes(self) -> Mapping[HistogramName, Axis]:
+    def axes(self) -> Mapping[HistogramName, BinAxis]:
         """The axes of the histograms counted."""
-        axes: dict[HistogramName, Axis] = {"logits": self.axis, "weights": WEIGHTS, "entropy": self.entropies}
+        axes: dict[HistogramName, BinAxis] = {"logits": self.axis, "weights": WEIGHTS, "entropy": self.entropies}
         axes["jacobian_norm"] = JACOBIAN
         return {name: axis for name, axis in axes.items() if name in self.histograms}
 
@@ -114,9 +114,9 @@ class Tally:
         return 1.0 if abs(exponent) <= _ORDINARY else math.ldexp(1, exponent)
 
     @property
-    def entropies(self) -> Axis:
+    def entropies(self) -> BinAxis:
         """The axis from 0 to ln n."""
-        return Axis(0.0, math.log(self.shape.keys) or 1.0, 200)
+        return BinAxis(0.0, math.log(self.shape.keys) or 1.0, 200)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from ..attention.cost import SHAPE_FIELDS, Cost, Flops, Layer, Matrix, cost
+from ..attention.cost import SHAPE_FIELDS, Cost, Flops, LayerShape, ProjectionMatrix, cost
 from ..attention.formats import FORMATS
 from ..attention.presets import PRESETS, Preset
 from ..message import counted, message
 from ..scales import SCALE_RULES
 from .formats import binary, metric
-from .table import Block, Cell, Grid, Table, entry, grid, table_of, text_cell
+from .table import Block, Cell, Table, TextGrid, entry, grid, table_of, text_cell
 
 Figure: TypeAlias = tuple[str, int, str]  # its name, value and unit
 
@@ -48,7 +48,7 @@ def cost_table(cost: Cost, preset: Preset | None) -> Table[Figure]:
     return table_of("cost-1", head, "", [*figures(cost)], _CELLS, lambda: _page(cost, preset), place)
 
 
-_MATRIX: Sequence[Cell[Matrix]] = (
+_MATRIX: Sequence[Cell[ProjectionMatrix]] = (
     Cell("name", str, label="matrix"),
     Cell("shape", object, lambda m: [m.rows, m.columns], message("shape"), lambda m: f"{m.rows} × {m.columns}"),
     Cell("weights", int, label=message("weights"), words=lambda m: f"{m.weights:,}"),
@@ -83,7 +83,7 @@ def _preset(preset: Preset, cost: Cost) -> dict[str, Any]:
     }
 
 
-def _scale(layer: Layer, preset: Preset | None) -> tuple[str, float]:
+def _scale(layer: LayerShape, preset: Preset | None) -> tuple[str, float]:
     """Return the name of the scale rule, and what it multiplies scores by."""
     return ("sqrt_d_k", layer.width**-0.5) if preset is None else (preset.scale, preset.multiplier(layer))
 
@@ -122,7 +122,7 @@ _SHARING = {
 }
 
 
-def _layer(layer: Layer, preset: Preset | None) -> Iterator[str]:
+def _layer(layer: LayerShape, preset: Preset | None) -> Iterator[str]:
     """Yield how heads share keys and values, and d_k with what multiplies scores."""
     yield message(_SHARING[layer.kind], heads=layer.heads, key_heads=layer.key_heads, kv_latent=layer.kv_latent)
     share = message("d_model/heads = {d_model}/{heads}", d_model=layer.d_model, heads=layer.heads)
@@ -143,15 +143,15 @@ def _layer(layer: Layer, preset: Preset | None) -> Iterator[str]:
     yield message("{d_k}; {scale}.", d_k=d_k, scale=scale)
 
 
-def _parameters(cost: Cost) -> Grid:
+def _parameters(cost: Cost) -> TextGrid:
     layers, matrices = cost.layer.layers, grid(_MATRIX[:4], cost.matrices)
     rows = [*matrices.lines, [message("per layer"), "", f"{cost.parameters:,}", ""]]
     if layers > 1:
         rows.append([message("{layers} layers", layers=layers), "", f"{cost.all_parameters:,}", ""])
-    return Grid([message("parameters"), *matrices.header[1:]], rows)
+    return TextGrid([message("parameters"), *matrices.header[1:]], rows)
 
 
-def _cache(cost: Cost) -> Grid:
+def _cache(cost: Cost) -> TextGrid:
     """Return the bytes of keys and values, for a token and for the context."""
     layer, size = cost.layer, cost.layer.number_bytes
     layers = message(" × {layers} layers", layers=layer.layers) if layer.layers > 1 else ""
@@ -168,10 +168,10 @@ def _cache(cost: Cost) -> Grid:
         more = message("would need {times:.3g} times as much", times=times)
         rows.append([message("multi-head"), more, binary(round(cost.cache * times))])
     formula = message("{numbers} × {number}", numbers=words, number=FORMATS[layer.cache_format].word)
-    return Grid([message("KV cache"), formula, ""], rows)
+    return TextGrid([message("KV cache"), formula, ""], rows)
 
 
-def _cached(layer: Layer) -> tuple[str, str]:
+def _cached(layer: LayerShape) -> tuple[str, str]:
     """Return how many numbers of a token the cache holds, in words and in figures."""
     if layer.rotary:
         return message("(KV latent + rotary)"), f"({layer.kv_latent} + {layer.rotary})"
@@ -182,7 +182,7 @@ def _cached(layer: Layer) -> tuple[str, str]:
     return message("key heads × (d_k + d_v)"), f"{layer.key_heads} × ({layer.width} + {layer.value_width})"
 
 
-def _operations(cost: Cost) -> Grid:
+def _operations(cost: Cost) -> TextGrid:
     """Return the operations for the next token, and for all tokens of the context at once."""
     value = "d_k" if cost.layer.value_width == cost.layer.width else "d_v"
     rows = {
@@ -193,7 +193,7 @@ def _operations(cost: Cost) -> Grid:
     }
     both = cost.next_token, cost.whole_context
     lines = [[*words, *(metric(getattr(flops, name)) for flops in both)] for name, words in rows.items()]
-    return Grid(["FLOPs", "", message("next token"), message("all tokens")], lines)
+    return TextGrid(["FLOPs", "", message("next token"), message("all tokens")], lines)
 
 
 def _remarks(cost: Cost, preset: Preset | None) -> Iterator[str]:
@@ -256,7 +256,7 @@ def _attending(flops: Flops) -> float:
     return 1 - flops.projections / flops.total
 
 
-def variants(cost_: Cost, preset: Preset | None) -> Grid:
+def variants(cost_: Cost, preset: Preset | None) -> TextGrid:
     """Return the layer beside what it costs with other key heads, and in other contexts, and beside all models."""
     layer = cost_.layer
     found: list[Variant] = [(message("this layer"), cost_, preset)]
@@ -267,7 +267,7 @@ def variants(cost_: Cost, preset: Preset | None) -> Grid:
         words = message("{context} tokens{texts}", context=f"{context:,}", texts="")
         found.append((words, cost(replace(layer, context=context)), preset))
     beside = grid(_VARIANT, found)
-    return Grid(beside.header, [*beside.lines, *_models(layer.cache_format)])
+    return TextGrid(beside.header, [*beside.lines, *_models(layer.cache_format)])
 
 
 @lru_cache(maxsize=len(FORMATS))
@@ -280,7 +280,7 @@ def _models(cache_format: str) -> Sequence[Sequence[str]]:
 _MOST_SHARINGS = 7  # numbers of key heads
 
 
-def _key_heads(layer: Layer) -> list[int]:
+def _key_heads(layer: LayerShape) -> list[int]:
     """Return numbers of key heads that divide the heads, each half of the one before, and 1, but the layer's own."""
     counts, half = {layer.heads, layer.key_heads, 1}, layer.heads
     while half % 2 == 0 and len(counts) < _MOST_SHARINGS:

@@ -16,14 +16,14 @@ from .heads import files_entry
 from .table import Block, Cell, Table, entry, grid, table_of, text_cell
 
 if TYPE_CHECKING:
-    from ..captures.capture import Capture, Layer
-    from ..diagnosis.check import Figures, Finding
+    from ..captures.capture import CaptureContents, Layer
+    from ..diagnosis.check import HeadFigures, LimitFinding
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
     from ..diagnosis.results import StageName, Verdict
 
 
 @dataclass(frozen=True)
-class Diagnosed:
+class HeadVerdict:
     """The verdict on one head."""
 
     layer: Layer
@@ -31,7 +31,9 @@ class Diagnosed:
     verdict: Verdict
 
 
-def diagnosis_table(captures: Sequence[Capture], heads: Iterable[Diagnosed], asked: int) -> Table[Diagnosed]:
+def diagnosis_table(
+    captures: Sequence[CaptureContents], heads: Iterable[HeadVerdict], asked: int
+) -> Table[HeadVerdict]:
     """Return `asked` verdicts, as they come."""
 
     def page() -> list[Block]:
@@ -45,7 +47,7 @@ def diagnosis_table(captures: Sequence[Capture], heads: Iterable[Diagnosed], ask
     )  # fmt: skip
 
 
-_DIAGNOSED: Sequence[Cell[Diagnosed]] = (
+_DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
     text_cell("file", lambda each: each.layer.file),
     Cell("file", str, lambda each: str(each.layer.path)),
     Cell("layer", str, lambda each: str(each.layer.index), "layer"),
@@ -75,7 +77,7 @@ _DIAGNOSED: Sequence[Cell[Diagnosed]] = (
 )  # fmt: skip
 
 
-def summary(heads: Sequence[Diagnosed]) -> dict[str, Any]:
+def summary(heads: Sequence[HeadVerdict]) -> dict[str, Any]:
     """Return how many heads have each verdict, and each cause."""
     words = Counter(each.verdict.verdict for each in heads)
     causes = Counter(one.cause for each in heads for one in each.verdict.findings)
@@ -93,7 +95,7 @@ _MEASURED: tuple[StageName, ...] = ("qk", "multiplier", "lse", "weights", "v", "
 _STATES: tuple[State, ...] = ("same", "differs", "follows", "not-compared")
 
 
-def compare_table(reference: Capture, test: Capture, found: Comparison) -> Table[HeadComparison]:
+def compare_table(reference: CaptureContents, test: CaptureContents, found: Comparison) -> Table[HeadComparison]:
     """Return every stage and figure of every head, in the order of their first difference."""
     first = found.first
     head = {
@@ -208,13 +210,13 @@ def changed(each: HeadComparison, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Checked:
+class FileCheck:
     """The result of a check of one file."""
 
-    capture: Capture
-    heads: Sequence[Figures] = field(repr=False)
-    findings: Sequence[Finding]
-    allowed: Sequence[Finding]
+    capture: CaptureContents
+    heads: Sequence[HeadFigures] = field(repr=False)
+    findings: Sequence[LimitFinding]
+    allowed: Sequence[LimitFinding]
     name: str = ""  # of the file, if there are several
     compared: Sequence[str] = ()  # notes on the comparison with a baseline
 
@@ -238,7 +240,7 @@ class Checked:
     @property
     def notes(self) -> Sequence[tuple[str, str]]:
         """Return notes on heads and where they are; one that all heads of a layer have, once."""
-        found: dict[tuple[Layer, str], list[Figures]] = {}
+        found: dict[tuple[Layer, str], list[HeadFigures]] = {}
         for each in self.heads:
             if each.verdict.note:
                 found.setdefault((each.layer, each.verdict.note), []).append(each)
@@ -252,15 +254,15 @@ class Checked:
             )
         ]
 
-    def place(self, each: Finding) -> str:
+    def place(self, each: LimitFinding) -> str:
         """Return where a finding is, for people."""
         return each.place if each.layer is not None or not self.name else self.name
 
 
-Found: TypeAlias = tuple[Checked, "Finding", bool]  # where a finding is, and whether it is allowed
+Found: TypeAlias = tuple[FileCheck, "LimitFinding", bool]  # where a finding is, and whether it is allowed
 
 
-def check_table(checked: Sequence[Checked]) -> Table[Found]:
+def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
     """Return the findings, those that are allowed last, and the figures of every head."""
     found = [(file, each, False) for file in checked for each in file.findings]
     return table_of(
@@ -292,7 +294,7 @@ _FOUND: Sequence[Cell[Found]] = (
     Cell("limit", float, lambda found: found[1].limit, "limit"),
     Cell("allowed", bool, lambda found: found[2]),
 )
-_CHECKED: Sequence[Cell[Figures]] = (
+_CHECKED: Sequence[Cell[HeadFigures]] = (
     Cell("file", str, lambda each: str(each.layer.path)),
     Cell("layer", str, lambda each: str(each.layer.index)),
     Cell("layer_name", str, "layer.name"),
@@ -304,7 +306,7 @@ _CHECKED: Sequence[Cell[Figures]] = (
 )
 
 
-def check_junit(checked: Sequence[Checked]) -> str:
+def check_junit(checked: Sequence[FileCheck]) -> str:
     """Return JUnit XML: for each file a suite with a test case for each head, and one for the file.
 
     A case is failed if it has findings.
@@ -322,10 +324,10 @@ def check_junit(checked: Sequence[Checked]) -> str:
     )
 
 
-def _suite(checked: Checked) -> tuple[str, int, int]:
+def _suite(checked: FileCheck) -> tuple[str, int, int]:
     """Return the suite of a file, how many test cases it has, and how many of them are failed."""
-    of_head: dict[tuple[str, int], list[Finding]] = {(_class(e), e.head): [] for e in checked.heads}
-    of_file: list[Finding] = []
+    of_head: dict[tuple[str, int], list[LimitFinding]] = {(_class(e), e.head): [] for e in checked.heads}
+    of_file: list[LimitFinding] = []
     for each in checked.findings:
         if each.layer is None or each.head is None:
             of_file.append(each)
@@ -339,7 +341,7 @@ def _suite(checked: Checked) -> tuple[str, int, int]:
     return "\n".join([start, *cases, "  </testsuite>"]), len(cases), failed
 
 
-def _class(each: Figures | Finding) -> str:
+def _class(each: HeadFigures | LimitFinding) -> str:
     assert each.layer is not None
     return f"layer {each.layer.index} {each.layer.name}"
 
@@ -348,7 +350,7 @@ def _attribute(text: str) -> str:
     return f'"{escape(text)}"'
 
 
-def _case(name: str, head: str, found: Sequence[Finding]) -> str:
+def _case(name: str, head: str, found: Sequence[LimitFinding]) -> str:
     start = f"    <testcase classname={_attribute(plain(name))} name={_attribute(head)}"
     if not found:
         return f"{start}/>"
@@ -360,7 +362,7 @@ def _case(name: str, head: str, found: Sequence[Finding]) -> str:
     return "\n".join([f"{start}>", *failures, "    </testcase>"])
 
 
-def check_github(checked: Sequence[Checked]) -> str:
+def check_github(checked: Sequence[FileCheck]) -> str:
     """Return a workflow command of GitHub Actions for each finding."""
     return "".join(
         f"::error file={_property(str(file.capture.path))},title={_property(f'attn-tui {each.rule}')}::"

@@ -21,12 +21,12 @@ from .statistics import (
     statistic_name,
     statistics_grid,
 )
-from .table import Block, Cell, Grid, Table, columns_of, entry, grid, parameter_types, row, text_cell
+from .table import Block, Cell, Table, TextGrid, columns_of, entry, grid, parameter_types, row, text_cell
 
 if TYPE_CHECKING:
-    from ..captures.capture import Capture, HeadSubject, Layer
+    from ..captures.capture import CaptureContents, HeadSubject, Layer
     from ..diagnosis.heads.reasons import HeadReasons
-    from ..diagnosis.results import Replay, Replayed
+    from ..diagnosis.results import Replay, RuleReplay
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
 Inspected: TypeAlias = "tuple[HeadMeasurement, HeadReasons | None]"  # with the reasons for its status, if asked for
@@ -46,7 +46,7 @@ SHOWN = (
 _PLACE = {"file": str, "layer": int, "layer_name": str, "head": int}
 
 
-def files_entry(captures: Sequence[Capture], *names: str) -> dict[str, Any]:
+def files_entry(captures: Sequence[CaptureContents], *names: str) -> dict[str, Any]:
     """Return `file`, with its path, its model and these attributes, or `files` and those of several."""
     files = [
         {"path": str(capture.path), "model": capture.model, **{name: getattr(capture, name) for name in names}}
@@ -55,7 +55,7 @@ def files_entry(captures: Sequence[Capture], *names: str) -> dict[str, Any]:
     return {"file": files[0]} if len(files) == 1 else {"files": files}
 
 
-def files_words(captures: Sequence[Capture], names: Callable[[Capture], str]) -> list[str]:
+def files_words(captures: Sequence[CaptureContents], names: Callable[[CaptureContents], str]) -> list[str]:
     """Return the words of a title: the file, or how many; the model and the licence, if all have the same."""
     words = [names(captures[0]) if len(captures) == 1 else message("{count} files", count=len(captures))]
     for said in ({capture.model for capture in captures}, {capture.licence for capture in captures}):
@@ -74,7 +74,7 @@ def apart_of(settings: Iterable[ScoreProcessing]) -> tuple[str, ...]:
 
 
 def inspect_table(
-    captures: Sequence[Capture],
+    captures: Sequence[CaptureContents],
     heads: Iterable[Inspected],
     asked: int,
     apart: Sequence[str] = (),
@@ -120,7 +120,7 @@ def inspect_table(
 Line: TypeAlias = "tuple[HeadMeasurement, HeadReasons | None, Column]"  # of a list: a head, its reasons, a scale
 
 
-def _heads_grid(heads: Sequence[Inspected]) -> Grid:
+def _heads_grid(heads: Sequence[Inspected]) -> TextGrid:
     """Return a line for each head and scale: its statistics, its status, and any reasons."""
 
     def statistic(name: str) -> Cell[Line]:
@@ -147,7 +147,7 @@ def _heads_grid(heads: Sequence[Inspected]) -> Grid:
     return grid(cells, [(*each, column) for each in heads for column in each[0].columns])
 
 
-_REPLAYED: Sequence[Cell[Replayed]] = (
+_REPLAYED: Sequence[Cell[RuleReplay]] = (
     Cell("rules", list, label=message("rule"), words=lambda found: " = ".join(found.rules)),
     Cell("multiplier", float, label=message("multiplier")),
     Cell("divergence", float, label="KL"),
@@ -158,7 +158,7 @@ _REPLAYED: Sequence[Cell[Replayed]] = (
 )
 
 
-def replay_table(captures: Sequence[Capture], heads: Iterable[Replay], asked: int) -> Table[Replay]:
+def replay_table(captures: Sequence[CaptureContents], heads: Iterable[Replay], asked: int) -> Table[Replay]:
     """Return `asked` heads under every rule, as they come; CSV has a line for each rule of a head."""
 
     def element(each: Replay) -> dict[str, Any]:
@@ -182,13 +182,13 @@ def replay_table(captures: Sequence[Capture], heads: Iterable[Replay], asked: in
     )  # fmt: skip
 
 
-def replay_grid(heads: Sequence[Replay]) -> Grid:
+def replay_grid(heads: Sequence[Replay]) -> TextGrid:
     """Return a line for each rule: of one head, or the means over several."""
     if len(heads) == 1:
         return grid(_REPLAYED, heads[0].replayed)
     from ..diagnosis.replay import average
 
-    return Grid(
+    return TextGrid(
         [message("rule"), message("mean KL"), message("entropy change"), message("one-hot %")],
         [
             [name, digits(divergence), f"{change:+.3f}", f"{100 * one_hot:.1f}"]

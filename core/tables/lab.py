@@ -26,10 +26,10 @@ from .statistics import (
     statistics_grid,
     theory_title,
 )
-from .table import Block, Grid, Table, page_of, parameter_types
+from .table import Block, Table, TextGrid, page_of, parameter_types
 
 if TYPE_CHECKING:
-    from ..lab.results import Point, Target
+    from ..lab.results import SweepPoint, Target
     from ..theory.prediction import PredictedColumn, Prediction
 
 Axis: TypeAlias = tuple[str, Sequence[Value]]  # a parameter's name and its values
@@ -102,7 +102,7 @@ class SweepResult:
 
     parameters: Parameters  # their values of what is swept are ignored
     d_ks: Sequence[int]
-    points: Sequence[tuple[Point, Prediction]] = field(repr=False)
+    points: Sequence[tuple[SweepPoint, Prediction]] = field(repr=False)
     command: str  # reproduces the points
     vary: Axis | None = None  # the second axis
     target: Target | None = None
@@ -144,7 +144,7 @@ class SweepResult:
         return {field.name: getattr(self.parameters, field.name) for field in FIELDS if field.name not in swept}
 
 
-def sweep_table(sweep: SweepResult, points: Iterable[tuple[Point, Prediction]] | None = None) -> Table[Any]:
+def sweep_table(sweep: SweepResult, points: Iterable[tuple[SweepPoint, Prediction]] | None = None) -> Table[Any]:
     """Return the points of a sweep, or these as they come, with everything needed to reproduce them.
 
     In CSV, `batch` is the number of draws of the point.
@@ -162,7 +162,7 @@ def sweep_table(sweep: SweepResult, points: Iterable[tuple[Point, Prediction]] |
         "theory_arithmetic": THEORY_ARITHMETIC,
     }
 
-    def element(found: tuple[Point, Prediction]) -> dict[str, Any]:
+    def element(found: tuple[SweepPoint, Prediction]) -> dict[str, Any]:
         point, prediction = found
         p = point.parameters
         return {
@@ -174,7 +174,7 @@ def sweep_table(sweep: SweepResult, points: Iterable[tuple[Point, Prediction]] |
             "columns": [column_entry(*side[1:], sweep.written) for side in _sides(point.measurement, prediction)],
         }
 
-    def rows(found: tuple[Point, Prediction]) -> Iterator[list[Any]]:
+    def rows(found: tuple[SweepPoint, Prediction]) -> Iterator[list[Any]]:
         point, prediction = found
         reached = None if target is None else point.reached
         for side in _sides(point.measurement, prediction):
@@ -190,7 +190,7 @@ def sweep_table(sweep: SweepResult, points: Iterable[tuple[Point, Prediction]] |
     )  # fmt: skip
 
 
-def _grid(sweep: SweepResult) -> Grid:
+def _grid(sweep: SweepResult) -> TextGrid:
     """Return a table with a line for each point."""
     statistics = [STATISTIC[name] for name in sweep.shown]
     theory = theory_title(each for point, _ in sweep.points for each in settings(point.parameters))
@@ -202,7 +202,7 @@ def _grid(sweep: SweepResult) -> Grid:
             for _, column, exact in _sides(point.measurement, prediction):
                 found = column.measured[statistic.name], Estimate(exact.values[statistic.name], None)
                 lines[-1] += [cell(each, statistic) for each in found]
-    return Grid([*place_titles(sweep), *(f"{s.label}, {title}" for s in statistics for title in titles)], lines)
+    return TextGrid([*place_titles(sweep), *(f"{s.label}, {title}" for s in statistics for title in titles)], lines)
 
 
 def fixed_words(sweep: SweepResult, always: Sequence[str] = tuple(FIELD)) -> list[str]:
@@ -220,7 +220,7 @@ def place_titles(sweep: SweepResult) -> list[str]:
     return [*varied, "d_k", *([message("draws")] if sweep.target else [])]
 
 
-def place_words(sweep: SweepResult, point: Point) -> list[str]:
+def place_words(sweep: SweepResult, point: SweepPoint) -> list[str]:
     """Return the cells that identify a point; its draws are marked with * if it missed the target."""
     p = point.parameters
     varied = [] if sweep.vary is None else [parameter_word(FIELD[sweep.vary[0]], p)]

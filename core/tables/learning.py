@@ -9,7 +9,7 @@ from ..claims.claim import VERDICT_WORDS
 from ..learning.step import exact_text, measured_text
 from ..statistics.measurement import NOTHING
 from .formats import pair
-from .table import Block, Bold, Grid, Heading, Table
+from .table import Block, Bold, Heading, Table, TextGrid
 
 if TYPE_CHECKING:
     from ..claims.claim import Outcome
@@ -49,7 +49,7 @@ def claims_table(outcomes: Sequence[Outcome]) -> Table[Outcome]:
 
     def page() -> list[Block]:
         lines = [(VERDICT_WORDS[each.verdict], each.claim.statement, each.reason) for each in outcomes]
-        return [Grid(("verdict", "claim", "because"), lines, of_words=True)]
+        return [TextGrid(("verdict", "claim", "because"), lines, of_words=True)]
 
     return Table("claims-1", {}, "claims", outcomes, lambda each: [element(each)], _CLAIM_COLUMNS, rows, page)
 
@@ -94,4 +94,4 @@ def _flash_card(card: Card) -> Iterator[Block]:
             )
             for figure in card.figures
         ]
-        yield Grid(("", *card.columns), lines)
+        yield TextGrid(("", *card.columns), lines)

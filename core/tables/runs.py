@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..message import in_sense, message
 from .formats import NONE, digits
-from .table import Cell, Grid, Table, columns_of, entry, grid, row, table_of, text_cell
+from .table import Cell, Table, TextGrid, columns_of, entry, grid, row, table_of, text_cell
 
 if TYPE_CHECKING:
-    from ..training.settings import Result
-    from ..training.snapshot import Snapshot as RaceSnapshot
-    from ..watching.limits import Offender
-    from ..watching.snapshot import Snapshot
+    from ..training.settings import RaceResult
+    from ..training.snapshot import RaceSnapshot as RaceSnapshot
+    from ..watching.limits import HeadTrend
+    from ..watching.snapshot import RunSnapshot
 
 _MANIFOLD = 10  # a factor with one decimal
 _LONG = 10_000  # a number that is shown with a power of ten
 
-_RESULT: Sequence[Cell[Result]] = (
+_RESULT: Sequence[Cell[RaceResult]] = (
     Cell("rule", str, label="rule"),
     Cell("multiplier", float),
     Cell("loss", float, label="final loss", words=lambda each: NONE if math.isnan(each.loss) else each.loss_text),
@@ -73,31 +73,31 @@ def training_table(races: Sequence[RaceSnapshot]) -> Table[RaceSnapshot]:
     )  # fmt: skip
 
 
-def results_grid(races: Sequence[RaceSnapshot]) -> Grid:
+def results_grid(races: Sequence[RaceSnapshot]) -> TextGrid:
     """Return a table with a line for each rule at each d_k."""
     each = [(race.race.d_k, grid(_RESULT, race.results)) for race in races]
-    return Grid(["d_k", *each[0][1].header], [[f"{d_k}", *line] for d_k, found in each for line in found.lines])
+    return TextGrid(["d_k", *each[0][1].header], [[f"{d_k}", *line] for d_k, found in each for line in found.lines])
 
 
 def _share(share: float) -> str:
     return NONE if math.isnan(share) else f"{100 * share:.0f} %"
 
 
-def watch_table(path: str, shown: Snapshot) -> Table[Offender]:
+def watch_table(path: str, shown: RunSnapshot) -> Table[HeadTrend]:
     """Return all heads of a step, the worst or most changed first; a logit that is not finite is over the limit.
 
     Columns of the past are in tables for people only if a head was over the limit.
     """
 
-    def change(each: Offender) -> float | None:
+    def change(each: HeadTrend) -> float | None:
         return shown.change(each.layer, each.head)
 
-    def words(number: int) -> Callable[[Offender], str]:
+    def words(number: int) -> Callable[[HeadTrend], str]:
         return lambda each: offender_words(each, shown.per)[number]
 
     labels = {"first_over": message("first over"), "peak": message("peak"), "peak_step": message("at step")}
     past = labels if shown.passed else dict.fromkeys(labels, "")
-    cells: list[Cell[Offender]] = [
+    cells: list[Cell[HeadTrend]] = [
         Cell("layer", str, lambda each: shown.layers[each.layer], "layer"),
         Cell("head", int, label="head"),
         Cell("largest_logit", float, "value", "largest |logit|", words(0)),
@@ -123,7 +123,7 @@ def watch_table(path: str, shown: Snapshot) -> Table[Offender]:
     )
 
 
-def offender_words(each: Offender, per: int) -> tuple[str, str, str]:
+def offender_words(each: HeadTrend, per: int) -> tuple[str, str, str]:
     """Return the largest |logit|, its growth over `per` steps, and when it passes the limit, in words."""
     value = logit_words(each.value)
     found = each.growth(per)
@@ -142,7 +142,7 @@ def logit_words(value: float) -> str:
     return message("not finite") if math.isinf(value) else _fixed(value, 1)
 
 
-def first_words(each: Offender) -> str:
+def first_words(each: HeadTrend) -> str:
     """Return the first step at which a head was over the limit."""
     return NONE if each.first_over is None else f"{each.first_over}"
 

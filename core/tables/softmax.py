@@ -10,7 +10,7 @@ from ..parameters import FIELD, UNSCALED, Parameters, setting_a
 from ..scales import scale_rule
 from .formats import digits
 from .statistics import parameter_words, scale_entry
-from .table import Block, Grid, Table
+from .table import Block, Table, TextGrid
 
 Side: TypeAlias = tuple[str, WorkedExample]  # a scale rule, and the steps under it
 
@@ -75,10 +75,10 @@ def _page(example: Example, parameters: Parameters, sides: Sequence[WorkedExampl
         header = [titles[-1], "logit", "exp(x − max)", "weight", "p(1 − p)", *(f"∂p/∂x_{n}" for n in places)]
         steps = zip(example.scores, s.logits, s.powers, s.weights, s.complement, strict=True)
         lines = [[f"{x:.4g}" for x in (*step, *of)] for step, of in zip(steps, s.jacobian, strict=True)]
-        parts.append(Grid(header, lines))
+        parts.append(TextGrid(header, lines))
     figures = [_figures(s) for s in sides]
     lines = [[word, *(digits(each[name]) for each in figures)] for name, word in _WORDS.items()]
-    return [*parts, Grid(["", *titles], lines)]
+    return [*parts, TextGrid(["", *titles], lines)]
 
 
 def _needs(parameters: Parameters) -> list[str]:

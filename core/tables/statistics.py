@@ -25,7 +25,7 @@ from ..statistics.catalogue import STATISTIC, STATISTICS, Statistic
 from ..statistics.measurement import Column, Estimate, is_unscaled
 from ..theory.prediction import status_given
 from .formats import NONE, digits, existing, pair
-from .table import Bold, Cell, Grid
+from .table import Bold, Cell, TextGrid
 
 if TYPE_CHECKING:
     from ..theory.prediction import PredictedColumn, Saturation
@@ -82,7 +82,9 @@ def saturation_entry(saturation: Saturation | None) -> dict[str, Any] | None:
     return {name: getattr(saturation, name) for name in ("threshold", "std", "ratio", "saturated_at")}
 
 
-def statistics_grid(columns: Sequence[Column], theory: Sequence[PredictedColumn] = (), title: str = "theory") -> Grid:
+def statistics_grid(
+    columns: Sequence[Column], theory: Sequence[PredictedColumn] = (), title: str = "theory"
+) -> TextGrid:
     """Return a table of each column's status and statistics, with any exact values beside them, under `title`."""
 
     def line(label: str, words: Iterable[str | None]) -> list[str]:
@@ -107,7 +109,7 @@ def statistics_grid(columns: Sequence[Column], theory: Sequence[PredictedColumn]
             cells += [cell(Estimate(theory[index].values[name], None), statistic)] if theory else []
         lines.append(cells)
     titles = [each for column in columns for each in (_title(column), *([title] if theory else []))]
-    return Grid(["", *titles], lines)
+    return TextGrid(["", *titles], lines)
 
 
 def _title(column: Column) -> str:

@@ -47,7 +47,7 @@ def text_cell(label: str, words: Callable[[T], str]) -> Cell[T]:
     return Cell("", str, words, label, words)
 
 
-class Grid(NamedTuple):
+class TextGrid(NamedTuple):
     """A table for people; all columns but the first are aligned right."""
 
     header: Sequence[str]
@@ -63,11 +63,11 @@ class Heading(str):
     """The title of a part of a page."""
 
 
-class Command(str):
+class CommandLine(str):
     """The command that prints the same."""
 
 
-Block: TypeAlias = str | Grid  # of a page: a paragraph or a table
+Block: TypeAlias = str | TextGrid  # of a page: a paragraph or a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +140,11 @@ def row(cells: Iterable[Cell[T]], thing: T) -> list[Any]:
     return found
 
 
-def grid(cells: Iterable[Cell[T]], things: Iterable[T], of_words: bool = False) -> Grid:
+def grid(cells: Iterable[Cell[T]], things: Iterable[T], of_words: bool = False) -> TextGrid:
     """Return the things as a table for people."""
     shown = [cell for cell in cells if cell.label]
     lines = [[_words(cell, each) for cell in shown] for each in things]
-    return Grid([cell.label for cell in shown], lines, of_words)
+    return TextGrid([cell.label for cell in shown], lines, of_words)
 
 
 def _words(cell: Cell[T], thing: T) -> str:
@@ -163,9 +163,9 @@ def _kind(name: str, value: object) -> type:
     return parameter_types([name])[name] if name in FIELD else type(value)
 
 
-def page_of(parameters: Sequence[str], table: Grid, remarks: Iterable[str], command: str) -> list[Block]:
+def page_of(parameters: Sequence[str], table: TextGrid, remarks: Iterable[str], command: str) -> list[Block]:
     """Return the page of parameters, a table, remarks about it, and the command that prints it."""
-    return [f"Parameters: {', '.join(parameters)}", table, *remarks, Command(command)]
+    return [f"Parameters: {', '.join(parameters)}", table, *remarks, CommandLine(command)]
 
 
 def written(table: Table[T], format: Format, say: Say = str) -> str:
@@ -218,7 +218,7 @@ def markdown(page: Iterable[Block], say: Say = str) -> str:
 
 
 def _block(block: Block, say: Say) -> str:
-    if not isinstance(block, Grid):
+    if not isinstance(block, TextGrid):
         return f"{_marked(block, say)}\n"
     header, *lines = ([_marked(cell, say) for cell in line] for line in (block.header, *block.lines))
     rule = [":--", *[":--" if block.of_words else "--:"] * (len(header) - 1)]
@@ -227,7 +227,7 @@ def _block(block: Block, say: Say) -> str:
 
 def _marked(text: str, say: Say) -> str:
     match text:
-        case Command():
+        case CommandLine():
             return f"`{text}`"
         case Bold():
             return f"**{escaped(text, say)}**"

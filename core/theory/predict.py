@@ -20,7 +20,7 @@ from ..arrays import FloatArray
 from ..parameters import ROUNDED, MaskName, Parameters
 from ..scales import multiplier
 from ..statistics.catalogue import DEAD, STATISTIC
-from ..statistics.histogram import Axis, Histogram
+from ..statistics.histogram import BinAxis, Histogram
 from ..statistics.measurement import Column, Measurement
 from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
 from .prediction import PredictedColumn, Prediction, Theory
@@ -89,7 +89,7 @@ def score_curve(parameters: Parameters) -> Histogram | None:
     if symmetric:
         density = np.concatenate((density[::-1], density))
     below = np.concatenate(([0.0], density[1:] + density[:-1], [0.0])).cumsum()  # by trapezia
-    axis = Axis(moments.mean - reach, moments.mean + reach, len(away) - 1)
+    axis = BinAxis(moments.mean - reach, moments.mean + reach, len(away) - 1)
     return Histogram(axis, array("d", (below / below[-1]).tobytes()))
 
 

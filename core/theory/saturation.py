@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray
 from ..errors import ParameterError
 from ..parameters import FIELD, ROUNDED, MaskName, Parameters, ScaleName, rows_differ
-from ..scales import Setting, multiplier, multipliers, row_multiplier, scale_rule
+from ..scales import RuleSetting, multiplier, multipliers, row_multiplier, scale_rule
 from .curves import causal_lengths
 from .prediction import REACH, Interval, Saturation
 from .score_moments import capped_deviation, is_capped_normal, is_normalised, score_moments, score_variance
@@ -120,7 +120,7 @@ def _capped(p: Parameters, rule: ScaleName, threshold: float, decides: bool) -> 
 
 
 @lru_cache(maxsize=64)
-def _capped_at(p: Parameters, rule: ScaleName, setting: Setting, threshold: float) -> tuple[Interval, ...]:
+def _capped_at(p: Parameters, rule: ScaleName, setting: RuleSetting, threshold: float) -> tuple[Interval, ...]:
     """Return the intervals of d_k at which soft-capped logits are saturated.
 
     Between widths 8 % apart that are both saturated, or both not, all are; between others, there is one edge.
@@ -163,14 +163,14 @@ def _threshold(n_keys: int, n_queries: int, mask: MaskName) -> float | None:
     return float(1 / np.mean(1 / np.sqrt(2 * np.log(several)))) if several.size else None
 
 
-def _alike(rule: ScaleName, setting: Setting) -> Setting:
+def _alike(rule: ScaleName, setting: RuleSetting) -> RuleSetting:
     """Return the setting with only what the rule needs besides d_k, so that settings alike to it are equal."""
     needs = [name for name in scale_rule(rule).needs if name != "d_k"]
-    return Setting(**{name: getattr(setting, name) for name in needs})
+    return RuleSetting(**{name: getattr(setting, name) for name in needs})
 
 
 @lru_cache(maxsize=64)
-def _spreads(rule: ScaleName, setting: Setting) -> FloatArray:
+def _spreads(rule: ScaleName, setting: RuleSetting) -> FloatArray:
     """Return √d_k times the rule's multiplier at each of _WIDTHS; NaN where it has none."""
     return np.sqrt(_WIDTHS) * multipliers(rule, setting, _WIDTHS.astype(np.float64))
 

@@ -23,7 +23,7 @@ from ..arrays import FloatArray
 from ..attention.normalise import normalised, normalised_backward
 from ..attention.softmax import FLOOR, softmax_of
 from ..scales import Normalise, multiplier
-from .settings import Optimiser, Race, Result, Task, raced_rule
+from .settings import Optimiser, Race, RaceResult, RecallTask, raced_rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +34,14 @@ class Examples:
     labels: npt.NDArray[np.intp]  # (batch, pairs)
 
 
-def draw(task: Task, rng: np.random.Generator) -> Examples:
+def draw(task: RecallTask, rng: np.random.Generator) -> Examples:
     """Draw the examples of one step, in float32."""
     shape = task.batch, task.pairs
     keys = rng.standard_normal((*shape, task.width), dtype=np.float32)
     return Examples(keys, rng.integers(0, task.labels, shape))
 
 
-class Weights(NamedTuple):
+class RaceWeights(NamedTuple):
     """The weights of several runs, or the gradients of their losses."""
 
     query: FloatArray  # (runs, d_k, width)
@@ -50,24 +50,24 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class RacePass:
     """What one pass over the examples found; one number a run."""
 
     loss: FloatArray  # nats
     recalled: FloatArray  # the share of queries whose likeliest label is theirs
     entropy: FloatArray  # of the attention, over ln(pairs)
-    gradients: Weights
+    gradients: RaceWeights
 
 
-def initial(task: Task, d_k: int, rng: np.random.Generator) -> Weights:
+def initial(task: RecallTask, d_k: int, rng: np.random.Generator) -> RaceWeights:
     """Return the weights of one run: q and k have components of variance 1, as study notes assume."""
     std = task.width**-0.5
     query, key = (rng.standard_normal((1, d_k, task.width), dtype=np.float32) * np.float32(std) for _ in range(2))
     value = rng.standard_normal((1, task.labels, task.labels), dtype=np.float32)
-    return Weights(query, key, value * np.float32(task.labels**-0.5))
+    return RaceWeights(query, key, value * np.float32(task.labels**-0.5))
 
 
-def pass_over(weights: Weights, examples: Examples, multipliers: FloatArray, how: Normalise) -> Step:
+def pass_over(weights: RaceWeights, examples: Examples, multipliers: FloatArray, how: Normalise) -> RacePass:
     """Compute the losses of all runs and their gradients.
 
     `examples` have a first axis of runs, or of one for all; `multipliers` (runs,) are those of the scores.
@@ -91,14 +91,14 @@ def pass_over(weights: Weights, examples: Examples, multipliers: FloatArray, how
     d_value = d_v.mT @ hot.reshape(len(hot), batch * pairs, -1)
     recalled = (guess.argmax(axis=-1) == labels).mean(axis=(1, 2))
     entropy = entropy.mean(axis=(1, 2)) / np.log(pairs)
-    return Step(loss, recalled, entropy, Weights(*backward(d_p), d_value))
+    return RacePass(loss, recalled, entropy, RaceWeights(*backward(d_p), d_value))
 
 
 # Return the gradients of W_q and W_k from those of the scores.
 _Backward: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
-def _bilinear(weights: Weights, x: FloatArray, _: Normalise) -> tuple[FloatArray, _Backward]:
+def _bilinear(weights: RaceWeights, x: FloatArray, _: Normalise) -> tuple[FloatArray, _Backward]:
     """Return the scores x W_qᵀ W_k xᵀ, whose matrix in the middle is small however wide the head is."""
     runs, (many, batch, pairs, width) = len(weights.query), x.shape
     flat = x.reshape(many, batch * pairs, width)
@@ -112,7 +112,7 @@ def _bilinear(weights: Weights, x: FloatArray, _: Normalise) -> tuple[FloatArray
     return scores, backward
 
 
-def _normalised(weights: Weights, x: FloatArray, how: Normalise) -> tuple[FloatArray, _Backward]:
+def _normalised(weights: RaceWeights, x: FloatArray, how: Normalise) -> tuple[FloatArray, _Backward]:
     """Return the scores of normalised queries and keys."""
     runs, (many, batch, pairs, width) = len(weights.query), x.shape
     flat = x.reshape(many, batch * pairs, width)
@@ -142,12 +142,12 @@ _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba, arXiv:1412.6980
 class Adam:
     """The moments of Adam, and its steps."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: RaceWeights) -> None:
         self._first: list[FloatArray] = [np.zeros_like(each) for each in weights]
         self._second: list[FloatArray] = [np.zeros_like(each) for each in weights]
         self._steps = 0
 
-    def step(self, weights: Weights, gradients: Weights, rate: float) -> None:
+    def step(self, weights: RaceWeights, gradients: RaceWeights, rate: float) -> None:
         """Change the weights in place."""
         self._steps += 1
         rate /= 1 - _BETA_1**self._steps
@@ -161,13 +161,13 @@ class Adam:
 class Descent:
     """Plain stochastic gradient descent."""
 
-    def step(self, weights: Weights, gradients: Weights, rate: float) -> None:
+    def step(self, weights: RaceWeights, gradients: RaceWeights, rate: float) -> None:
         """Change the weights in place."""
         for weight, gradient in zip(weights, gradients, strict=True):
             weight -= np.asarray(rate, weight.dtype) * gradient
 
 
-def optimiser(name: Optimiser, weights: Weights) -> Adam | Descent:
+def optimiser(name: Optimiser, weights: RaceWeights) -> Adam | Descent:
     """Return an optimiser of these weights."""
     return Adam(weights) if name == "adam" else Descent()
 
@@ -181,7 +181,7 @@ _STREAM = 71  # of random numbers, so that seeds here draw other numbers than th
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class LearningCurves:
     """The course of all runs so far."""
 
     race: Race
@@ -193,7 +193,7 @@ class Curves:
     used: FloatArray | None = None  # (trained with, used with, seeds): the share recalled of new examples, at the end
 
 
-def run(race: Race) -> Iterator[Curves]:
+def run(race: Race) -> Iterator[LearningCurves]:
     """Yield the curves after each step, and between parts of a long one; the arrays are the same, filled further.
 
     Raise InputError if a rule cannot be raced.
@@ -208,16 +208,16 @@ def run(race: Race) -> Iterator[Curves]:
         rate = race.rate * min((step + 1) / race.warm_up, 1.0) if race.warm_up else race.rate
         for number, seeds in enumerate(places):
             if number:
-                yield Curves(race, *curves, done=step)
+                yield LearningCurves(race, *curves, done=step)
             if step == 0:
                 parts.append(_Part(race, seeds))
             parts[number].step(rate, [curve[:, seeds.start : seeds.stop, step] for curve in curves])
         if step + 1 < race.steps:
-            yield Curves(race, *curves, done=step + 1)
+            yield LearningCurves(race, *curves, done=step + 1)
     for seeds, part in zip(places, parts, strict=True):
-        yield Curves(race, *curves, done=race.steps - 1)
+        yield LearningCurves(race, *curves, done=race.steps - 1)
         part.use(used[:, :, seeds.start : seeds.stop])
-    yield Curves(race, *curves, done=race.steps, used=used)
+    yield LearningCurves(race, *curves, done=race.steps, used=used)
 
 
 class _Part:
@@ -242,7 +242,7 @@ class _Part:
         examples = self._drawn()
         for group in self.groups:
             for place, trained in enumerate(group.rules):
-                weights = Weights(*(part[group.runs(place)] for part in group.weights))
+                weights = RaceWeights(*(part[group.runs(place)] for part in group.weights))
                 for other in self.groups:
                     for at, rule in enumerate(other.rules):
                         c = other.multipliers[other.runs(at)]
@@ -258,12 +258,14 @@ class _Part:
 class _Group:
     """Runs under rules that normalise alike: all seeds under the first, under the second, …"""
 
-    def __init__(self, race: Race, rules: list[int], first: Sequence[Weights]) -> None:
+    def __init__(self, race: Race, rules: list[int], first: Sequence[RaceWeights]) -> None:
         self.rules, self.seeds = rules, len(first)
         self.how: Normalise = raced_rule(race.rules[rules[0]]).normalise
         each = [multiplier(race.rules[rule], race.setting) for rule in rules]
         self.multipliers = np.repeat(np.array(each), self.seeds)
-        self.weights = Weights(*(np.concatenate(part * len(rules)) for part in map(list, zip(*first, strict=True))))
+        self.weights = RaceWeights(
+            *(np.concatenate(part * len(rules)) for part in map(list, zip(*first, strict=True)))
+        )
         self.optimiser = optimiser(race.optimiser, self.weights)
 
     def runs(self, place: int) -> slice:
@@ -283,12 +285,12 @@ class _Group:
             into[self.rules] = values.reshape(count, self.seeds)
 
 
-def results(curves: Curves) -> list[Result]:
+def results(curves: LearningCurves) -> list[RaceResult]:
     """Return how each rule did, over the steps that are done."""
     race, done = curves.race, curves.done
     last = slice(max(done - _WINDOW, 0), done)
     setting, recalled = race.setting, recalled_at_end(curves)
-    found: list[Result] = []
+    found: list[RaceResult] = []
     for number, rule in enumerate(race.rules):
         loss = curves.loss[number, :, last].mean(axis=1)
         whole = np.isfinite(loss) & (loss < _LOST * math.log(race.task.labels))
@@ -297,7 +299,7 @@ def results(curves: Curves) -> list[Result]:
         steps = _steps_to_learn(curves.recalled[number, :, :done])
         learned = np.isfinite(steps)
         found.append(
-            Result(
+            RaceResult(
                 rule=rule,
                 multiplier=multiplier(rule, setting),
                 loss=float(kept.mean()) if len(kept) else math.nan,
@@ -313,7 +315,7 @@ def results(curves: Curves) -> list[Result]:
     return found
 
 
-def recalled_at_end(curves: Curves) -> FloatArray:
+def recalled_at_end(curves: LearningCurves) -> FloatArray:
     """Return the share that each run recalls in the last steps: (rules, seeds)."""
     return curves.recalled[:, :, max(curves.done - _WINDOW, 0) : curves.done].mean(axis=2)
 

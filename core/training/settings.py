@@ -10,7 +10,7 @@ from ..errors import InputError, ParameterError
 from ..field import Field
 from ..formula import split_outside_parentheses
 from ..parameters import Value
-from ..scales import SCALE_RULES, ScaleName, ScaleRule, Setting, is_formula, multiplier, scale_rule
+from ..scales import SCALE_RULES, RuleSetting, ScaleName, ScaleRule, is_formula, multiplier, scale_rule
 
 Optimiser: TypeAlias = Literal["sgd", "adam"]
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
@@ -20,7 +20,7 @@ ACCEPTED = "names of scale rules, numbers such as 0.05, and formulas such as 'lo
 
 
 @dataclass(frozen=True)
-class Task:
+class RecallTask:
     """The sizes of the task."""
 
     width: int = 32  # components of a key before it is projected
@@ -41,16 +41,16 @@ class Race:
     optimiser: Optimiser = "sgd"
     warm_up: int = 0  # steps over which the learning rate grows from 0
     seed: int = 0  # the first one
-    task: Task = field(default_factory=Task)
+    task: RecallTask = field(default_factory=RecallTask)
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> RuleSetting:
         """What the multipliers of the rules depend on."""
-        return Setting(d_k=self.d_k, n_keys=self.task.pairs)
+        return RuleSetting(d_k=self.d_k, n_keys=self.task.pairs)
 
 
 @dataclass(frozen=True)
-class Result:
+class RaceResult:
     """How the runs under one rule ended."""
 
     rule: ScaleName

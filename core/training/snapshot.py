@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from .settings import Race, Result
+from .settings import Race, RaceResult
 
 if TYPE_CHECKING:
-    from .race import Curves
+    from .race import LearningCurves
 
 _MOST = 240  # points of a curve
 _BARS = 6  # points with a standard error, once the race is complete
@@ -41,13 +41,13 @@ class CurvePoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class RaceSnapshot:
     """A race so far."""
 
     race: Race
     done: int  # steps
     curves: Mapping[str, Sequence[Sequence[CurvePoint]]]  # by quantity, for each rule
-    results: tuple[Result, ...]
+    results: tuple[RaceResult, ...]
     used: tuple[tuple[float, ...], ...] | None = None  # what rows, trained with, recall if used with columns
 
     @property
@@ -56,7 +56,7 @@ class Snapshot:
         return self.done == self.race.steps
 
 
-def snapshot(curves: Curves) -> Snapshot:
+def snapshot(curves: LearningCurves) -> RaceSnapshot:
     """Return a race so far as plain values."""
     import numpy as np
 
@@ -85,7 +85,7 @@ def snapshot(curves: Curves) -> Snapshot:
             for rule in range(len(curves.race.rules))
         ]
     used = None if curves.used is None else tuple(tuple(map(float, row)) for row in curves.used.mean(axis=2))
-    return Snapshot(curves.race, done, found, tuple(results(curves)), used)
+    return RaceSnapshot(curves.race, done, found, tuple(results(curves)), used)
 
 
 def _finite(value: float) -> float | None:

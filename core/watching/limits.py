@@ -12,7 +12,7 @@ LIMIT = 100.0  # of the largest |logit|: the threshold of QK-Clip in Kimi K2
 
 
 @dataclass(frozen=True)
-class Offender:
+class HeadTrend:
     """One head at one step."""
 
     layer: int  # its row in the step's arrays

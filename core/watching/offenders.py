@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from .limits import LIMIT, RECENT, Offender
+from .limits import LIMIT, RECENT, HeadTrend
 from .peaks import heads_of, peaks_of
-from .step import Heads, Peaks, Step, logits
+from .step import Heads, Peaks, WatchStep, logits
 
 _WINDOWS = (32, 16, 8)  # numbers that a slope is fitted to: growth may have begun only now
 _LEVEL = 1e-5  # probability that noise gives any of the series a slope in a window
@@ -94,8 +94,8 @@ _FORESIGHT = 10  # times the steps that growth was seen over; beyond, nothing is
 
 
 def offenders(
-    history: Sequence[Step], limit: float = LIMIT, peaks: Mapping[Heads, Peaks] | None = None
-) -> list[Offender]:
+    history: Sequence[WatchStep], limit: float = LIMIT, peaks: Mapping[Heads, Peaks] | None = None
+) -> list[HeadTrend]:
     """Return the heads of the last step that had a number at any step, worst first.
 
     First come heads over the limit, then those that pass it soon, those that were over it, and the rest by size. A
@@ -117,7 +117,7 @@ def offenders(
             flat = np.log([table.ravel() for _, table in recent])
         found_slopes = slopes(np.array([step for step, _ in recent], float), flat)
         growth, span = (each.reshape(now.shape) for each in found_slopes)
-    found: list[Offender] = []
+    found: list[HeadTrend] = []
     for layer, count in enumerate(last.heads):
         for head in range(count):
             value, rate = float(now[layer, head]), float(growth[layer, head])
@@ -125,7 +125,7 @@ def offenders(
             if not math.isnan(peak):
                 passes = _steps_until(value, rate, limit, _FORESIGHT * float(span[layer, head]))
                 found.append(
-                    Offender(
+                    HeadTrend(
                         layer, head, value, None if math.isnan(rate) else rate, passes, limit,
                         peak, int(past.largest_step[layer, head]), None if math.isinf(first) else int(first),
                     )
@@ -133,7 +133,7 @@ def offenders(
     return sorted(found, key=_badness)
 
 
-def _tables(steps: Iterable[Step], heads: tuple[int, ...]) -> Iterator[tuple[int, FloatArray]]:
+def _tables(steps: Iterable[WatchStep], heads: tuple[int, ...]) -> Iterator[tuple[int, FloatArray]]:
     for step in steps:
         table = logits(step) if step.heads == heads else None
         if table is not None:
@@ -150,7 +150,7 @@ def _steps_until(value: float, rate: float, limit: float, most: float) -> float 
     return steps if steps <= most else None
 
 
-def _badness(each: Offender) -> tuple[int, float]:
+def _badness(each: HeadTrend) -> tuple[int, float]:
     if each.over:
         return 0, -each.value
     if each.passes_in is not None:

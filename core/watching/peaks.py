@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from .step import Heads, Peaks, Step, logits
+from .step import Heads, Peaks, WatchStep, logits
 
 _AT_ONCE = 64  # steps whose arrays are stacked
 
 
-def peaks_of(steps: Iterable[Step], limit: float) -> dict[Heads, Peaks]:
+def peaks_of(steps: Iterable[WatchStep], limit: float) -> dict[Heads, Peaks]:
     """Return the peaks over these steps, and over those dropped before each, for each set of heads that they have."""
     found: dict[Heads, list[Peaks]] = {}
     for step in steps:
@@ -25,7 +25,7 @@ def peaks_of(steps: Iterable[Step], limit: float) -> dict[Heads, Peaks]:
     return {heads: _joined(parts) for heads, parts in found.items()}
 
 
-def heads_of(step: Step) -> Heads:
+def heads_of(step: WatchStep) -> Heads:
     """Return which heads a step has."""
     return step.layers, step.heads
 

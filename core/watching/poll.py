@@ -26,13 +26,13 @@ from ..files import FileError, open_file
 from ..message import message, plain
 from .limits import LIMIT, MAX_LOGIT
 from .peaks import peaks_of
-from .snapshot import Snapshot, snapshot
-from .step import LONGEST, SCHEMA, Heads, Peaks, Step, grid, parse_line
+from .snapshot import RunSnapshot, snapshot
+from .step import LONGEST, SCHEMA, Heads, Peaks, WatchStep, grid, parse_line
 
 _STATISTICS = ("entropy_fraction", "saturation", "one_hot_rows", "first_key_weight")
 
 
-def measured(path: Path, number: int) -> Step:
+def measured(path: Path, number: int) -> WatchStep:
     """Measure all heads of a capture under the scale it tells, else 1/√d_k; raise CaptureError if it is none.
 
     The step is that of the capture's metadata, else `number`. A head that cannot be measured has NaN, and a note; one
@@ -47,7 +47,7 @@ def measured(path: Path, number: int) -> Step:
         for name, table in rows.items():
             table.append([each[name] for each in found])
     scales = {layer.scale for layer in capture.layers}
-    return Step(
+    return WatchStep(
         step=number if capture.step is None else capture.step,
         time=path.stat().st_mtime,
         layers=tuple(plain(layer.index) for layer in capture.layers),
@@ -85,8 +85,8 @@ KEPT = 1024  # steps at most
 
 
 def added(
-    history: tuple[Step, ...], steps: Iterable[Step], since: int | None = None, limit: float = LIMIT
-) -> tuple[Step, ...]:
+    history: tuple[WatchStep, ...], steps: Iterable[WatchStep], since: int | None = None, limit: float = LIMIT
+) -> tuple[WatchStep, ...]:
     """Return the history with these steps in their places; one that comes again replaces the earlier one.
 
     If the run was started over, the steps of the history from step `since` on are dropped first. Beyond KEPT steps,
@@ -108,12 +108,12 @@ def added(
     return tuple(found)
 
 
-def _peaks_before(dropped: Step, after: Step, limit: float) -> Mapping[Heads, Peaks]:
+def _peaks_before(dropped: WatchStep, after: WatchStep, limit: float) -> Mapping[Heads, Peaks]:
     """Return the peaks of all steps dropped before a step, once the step before it is dropped, too."""
     return peaks_of((dropped, replace(after, values={})), limit)
 
 
-def _number(step: Step) -> int:
+def _number(step: WatchStep) -> int:
     return step.step
 
 
@@ -156,7 +156,7 @@ START = Cursor()
 class News:
     """What a look found."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[WatchStep, ...]
     cursor: Cursor
     more: bool = False  # whether there is more to read at once
     notes: tuple[str, ...] = ()  # what could not be used, and whatever else happened
@@ -273,9 +273,9 @@ def _some(items: Sequence[T]) -> tuple[T, ...]:
     return (*older[:: -(-len(older) // (KEPT // 2))], *newest) if len(items) > KEPT else tuple(items)
 
 
-def _parsed(lines: list[_Line], path: Path) -> tuple[list[Step], list[str]]:
+def _parsed(lines: list[_Line], path: Path) -> tuple[list[WatchStep], list[str]]:
     """Return the steps in lines, and what is wrong with the others; skip blank ones."""
-    steps: list[Step] = []
+    steps: list[WatchStep] = []
     faults: list[str] = []
     for number, line in lines:
         if line.strip():
@@ -382,7 +382,7 @@ def read_run(
     at: int | None = None,
     baseline: int | None = None,
     heard: Callable[[float, Sequence[str]], None] = lambda fraction, notes: None,
-) -> Snapshot:
+) -> RunSnapshot:
     """Return the newest step of a run, or step `at`, or the last one before it, beside another if `baseline` is one.
 
     Of a folder, only the _NEWEST captures are measured, and these two. `heard` is called with the finished fraction
@@ -390,9 +390,9 @@ def read_run(
     """
     wanted = [step for step in (at, baseline) if step is not None]
     files, fraction = 0, 0.0
-    history: tuple[Step, ...] = ()
+    history: tuple[WatchStep, ...] = ()
     cursor, more, waiting = START, True, ""
-    beside: Step | None = None
+    beside: WatchStep | None = None
     notes: list[str] = []
     with one_blas_thread():
         while more:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..message import Plain
-from .limits import MAX_LOGIT, RECENT, Offender
+from .limits import MAX_LOGIT, RECENT, HeadTrend
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
-    from .step import Step
+    from .step import WatchStep
 
 
 TRENDS = 2048  # heads with a trend, the first of the list
@@ -26,7 +26,7 @@ Values: TypeAlias = Mapping[str, tuple[tuple[float, ...], ...]]  # by statistic:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class RunSnapshot:
     """One step of a run, and how it came there."""
 
     step: int
@@ -37,7 +37,7 @@ class Snapshot:
     says_scale: str  # whether the scale is inside the logits
     scale: float | None
     scaled: bool | None
-    ranked: tuple[Offender, ...]  # all heads that had a logit, worst first; beside a baseline, by change
+    ranked: tuple[HeadTrend, ...]  # all heads that had a logit, worst first; beside a baseline, by change
     trends: Mapping[tuple[int, int], Sequence[float]]  # the largest |logit| over steps, of the first heads
     others_over: int | None  # the first step at which a head was over the limit that this step does not have
     limit: float
@@ -76,8 +76,8 @@ class Snapshot:
 
 
 def snapshot(
-    history: Sequence[Step], limit: float, at: int | None = None, baseline: Step | None = None
-) -> Snapshot | None:
+    history: Sequence[WatchStep], limit: float, at: int | None = None, baseline: WatchStep | None = None
+) -> RunSnapshot | None:
     """Return what is shown of the newest step, or of the last one up to step `at`; None without steps.
 
     Beside a baseline, heads are ranked by the change of their largest |logit| since then.
@@ -94,7 +94,7 @@ def snapshot(
     others = [each.first_over.min() for heads, each in peaks.items() if heads != heads_of(last)]
     others_over = min(others, default=math.inf)
     changes = None if baseline is None else _changes(last, baseline)
-    shown = Snapshot(
+    shown = RunSnapshot(
         step=last.step,
         time=last.time,
         layers=last.layers,
@@ -118,7 +118,7 @@ def snapshot(
     return replace(shown, ranked=tuple(ranked), trends=_trends(until, ranked[:TRENDS]))
 
 
-def _trends(steps: Sequence[Step], heads: Sequence[Offender]) -> dict[tuple[int, int], array[float]]:
+def _trends(steps: Sequence[WatchStep], heads: Sequence[HeadTrend]) -> dict[tuple[int, int], array[float]]:
     """Return the largest |logit| of heads over up to _POINTS runs of steps; NaN where heads are others.
 
     The first and the last of them are the first and the last step. Arrays of single precision take a quarter of the
@@ -132,7 +132,7 @@ def _trends(steps: Sequence[Step], heads: Sequence[Offender]) -> dict[tuple[int,
     mine = heads_of(steps[-1])
     unknown = np.full((len(mine[1]), max(mine[1])), math.nan)
 
-    def largest(some: Sequence[Step]) -> FloatArray:
+    def largest(some: Sequence[WatchStep]) -> FloatArray:
         own = (logits(step) for step in some if heads_of(step) == mine)
         dropped = (step.dropped[mine].largest for step in some if mine in step.dropped)
         return np.fmax.reduce([unknown, *(table for table in own if table is not None), *dropped])
@@ -151,7 +151,7 @@ def trend_runs(count: int) -> list[tuple[int, int]]:
     return [*pairwise(ends)]
 
 
-def _values(step: Step) -> dict[str, FloatArray]:
+def _values(step: WatchStep) -> dict[str, FloatArray]:
     """Return the statistics of a step, [layer, head], with logits instead of scores."""
     from .step import logits
 
@@ -159,7 +159,7 @@ def _values(step: Step) -> dict[str, FloatArray]:
     return dict(step.values) | ({} if found is None else {MAX_LOGIT: found})
 
 
-def _changes(step: Step, baseline: Step) -> dict[str, FloatArray] | None:
+def _changes(step: WatchStep, baseline: WatchStep) -> dict[str, FloatArray] | None:
     """Return the statistics that both steps have, less those of the baseline; None if their heads are not the same.
 
     A number that is not finite in both steps has no change, NaN.

@@ -36,7 +36,7 @@ class Peaks:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class WatchStep:
     """What the heads of a model do at one step of its training."""
 
     step: int
@@ -51,7 +51,7 @@ class Step:
     dropped: Mapping[Heads, Peaks] = field(default_factory=dict[Heads, Peaks])  # of steps before it, no longer kept
 
 
-def parse_line(text: str | bytes) -> Step:
+def parse_line(text: str | bytes) -> WatchStep:
     """Return the step that a line of attn-tui/watch-1 holds; raise InputError if it holds none."""
     found = from_json(text, LONGEST)
     if not isinstance(found, dict):
@@ -94,7 +94,7 @@ def parse_line(text: str | bytes) -> Step:
     scaled = line.get("scaled")
     if scaled is not None and not isinstance(scaled, bool):
         raise InputError("scaled must be true or false, not {scaled!r}", scaled=scaled)
-    return Step(
+    return WatchStep(
         step,
         _number(line.get("time"), "time"),
         layers,
@@ -105,7 +105,7 @@ def parse_line(text: str | bytes) -> Step:
     )
 
 
-def logits(step: Step) -> FloatArray | None:
+def logits(step: WatchStep) -> FloatArray | None:
     """Return the largest |logit| of each head, [layer, head]; if the run has scores, multiply them by its scale."""
     found = step.values.get(MAX_LOGIT)
     if found is None or step.scaled is not False or step.scale is None:
@@ -113,7 +113,7 @@ def logits(step: Step) -> FloatArray | None:
     return np.asarray(found * step.scale, np.float64)
 
 
-def says_scale(step: Step) -> str:
+def says_scale(step: WatchStep) -> str:
     """Say whether the scale is inside the logits shown."""
     if step.scaled is False:
         if step.scale is None:

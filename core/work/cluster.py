@@ -17,8 +17,8 @@ from threading import Event, Thread
 from typing import Any
 
 from ..message import message
-from .engine_names import EngineError, cores, engine_name
-from .engines import SERIAL, Engine, begin_elsewhere, open_processes, open_threads, same_versions
+from .engine_names import ExecutorError, cores, engine_name
+from .engines import SERIAL, PartExecutor, begin_elsewhere, open_processes, open_threads, same_versions
 from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker, versions
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
@@ -34,12 +34,12 @@ _TRAITS = "__import__('attn_tui.core.work.worker', fromlist=['traits']).traits()
 
 
 @contextmanager
-def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
+def open_dask(name: str, address: str) -> Generator[PartExecutor, None, None]:
     """Connect to the scheduler at an address; if it is empty, start a scheduler and workers here."""
     try:
         distributed: Any = import_module("distributed")
     except ImportError as error:
-        raise EngineError(
+        raise ExecutorError(
             "executor {name}: needs pip install 'attn-tui[cluster]' ({error})", name=name, error=_line(error)
         ) from None
     for logger in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
@@ -63,13 +63,13 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
     except Exception as error:  # an unknown host, a refused connection, or TLS that does not match
         if cluster is not None:
             cluster.close()
-        raise EngineError("executor {name}: no scheduler answers: {error}", name=name, error=_line(error)) from None
+        raise ExecutorError("executor {name}: no scheduler answers: {error}", name=name, error=_line(error)) from None
     try:
         workers, remark = _workers(client, name)
         executor = client.get_executor(pure=False, retries=_RETRIES)
         begin = partial(begin_elsewhere, partial(perform_on_dask, versions()))
         with _watched(client) as missing:
-            yield Engine(name, workers, executor, begin, remark, partial(_ask, client, name, _FILES), missing)
+            yield PartExecutor(name, workers, executor, begin, remark, partial(_ask, client, name, _FILES), missing)
     finally:
         closing = Thread(target=_close, args=(client, cluster), daemon=True)
         closing.start()
@@ -131,7 +131,7 @@ def _workers(client: Any, name: str) -> tuple[int, str]:
     try:
         client.wait_for_workers(1, timeout=_START)
     except Exception as error:
-        raise EngineError(
+        raise ExecutorError(
             "executor {name}: no worker answers within {start} seconds: {error}",
             name=name,
             start=_START,
@@ -140,7 +140,7 @@ def _workers(client: Any, name: str) -> tuple[int, str]:
     found = _ask(client, name, _ANSWER, eval, _TRAITS)
     for address, traits in found.items():
         if isinstance(traits, BaseException):
-            raise EngineError(
+            raise ExecutorError(
                 "executor {name}: the worker {address} cannot use attn-tui: {traits}",
                 name=name,
                 address=address,
@@ -158,7 +158,7 @@ def _ask(client: Any, name: str, seconds: float, function: Callable[..., Any], *
     try:
         found: Mapping[str, Any] = _in_a_shielded_thread(ask, seconds)
     except OSError as error:
-        raise EngineError(
+        raise ExecutorError(
             "executor {name}: its workers do not answer: {error}", name=name, error=_line(error)
         ) from None
     return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
@@ -172,7 +172,7 @@ def _line(error: BaseException) -> str:
 
 
 @contextmanager
-def open_engine(text: str, background: bool = False) -> Generator[Engine, None, None]:
+def open_engine(text: str, background: bool = False) -> Generator[PartExecutor, None, None]:
     """Open the engine that a text names, and end what it started afterwards.
 
     In the background, its threads or processes give way to others of this machine.

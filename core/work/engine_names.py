@@ -14,11 +14,11 @@ DEFAULT_ENGINE = "threads"
 _MOST = 1024  # workers
 
 
-class EngineError(InputError):
+class ExecutorError(InputError):
     """An engine that does not exist or cannot start; the message is one line."""
 
 
-class LostEngineError(EngineError):
+class LostExecutorError(ExecutorError):
     """An engine whose workers or scheduler are gone."""
 
 
@@ -28,10 +28,10 @@ def engine_name(text: str, what: str = "executor") -> tuple[str, str]:
     Raise EngineError about `what`.
     """
     kind, colon, rest = text.strip().partition(":")
-    refused = EngineError("{what}: must be {engines}, not {text!r}", what=what, engines=ENGINES, text=text)
+    refused = ExecutorError("{what}: must be {engines}, not {text!r}", what=what, engines=ENGINES, text=text)
     if kind in ("threads", "processes"):
         if colon and not (rest.isascii() and rest.isdigit() and 1 <= int(rest) <= _MOST):
-            raise EngineError(
+            raise ExecutorError(
                 "{what}: the number of workers must be from 1 to {most}, not {rest!r}",
                 what=what,
                 most=_MOST,

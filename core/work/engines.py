@@ -24,8 +24,8 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from ..blas import one_blas_thread
 from ..errors import InputError
-from .engine_names import EngineError, LostEngineError
-from .part import Done, Part, Store, perform
+from .engine_names import ExecutorError, LostExecutorError
+from .part import Part, PartProgress, Store, perform
 from .worker import (
     RUNS,
     give_way,
@@ -65,7 +65,7 @@ Everywhere: TypeAlias = "Callable[..., Mapping[str, Any]]"
 
 
 @dataclass(frozen=True, eq=False)
-class Engine:
+class PartExecutor:
     """Where parts are performed: an executor and its number of workers, or this thread."""
 
     name: str
@@ -77,19 +77,19 @@ class Engine:
     missing: Callable[[], float] = float  # for how many seconds there has been no worker
 
 
-SERIAL = Engine("serial")
+SERIAL = PartExecutor("serial")
 
 
 @contextmanager
-def open_threads(workers: int, background: bool = False) -> Generator[Engine, None, None]:
+def open_threads(workers: int, background: bool = False) -> Generator[PartExecutor, None, None]:
     """Open threads of this process; in the background, they give way to others."""
     initializer = give_way if background else None
     with one_blas_thread(), ThreadPoolExecutor(workers, "work", initializer) as pool:
-        yield Engine("threads", workers, pool, _begin_thread)
+        yield PartExecutor("threads", workers, pool, _begin_thread)
 
 
 @contextmanager
-def open_processes(workers: int, background: bool = False) -> Generator[Engine, None, None]:
+def open_processes(workers: int, background: bool = False) -> Generator[PartExecutor, None, None]:
     """Open processes on this machine, which give way to others in the background; raise EngineError."""
     start_resource_tracker()
     context = get_context("spawn")
@@ -100,7 +100,7 @@ def open_processes(workers: int, background: bool = False) -> Generator[Engine, 
         return partial(perform_of_run, number), lambda: ended.__setitem__(number % RUNS, number)
 
     with _ending(_ProcessPool(workers, context, start_process, (ended, background))) as pool:
-        yield checked(Engine("processes", workers, pool, begin))
+        yield checked(PartExecutor("processes", workers, pool, begin))
 
 
 class _ProcessPool(ProcessPoolExecutor):
@@ -128,7 +128,7 @@ def _ending(pool: ProcessPoolExecutor) -> Generator[Executor, None, None]:
             manager.join(_END)  # else its semaphores may be removed while this process ends, which Python reports
 
 
-def checked(engine: Engine) -> Engine:
+def checked(engine: PartExecutor) -> PartExecutor:
     """Return an engine whose workers answer, and have the same versions as this process.
 
     Raise EngineError otherwise, within _START seconds.
@@ -137,12 +137,12 @@ def checked(engine: Engine) -> Engine:
     try:
         futures = [engine.executor.submit(traits) for _ in range(engine.workers)]
         if wait(futures, _START).not_done:
-            raise EngineError(
+            raise ExecutorError(
                 "executor {name}: no answer from its workers within {start} seconds", name=engine.name, start=_START
             )
         found = [future.result() for future in futures]
     except (BrokenExecutor, OSError) as error:  # such as too many processes
-        raise EngineError(
+        raise ExecutorError(
             "executor {name}: its workers cannot start: {error}", name=engine.name, error=error
         ) from None
     return replace(engine, remark=same_versions(engine.name, found))
@@ -152,7 +152,7 @@ def same_versions(name: str, found: Sequence[Mapping[str, str]]) -> str:
     """Return in what workers may differ from this process, by their traits; raise EngineError on other versions."""
     own = traits()
     if refused := other_versions(own, found):
-        raise EngineError("executor {name}: {refused}", name=name, refused=refused)
+        raise ExecutorError("executor {name}: {refused}", name=name, refused=refused)
     return other_processors(own, found)
 
 
@@ -167,8 +167,8 @@ _PATIENCE = 0.05  # seconds between reports, unless the caller says otherwise
 
 
 def run(
-    parts: Iterable[Part[R]], engine: Engine = SERIAL, store: Store | None = None, patience: float = _PATIENCE
-) -> Generator[Done[R], None, None]:
+    parts: Iterable[Part[R]], engine: PartExecutor = SERIAL, store: Store | None = None, patience: float = _PATIENCE
+) -> Generator[PartProgress[R], None, None]:
     """Yield the results of each part in order, and in between, at least every `patience` seconds, the progress.
 
     The results depend on the parts alone. An InputError that a part raises is its last result. Parts in `store` are
@@ -183,7 +183,7 @@ def run(
         yield from _pooled(iter(parts), engine, store, patience)
 
 
-def _serial(parts: Iterable[Part[R]], store: Store | None) -> Iterator[Done[R]]:
+def _serial(parts: Iterable[Part[R]], store: Store | None) -> Iterator[PartProgress[R]]:
     before = 0.0
     for part in parts:
         known = None if store is None else store.get(part)
@@ -193,17 +193,19 @@ def _serial(parts: Iterable[Part[R]], store: Store | None) -> Iterator[Done[R]]:
                 for fraction, results in part.steps():
                     if store is not None:
                         found += results
-                    yield Done(before + fraction * part.seconds, results, part)
+                    yield PartProgress(before + fraction * part.seconds, results, part)
                 known = ()
             except InputError as error:
                 known = (error,)
-            if store is not None and not any(isinstance(error, EngineError) for error in known):
+            if store is not None and not any(isinstance(error, ExecutorError) for error in known):
                 store.add(part, (*found, *known))
         before += part.seconds
-        yield Done(before, known, part, complete=True)
+        yield PartProgress(before, known, part, complete=True)
 
 
-def _pooled(parts: Iterator[Part[R]], engine: Engine, store: Store | None, patience: float) -> Iterator[Done[R]]:
+def _pooled(
+    parts: Iterator[Part[R]], engine: PartExecutor, store: Store | None, patience: float
+) -> Iterator[PartProgress[R]]:
     assert engine.executor is not None
     perform, stop = engine.begin()
     waiting: deque[tuple[Part[R], Future[tuple[R | InputError, ...]]]] = deque()
@@ -230,12 +232,12 @@ def _pooled(parts: Iterator[Part[R]], engine: Engine, store: Store | None, patie
                     waiting.append((part, future))
             while waiting and waiting[0][1] not in unfinished:
                 part, future = waiting.popleft()
-                yield Done(seconds, _results(future, engine), part, complete=True)
+                yield PartProgress(seconds, _results(future, engine), part, complete=True)
             if unfinished and engine.missing() > _LOST:
-                raise LostEngineError("executor {name}: no worker for {lost} seconds", name=engine.name, lost=_LOST)
+                raise LostExecutorError("executor {name}: no worker for {lost} seconds", name=engine.name, lost=_LOST)
             if unfinished and (len(unfinished) >= _WINDOW * engine.workers or ended):
                 wait(unfinished, patience, FIRST_COMPLETED)
-            yield Done(seconds)
+            yield PartProgress(seconds)
     finally:
         for future, part in unfinished.items():
             if future.done():
@@ -249,23 +251,23 @@ def _keep(store: Store | None, part: Part[R], future: Future[tuple[R | InputErro
     """Add the results of a finished part, unless it was lost or its worker could not do it."""
     if store is None or future.cancelled() or future.exception() is not None:
         return
-    if not any(isinstance(result, EngineError) for result in future.result()):
+    if not any(isinstance(result, ExecutorError) for result in future.result()):
         store.add(part, future.result())
 
 
-def _results(future: Future[tuple[R | InputError, ...]], engine: Engine) -> tuple[R | InputError, ...]:
+def _results(future: Future[tuple[R | InputError, ...]], engine: PartExecutor) -> tuple[R | InputError, ...]:
     """Return the results of a finished part; raise LostEngineError if it could not be finished."""
     try:
         return future.result()
     except (CancelledError, BrokenExecutor):
-        raise LostEngineError("executor {name}: its workers are gone", name=engine.name) from None
+        raise LostExecutorError("executor {name}: its workers are gone", name=engine.name) from None
     except ImportError as error:  # a worker came after the work began
-        raise LostEngineError(
+        raise LostExecutorError(
             "executor {name}: a worker cannot use attn-tui: {error}", name=engine.name, error=error
         ) from None
     except Exception as error:
         if not type(error).__module__.startswith("distributed"):
             raise
-        raise LostEngineError(
+        raise LostExecutorError(
             "executor {name}: {split}", name=engine.name, split=" ".join(str(error).split())
         ) from None

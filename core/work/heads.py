@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from ..captures.capture import Capture, HeadContext, HeadSubject, Layer, Meaning
+from ..captures.capture import CaptureContents, HeadContext, HeadSubject, Layer, Meaning
 from ..captures.files import CaptureError, Identity, opened
 from ..captures.head import CaptureFile
 from ..captures.heads import file_rule, stream_head
@@ -21,16 +21,16 @@ from ..captures.rules import rule_of
 from ..captures.settings import HeadSetting
 from ..diagnosis import check, replay, verdict
 from ..diagnosis.comparing import compare
-from ..diagnosis.comparing.results import HeadComparison, Pair
+from ..diagnosis.comparing.results import HeadComparison, HeadPair
 from ..diagnosis.configuration import Configuration, expecting
-from ..diagnosis.heads.ranking import Known, known
+from ..diagnosis.heads.ranking import HeadFacts, known
 from ..diagnosis.heads.rows import rough_statistics
 from ..diagnosis.reading import file_configuration
 from ..errors import InputError
 from ..message import plain
 from ..statistics.measurement import Estimate, Measurement
-from .engine_names import EngineError
-from .engines import Engine
+from .engine_names import ExecutorError
+from .engines import PartExecutor
 from .part import Part, Steps
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Source:
 
 
 def source_of(
-    capture: Capture,
+    capture: CaptureContents,
     path: Path,
     axes: str | None = None,
     mask_true: Meaning | None = None,
@@ -74,7 +74,7 @@ def source_of(
         raise CaptureError("{path}: {why}", path=plain(path), why=error.strerror) from None
 
 
-def _identity(capture: Capture, exact: bool) -> str:
+def _identity(capture: CaptureContents, exact: bool) -> str:
     """Return a digest of names and sizes of the files of a capture, and of some bytes, or else their times."""
     found = hashlib.sha256()
     for path in capture.files:
@@ -99,7 +99,7 @@ def _digest(path: Path, file: Identity) -> str:
     return found.hexdigest()
 
 
-def check_files(sources: Sequence[Source], engine: Engine) -> None:
+def check_files(sources: Sequence[Source], engine: PartExecutor) -> None:
     """Raise EngineError, which names file and machine, if a worker does not see the files that this process sees.
 
     Workers that cannot be asked before say so when they open a file.
@@ -108,7 +108,7 @@ def check_files(sources: Sequence[Source], engine: Engine) -> None:
         return
     for worker, fault in engine.everywhere(unlike, sources).items():
         if fault:
-            raise EngineError("executor {name}: {fault} ({worker})", name=engine.name, fault=fault, worker=worker)
+            raise ExecutorError("executor {name}: {fault} ({worker})", name=engine.name, fault=fault, worker=worker)
 
 
 def unlike(sources: Sequence[Source]) -> str:
@@ -116,7 +116,7 @@ def unlike(sources: Sequence[Source]) -> str:
     for source in sources:
         try:
             _opened(source)
-        except EngineError as error:
+        except ExecutorError as error:
             return str(error)
     return ""
 
@@ -132,14 +132,14 @@ def _opened(source: Source) -> CaptureFile:
             capture = open_capture(source.path, source.axes, source.mask_true, source.tensor)
             same = _identity(capture, source.exact) == source.identity
         except (InputError, OSError) as error:
-            raise EngineError(
+            raise ExecutorError(
                 "{path}: not readable on worker {node}: {error}",
                 path=plain(source.path),
                 node=platform.node(),
                 error=error,
             ) from None
         if not same:
-            raise EngineError(
+            raise ExecutorError(
                 "{path}: worker {node} sees another file of this name", path=plain(source.path), node=platform.node()
             )
         if len(kept) == _KEPT:
@@ -202,7 +202,7 @@ def with_layer(result: T, layer: Layer) -> T:
         return cast(T, replace(measurement, subject=replace(measurement.subject, layer=layer)))
     if isinstance(result, tuple):
         return cast(T, (layer, *cast("tuple[Any, ...]", result)[1:]))
-    assert isinstance(result, check.Figures | replay.Replay)
+    assert isinstance(result, check.HeadFigures | replay.Replay)
     return replace(result, layer=layer)
 
 
@@ -220,7 +220,7 @@ class HeadSurvey(NamedTuple):
     place: Place
     measured: Mapping[str, Estimate] | None  # at the file's scale; None if the head cannot be read
     exact: bool  # whether that is of all rows
-    known: Known | None  # None if it was not asked for
+    known: HeadFacts | None  # None if it was not asked for
 
 
 def survey(
@@ -245,7 +245,7 @@ def survey(
     yield 1.0, HeadSurvey(place, found, exact, known(capture, layer, head, own) if explain else None)
 
 
-def explain(capture: CaptureFile, place: Place) -> Iterator[tuple[float, tuple[Layer, int, Known]]]:
+def explain(capture: CaptureFile, place: Place) -> Iterator[tuple[float, tuple[Layer, int, HeadFacts]]]:
     """Find what the reasons of a head come from."""
     layer, head = capture.layers[place[0]], place[1]
     yield 1.0, (layer, head, known(capture, layer, head, file_configuration(capture)))
@@ -253,7 +253,7 @@ def explain(capture: CaptureFile, place: Place) -> Iterator[tuple[float, tuple[L
 
 def check_figures(
     capture: CaptureFile, place: Place, given: Configuration | None, expect: str | None = None
-) -> Iterator[tuple[float, check.Figures | None]]:
+) -> Iterator[tuple[float, check.HeadFigures | None]]:
     """Return what a check says of a head; `expect` is the rule or formula that the user expects."""
     own = file_configuration(capture)
     return check.measure(capture, capture.layers[place[0]], place[1], own, expecting(expect, given, own))
@@ -274,6 +274,6 @@ def diagnose(
     yield 1.0, (layer, head, verdict.diagnose_head(capture, layer, head, own, expecting(expect, given, own)))
 
 
-def compare_pair(reference: CaptureFile, test: CaptureFile, pair: Pair) -> Iterator[tuple[float, HeadComparison]]:
+def compare_pair(reference: CaptureFile, test: CaptureFile, pair: HeadPair) -> Iterator[tuple[float, HeadComparison]]:
     """Compare two heads."""
     yield 1.0, compare.compare_heads(reference, test, pair)

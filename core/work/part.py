@@ -29,7 +29,7 @@ class Part(Generic[R]):
 
 
 @dataclass(frozen=True, eq=False)
-class Done(Generic[R]):
+class PartProgress(Generic[R]):
     """Results of a part, or only news of the progress."""
 
     seconds: float  # of the work finished so far, as estimated
@@ -38,7 +38,7 @@ class Done(Generic[R]):
     complete: bool = False  # whether these are the last results of the part
 
 
-def results_of(done: Done[R]) -> tuple[R, ...]:
+def results_of(done: PartProgress[R]) -> tuple[R, ...]:
     """Return the results; raise an InputError among them."""
     found: list[R] = []
     for result in done.results:
@@ -60,7 +60,7 @@ class Store(Protocol):
         ...
 
 
-class Kept:
+class MemoryStore:
     """Results of finished parts in memory, so that work that was stopped continues."""
 
     def __init__(self) -> None:

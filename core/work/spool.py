@@ -29,7 +29,7 @@ import numpy as np
 from ..errors import InputError
 from ..message import Message, message, plain
 from ..texts import from_json
-from .engine_names import LostEngineError
+from .engine_names import LostExecutorError
 from .part import Part
 from .worker import other_versions, traits
 
@@ -174,7 +174,7 @@ class SpoolError(InputError):
     """A file of finished parts that cannot be used; the message is one line."""
 
 
-class SpoolFullError(LostEngineError):
+class SpoolFullError(LostExecutorError):
     """A file of finished parts that takes no more, as on a full disk; the message is one line.
 
     What is finished is kept, as if the workers were gone.

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ..errors import InputError
 from ..lab import sweep
-from ..lab.results import Point, Step, Target
+from ..lab.results import ProgressStep, SweepPoint, Target
 from ..parameters import ROUNDED, Parameters, ScaleName, Value
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import HISTOGRAMS, HistogramName
@@ -23,8 +23,8 @@ from ..statistics.reading import merge
 from ..statistics.tally import COUNTED, Tally
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .engines import SERIAL, Engine, run
-from .part import Done, Part, Steps
+from .engines import SERIAL, PartExecutor, run
+from .part import Part, PartProgress, Steps
 
 # Estimates of the time on one core, measured on a 2.1 GHz Xeon with AVX-512; another core may
 # take half or three times as long.
@@ -67,7 +67,7 @@ def separate_seconds(p: Parameters, full: bool) -> float:
     return _POINT + (scores(p) * per_score + learned) * (_FULL if full else 1.0)
 
 
-Predicted: TypeAlias = tuple[Point, Prediction]
+Predicted: TypeAlias = tuple[SweepPoint, Prediction]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Widths:
 
 
 @dataclass(frozen=True)
-class Cut:
+class RowBlock:
     """Some rows of some draws, from the first to the one before the last, and whether no later cut follows."""
 
     draws: tuple[int, int]
@@ -135,7 +135,9 @@ def sweep_plan(
     return SweepPlan(tuple(asked), grid, target, full, tuple(histograms))
 
 
-def stream(plan: SweepPlan, engine: Engine = SERIAL) -> Generator[Step[tuple[Predicted, ...]], None, None]:
+def stream(
+    plan: SweepPlan, engine: PartExecutor = SERIAL
+) -> Generator[ProgressStep[tuple[Predicted, ...]], None, None]:
     """Yield the points of a sweep in order, and in between the progress; the last step has fraction 1.
 
     A point of another grid, or of `experiment.run`, has the same draws and agrees to the precision of float32.
@@ -145,7 +147,9 @@ def stream(plan: SweepPlan, engine: Engine = SERIAL) -> Generator[Step[tuple[Pre
         yield from fold(plan, work, total)
 
 
-def fold(plan: SweepPlan, work: Iterable[Done[Found]], total: float) -> Iterator[Step[tuple[Predicted, ...]]]:
+def fold(
+    plan: SweepPlan, work: Iterable[PartProgress[Found]], total: float
+) -> Iterator[ProgressStep[tuple[Predicted, ...]]]:
     """Yield the points of finished parts, which come in the order of the plan."""
     tallies: dict[int, Tally] = {}
     early = defaultdict[int, list[Predicted]](list)  # the points of later questions than `place`
@@ -163,9 +167,9 @@ def fold(plan: SweepPlan, work: Iterable[Done[Found]], total: float) -> Iterator
             if complete == len(plan.d_ks):
                 place, complete = place + 1, 0
         if place < len(plan.questions):
-            yield Step(min(done.seconds / total, 0.999), tuple(ready))
+            yield ProgressStep(min(done.seconds / total, 0.999), tuple(ready))
         elif ready:
-            yield Step(1.0, tuple(ready))
+            yield ProgressStep(1.0, tuple(ready))
 
 
 def _finished(part: Part[Found] | None, result: Found, tallies: dict[int, Tally]) -> Iterator[tuple[int, Predicted]]:
@@ -176,7 +180,7 @@ def _finished(part: Part[Found] | None, result: Found, tallies: dict[int, Tally]
         return
     assert part is not None
     widths: Widths = part.arguments[0]
-    cut: Cut = part.arguments[1]
+    cut: RowBlock = part.arguments[1]
     kept = merge([tallies.pop(where), found] if where in tallies else [found])
     if not cut.last:
         tallies[where] = kept
@@ -198,7 +202,7 @@ def parts(plan: SweepPlan) -> Iterator[Part[Found]]:
             yield Part(measure_nested, (widths, plan.target, plan.histograms), seconds, points)
             continue
         for number, (draws, rows) in enumerate(cuts, 1):
-            cut = Cut((draws.start, draws.stop), (rows.start, rows.stop), number == len(cuts))
+            cut = RowBlock((draws.start, draws.stop), (rows.start, rows.stop), number == len(cuts))
             yield Part(tally_cut, (widths, cut, plan.histograms), seconds / len(cuts), len(widths.d_ks))
 
 
@@ -216,11 +220,11 @@ def measure_separate(
         yield step.fraction, _predicted(widths, step.found)
 
 
-def _predicted(widths: Widths, found: Iterable[tuple[int, Point]]) -> tuple[Found, ...]:
+def _predicted(widths: Widths, found: Iterable[tuple[int, SweepPoint]]) -> tuple[Found, ...]:
     return tuple((widths.places[rule], (point, predict(point.parameters))) for rule, point in found)
 
 
-def tally_cut(widths: Widths, cut: Cut, histograms: Sequence[HistogramName]) -> Steps[Found]:
+def tally_cut(widths: Widths, cut: RowBlock, histograms: Sequence[HistogramName]) -> Steps[Found]:
     """Measure the tallies of a cut."""
     draws, rows = slice(*cut.draws), slice(*cut.rows)
     for step in sweep.tallies(widths.parameters, draws, rows, widths.d_ks, widths.rules, histograms):

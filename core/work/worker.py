@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ..blas import one_blas_thread
 from ..errors import InputError
 from ..message import message
-from .engine_names import LostEngineError
+from .engine_names import LostExecutorError
 from .part import Part, perform
 
 R = TypeVar("R")
@@ -124,7 +124,7 @@ def perform_on_dask(own: Mapping[str, str], part: Part[R]) -> tuple[R | InputErr
     prepare()
     worker: Any = import_module("distributed").get_worker()
     if refused := other_versions(own, [versions()]):
-        return (LostEngineError("worker {address}: {refused}", address=worker.address, refused=refused),)
+        return (LostExecutorError("worker {address}: {refused}", address=worker.address, refused=refused),)
     key = worker.get_current_task()
 
     ended: list[bool] = []

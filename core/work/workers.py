@@ -8,11 +8,11 @@ from contextlib import closing
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from .engine_names import DEFAULT_ENGINE, EngineError
+from .engine_names import DEFAULT_ENGINE, ExecutorError
 
 if TYPE_CHECKING:
-    from .engines import Engine
-    from .part import Done, Part, Store
+    from .engines import PartExecutor
+    from .part import Part, PartProgress, Store
 
 R = TypeVar("R")
 
@@ -59,7 +59,7 @@ class _Opening:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.engine: Engine | None = None
+        self.engine: PartExecutor | None = None
         self.error: Exception | None = None
         self.answered, self._unused = Event(), Event()
         self.is_wanted, self.runs = True, 0
@@ -91,7 +91,7 @@ class Running(Generic[R]):
         self._workers, self._parts, self._store = workers, parts, store
         self.pace: Pace | None = None  # None if the work is done here
 
-    def steps(self) -> Generator[Done[R], None, None]:
+    def steps(self) -> Generator[PartProgress[R], None, None]:
         """Yield what `core.work.engines.run` yields; raise EngineError if the workers cannot start, or are lost."""
         from .engines import run
 
@@ -109,26 +109,26 @@ class Running(Generic[R]):
             assert opening.engine is not None
             with closing(run(self._parts, opening.engine, self._store, _PATIENCE)) as found:
                 yield from self._measured(found, opening.engine.workers)
-        except EngineError:
+        except ExecutorError:
             self._workers.lose(opening)
             raise
         finally:
             opening.runs -= 1
             opening.close_if_unused()
 
-    def _measured(self, found: Iterable[Done[R]], workers: int) -> Generator[Done[R], None, None]:
+    def _measured(self, found: Iterable[PartProgress[R]], workers: int) -> Generator[PartProgress[R], None, None]:
         """Yield the steps and update the pace; raise an EngineError among the results."""
         start, parts = time.monotonic(), 0
         for done in found:
             for result in done.results:
-                if isinstance(result, EngineError):
+                if isinstance(result, ExecutorError):
                     raise result
             parts += done.complete
             self.pace = Pace(workers, parts / max(time.monotonic() - start, _PATIENCE))
             yield done
 
 
-def _nothing() -> Done[Any]:
-    from .part import Done
+def _nothing() -> PartProgress[Any]:
+    from .part import PartProgress
 
-    return Done(0.0)
+    return PartProgress(0.0)

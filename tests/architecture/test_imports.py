@@ -252,6 +252,17 @@ def test_imports_of_our_own_are_relative() -> None:
             assert not [name for name in absolute if name.split(".")[0] in ("attn_tui", "core", "tui")], module
 
 
+def test_a_name_of_a_class_stands_in_one_module() -> None:
+    """So that it can be searched; private classes are found beside their use."""
+    named = Counter(
+        node.name
+        for path in SOURCES.values()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not [name for name, count in named.items() if count > 1]
+
+
 def test_no_folder_of_core_holds_more_than_14_modules() -> None:
     for folder in (ROOT / "core").iterdir():
         if folder.is_dir():

@@ -16,7 +16,7 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.cli.main import main
-from attn_tui.tui.cli.parser import Command
+from attn_tui.tui.cli.parser import CliCommand
 from attn_tui.tui.views.glyphs import UNICODE
 
 COMMAND = (sys.executable, "-m", "attn_tui")
@@ -75,7 +75,7 @@ def assert_refused(words: Sequence[str], pieces: str, capsys: Captured) -> None:
 
 def request_of(command: str, *words: str) -> Any:
     """The request that these words make."""
-    loaded: Command[Any] = COMMANDS[command].load()
+    loaded: CliCommand[Any] = COMMANDS[command].load()
     return loaded.request(parser_of(command, UNICODE).read(words))
 
 

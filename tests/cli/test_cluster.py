@@ -18,7 +18,7 @@ import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import cluster, engines, worker
 from attn_tui.core.work.cluster import open_engine
-from attn_tui.core.work.engine_names import LostEngineError
+from attn_tui.core.work.engine_names import LostExecutorError
 from attn_tui.core.work.engines import run
 from attn_tui.core.work.sweeps import parts, sweep_plan
 from attn_tui.tui.cli.main import main
@@ -149,7 +149,7 @@ def test_the_loss_of_all_workers_ends_the_work(own: Cluster, monkeypatch: pytest
         next(done for done in work if done.complete)
         monkeypatch.setattr(import_module("attn_tui.core.work.engines"), "_LOST", 1)
         own.workers[0].kill()
-        with pytest.raises(LostEngineError, match="no worker for 1 second"):
+        with pytest.raises(LostExecutorError, match="no worker for 1 second"):
             deque(work)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core import VERSION
-from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
+from attn_tui.core.attention.cost import SHAPE_FIELDS, LayerShape
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.captures.settings import HEAD_FIELDS
 from attn_tui.core.field import Field
@@ -61,7 +61,7 @@ def test_the_examples_in_help_work(command: str, capsys: Captured) -> None:
     [
         (["help", "parameters"], FIELDS[1:], Parameters().d_k),
         (["report"], FIELDS[1:], Parameters().d_k),
-        (["cost"], SHAPE_FIELDS, Layer().d_model),
+        (["cost"], SHAPE_FIELDS, LayerShape().d_model),
         (["inspect"], HEAD_FIELDS[1:], 1),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core import VERSION
-from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
+from attn_tui.core.attention.cost import SHAPE_FIELDS, LayerShape
 from attn_tui.core.attention.presets import PRESETS
 from cases import for_each
 from cli_runner import Captured, printed, request_of
@@ -22,20 +22,20 @@ def as_json(words: Sequence[str], capsys: Captured) -> Any:
 @for_each(
     ("words", "layer"),
     [
-        ("", Layer()),
-        ("--d-model 512 --heads 8", Layer(512, 8)),
-        ("--d-model 4096 --heads=32 --kv-heads 8 --bias", Layer(4096, 32, 8, bias="all")),
-        ("--bias qkv --d-k 96 --layers 3", Layer(d_k=96, bias="qkv", layers=3)),
-        ("--bias --layers 3", Layer(bias="all", layers=3)),
+        ("", LayerShape()),
+        ("--d-model 512 --heads 8", LayerShape(512, 8)),
+        ("--d-model 4096 --heads=32 --kv-heads 8 --bias", LayerShape(4096, 32, 8, bias="all")),
+        ("--bias qkv --d-k 96 --layers 3", LayerShape(d_k=96, bias="qkv", layers=3)),
+        ("--bias --layers 3", LayerShape(bias="all", layers=3)),
         (
             "--context 100 --batch 2 --cache-format float8_e5m2 --mask none",
-            Layer(context=100, batch=2, cache_format="float8_e5m2", mask="none"),
+            LayerShape(context=100, batch=2, cache_format="float8_e5m2", mask="none"),
         ),
         ("--preset gpt2", PRESETS["gpt2"].layer),
-        ("--model gemma-7b --d-k 192", Layer(3072, 16, 16, 192, layers=28, context=8192)),
+        ("--model gemma-7b --d-k 192", LayerShape(3072, 16, 16, 192, layers=28, context=8192)),
     ],
 )
-def test_options_make_a_layer(words: str, layer: Layer) -> None:
+def test_options_make_a_layer(words: str, layer: LayerShape) -> None:
     assert request_of("cost", *words.split()).layer == layer
 
 

@@ -9,8 +9,8 @@ import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.work import heads
 from attn_tui.core.work.cluster import open_engine
-from attn_tui.core.work.engine_names import EngineError
-from attn_tui.core.work.engines import Engine, run
+from attn_tui.core.work.engine_names import ExecutorError
+from attn_tui.core.work.engines import PartExecutor, run
 from attn_tui.core.work.part import Part
 from attn_tui.tui.cli.main import main
 from cases import for_each
@@ -74,7 +74,7 @@ def test_a_worker_that_sees_another_file_is_named(tmp_path: Path, change: str, s
     parts = heads.parts(heads.replay_rules, sources, [((0, 0), layer)], ((), ()))
     with open_engine("threads:1") as engine:
         results = [result for done in run(parts, engine) for result in done.results]
-    assert [type(result) for result in results] == [EngineError]
+    assert [type(result) for result in results] == [ExecutorError]
     assert says in str(results[0])
 
 
@@ -100,7 +100,7 @@ def test_workers_are_started_once_for_all_passes(
 ) -> None:
     started: list[str] = []
 
-    def counted(executor: str) -> AbstractContextManager[Engine]:
+    def counted(executor: str) -> AbstractContextManager[PartExecutor]:
         started.append(executor)
         return open_engine("threads:2")  # which start faster
 

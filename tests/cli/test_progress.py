@@ -11,7 +11,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.tables.table import Table
 from attn_tui.core.work.part import Part
 from attn_tui.tui.cli.output import Output
-from attn_tui.tui.cli.working import USUAL, ProgressLine, Results, complete, results_of
+from attn_tui.tui.cli.working import USUAL, ProgressLine, ResultStream, complete, results_of
 from cli_runner import python
 
 
@@ -153,6 +153,6 @@ def test_ctrl_c_is_as_before_when_results_cannot_be_written(tmp_path: Path) -> N
         return Table("test-1", {}, "points", numbers, lambda n: [{"n": n}], {"n": int}, full, list, asked=3)
 
     with pytest.raises(InputError, match="full") as error:
-        Results(results(), 3, "points").emit(Output("csv", tmp_path / "points.csv"), str, table)
+        ResultStream(results(), 3, "points").emit(Output("csv", tmp_path / "points.csv"), str, table)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert error.tb  # which holds all that is left unfinished

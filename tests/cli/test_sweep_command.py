@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 
 import pytest
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.results import Step, Target
+from attn_tui.core.lab.results import ProgressStep, Target
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.questions.sweep import Sweep
+from attn_tui.core.questions.sweep import SweepQuestion
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.predict import predict
@@ -54,7 +54,7 @@ def test_the_json_has_every_point_with_its_theory(capsys: Captured) -> None:
 
 def test_without_options_d_k_is_swept_on_a_logarithmic_axis() -> None:
     request = request_of("sweep", "--stderr", "0.5")
-    assert request.question == Sweep(Parameters(), "1:4096:log24", stderr=0.5)
+    assert request.question == SweepQuestion(Parameters(), "1:4096:log24", stderr=0.5)
     assert (request.question.d_ks[0], request.question.d_ks[-1]) == (1, 4096)
 
 
@@ -108,7 +108,7 @@ def test_options_without_effect_are_noted(capsys: Captured) -> None:
 def test_ctrl_c_keeps_the_points_that_are_done(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*asked: Any, **options: Any) -> Iterator[Step[Any]]:
+    def interrupted(*asked: Any, **options: Any) -> Iterator[ProgressStep[Any]]:
         for number, step in enumerate(fold(*asked)):
             yield step
             if number == 2:

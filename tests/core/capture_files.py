@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from attn_tui.core.captures.capture import Capture
+from attn_tui.core.captures.capture import CaptureContents
 from attn_tui.core.captures.files import CaptureError
-from attn_tui.core.captures.head import CaptureFile, Head, read_head
+from attn_tui.core.captures.head import CaptureFile, HeadData, read_head
 from attn_tui.core.captures.reader import open_capture
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -58,7 +58,7 @@ def opened(folder: Path, tensors: dict[str, Array], **metadata: object) -> Captu
     return open_capture(save(folder / "opened.safetensors", tensors, **metadata))
 
 
-def every_head(capture: CaptureFile, layer: int = 0) -> list[Head]:
+def every_head(capture: CaptureFile, layer: int = 0) -> list[HeadData]:
     return [read_head(capture, capture.layers[layer], head) for head in range(capture.layers[layer].heads)]
 
 
@@ -79,7 +79,7 @@ def assert_holds(capture: CaptureFile, q: Array, k: Array, layer: int = 0) -> No
         np.testing.assert_array_equal(read.k, k[:, head // group].astype(read.k.dtype))
 
 
-def has_note(capture: Capture, *words: str) -> bool:
+def has_note(capture: CaptureContents, *words: str) -> bool:
     """Whether one note has all of these words."""
     return any(all(word in note for word in words) for note in capture.notes)
 

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from attn_tui.core.captures.capture import sample_path
-from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
+from attn_tui.core.diagnosis.subject import Evidence, Kind, StatedFacts, Subject
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -66,7 +66,7 @@ class Case:
     q: Array
     k: Array
     v: Array
-    facts: Facts
+    facts: StatedFacts
     seen: Array
     positions: Array
     multiplier: float
@@ -104,7 +104,7 @@ def case_of(head: Head, number_format: str) -> Case:
     tokens, d_k = q.shape
     positions = np.arange(tokens, dtype=np.intp)
     seen = positions <= positions[:, np.newaxis] if head.causal else np.ones((tokens, tokens), np.bool_)
-    facts = Facts(
+    facts = StatedFacts(
         d_k, scale=d_k**-0.5, layer=head.layer, head=5, heads=head.heads, kv_heads=head.heads,
         d_model=head.d_model, n_heads=head.heads,
     )  # fmt: skip

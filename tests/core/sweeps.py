@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from attn_tui.core.lab import sweep
-from attn_tui.core.lab.results import Point
+from attn_tui.core.lab.results import SweepPoint
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import sweeps
-from attn_tui.core.work.engines import SERIAL, Engine
+from attn_tui.core.work.engines import SERIAL, PartExecutor
 from attn_tui.core.work.sweeps import stream, sweep_plan
 from measurements import numbers
 
@@ -16,12 +16,14 @@ SMALL = Parameters(n_keys=12, n_queries=8, batch=4)
 D_KS = (2, 3, 17, 64, 65, 130)
 
 
-def points(p: Parameters, d_ks: Sequence[int] = D_KS, engine: Engine = SERIAL, **options: Any) -> list[Point]:
+def points(
+    p: Parameters, d_ks: Sequence[int] = D_KS, engine: PartExecutor = SERIAL, **options: Any
+) -> list[SweepPoint]:
     """Return the points of a sweep."""
     return [point for step in stream(sweep_plan(p, d_ks, **options), engine) for point, _ in step.found]
 
 
-def all_numbers(found: list[Point]) -> list[Any]:
+def all_numbers(found: list[SweepPoint]) -> list[Any]:
     """All numbers of all points, to be compared bit for bit."""
     return [(point.parameters, point.reached, numbers(point.measurement.columns)) for point in found]
 

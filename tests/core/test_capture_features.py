@@ -16,7 +16,7 @@ from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.errors import InputError
-from attn_tui.core.scales import Setting, multiplier
+from attn_tui.core.scales import RuleSetting, multiplier
 from capture_files import Array, has_note, named, numbers, opened, refusal, save
 from cases import for_each
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
@@ -535,7 +535,9 @@ def test_rules_of_n_and_position_use_those_of_each_row(
 ) -> None:
     capture = captured(tmp_path, {"q": Q[:, :, rows], "rows": np.array(rows)}, causal="true")
     first = 0 if position is None else position - TOKENS + 1
-    own = [multiplier(name, Setting(D_K, i + 1, position=first + i)) if i or needs == "position" else 0 for i in rows]
+    own = [
+        multiplier(name, RuleSetting(D_K, i + 1, position=first + i)) if i or needs == "position" else 0 for i in rows
+    ]
     logits = np.array(own)[:, np.newaxis] * SCORES[:, 1, rows]
     rule = named_rule(name, capture.layers[0], context=HeadContext(position=position))
     assert_measured(capture, 1, Expected(shown(CAUSAL[rows], logits)), rule)
@@ -543,7 +545,7 @@ def test_rules_of_n_and_position_use_those_of_each_row(
 
 def test_rules_that_need_what_the_file_does_not_say_are_refused_or_told(tmp_path: Path) -> None:
     layer = captured(tmp_path).layers[0]
-    expected, other = (multiplier("yarn", Setting(D_K, context_factor=factor)) for factor in (4, 2))
+    expected, other = (multiplier("yarn", RuleSetting(D_K, context_factor=factor)) for factor in (4, 2))
     assert named_rule("yarn", layer, context=HeadContext(context_factor=4)).multiplier == expected
     known = captured(tmp_path, config={"rope_scaling": {"factor": 4.0, "type": "yarn"}}).layers[0]
     assert named_rule("yarn", known).multiplier == expected

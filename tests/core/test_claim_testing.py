@@ -13,8 +13,8 @@ from attn_tui.core.claims import trials
 from attn_tui.core.claims.claim import (
     UNCLAIMED,
     Claim,
+    ClaimFigure,
     Difference,
-    Figure,
     FromLab,
     Reading,
     at_least,
@@ -22,7 +22,7 @@ from attn_tui.core.claims.claim import (
     figure_text,
     value,
 )
-from attn_tui.core.claims.examine import Results, agrees, examine
+from attn_tui.core.claims.examine import ResultCache, agrees, examine
 from attn_tui.core.claims.trials import input_gradient, mean_cosine, shapes, through_layers
 from attn_tui.core.learning.trials import heads_at_once
 from attn_tui.core.parameters import Parameters
@@ -61,20 +61,20 @@ def test_claimed_figures_are_shown_as_people_write_them() -> None:
     assert value(1 / 64, words="1/64").words == "1/64"
 
 
-def constant(number: float, stderr: float | None = None) -> Figure:
-    return Figure("a number", value(number), lambda _: Reading(Estimate(number, stderr), number))
+def constant(number: float, stderr: float | None = None) -> ClaimFigure:
+    return ClaimFigure("a number", value(number), lambda _: Reading(Estimate(number, stderr), number))
 
 
-def made_up(name: str, *figures: Figure) -> Claim:
+def made_up(name: str, *figures: ClaimFigure) -> Claim:
     return Claim(name, "It is so.", "study note 000", "It just is.", figures=figures)
 
 
 def test_measures_that_disagree_decide_the_verdict_and_those_that_agree_do_not() -> None:
     """The reason gives the exact value, here 1, where it is known, and not the measured 1.01."""
 
-    def figure(agrees: bool, measure: str = "") -> Figure:
+    def figure(agrees: bool, measure: str = "") -> ClaimFigure:
         reading = Reading(Estimate(1.01, 0.1), 1.0)
-        return Figure("a number", at_most(1) if agrees else at_least(2), lambda _: reading, measure=measure)
+        return ClaimFigure("a number", at_most(1) if agrees else at_least(2), lambda _: reading, measure=measure)
 
     by_both = examine(made_up("a", figure(True, "time"), figure(True, "operations"), figure(False)))
     assert by_both.verdict == "does not hold"
@@ -87,9 +87,9 @@ def test_measures_that_disagree_decide_the_verdict_and_those_that_agree_do_not()
 
 def test_a_claim_is_true_in_a_limit_if_all_its_limiting_figures_agree() -> None:
     def outcome(*agree: bool) -> str:
-        limiting = [replace(Figure("a number", value(1), lambda _, n=n: Reading(None, n)), in_the_limit=True)
+        limiting = [replace(ClaimFigure("a number", value(1), lambda _, n=n: Reading(None, n)), in_the_limit=True)
                     for n in (1.0 if each else 2.0 for each in agree)]  # fmt: skip
-        off = Figure("a number", value(1), lambda _: Reading(None, 3.0))
+        off = ClaimFigure("a number", value(1), lambda _: Reading(None, 3.0))
         return examine(replace(made_up("a", off, *limiting), limit="as d_k grows")).verdict
 
     assert outcome(True, True) == "holds in the limit"
@@ -97,7 +97,7 @@ def test_a_claim_is_true_in_a_limit_if_all_its_limiting_figures_agree() -> None:
 
 
 def test_the_difference_of_two_readings_has_their_joint_error() -> None:
-    results = Results()
+    results = ResultCache()
     sources = [FromLab("logit_std", Parameters(d_k=d_k, n_keys=16, n_queries=8)) for d_k in (64, 16)]
     (one, exact_one), (other, exact_other) = (source(results) for source in sources)
     found, exact = Difference(*sources)(results)
@@ -114,7 +114,7 @@ def test_the_difference_of_two_readings_has_their_joint_error() -> None:
 
 def test_a_difference_with_an_unknown_reading_is_unknown() -> None:
     one = FromLab("score_overflow", Parameters())  # without a format that overflows
-    assert Difference(one, one)(Results()).measured is None
+    assert Difference(one, one)(ResultCache()).measured is None
 
 
 def test_work_shared_by_several_figures_is_done_once() -> None:
@@ -124,13 +124,13 @@ def test_work_shared_by_several_figures_is_done_once() -> None:
         calls.append(number)
         return 2 * number
 
-    results = Results()
+    results = ResultCache()
     assert [results.cached(work, number) for number in (1, 2, 1)] == [2, 4, 2]
     assert calls == [1, 2]
 
 
-def measured_by(measure: str, number: float) -> Figure:
-    return Figure(f"by {measure}", at_least(0, "more"), lambda _: Reading(None, number), measure=measure)
+def measured_by(measure: str, number: float) -> ClaimFigure:
+    return ClaimFigure(f"by {measure}", at_least(0, "more"), lambda _: Reading(None, number), measure=measure)
 
 
 @for_each(

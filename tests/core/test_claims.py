@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.claim import UNCLAIMED, Bounds, Claim, Finding, Outcome, Reading, Source, value
+from attn_tui.core.claims.claim import UNCLAIMED, Bounds, Claim, ClaimFinding, Outcome, Reading, Source, value
 from attn_tui.core.claims.examine import examine
 from attn_tui.core.claims.trials import additive_over_dot, dividing
 from attn_tui.core.theory.predict import predict
@@ -98,7 +98,7 @@ def outcome_of(claim: str) -> Outcome:
     return examine(CLAIM[claim])
 
 
-def found(finding: Finding) -> float:
+def found(finding: ClaimFinding) -> float:
     if finding.exact is not None:
         return finding.exact
     assert finding.measured is not None
@@ -109,7 +109,7 @@ def found(finding: Finding) -> float:
 def claiming(outcome: Outcome, bounds: dict[int, Bounds]) -> Outcome:
     """The outcome of a claim with other bounds for some figures, on the same readings."""
 
-    def reading(finding: Finding) -> Source:
+    def reading(finding: ClaimFinding) -> Source:
         return lambda _: Reading(finding.measured, finding.exact)
 
     figures = [
@@ -119,7 +119,7 @@ def claiming(outcome: Outcome, bounds: dict[int, Bounds]) -> Outcome:
     return examine(replace(outcome.claim, figures=tuple(figures)))
 
 
-def as_found(finding: Finding) -> Bounds:
+def as_found(finding: ClaimFinding) -> Bounds:
     """The true figure, to five decimals: a rarer event may be in none of the draws."""
     return value(found(finding), within=1e-5)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
+from attn_tui.core.attention.cost import SHAPE_FIELDS, LayerShape, cost
 from attn_tui.core.attention.formats import FORMATS
 from attn_tui.core.attention.presets import PRESETS, Preset
 from attn_tui.core.errors import ParameterError
@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 every_preset = for_each("preset", PRESETS.values())
 
 
-def shapes() -> st.SearchStrategy[Layer]:
+def shapes() -> st.SearchStrategy[LayerShape]:
     """Small layers of every kind."""
     numbers = st.integers(1, 6)
 
-    def layer(shared: int, **values: Any) -> Layer:
-        return Layer(heads=values["kv_heads"] * shared, **values)
+    def layer(shared: int, **values: Any) -> LayerShape:
+        return LayerShape(heads=values["kv_heads"] * shared, **values)
 
     return st.builds(
         layer,
@@ -44,19 +44,19 @@ def shapes() -> st.SearchStrategy[Layer]:
     ("layer", "each", "in_all"),
     [
         # 4 · 512²; with biases 4 · 512 more
-        (Layer(512, 8), [262_144] * 4, 1_048_576),
-        (Layer(512, 8, bias="all"), [262_656] * 4, 1_050_624),
-        (Layer(512, 8, bias="qkv"), [262_656] * 3 + [262_144], 1_050_112),
+        (LayerShape(512, 8), [262_144] * 4, 1_048_576),
+        (LayerShape(512, 8, bias="all"), [262_656] * 4, 1_050_624),
+        (LayerShape(512, 8, bias="qkv"), [262_656] * 3 + [262_144], 1_050_112),
         # multi-query: keys and values of 64 columns
-        (Layer(512, 8, 1), [262_144, 32_768, 32_768, 262_144], 589_824),
-        (Layer(512, 8, 1, bias="all"), [262_656, 32_832, 32_832, 262_656], 590_976),
+        (LayerShape(512, 8, 1), [262_144, 32_768, 32_768, 262_144], 589_824),
+        (LayerShape(512, 8, 1, bias="all"), [262_656, 32_832, 32_832, 262_656], 590_976),
         # grouped-query: of 128
-        (Layer(512, 8, 2), [262_144, 65_536, 65_536, 262_144], 655_360),
+        (LayerShape(512, 8, 2), [262_144, 65_536, 65_536, 262_144], 655_360),
         # heads wider than their share: 8 · 96 = 768 columns
-        (Layer(512, 8, d_k=96, bias="all"), [393_984, 393_984, 393_984, 393_728], 1_575_680),
+        (LayerShape(512, 8, d_k=96, bias="all"), [393_984, 393_984, 393_984, 393_728], 1_575_680),
     ],
 )
-def test_parameters_of_each_matrix(layer: Layer, each: list[int], in_all: int) -> None:
+def test_parameters_of_each_matrix(layer: LayerShape, each: list[int], in_all: int) -> None:
     found = cost(layer)
     assert [matrix.name for matrix in found.matrices] == ["W_q", "W_k", "W_v", "W_o"]
     assert [matrix.parameters for matrix in found.matrices] == each
@@ -112,7 +112,7 @@ def test_the_cache_of_a_context() -> None:
 
 def test_operations_of_a_small_layer_counted_by_hand() -> None:
     """One layer, d_model 4, 2 heads of 2, a context of 3."""
-    layer = Layer(4, 2, context=3)
+    layer = LayerShape(4, 2, context=3)
     found = cost(layer)
     # A token goes through four matrices of 16 weights: 4 · 16 · 2 operations.
     assert found.next_token.projections == 128
@@ -143,7 +143,7 @@ def test_matrices_of_latent_attention_have_the_sizes_of_the_published_weights() 
 
 def test_operations_of_small_latent_attention_counted_by_hand() -> None:
     """One layer, d_model 8, 2 heads of 4 of which 1 rotary, values of 3, latents of 5 and 6, a context of 3."""
-    layer = Layer(8, 2, d_k=4, d_v=3, kv_latent=5, q_latent=6, rotary=1, context=3)
+    layer = LayerShape(8, 2, d_k=4, d_v=3, kv_latent=5, q_latent=6, rotary=1, context=3)
     found = cost(layer)
     weights = 8 * 6 + 6 * 8 + 8 * 5 + 8 * 1 + 5 * 6 + 5 * 6 + 6 * 8
     assert found.parameters == weights
@@ -162,7 +162,7 @@ def test_absorbing_the_projections_from_the_latent_changes_no_score_and_takes_as
     projected = np.einsum("hd,hnd->hn", q, np.einsum("nc,hcd->hnd", c, up))
     absorbed = np.einsum("hc,nc->hn", np.einsum("hd,hcd->hc", q, up), c)
     np.testing.assert_allclose(absorbed, projected)
-    matrices = cost(Layer(4, heads, d_k=d_k, kv_latent=latent)).matrices
+    matrices = cost(LayerShape(4, heads, d_k=d_k, kv_latent=latent)).matrices
     assert next(matrix.weights for matrix in matrices if matrix.name == "W_uk") == up.size
 
 
@@ -179,7 +179,7 @@ def test_operations_of_attention_are_those_of_the_palm_paper() -> None:
 
 
 @given(shapes())
-def test_a_projection_takes_two_operations_per_weight_and_token(layer: Layer) -> None:
+def test_a_projection_takes_two_operations_per_weight_and_token(layer: LayerShape) -> None:
     found = cost(layer)
     weights = sum(matrix.weights for matrix in found.matrices)
     assert found.next_token.projections == 2 * weights * layer.layers * layer.batch
@@ -188,14 +188,14 @@ def test_a_projection_takes_two_operations_per_weight_and_token(layer: Layer) ->
 
 
 @given(shapes())
-def test_tokens_one_by_one_cost_as_much_as_the_whole_context(layer: Layer) -> None:
+def test_tokens_one_by_one_cost_as_much_as_the_whole_context(layer: LayerShape) -> None:
     causal = replace(layer, mask="causal")
     one_by_one = [cost(replace(causal, context=n)).next_token.total for n in range(1, layer.context + 1)]
     assert sum(one_by_one) == cost(causal).whole_context.total
 
 
 @given(shapes(), st.integers(2, 4))
-def test_sharing_keys_shrinks_the_cache_but_not_the_operations(layer: Layer, shared: int) -> None:
+def test_sharing_keys_shrinks_the_cache_but_not_the_operations(layer: LayerShape, shared: int) -> None:
     wide = replace(layer, heads=layer.key_heads * shared, kv_heads=None)
     narrow = replace(wide, kv_heads=layer.key_heads)
     assert cost(wide).cache == shared * cost(narrow).cache
@@ -205,11 +205,11 @@ def test_sharing_keys_shrinks_the_cache_but_not_the_operations(layer: Layer, sha
 
 
 def test_omitted_sizes_follow_from_the_others() -> None:
-    assert Layer(768, 12).width == 64
-    assert Layer(768, 12).key_heads == 12
-    assert Layer(768, 12, 4, 100).width == 100
-    assert Layer(768, 12, 4, 100).key_heads == 4
-    assert Layer(100, 7, d_k=16).width == 16  # 7 need not divide 100
+    assert LayerShape(768, 12).width == 64
+    assert LayerShape(768, 12).key_heads == 12
+    assert LayerShape(768, 12, 4, 100).width == 100
+    assert LayerShape(768, 12, 4, 100).key_heads == 4
+    assert LayerShape(100, 7, d_k=16).width == 16  # 7 need not divide 100
 
 
 @for_each(
@@ -231,7 +231,7 @@ def test_omitted_sizes_follow_from_the_others() -> None:
 )
 def test_an_impossible_shape_is_refused_in_one_line(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        Layer(**values)
+        LayerShape(**values)
     assert str(caught.value).startswith(message)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -242,7 +242,7 @@ def test_sizes_have_bounds() -> None:
 
 
 def test_every_attribute_of_a_layer_has_a_field() -> None:
-    assert [field.name for field in SHAPE_FIELDS] == [field.name for field in fields(Layer)]
+    assert [field.name for field in SHAPE_FIELDS] == [field.name for field in fields(LayerShape)]
 
 
 @every_preset

@@ -11,7 +11,7 @@ import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.reading import format_of, read_subject
 from attn_tui.core.diagnosis.results import Verdict
-from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
+from attn_tui.core.diagnosis.subject import Evidence, Kind, StatedFacts, Subject
 from attn_tui.core.diagnosis.verdict import diagnose
 from capture_files import save
 from cases import for_each
@@ -36,7 +36,7 @@ def verdict(short: str, kind: Kind, declared: bool, multiplier: float = D_K**-0.
     o = rounded(rounded(p, short) @ rounded(v, short), short)
     values = {"lse": rounded(lse, "float32"), "weights": rounded(p, "float32"), "o": o}[kind]
     evidence = Evidence(kind, values, short if kind == "o" else "float32", v if kind == "o" else None)
-    facts = Facts(D_K, scale=D_K**-0.5, scores=short if declared else None)
+    facts = StatedFacts(D_K, scale=D_K**-0.5, scores=short if declared else None)
     return diagnose(Subject(q, k, "float32", facts, (evidence,), np.arange(TOKENS, dtype=np.intp)))
 
 
@@ -104,7 +104,7 @@ def test_two_percent_off_is_not_as_expected_where_rounding_hides_it(kind: Kind, 
         evidence = Evidence(
             kind, values, "float32" if kind == "lse" else "bfloat16", v if kind == "o" else None, "bfloat16"
         )
-        facts = Facts(128, scale=128**-0.5, scores="bfloat16")
+        facts = StatedFacts(128, scale=128**-0.5, scores="bfloat16")
         found = diagnose(Subject(q, k, "bfloat16", facts, (evidence,), np.arange(96, dtype=np.intp)))
         assert found.verdict == expected
         assert expected != "undecided" or "× the expected" in str(found.says)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
-from attn_tui.core.diagnosis.subject import Evidence, Facts, Subject
+from attn_tui.core.diagnosis.subject import Evidence, StatedFacts, Subject
 from attn_tui.core.diagnosis.verdict import diagnose
 
 D_K, TOKENS = 64, 40
@@ -24,7 +24,7 @@ def subject(shift: float, scores: str | None, declared: str | None) -> Subject:
     z = s * D_K**-0.5
     z = z.astype(ml_dtypes.bfloat16).astype(np.float64) if scores == "bfloat16" else z
     lse = np.log(np.exp(z - z.max(-1, keepdims=True)).sum(-1)) + z.max(-1)
-    facts = Facts(D_K, scale=D_K**-0.5, scores=declared)
+    facts = StatedFacts(D_K, scale=D_K**-0.5, scores=declared)
     evidence = Evidence("lse", lse.astype(np.float32).astype(np.float64), "float32")
     return Subject(q, k, "bfloat16", facts, (evidence,), np.arange(TOKENS, dtype=np.intp))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from attn_tui.core.diagnosis.results import Verdict
-from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
+from attn_tui.core.diagnosis.subject import Evidence, Kind, StatedFacts, Subject
 from attn_tui.core.diagnosis.verdict import diagnose
 from cases import for_each
 
@@ -26,7 +26,7 @@ def found(of_q: float, of_k: float, multiplier: float, kind: Kind = "lse", recor
     p = np.exp(z - lse[..., None])
     values = {"lse": lse, "weights": p, "o": p @ v}[kind].astype(np.float32).astype(np.float64)
     evidence = Evidence(kind, values, "float32", v if kind == "o" else None)
-    facts = Facts(D_K, prescaled=of_q * of_k, inside=(of_q, of_k), heads=4, n_heads=4, d_model=4 * D_K)
+    facts = StatedFacts(D_K, prescaled=of_q * of_k, inside=(of_q, of_k), heads=4, n_heads=4, d_model=4 * D_K)
     scale = multiplier if recorded else ROOT / (of_q * of_k)
     facts = replace(facts, scale=scale, observed=recorded)
     return diagnose(Subject(q, k, "float64", facts, (evidence,), np.arange(TOKENS, dtype=np.intp)))
@@ -77,7 +77,9 @@ def test_the_cause_that_explains_most_layers_comes_first() -> None:
     for layer in range(1, 4):
         lse = np.log(np.exp(wholes[layer] * q @ k.mT).sum(axis=-1))
         others = tuple((each, wholes[each]) for each in range(4) if each != layer)
-        facts = Facts(16, wholes[layer], observed=True, layer=layer, heads=4, n_heads=4, d_model=64, others=others)
+        facts = StatedFacts(
+            16, wholes[layer], observed=True, layer=layer, heads=4, n_heads=4, d_model=64, others=others
+        )
         evidence = Evidence("lse", lse, "float32")
         subject = Subject(q, k, "float64", facts, (evidence,), np.arange(TOKENS, dtype=np.intp))
         assert diagnose(subject).also[0] == "scale-layer"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.check import Figures, Finding, Limits, changes, findings
+from attn_tui.core.diagnosis.check import HeadFigures, LimitFinding, Limits, changes, findings
 from attn_tui.core.diagnosis.comparing.results import Comparison, HeadComparison, Stage
-from attn_tui.core.diagnosis.comparing.results import Figures as Means
+from attn_tui.core.diagnosis.comparing.results import PairFigures as Means
 from attn_tui.core.diagnosis.limits import LIMITS
 from attn_tui.core.diagnosis.results import Expected, Verdict
 from cases import for_each
@@ -17,13 +17,13 @@ from cases import for_each
 LAYER = open_capture(sample_path()).layers[0]
 HEALTHY = Verdict("healthy", "as expected", Expected(0.125, "the file"))
 UNEXPLAINED = replace(HEALTHY, verdict="unexplained", misfit=30.0, evidence="lse")
-USUAL = Figures(LAYER, 3, 5.0, 1.0, 1.0, 0.7, 0.0, 0.1, HEALTHY)
+USUAL = HeadFigures(LAYER, 3, 5.0, 1.0, 1.0, 0.7, 0.0, 0.1, HEALTHY)
 MEANS = Means(0.125, 1.0, 2.0, 0.5, 0.3, 0.0, 0.1)
 NONE: dict[str, Any] = {name: math.inf if name.startswith("max") else 0.0 for name in LIMITS}
 SAME = HeadComparison(LAYER, 3, LAYER, 3, (Stage("qk", "same", ""),), MEANS, MEANS, None, None)
 
 
-def rules(*heads: Figures, disagreements: tuple[str, ...] = (), limits: Any = NONE) -> list[tuple[str, bool]]:
+def rules(*heads: HeadFigures, disagreements: tuple[str, ...] = (), limits: Any = NONE) -> list[tuple[str, bool]]:
     return [(each.rule, each.mild) for each in findings(heads, Limits(**limits), disagreements)]
 
 
@@ -70,7 +70,7 @@ def test_layers_that_disagree_are_found_unless_a_scale_is_wrong() -> None:
     ],
 )  # fmt: skip
 def test_a_pattern_names_a_place_and_a_rule(pattern: str, head: bool, file: bool) -> None:
-    of_head = Finding(LAYER, 3, "one-hot", "", None, None)
+    of_head = LimitFinding(LAYER, 3, "one-hot", "", None, None)
     of_file = replace(of_head, layer=None, head=None)
     assert (of_head.allowed([pattern]), of_file.allowed([pattern])) == (head, file)
     assert not of_head.allowed([])

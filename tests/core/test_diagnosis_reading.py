@@ -14,7 +14,7 @@ from attn_tui.core.diagnosis.configuration import configured_scale, expecting, p
 from attn_tui.core.diagnosis.multipliers import expected_multiplier, names
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.results import Verdict
-from attn_tui.core.diagnosis.subject import Facts
+from attn_tui.core.diagnosis.subject import StatedFacts
 from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.core.errors import InputError
 from cases import for_each
@@ -211,8 +211,8 @@ def test_the_expected_scale(text: str, layer: int, scale: float) -> None:
 )
 def test_factors_inside_q_and_k_are_not_expected_again(text: str | None, prescaled: float, expected: float) -> None:
     given = None if text is None else parse_configuration(text, "config.json")
-    assert expected_multiplier(Facts(64, prescaled=prescaled), given).multiplier == pytest.approx(expected)
-    assert expected_multiplier(Facts(64, scale=0.5, prescaled=prescaled), None).multiplier == 0.5
+    assert expected_multiplier(StatedFacts(64, prescaled=prescaled), given).multiplier == pytest.approx(expected)
+    assert expected_multiplier(StatedFacts(64, scale=0.5, prescaled=prescaled), None).multiplier == 0.5
 
 
 @for_each(
@@ -303,15 +303,15 @@ def test_longrope_has_no_amplitude_without_both_contexts(said: str | None) -> No
 def test_the_configuration_of_the_file_decides_by_the_width_of_recorded_heads_alone() -> None:
     config = parse_configuration('{"head_dim": 32, "attention_multiplier": 0.5}', "c")
     for observed, expected in ((False, 0.5), (True, 1 / 8)):
-        assert expected_multiplier(Facts(64, config=config, observed=observed), None).multiplier == expected
+        assert expected_multiplier(StatedFacts(64, config=config, observed=observed), None).multiplier == expected
 
 
 def test_a_factor_of_the_configuration_that_is_not_inside_q_and_k_is_not_expected() -> None:
     given = parse_configuration('{"head_dim": 64, "key_multiplier": 0.5}', "c")
     for facts, expected in (
-        (Facts(64), 1 / 8),
-        (Facts(64, observed=True), 1 / 16),
-        (Facts(64, prescaled=0.5), 1 / 8),
+        (StatedFacts(64), 1 / 8),
+        (StatedFacts(64, observed=True), 1 / 16),
+        (StatedFacts(64, prescaled=0.5), 1 / 8),
     ):
         assert expected_multiplier(facts, given).multiplier == pytest.approx(expected)
 
@@ -358,13 +358,13 @@ def test_what_cannot_be_read_is_refused_in_one_line(text: str | bytes, pieces: t
     ],
 )  # fmt: skip
 def test_a_multiplier_has_the_names_of_the_rules_that_give_it(multiplier: float, cause: str) -> None:
-    facts = Facts(64, scale=1 / 8, layer=3, heads=12, d_model=768, n_heads=12, keys=96)
+    facts = StatedFacts(64, scale=1 / 8, layer=3, heads=12, d_model=768, n_heads=12, keys=96)
     found = names(multiplier, 1e-9, 1 / 8, facts, lambda candidate: math.isclose(candidate, multiplier, rel_tol=1e-9))
     assert cause in [name.cause for name in found]
     assert ("scale-other" in [name.cause for name in found]) == (cause == "scale-other")
 
 
-def causes_of(multiplier: float, tolerance: float, facts: Facts, expected: float = 1 / 8) -> dict[str, str]:
+def causes_of(multiplier: float, tolerance: float, facts: StatedFacts, expected: float = 1 / 8) -> dict[str, str]:
     """The words of each name of a multiplier, by its cause."""
     found = names(multiplier, tolerance, expected, facts, lambda x: math.isclose(x, multiplier, rel_tol=tolerance))
     return {name.cause: str(name.words) for name in found}
@@ -372,13 +372,13 @@ def causes_of(multiplier: float, tolerance: float, facts: Facts, expected: float
 
 @for_each("text", ["{}", '{"hidden_size": 512}', '{"num_attention_heads": 8}'])
 def test_a_configuration_that_says_half_of_a_rule_names_nothing(text: str) -> None:
-    assert [*causes_of(0.0777, 1e-9, Facts(64, config=parse_configuration(text, "c")))] == ["scale-other"]
+    assert [*causes_of(0.0777, 1e-9, StatedFacts(64, config=parse_configuration(text, "c")))] == ["scale-other"]
 
 
 def test_a_number_that_is_not_exact_is_no_constant_and_keeps_a_name_that_is_not_vague() -> None:
-    assert [*causes_of(10_007**-0.5, 1e-7, Facts(64))] == ["scale-fixed"]
-    assert [*causes_of(10_007**-0.5, 5e-5, Facts(64))] == ["scale-other"]
-    assert "scale-other" not in causes_of(1 / 64, 1e-3, Facts(64))
+    assert [*causes_of(10_007**-0.5, 1e-7, StatedFacts(64))] == ["scale-fixed"]
+    assert [*causes_of(10_007**-0.5, 5e-5, StatedFacts(64))] == ["scale-other"]
+    assert "scale-other" not in causes_of(1 / 64, 1e-3, StatedFacts(64))
 
 
 @for_each(
@@ -389,5 +389,5 @@ def test_a_number_that_is_not_exact_is_no_constant_and_keeps_a_name_that_is_not_
     ],
 )  # fmt: skip
 def test_a_factor_that_is_not_the_scale_is_placed(inside: tuple[float, float], says: str) -> None:
-    found = causes_of(1 / 8, 1e-9, Facts(64, prescaled=2.0, inside=inside), 1 / 16)
+    found = causes_of(1 / 8, 1e-9, StatedFacts(64, prescaled=2.0, inside=inside), 1 / 16)
     assert found["prescale-extra"] == f"2 × the expected scale: {says}"

@@ -12,7 +12,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.configuration import parse_configuration
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.results import Verdict
-from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
+from attn_tui.core.diagnosis.subject import Evidence, Kind, StatedFacts, Subject
 from attn_tui.core.diagnosis.verdict import diagnose
 from capture_files import save
 from cases import for_each
@@ -248,7 +248,7 @@ def test_multi_head_latent_attention_has_the_width_of_a_head() -> None:
     for width in (192, 576):
         z = q @ k.mT * width**-0.5
         lse = np.log(np.exp(z).sum(axis=-1))
-        facts = Facts(576, scale=192**-0.5)
+        facts = StatedFacts(576, scale=192**-0.5)
         subject = Subject(q, k, "float32", facts, (Evidence("lse", lse, "float32"),), np.arange(40, dtype=np.intp))
         found = diagnose(subject)
         names = {found.cause, *found.also}

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from attn_tui.core import VERSION
-from attn_tui.core.captures.capture import Capture, HeadSubject, sample_path
+from attn_tui.core.captures.capture import CaptureContents, HeadSubject, sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.results import Point
+from attn_tui.core.lab.results import SweepPoint
 from attn_tui.core.message import plain
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
@@ -116,7 +116,9 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
             assert (column["measured"][name]["value"], column["measured"][name][written_as]) == (*estimate,)
 
 
-def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
+def test_inspect_json_has_the_promised_structure(
+    capture: CaptureContents, heads: list[Measurement[HeadSubject]]
+) -> None:
     found = strict(written(of_heads(heads), "json"))
     assert list(found) == ["schema", "version", "file", "heads", "complete"]
     assert found["schema"] == "attn-tui/inspect-2"
@@ -180,7 +182,9 @@ def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) 
         assert (float(row["theory"]) if row["theory"] else None) == column["theory"][row["statistic"]]
 
 
-def test_csv_of_heads_is_tidy_and_agrees_with_json(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
+def test_csv_of_heads_is_tidy_and_agrees_with_json(
+    capture: CaptureContents, heads: list[Measurement[HeadSubject]]
+) -> None:
     rows = list(csv.DictReader(io.StringIO(written(of_heads(heads), "csv"))))
     entries = strict(written(of_heads(heads), "json"))["heads"]
     names = "file layer layer_name head d_k scale multiplier status statistic value stderr"
@@ -229,7 +233,7 @@ def test_markdown_of_heads_has_a_line_for_each(heads: list[Measurement[HeadSubje
     assert [row[-1] for row in rows] == [status(column.measured) for head in heads for column in head.columns]
 
 
-def test_markdown_of_one_head_names_it(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
+def test_markdown_of_one_head_names_it(capture: CaptureContents, heads: list[Measurement[HeadSubject]]) -> None:
     text = written(inspect_table([capture], [(heads[1], None)], 2, whole=True), "markdown")
     assert text.splitlines()[0].endswith("layer 1, head 1, d_k 32")
     header, line, *_ = cells(text)
@@ -350,7 +354,9 @@ def test_the_status_needs_no_requested_statistic(swept: SweepResult) -> None:
 
 def test_without_a_known_law_saturation_is_absent_and_the_status_is_measured() -> None:
     capped = Parameters(d_k=64, n_keys=32, n_queries=8, batch=4, softcap=50.0, components="uniform")
-    found: list[tuple[Point, Prediction]] = [(point, predict(point.parameters)) for point in points(capped, (64,))]
+    found: list[tuple[SweepPoint, Prediction]] = [
+        (point, predict(point.parameters)) for point in points(capped, (64,))
+    ]
     assert isinstance(found[0][0].measurement, Measurement)
     [point] = json.loads(written(sweep_table(SweepResult(capped, (64,), found, "")), "json"))["points"]
     assert [column["saturation"] for column in point["columns"]] == [None, None]

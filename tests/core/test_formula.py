@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from attn_tui.core.errors import ParameterError
-from attn_tui.core.formula import LONGEST, Call, FormulaError, Tree, function_of, names_in, parse
+from attn_tui.core.formula import LONGEST, FormulaError, FunctionCall, Tree, function_of, names_in, parse
 from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,7 +89,7 @@ def test_precedence_and_functions(text: str, expected: float) -> None:
 
 def test_the_tree_names_what_the_formula_depends_on() -> None:
     tree: Tree = parse("log(n) / max(d, 2)", [*NAMES])
-    assert tree == Call("/", (Call("log", ("n",)), Call("max", ("d", 2.0))))
+    assert tree == FunctionCall("/", (FunctionCall("log", ("n",)), FunctionCall("max", ("d", 2.0))))
     assert names_in(tree) == {"n", "d"}
     assert names_in(parse("exp(1)", [*NAMES])) == set()
 

@@ -11,7 +11,7 @@ from attn_tui.core.lab import rule_curves
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RULES, Order, rules_for
 from attn_tui.core.parameters import FIELD, Parameters, changes, setting_a
-from attn_tui.core.scales import SCALE_RULES, Setting, multiplier, multipliers, row_multiplier, scale_rule
+from attn_tui.core.scales import SCALE_RULES, RuleSetting, multiplier, multipliers, row_multiplier, scale_rule
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
 from attn_tui.core.work.engines import run as run_parts
@@ -42,10 +42,12 @@ def alike(found: float | None, expected: float | None, rel: float) -> bool:
 
 @same
 def test_a_formula_has_the_multiplier_of_the_same_rule(formula: str, rule: str) -> None:
-    for setting in (Setting(), Setting(d_k=80, n_keys=1000, layer=3)):
+    for setting in (RuleSetting(), RuleSetting(d_k=80, n_keys=1000, layer=3)):
         assert multiplier(formula, setting) == pytest.approx(multiplier(rule, setting), rel=1e-14)
     d_ks = np.array([4.0, 64.0])
-    assert multipliers(formula, Setting(), d_ks) == pytest.approx(multipliers(rule, Setting(), d_ks), rel=1e-14)
+    assert multipliers(formula, RuleSetting(), d_ks) == pytest.approx(
+        multipliers(rule, RuleSetting(), d_ks), rel=1e-14
+    )
     ours, theirs = scale_rule(formula), SCALE_RULES[rule]
     assert (set(ours.needs), ours.by_row, ours.normalise) == (set(theirs.needs), theirs.by_row, theirs.normalise)
 
@@ -73,8 +75,8 @@ def test_a_formula_has_the_theory_of_the_same_rule(formula: str, rule: str) -> N
 
 
 def test_each_row_of_a_causal_mask_has_its_own_n() -> None:
-    assert row_multiplier("log(n)/sqrt(d)", Setting(n_keys=1)) == 0
-    assert row_multiplier("log(n)/sqrt(d)", Setting(n_keys=9)) == pytest.approx(2.1972245773 / 8)
+    assert row_multiplier("log(n)/sqrt(d)", RuleSetting(n_keys=1)) == 0
+    assert row_multiplier("log(n)/sqrt(d)", RuleSetting(n_keys=9)) == pytest.approx(2.1972245773 / 8)
 
 
 def test_a_sweep_measures_a_formula_beside_rules() -> None:

@@ -17,7 +17,7 @@ from attn_tui.core.attention.softmax import (
 )
 from attn_tui.core.parameters import MechanismName
 from attn_tui.core.statistics import reading, tally
-from attn_tui.core.statistics.histogram import Axis
+from attn_tui.core.statistics.histogram import BinAxis
 from attn_tui.core.statistics.measurement import Column
 from cases import for_each
 from golden import CASES, reference
@@ -84,7 +84,7 @@ def pooled(case: dict[str, Any], dtype: str) -> tuple[Column, Column]:
     shape = (len(raw), -1, raw.shape[-1])
     raw, hidden = raw.reshape(shape), hidden_in(case).reshape(shape)
     rules = [("none", 1.0), ("file", case["scale"])]
-    kept = tally.Tally(tally.Shape(*raw.shape), rules, 0.0, math.nan, Axis(-100.0, 100.0, 64))
+    kept = tally.Tally(tally.Shape(*raw.shape), rules, 0.0, math.nan, BinAxis(-100.0, 100.0, 64))
     for draw in range(len(raw)):
         rows = slice(0, raw.shape[1])
         tally.add(kept, slice(draw, draw + 1), rows, raw[draw : draw + 1].copy(), hidden[draw : draw + 1])

@@ -14,7 +14,7 @@ from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import Rule, file_rule, named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
-from attn_tui.core.diagnosis.results import Matrix
+from attn_tui.core.diagnosis.results import AttentionCells
 from capture_files import opened
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ def weights(q: Array, k: Array, bias: Array, head: int, text: int, sink: float, 
 
 def whole(
     capture: CaptureFile, head: int, text: int = 0, down: int = 1000, across: int = 1000, rule: Rule | None = None
-) -> Matrix:
+) -> AttentionCells:
     layer = capture.layers[0]
     rule = rule or file_rule(layer)
     ends = (0, layer.queries), (0, layer.keys)

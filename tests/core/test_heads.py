@@ -14,7 +14,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.check import measure
 from attn_tui.core.diagnosis.heads.rows import is_large, rough_statistics, spread
 from attn_tui.core.errors import ParameterError
-from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
+from attn_tui.core.scales import SCALE_RULES, Normalise, RuleSetting, multiplier
 from capture_files import Array, opened
 from cases import for_each
 from hypothesis import given
@@ -57,7 +57,7 @@ def test_rules_use_the_layer_and_the_length_of_a_file(tmp_path: Path) -> None:
     for name, c in {
         "inverse_layer": 1 / (4 * D_K**0.5),
         "llama4_position": 1 / D_K**0.5,  # nine tokens lie in the first block
-        "ssmax": multiplier("ssmax", Setting(d_k=D_K, n_keys=TOKENS)),
+        "ssmax": multiplier("ssmax", RuleSetting(d_k=D_K, n_keys=TOKENS)),
     }.items():
         assert named_rule(name, layer).multiplier == pytest.approx(c)
 

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.statistics.counting import count, histogram
-from attn_tui.core.statistics.histogram import Axis, Histogram
+from attn_tui.core.statistics.histogram import BinAxis, Histogram
 from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-AXIS = Axis(-3.0, 5.0, 16)
+AXIS = BinAxis(-3.0, 5.0, 16)
 some_values = stn.arrays(float, st.integers(0, 50), elements=st.floats(-20, 20))
 
 
-def of(values: Any, axis: Axis = AXIS) -> Histogram:
+def of(values: Any, axis: BinAxis = AXIS) -> Histogram:
     return histogram(count(np.array(values), axis), axis)
 
 
@@ -37,8 +37,8 @@ def test_every_value_is_counted(values: Any) -> None:
 
 
 @for_each("dtype", ["float32", "float64"])
-@for_each("axis", [AXIS, Axis(0.0, 0.5, 200), Axis(-12.0, 0.0, 240), Axis(0.0, np.log(128), 200)])
-def test_both_ends_of_an_axis_belong_to_it(axis: Axis, dtype: str) -> None:
+@for_each("axis", [AXIS, BinAxis(0.0, 0.5, 200), BinAxis(-12.0, 0.0, 240), BinAxis(0.0, np.log(128), 200)])
+def test_both_ends_of_an_axis_belong_to_it(axis: BinAxis, dtype: str) -> None:
     counted = of(np.array([axis.low, axis.high], dtype), axis)
     assert (counted.underflow, counted.overflow) == (0, 0)
     assert (counted.counts[0], counted.counts[-1]) == (1, 1)
@@ -52,7 +52,7 @@ def test_values_far_away_are_under_or_over(dtype: str) -> None:
 
 def test_values_just_beyond_an_axis_are_not_rounded_onto_it() -> None:
     """The last bin counts values that equal the end in float32, not those a thousandth of a bin beyond it."""
-    for axis in (AXIS, Axis(0.0, 0.5, 200), Axis(-12.0, 0.0, 240)):
+    for axis in (AXIS, BinAxis(0.0, 0.5, 200), BinAxis(-12.0, 0.0, 240)):
         margin = 0.001 * (axis.high - axis.low) / axis.bins
         counted = of(np.array([axis.low - margin, axis.high + margin]), axis)
         assert (counted.underflow, counted.overflow) == (1, 1)
@@ -67,7 +67,7 @@ def test_no_values_are_an_empty_histogram() -> None:
 def test_a_multiplier_stretches_the_axis_and_keeps_the_counts() -> None:
     values = np.random.default_rng(0).normal(size=100)
     scaled = of(values).scaled(0.125)
-    assert scaled.axis == Axis(-0.375, 0.625, 16)
+    assert scaled.axis == BinAxis(-0.375, 0.625, 16)
     assert [*scaled.counts] == [*of(0.125 * values, scaled.axis).counts]
 
 

@@ -17,13 +17,13 @@ from attn_tui.core.learning.card import bug_card, question_card, step_card
 from attn_tui.core.learning.examine import examine_bug, write_safetensors
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.step import (
-    Figure,
     FromLab,
     FromTrial,
     GuessError,
-    Question,
+    InterviewQuestion,
     Quotient,
-    Step,
+    TourFigure,
+    TourStep,
     filled,
     grade,
     measured_text,
@@ -38,7 +38,7 @@ from attn_tui.core.statistics.measurement import Estimate
 from cases import for_each
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
-Item: TypeAlias = Step | Question
+Item: TypeAlias = TourStep | InterviewQuestion
 ITEMS: tuple[Item, ...] = (*STEPS, *QUESTIONS)
 every = for_each("item", ITEMS)
 # Those whose figures take the longest; the others use the same trials, and the tests of races the rest.
@@ -53,7 +53,7 @@ _FORMULAS = r"[1-4](?=[ ·√/]|$|\)|,|:|\.|;)|\b[0-4]\b|±1|W_Q|q₁|k₁"
 def texts_of(item: Item) -> dict[str, str]:
     """All texts of a step or question, by where they are."""
     named = {f"figure {name}": figure.label for name, figure in item.figures.items()}
-    if isinstance(item, Question):
+    if isinstance(item, InterviewQuestion):
         named |= {f"long {number}": text for number, text in enumerate(item.long)}
         named |= {"question": item.question, "short": item.short, "usual": item.usual, "verdict": item.verdict}
     else:
@@ -67,13 +67,13 @@ def placeholders(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
 
 
-def sources(figure: Figure) -> list[FromLab | FromTrial]:
+def sources(figure: TourFigure) -> list[FromLab | FromTrial]:
     source = figure.source
     return [source.one, source.other] if isinstance(source, Quotient) else [source]
 
 
 @for_each("step", STEPS)
-def test_texts_ask_for_numbers_that_exist_and_reveal_none_before_the_guess(step: Step) -> None:
+def test_texts_ask_for_numbers_that_exist_and_reveal_none_before_the_guess(step: TourStep) -> None:
     for text in (*step.introduction, step.guess.question, *(figure.label for figure in step.figures.values())):
         assert placeholders(text) <= set(step.given), text
     for text in step.explanation:
@@ -84,7 +84,7 @@ def test_texts_ask_for_numbers_that_exist_and_reveal_none_before_the_guess(step:
 
 
 @for_each("question", QUESTIONS)
-def test_questions_ask_for_numbers_that_exist(question: Question) -> None:
+def test_questions_ask_for_numbers_that_exist(question: InterviewQuestion) -> None:
     for text in (question.question, *(figure.label for figure in question.figures.values())):
         assert placeholders(text) <= set(question.given), text
     for text in (question.short, *question.long):
@@ -105,7 +105,7 @@ def test_texts_hold_no_typed_figures(item: Item) -> None:
 def test_every_given_value_and_every_figure_is_used(item: Item) -> None:
     used = {name for text in texts_of(item).values() for name in placeholders(text)}
     assert set(item.given) <= used
-    shown = {*item.table, item.guess.figure} if isinstance(item, Step) else set(item.figures)
+    shown = {*item.table, item.guess.figure} if isinstance(item, TourStep) else set(item.figures)
     assert set(item.figures) <= used | shown
 
 
@@ -122,7 +122,7 @@ def test_measured_figures_agree_with_exact_ones(item: Item) -> None:
             assert measured.value is not None
             assert measured.stderr is not None
             assert abs(measured.value - exact) <= 4 * measured.stderr + 1e-12, name
-    card = step_card(1, item, found) if isinstance(item, Step) else question_card(1, item, found)
+    card = step_card(1, item, found) if isinstance(item, TourStep) else question_card(1, item, found)
     assert all("{" not in text for text in (*card.introduction, card.question, *card.answer, card.title))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from attn_tui.core.attention.cost import Layer, cost
+from attn_tui.core.attention.cost import LayerShape, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.reader import open_capture
@@ -29,8 +29,8 @@ from attn_tui.core.program.library import (
 )
 from attn_tui.core.program.text import NoCodeError
 from attn_tui.core.watching.poll import START, added, poll
-from attn_tui.core.watching.snapshot import Snapshot, snapshot
-from attn_tui.core.watching.step import Step
+from attn_tui.core.watching.snapshot import RunSnapshot, snapshot
+from attn_tui.core.watching.step import WatchStep
 from capture_files import numbers, save
 from cases import for_each
 from evidence_files import attended
@@ -63,9 +63,13 @@ def test_the_code_of_a_step_and_of_a_question_prints_its_figures() -> None:
 
 @for_each(
     "layer",
-    [Layer(), Layer(kv_heads=2, bias="all", mask="none", batch=3), *(preset.layer for preset in PRESETS.values())],
+    [
+        LayerShape(),
+        LayerShape(kv_heads=2, bias="all", mask="none", batch=3),
+        *(preset.layer for preset in PRESETS.values()),
+    ],
 )
-def test_the_code_of_a_cost_counts_the_same(layer: Layer) -> None:
+def test_the_code_of_a_cost_counts_the_same(layer: LayerShape) -> None:
     assert compared(cost_code(cost(layer), "attn-tui cost"), least=0) == ""
 
 
@@ -92,9 +96,9 @@ def test_the_code_of_a_pair_prints_the_figures_of_both(same: bool, tmp_path: Pat
     assert compared(text) == ""
 
 
-def shown_of(run: Path, at: int | None = None) -> Snapshot:
+def shown_of(run: Path, at: int | None = None) -> RunSnapshot:
     """Return what the Watch pane shows of a run."""
-    history: tuple[Step, ...] = ()
+    history: tuple[WatchStep, ...] = ()
     cursor, more = START, True
     while more:
         news = poll(run, cursor)

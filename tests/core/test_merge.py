@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.statistics import reading, tally
-from attn_tui.core.statistics.histogram import Axis
+from attn_tui.core.statistics.histogram import BinAxis
 from attn_tui.core.statistics.measurement import Column
 from attn_tui.core.statistics.reading import merge
 from hypothesis import given
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from measurements import assert_equal, numbers
 
 RULES = [("none", 1.0), ("sqrt_d_k", 0.25)]
-AXIS = Axis(-32.0, 32.0, 128)
+AXIS = BinAxis(-32.0, 32.0, 128)
 
 
 def empty(shape: tuple[int, int, int], **change: Any) -> tally.Tally:
@@ -108,7 +108,7 @@ def test_empty_parts_change_nothing() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"rules": RULES[:1]}, {"centre": 1.0}, {"band": 11.0}, {"band": math.nan}, {"axis": Axis(-1.0, 1.0, 128)}],
+    [{"rules": RULES[:1]}, {"centre": 1.0}, {"band": 11.0}, {"band": math.nan}, {"axis": BinAxis(-1.0, 1.0, 128)}],
     ids=str,
 )
 def test_tallies_of_different_measurements_are_refused(change: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from attn_tui.core.attention.normalise import normalised, normalised_backward
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
+from attn_tui.core.scales import SCALE_RULES, Normalise, RuleSetting, multiplier
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
 from attn_tui.core.theory.score_moments import normalised_law, share_of_cosine
@@ -197,7 +197,7 @@ def test_no_vector_is_too_small_for_the_backward_pass(how: Normalise) -> None:
 
 def test_ngpt_and_qwen3_start_from_the_same_logits() -> None:
     q, k = draw(6, 24), draw(9, 24)[::-1]
-    setting = Setting(d_k=24)
+    setting = RuleSetting(d_k=24)
     logits = [
         multiplier(name, setting)
         * normalised(q, SCALE_RULES[name].normalise)

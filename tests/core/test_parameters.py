@@ -9,7 +9,7 @@ from attn_tui.core.errors import InputError, ParameterError
 from attn_tui.core.field import Field, next_of
 from attn_tui.core.formula import FormulaError
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
-from attn_tui.core.scales import SCALE_RULES, Setting
+from attn_tui.core.scales import SCALE_RULES, RuleSetting
 from cases import for_each
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -190,7 +190,7 @@ def test_options_are_named_after_parameters() -> None:
 
 def test_parameters_without_effect_are_known() -> None:
     idle = {field.name for field in FIELDS if not field.applies(Parameters())}
-    of_rules = {*Setting._fields} - {"d_k", "n_keys"}
+    of_rules = {*RuleSetting._fields} - {"d_k", "n_keys"}
     assert idle == of_rules | {"degrees_of_freedom", "gain", "norm_gain", "sink_logit", "arithmetic"}
     for rule in SCALE_RULES.values():
         assert FIELD["norm_gain"].applies(Parameters(scale=rule.name)) == (rule.normalise != "none")

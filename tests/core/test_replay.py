@@ -13,7 +13,7 @@ from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.head import CaptureFile, read_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.replay import replay
-from attn_tui.core.diagnosis.results import Replay, Replayed
+from attn_tui.core.diagnosis.results import Replay, RuleReplay
 from attn_tui.core.scales import SCALE_RULES
 from cases import for_each
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
@@ -210,6 +210,6 @@ def test_padding_far_from_the_other_keys_costs_no_digits(tmp_path: Path) -> None
 def test_the_remedy_is_the_nearest_rule_under_which_a_saturated_head_is_healthy(
     saturations: tuple[float | None, ...], divergences: tuple[float, ...], remedy: int | None
 ) -> None:
-    rows = [Replayed(("x",), 1, kl, 1, 0, 0, each) for each, kl in zip(saturations, divergences, strict=True)]
+    rows = [RuleReplay(("x",), 1, kl, 1, 0, 0, each) for each, kl in zip(saturations, divergences, strict=True)]
     found = Replay(open_capture(sample_path()).layers[0], 0, tuple(rows), ()).remedy
     assert found is (None if remedy is None else rows[remedy])

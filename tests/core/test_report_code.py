@@ -11,7 +11,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, ComponentLaw, Parameters
 from attn_tui.core.program import lab
 from attn_tui.core.program.lab import draws_of, report_code, scale_code
-from attn_tui.core.program.text import Dialect, NoCodeError, Piece, assembled, code_of, filled, in_torch, number
+from attn_tui.core.program.text import CodePiece, Dialect, NoCodeError, assembled, code_of, filled, in_torch, number
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTIC
 from cases import for_each
@@ -188,7 +188,7 @@ def test_lines_are_filled_to_the_width(width: int, lines: list[str]) -> None:
 
 @pytest.mark.parametrize(("value", "defines", "times"), [("1", False, 1), ("2", False, 2), ("2", True, 1)])
 def test_a_piece_is_said_again_if_it_computes_from_one_that_changed(value: str, defines: bool, times: int) -> None:
-    blocks = [[Piece(f"a = {each}"), Piece("b = a", defines)] for each in ("1", value)]
+    blocks = [[CodePiece(f"a = {each}"), CodePiece("b = a", defines)] for each in ("1", value)]
     assert assembled([], blocks, []).count("b = a") == times
 
 

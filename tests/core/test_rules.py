@@ -14,7 +14,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import MEASURED, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, listed_rules
 from attn_tui.core.lab.scoring import weights_of
 from attn_tui.core.parameters import Parameters, rows_differ
-from attn_tui.core.scales import SCALE_RULES, Setting, multiplier, row_multiplier
+from attn_tui.core.scales import SCALE_RULES, RuleSetting, multiplier, row_multiplier
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.work.engines import run as run_parts
@@ -265,7 +265,7 @@ def test_each_row_has_its_own_multiplier(name: str) -> None:
     p = replace(P, scale=name)
     measured = run(p).columns[1]
     assert measured.multiplier == multiplier(name, p.setting)
-    assert measured.multipliers == tuple(multiplier(name, Setting(p.d_k, n)) for n in (2, p.n_queries))
+    assert measured.multipliers == tuple(multiplier(name, RuleSetting(p.d_k, n)) for n in (2, p.n_queries))
     assert run(p).columns[0].multipliers is None
     assert run(replace(p, mask="none")).columns[1].multipliers is None
     [row] = [row for done in run_parts(row_parts(p)) for row in results_of(done) if row.rule == name]
@@ -302,6 +302,6 @@ def test_rows_differ_only_under_a_causal_mask_and_rules_of_n() -> None:
     assert not rows_differ(P, "sqrt_d_k")
     assert not rows_differ(replace(P, mask="none"), "ssmax")
     assert not rows_differ(P, "cosine_log2_n")  # its n is a length of training texts, the same for all rows
-    assert row_multiplier("ssmax", Setting(n_keys=1)) == 0
+    assert row_multiplier("ssmax", RuleSetting(n_keys=1)) == 0
     with pytest.raises(ParameterError):
-        row_multiplier("log_d_k", Setting(d_k=1))
+        row_multiplier("log_d_k", RuleSetting(d_k=1))

@@ -15,7 +15,7 @@ from attn_tui.core.diagnosis.models.scale_keys import SCALE_KEYS, unapplied
 from attn_tui.core.diagnosis.multipliers import expected_multiplier
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.results import Verdict
-from attn_tui.core.diagnosis.subject import Facts
+from attn_tui.core.diagnosis.subject import StatedFacts
 from attn_tui.core.diagnosis.verdict import diagnose
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -179,7 +179,7 @@ UNKNOWN = [
 def test_a_key_that_is_not_applied_makes_the_expectation_unknown(
     config: dict[str, Any], key: str, tmp_path: Path
 ) -> None:
-    said = expected_multiplier(Facts(D), parse_configuration(json.dumps(config), "config.json"))
+    said = expected_multiplier(StatedFacts(D), parse_configuration(json.dumps(config), "config.json"))
     assert said.multiplier is None
     assert key in said.unknown
     for factor in (ONES, ONES / 2, OF_LLAMA):  # neither a pass nor a finding
@@ -220,7 +220,7 @@ def test_keys_without_effect_do_not_count() -> None:
 )
 def test_factors_of_the_configuration(config: dict[str, Any], prescaled: float, expected: float) -> None:
     own = parse_configuration(json.dumps(config), "config.json")
-    facts = Facts(D, prescaled=prescaled, observed=True, config=own)
+    facts = StatedFacts(D, prescaled=prescaled, observed=True, config=own)
     assert expected_multiplier(facts, None).multiplier == pytest.approx(expected)
 
 
@@ -230,5 +230,5 @@ def test_the_amplitude_of_longrope() -> None:
     amplitude = math.sqrt(1 + math.log(32) / math.log(4096))
     found = parse_configuration(json.dumps(config | {"head_dim": D}), "config.json")
     assert found.amplitude == pytest.approx(amplitude)
-    facts = Facts(D, prescaled=amplitude**2, observed=True)
+    facts = StatedFacts(D, prescaled=amplitude**2, observed=True)
     assert expected_multiplier(facts, found).multiplier == pytest.approx(D**-0.5)

@@ -6,10 +6,10 @@ from typing import Any, cast
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.parameters import FIELD, Parameters
-from attn_tui.core.scales import SCALE_RULES, ScaleRule, Setting, multiplier
+from attn_tui.core.scales import SCALE_RULES, RuleSetting, ScaleRule, multiplier
 from cases import for_each
 
-SETTINGS = {*Setting._fields}
+SETTINGS = {*RuleSetting._fields}
 every_rule = for_each("rule", SCALE_RULES.values())
 
 
@@ -21,13 +21,13 @@ class Recording:
 
     def __getattr__(self, name: str) -> Any:
         self.read.add(name)
-        return getattr(Setting(), name)
+        return getattr(RuleSetting(), name)
 
 
 @every_rule
 def test_a_rule_declares_everything_that_its_multiplier_needs(rule: ScaleRule) -> None:
     recording = Recording()
-    rule.multiplier(cast(Setting, recording))
+    rule.multiplier(cast(RuleSetting, recording))
     assert recording.read == set(rule.needs)
 
 
@@ -38,8 +38,8 @@ def test_a_parameter_applies_under_the_rules_that_need_it(rule: ScaleRule) -> No
 
 
 def test_a_setting_is_part_of_the_parameters() -> None:
-    assert Parameters().setting == Setting()
-    other = {name: FIELD[name].stepped(getattr(Setting(), name), 1) for name in SETTINGS}
+    assert Parameters().setting == RuleSetting()
+    other = {name: FIELD[name].stepped(getattr(RuleSetting(), name), 1) for name in SETTINGS}
     p = Parameters()
     for name, value in other.items():
         p = p.with_value(name, value)
@@ -47,23 +47,23 @@ def test_a_setting_is_part_of_the_parameters() -> None:
 
 
 def test_the_default_layer_position_and_context_factor_matter() -> None:
-    plain = multiplier("sqrt_d_k", Setting())
+    plain = multiplier("sqrt_d_k", RuleSetting())
     for rule in SCALE_RULES.values():
         if {"layer", "position", "context_factor"} & set(rule.needs):
-            assert abs(multiplier(rule.name, Setting()) / plain - 1) > 0.05, rule.name
+            assert abs(multiplier(rule.name, RuleSetting()) / plain - 1) > 0.05, rule.name
 
 
 @pytest.mark.parametrize(
     ("name", "setting", "fault"),
     [
-        ("log_d_k", Setting(d_k=1), "has no value at d_k = 1"),
-        ("ssmax", Setting(n_keys=1), "is 0 at d_k = 64, keys = 1"),
-        ("log512_n", Setting(d_k=8, n_keys=1), "is 0 at d_k = 8, keys = 1"),
-        ("cosine_log2_n", Setting(n_keys=1), "has no value at keys = 1"),
-        ("yarn", Setting(context_factor=0), "has no value at d_k = 64, context factor = 0"),
+        ("log_d_k", RuleSetting(d_k=1), "has no value at d_k = 1"),
+        ("ssmax", RuleSetting(n_keys=1), "is 0 at d_k = 64, keys = 1"),
+        ("log512_n", RuleSetting(d_k=8, n_keys=1), "is 0 at d_k = 8, keys = 1"),
+        ("cosine_log2_n", RuleSetting(n_keys=1), "has no value at keys = 1"),
+        ("yarn", RuleSetting(context_factor=0), "has no value at d_k = 64, context factor = 0"),
     ],
 )
-def test_a_rule_without_a_multiplier_is_refused_in_one_line(name: str, setting: Setting, fault: str) -> None:
+def test_a_rule_without_a_multiplier_is_refused_in_one_line(name: str, setting: RuleSetting, fault: str) -> None:
     with pytest.raises(ParameterError) as caught:
         multiplier(name, setting)
     assert str(caught.value) == f"scale {SCALE_RULES[name].formula} {fault}; choose another"
@@ -93,7 +93,7 @@ def test_a_multiplier_is_positive_and_finite_within_the_bounds_of_the_parameters
     for end in ("low", "high"):
         bounds = {name: getattr(FIELD[name], end) for name in rule.needs}
         try:
-            value = multiplier(rule.name, Setting(**bounds))
+            value = multiplier(rule.name, RuleSetting(**bounds))
         except ParameterError:
             assert end == "low"
         else:

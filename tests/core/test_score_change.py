@@ -9,13 +9,13 @@ import ml_dtypes
 import numpy as np
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.score_change import limit, score_change
-from attn_tui.core.diagnosis.subject import Facts, Subject
+from attn_tui.core.diagnosis.subject import StatedFacts, Subject
 from pairs import Layer, changed, recipe, written
 
 ROWS, KEYS, D_K = 12, 20, 16
 rng = np.random.default_rng(3)
 Q, K = rng.normal(size=(1, ROWS, D_K)), rng.normal(size=(1, KEYS, D_K))
-HEAD = Subject(Q, K, "float32", Facts(D_K), (), np.arange(ROWS))
+HEAD = Subject(Q, K, "float32", StatedFacts(D_K), (), np.arange(ROWS))
 
 
 def test_a_factor_enlarges_the_rounding_of_the_reference() -> None:

@@ -14,7 +14,7 @@ from attn_tui.core.attention.cost import cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.models import MODELS, SET_BY_MODEL, Model
 from attn_tui.core.parameters import FIELD, Parameters, model_title
-from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
+from attn_tui.core.scales import SCALE_RULES, RuleSetting, multiplier
 from attn_tui.core.tables.cost import cost_blocks, cost_table
 from attn_tui.core.tables.table import written
 from cases import for_each
@@ -220,7 +220,7 @@ def test_every_rule_has_a_figure() -> None:
 
 @for_each(("name", "given", "expected"), FORMULAS)
 def test_a_rule_is_the_formula_of_its_source(name: str, given: dict[str, Any], expected: float) -> None:
-    assert multiplier(name, Setting(**given)) == pytest.approx(expected, rel=1e-14)
+    assert multiplier(name, RuleSetting(**given)) == pytest.approx(expected, rel=1e-14)
 
 
 def test_1_over_d_is_credited_to_mup_and_mscale_to_deepseek() -> None:

@@ -12,7 +12,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import reading, tally
-from attn_tui.core.statistics.histogram import Axis
+from attn_tui.core.statistics.histogram import BinAxis
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.statistics.status import MEANINGS, Status, status
 from attn_tui.core.theory.predict import predict
@@ -127,7 +127,7 @@ def test_there_is_a_status_for_every_mechanism_softcap_format_and_sink(
 
 def head(scores: Any) -> Status | None:
     """The status of rows with these scores (rows, keys)."""
-    kept = tally.Tally(tally.Shape(1, *scores.shape), [("file", 1.0)], 0.0, math.nan, Axis(-99.0, 99.0, 64))
+    kept = tally.Tally(tally.Shape(1, *scores.shape), [("file", 1.0)], 0.0, math.nan, BinAxis(-99.0, 99.0, 64))
     tally.add(kept, slice(0, 1), slice(0, len(scores)), scores[np.newaxis].astype(float))
     return status(reading.columns(kept, 1, unbiased=False)[0].measured)
 

@@ -16,7 +16,7 @@ from attn_tui.core.lab.sampling import rough_statistics
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import reading, summary, tally
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTIC, STATISTICS
-from attn_tui.core.statistics.histogram import Axis
+from attn_tui.core.statistics.histogram import BinAxis
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.statistics.summary import estimates_of_norms, skewness_factors
 
@@ -32,7 +32,7 @@ def some_scores(draws: int = 6, rows: int = 5, keys: int = 7) -> Any:
 
 def estimates(scores: Any, hidden: Any = None, unbiased: bool = True) -> Any:
     kept = tally.Tally(
-        tally.Shape(*scores.shape), [("custom", MULTIPLIER)], 0.0, 3 * scores.std(), Axis(-40.0, 40.0, 64)
+        tally.Shape(*scores.shape), [("custom", MULTIPLIER)], 0.0, 3 * scores.std(), BinAxis(-40.0, 40.0, 64)
     )
     draws, rows, _ = scores.shape
     tally.add(kept, slice(0, draws), slice(0, rows), scores.copy(), hidden)

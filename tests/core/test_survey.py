@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from attn_tui.core.statistics.counting import Survey
+from attn_tui.core.statistics.counting import RunningStatistics
 
 
 @pytest.mark.parametrize("centre", [0.0, 1e6])
 def test_blocks_together_have_the_mean_and_spread_of_all_numbers(centre: float) -> None:
     rng = np.random.default_rng(0)
     blocks = [rng.normal(centre + shift, 1 + abs(shift), (3, count)) for shift, count in ((0, 5), (7, 40), (-30, 11))]
-    everything, survey = np.concatenate([block.ravel() for block in blocks]), Survey()
+    everything, survey = np.concatenate([block.ravel() for block in blocks]), RunningStatistics()
     for block in blocks:
         survey.add(block)
     survey.add(np.zeros(0))
@@ -22,7 +22,7 @@ def test_blocks_together_have_the_mean_and_spread_of_all_numbers(centre: float) 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_axis_has_room_for_the_number_farthest_from_the_mean(sign: int) -> None:
-    numbers, survey = sign * np.array([1.0, 1.0, 1.0, 9.0]), Survey()
+    numbers, survey = sign * np.array([1.0, 1.0, 1.0, 9.0]), RunningStatistics()
     survey.add(numbers)
     away = numbers - numbers.mean()
     axis = survey.axis(8)
@@ -31,7 +31,7 @@ def test_the_axis_has_room_for_the_number_farthest_from_the_mean(sign: int) -> N
 
 
 def test_nothing_has_no_spread() -> None:
-    survey = Survey()
+    survey = RunningStatistics()
     assert survey.centre == 0
     assert math.isnan(survey.std)
     assert survey.axis(4).high == 1

@@ -17,7 +17,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.lab import growing_scores, sweep
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.growing_scores import GrowingScores
-from attn_tui.core.lab.results import Point, Target
+from attn_tui.core.lab.results import SweepPoint, Target
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
@@ -168,7 +168,7 @@ def test_work_has_one_blas_thread_each(monkeypatch: pytest.MonkeyPatch, name: st
     assert set(found) == {1}
 
 
-def reaches(point: Point, target: Target) -> bool:
+def reaches(point: SweepPoint, target: Target) -> bool:
     """Whether the standard errors of both columns are small enough."""
     errors = [column.measured[target.statistic].stderr for column in point.measurement.columns]
     return all(error is not None and error <= target.stderr for error in errors)

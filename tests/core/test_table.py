@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 from attn_tui.core.statistics.measurement import Estimate, RoughEstimate
 from attn_tui.core.tables import table
-from attn_tui.core.tables.table import Bold, Cell, Command, Data, Grid, Table, grid, markdown, pieces, table_of
+from attn_tui.core.tables.table import (
+    Bold,
+    Cell,
+    CommandLine,
+    Data,
+    Table,
+    TextGrid,
+    grid,
+    markdown,
+    pieces,
+    table_of,
+)
 
 NAMES = ("=1+1", "ü", "a,b\n")
 
@@ -108,7 +119,7 @@ def test_one_declaration_of_cells_is_an_object_a_line_and_a_row_for_people() -> 
         ["4", "'=c", "", "", "'= c", ""],
         ["4", "d", "", "", "d", "0.0"],
     ]
-    assert grid(CELLS, ["a|b"]) == Grid(["thing", "size, m", "twice"], [["a|b", "2.0", "4"]])
+    assert grid(CELLS, ["a|b"]) == TextGrid(["thing", "size, m", "twice"], [["a|b", "2.0", "4"]])
 
 
 def test_a_number_that_json_lacks_is_null_wherever_it_stands() -> None:
@@ -117,7 +128,7 @@ def test_a_number_that_json_lacks_is_null_wherever_it_stands() -> None:
 
 
 def test_markdown_escapes_all_text_and_marks_what_stands_out() -> None:
-    page = ["a*b", Grid(["", "n"], [[Bold("c|d"), "1\x1b[0m"]]), Command("attn-tui x")]
+    page = ["a*b", TextGrid(["", "n"], [[Bold("c|d"), "1\x1b[0m"]]), CommandLine("attn-tui x")]
     assert markdown(page) == "a\\*b\n\n|  | n |\n| :-- | --: |\n| **c\\|d** | 1\\\\x1b\\[0m |\n\n`attn-tui x`\n"
 
 

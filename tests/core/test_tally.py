@@ -9,14 +9,14 @@ from attn_tui.core.arrays import FloatArray
 from attn_tui.core.attention.row_gradients import LogitGradients
 from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.catalogue import STATISTIC
-from attn_tui.core.statistics.histogram import Axis
+from attn_tui.core.statistics.histogram import BinAxis
 from attn_tui.core.statistics.measurement import Column, HistogramName
 from hypothesis import given
 from hypothesis import strategies as st
 from measurements import assert_equal
 
 RULES = [("none", 1.0), ("sqrt_d_k", 0.25)]
-AXIS = Axis(-32.0, 32.0, 128)
+AXIS = BinAxis(-32.0, 32.0, 128)
 EITHER_MASK = pytest.mark.parametrize(
     "hidden", [None, np.arange(7) > np.arange(6)[:, np.newaxis], np.arange(6)[:, np.newaxis] == [2] * 7],
     ids=["all", "causal", "a dead row"],
@@ -27,7 +27,7 @@ def some_scores(draws: int = 5, rows: int = 6, keys: int = 7) -> Any:
     return np.random.default_rng(0).normal(0, 4, (draws, rows, keys))
 
 
-def empty(shape: tuple[int, ...], band: float = 12.0, axis: Axis = AXIS) -> tally.Tally:
+def empty(shape: tuple[int, ...], band: float = 12.0, axis: BinAxis = AXIS) -> tally.Tally:
     return tally.Tally(tally.Shape(*shape), RULES, 0.0, band, axis)
 
 
@@ -103,7 +103,7 @@ def test_thinning_counts_every_place_of_a_draw_alike(
     """Under a causal mask the place of a row decides how many keys it sees, so all places must be counted."""
     monkeypatch.setattr(tally, "COUNTED", max(draws * rows // every, 1))
     places = np.arange(rows, dtype=float)
-    kept = empty((draws, rows, 1), axis=Axis(-0.5, rows - 0.5, rows))
+    kept = empty((draws, rows, 1), axis=BinAxis(-0.5, rows - 0.5, rows))
     tally.add(kept, slice(0, draws), slice(0, rows), np.tile(places[:, np.newaxis], (draws, 1, 1)))
     counts = np.array(reading.columns(kept, draws, unbiased=True)[0].histograms["logits"].counts)
     total, mean = counts.sum(), np.average(places, weights=counts)
@@ -122,7 +122,7 @@ def test_a_partial_result_is_that_of_its_own_draws() -> None:
 
 def test_the_centre_changes_only_the_precision() -> None:
     scores = some_scores()
-    kept = tally.Tally(tally.Shape(*scores.shape), RULES, 3.0, 12.0, Axis(AXIS.low - 3, AXIS.high - 3, AXIS.bins))
+    kept = tally.Tally(tally.Shape(*scores.shape), RULES, 3.0, 12.0, BinAxis(AXIS.low - 3, AXIS.high - 3, AXIS.bins))
     tally.add(kept, slice(0, 5), slice(0, 6), scores - 3)
     centred = reading.columns(kept, 5, unbiased=True)
     for a, b in zip(centred, measured(scores), strict=True):

@@ -11,13 +11,23 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.program.text import Dialect
 from attn_tui.core.program.training import training_code
 from attn_tui.core.scales import Normalise, ScaleName
-from attn_tui.core.training.race import Curves, Examples, Weights, draw, initial, optimiser, pass_over, results, run
+from attn_tui.core.training.race import (
+    Examples,
+    LearningCurves,
+    RaceWeights,
+    draw,
+    initial,
+    optimiser,
+    pass_over,
+    results,
+    run,
+)
 from attn_tui.core.training.settings import (
     OPTIMISERS,
     RACE_FIELDS,
     RATES,
     Race,
-    Task,
+    RecallTask,
     changed,
     fault_of,
     parse_rules,
@@ -26,20 +36,20 @@ from attn_tui.core.training.snapshot import QUANTITIES, snapshot
 from cases import for_each, present
 from printed_code import INSTALLED, compared, expected_in, printed_by
 
-TASK = Task(width=5, pairs=4, labels=3, batch=2)
+TASK = RecallTask(width=5, pairs=4, labels=3, batch=2)
 
 
-def doubled(d_k: int = 6, runs: int = 2) -> tuple[Weights, Examples]:
+def doubled(d_k: int = 6, runs: int = 2) -> tuple[RaceWeights, Examples]:
     """Weights and examples in float64."""
     rng = np.random.default_rng(0)
     each = [initial(TASK, d_k, rng) for _ in range(runs)]
-    weights = Weights(*(np.concatenate(part).astype(np.float64) for part in zip(*each, strict=True)))
+    weights = RaceWeights(*(np.concatenate(part).astype(np.float64) for part in zip(*each, strict=True)))
     drawn = [draw(TASK, rng) for _ in range(runs)]
     keys = np.stack([one.keys for one in drawn]).astype(np.float64)
     return weights, Examples(keys, np.stack([one.labels for one in drawn]))
 
 
-def raced(*rules: ScaleName, **settings: object) -> Curves:
+def raced(*rules: ScaleName, **settings: object) -> LearningCurves:
     *_, last = run(Race(rules=rules, **settings))  # pyright: ignore[reportArgumentType]
     return last
 
@@ -82,13 +92,13 @@ def test_the_first_entropy_is_that_of_the_lab() -> None:
 
 
 def test_optimisers_take_the_steps_of_their_papers() -> None:
-    found = {name: Weights(*(np.zeros((1, 2, 2)) for _ in range(3))) for name in OPTIMISERS}
+    found = {name: RaceWeights(*(np.zeros((1, 2, 2)) for _ in range(3))) for name in OPTIMISERS}
     optimisers = {name: optimiser("adam" if name == "adam" else "sgd", weights) for name, weights in found.items()}
     gradients = np.random.default_rng(0).normal(size=(5, 2, 2))
     m, v, expected = 0.0, 0.0, np.zeros((2, 2))
     for t, g in enumerate(gradients, 1):
         for name, weights in found.items():
-            optimisers[name].step(weights, Weights(g, g, g), 0.01)
+            optimisers[name].step(weights, RaceWeights(g, g, g), 0.01)
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
         expected -= 0.01 * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
     assert np.allclose(found["adam"], expected)
@@ -241,7 +251,7 @@ def program(dialect: Dialect, *d_ks: int, **settings: Any) -> str:
         {"rules": ("sqrt_d_k", "rms_sqrt_d_k"), "optimiser": "adam", "rate": 0.01},
         {"rules": ("inverse_layer", "yarn")},
         {"steps": 5, "seeds": 1},
-        {"rate": 1e4, "task": Task(width=5, pairs=4, labels=3, batch=2), "rules": ("sqrt_d_k",)},
+        {"rate": 1e4, "task": RecallTask(width=5, pairs=4, labels=3, batch=2), "rules": ("sqrt_d_k",)},
     ],
     ids=str,
 )

@@ -16,8 +16,8 @@ import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.watching.offenders import offenders, slopes, two_sided
 from attn_tui.core.watching.poll import KEPT, START, Cursor, added, poll, read_run
-from attn_tui.core.watching.snapshot import Snapshot, snapshot
-from attn_tui.core.watching.step import Step, logits, parse_line, says_scale
+from attn_tui.core.watching.snapshot import RunSnapshot, snapshot
+from attn_tui.core.watching.step import WatchStep, logits, parse_line, says_scale
 from capture_files import save as save_capture
 from cases import for_each
 
@@ -28,18 +28,18 @@ def line(step: int, rows: object, **more: object) -> str:
     return json.dumps({"schema": "attn-tui/watch-1", "step": step, "max_logit": rows, **more})
 
 
-def steps_of(values: Sequence[float], apart: int = 100) -> tuple[Step, ...]:
+def steps_of(values: Sequence[float], apart: int = 100) -> tuple[WatchStep, ...]:
     return tuple(parse_line(line(number * apart, [[value]])) for number, value in enumerate(values))
 
 
-def shown_of(history: Sequence[Step], limit: float, **more: Any) -> Snapshot:
+def shown_of(history: Sequence[WatchStep], limit: float, **more: Any) -> RunSnapshot:
     found = snapshot(history, limit, **more)
     assert found is not None
     return found
 
 
-def everything(path: Path, cursor: Cursor = START) -> tuple[list[Step], Cursor, list[str]]:
-    steps: list[Step] = []
+def everything(path: Path, cursor: Cursor = START) -> tuple[list[WatchStep], Cursor, list[str]]:
+    steps: list[WatchStep] = []
     notes: list[str] = []
     more = True
     while more:
@@ -316,7 +316,7 @@ def test_of_more_lines_than_are_kept_none_over_the_limit_is_left_out(peak: str, 
     assert head.first_over == at
 
 
-def _polled(path: Path, lines: Sequence[str]) -> tuple[Step, ...]:
+def _polled(path: Path, lines: Sequence[str]) -> tuple[WatchStep, ...]:
     path.write_text("".join(lines))
     return poll(path).steps
 
@@ -331,7 +331,7 @@ def test_lines_below_the_limit_that_was_asked_for_are_left_out(tmp_path: Path) -
 
 
 def test_a_history_is_ordered_replaces_and_stays_bounded() -> None:
-    history: tuple[Step, ...] = ()
+    history: tuple[WatchStep, ...] = ()
     for step in (3, 1, 2, 1):
         history = added(history, [parse_line(line(step, [[step * 1.0]]))])
     assert [each.step for each in history] == [1, 2, 3]
@@ -528,7 +528,7 @@ def save(path: Path) -> None:
 
 
 def test_a_folder_of_a_run_that_is_started_over_keeps_only_earlier_steps(tmp_path: Path) -> None:
-    history: tuple[Step, ...] = ()
+    history: tuple[WatchStep, ...] = ()
     cursor = START
     for steps in ((0, 10, 15, 30), (10, 20)):
         for old in tmp_path.iterdir():

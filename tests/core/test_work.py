@@ -14,9 +14,9 @@ import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.work import engines, worker
 from attn_tui.core.work.cluster import open_engine
-from attn_tui.core.work.engine_names import EngineError, LostEngineError, engine_name
-from attn_tui.core.work.engines import SERIAL, Engine, run
-from attn_tui.core.work.part import Kept, Part
+from attn_tui.core.work.engine_names import ExecutorError, LostExecutorError, engine_name
+from attn_tui.core.work.engines import SERIAL, PartExecutor, run
+from attn_tui.core.work.part import MemoryStore, Part
 from cases import for_each
 
 
@@ -49,10 +49,10 @@ def unknown() -> Iterator[tuple[float, tuple[int, ...]]]:
 
 def unreadable() -> Iterator[tuple[float, tuple[int, ...]]]:
     yield 0.5, ()
-    raise EngineError("not readable on this worker")
+    raise ExecutorError("not readable on this worker")
 
 
-def results(parts: list[Part[int]], engine: Engine) -> list[Any]:
+def results(parts: list[Part[int]], engine: PartExecutor) -> list[Any]:
     return [str(result) for done in run(parts, engine) for result in done.results]
 
 
@@ -113,7 +113,7 @@ def test_closing_the_work_stops_running_parts_after_their_step_and_begins_no_oth
 
 @pytest.mark.parametrize("name", ["serial", "threads:2"])
 def test_finished_parts_are_kept_and_not_performed_again(name: str) -> None:
-    kept, performed = Kept(), list[int]()
+    kept, performed = MemoryStore(), list[int]()
 
     def noted(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
         performed.append(number)
@@ -128,7 +128,7 @@ def test_finished_parts_are_kept_and_not_performed_again(name: str) -> None:
 
 
 def test_what_a_worker_could_not_do_is_not_kept() -> None:
-    kept, part = Kept(), Part(unreadable, ())
+    kept, part = MemoryStore(), Part(unreadable, ())
     for name in ("serial", "threads:1"):
         with open_engine(name) as engine:
             assert [str(result) for done in run([part], engine, kept) for result in done.results] == [
@@ -157,7 +157,7 @@ def test_processes_end_with_the_process_that_started_them() -> None:
 
 @pytest.mark.slow
 def test_a_worker_without_the_program_that_came_later_is_named_in_one_line() -> None:
-    with open_engine("threads:1") as engine, pytest.raises(LostEngineError) as refused:
+    with open_engine("threads:1") as engine, pytest.raises(LostExecutorError) as refused:
         results([Part(unknown, ())], engine)
     assert str(refused.value) == "executor threads: a worker cannot use attn-tui: No module named 'attn_tui'"
 
@@ -165,7 +165,7 @@ def test_a_worker_without_the_program_that_came_later_is_named_in_one_line() -> 
 def test_a_worker_that_dies_is_named_in_one_line() -> None:
     with (
         open_engine("processes:1") as engine,
-        pytest.raises(LostEngineError, match="executor processes: its workers"),
+        pytest.raises(LostExecutorError, match="executor processes: its workers"),
     ):
         results([Part(ended, ()), Part(doubled, (1,))], engine)
 
@@ -173,18 +173,21 @@ def test_a_worker_that_dies_is_named_in_one_line() -> None:
 @pytest.mark.slow
 def test_processes_that_do_not_answer_are_refused_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_START", 0)
-    with pytest.raises(EngineError, match="no answer from its workers within 0 seconds"), open_engine("processes:1"):
+    with (
+        pytest.raises(ExecutorError, match="no answer from its workers within 0 seconds"),
+        open_engine("processes:1"),
+    ):
         pass
 
 
 def test_workers_with_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     own = worker.traits()
     with ThreadPoolExecutor(1) as pool:
-        engine = Engine("processes", 1, pool)
+        engine = PartExecutor("processes", 1, pool)
         assert engines.checked(engine).remark == ""
         for name in ("attn-tui", "NumPy"):
             monkeypatch.setattr(engines, "traits", lambda name=name: {**own, name: "0.0.1"})
-            with pytest.raises(EngineError, match=f"a worker has {name} .* this machine 0.0.1"):
+            with pytest.raises(ExecutorError, match=f"a worker has {name} .* this machine 0.0.1"):
                 engines.same_versions("dask", [own])
 
 
@@ -217,7 +220,7 @@ def test_engines_have_names(text: str, expected: tuple[str, str]) -> None:
 
 @for_each("text", ["", "thread", "serial:2", "threads:0", "threads:-1", "processes:x", "dask:host", "mpi"])
 def test_other_names_are_refused_in_one_line(text: str) -> None:
-    with pytest.raises(EngineError, match=r"^--executor: .*, not ") as refusal:
+    with pytest.raises(ExecutorError, match=r"^--executor: .*, not ") as refusal:
         engine_name(text, "--executor")
     assert "\n" not in str(refusal.value)
 

@@ -6,7 +6,7 @@ import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.questions.request import Cache
 from attn_tui.core.theory.predict import predict
-from attn_tui.tui.compute.measure import Exact, PredictEntropy
+from attn_tui.tui.compute.measure import ExactCells, PredictEntropy
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.plots.entropy_curve import WIDTHS, Curve, curves_of, entropy_lines
@@ -15,7 +15,7 @@ from stage import SMALL, Stage, played
 
 def curves(p: Parameters) -> tuple[Curve, ...]:
     *_, answer = PredictEntropy(p, WIDTHS, (p.n_keys,)).work(Cache())
-    assert isinstance(answer, Exact)
+    assert isinstance(answer, ExactCells)
     return curves_of(answer.cells)
 
 

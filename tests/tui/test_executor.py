@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attn_tui.core.questions import request
 from attn_tui.core.questions.request import Progress
-from attn_tui.core.questions.sweep import Points, Sweep
+from attn_tui.core.questions.sweep import Points, SweepQuestion
 from attn_tui.core.work import cluster, workers
 from attn_tui.tui.compute.engine import Reply
 from attn_tui.tui.panes.capture.pane import CapturePane
@@ -75,7 +75,7 @@ def test_work_of_several_workers_is_answered_with_their_number_and_their_rate(
     monkeypatch.setattr(request, "BATCH_INTERVAL", -1.0)
     cache = request.Cache()
     cache.workers.name = "threads:2"
-    found = [answer for answer in Sweep(SMALL, "1:39").work(cache) if isinstance(answer, Progress)]
+    found = [answer for answer in SweepQuestion(SMALL, "1:39").work(cache) if isinstance(answer, Progress)]
     assert found[-1].pace is not None
     assert found[-1].pace.workers == 2
     assert found[-1].pace.rate > 0
@@ -87,7 +87,7 @@ async def test_progress_shows_the_workers_and_their_rate(stage: Stage) -> None:
     stage.engine.hold = True
     await stage.opened(SweepPane)
     await stage.until(lambda: stage.engine.at_rest, "the sweep")
-    number = stage.engine.held_for(Sweep)[0].number
+    number = stage.engine.held_for(SweepQuestion)[0].number
     for content in (Progress(0.5, workers.Pace(2, 7.1)), Points([], 0.5)):
         stage.engine.deliver(Reply(number, content))
     await stage.answered()

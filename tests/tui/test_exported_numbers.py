@@ -18,7 +18,7 @@ from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.panes.sweep import parts as sweep
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.requests import Grid
+from attn_tui.tui.panes.sweep.requests import GridRange
 from stage import SMALL, Stage, Taken, agree, capture_file, play, played, refusal, some_heads, succeeds, take
 
 Captured = pytest.CaptureFixture[str]
@@ -138,7 +138,7 @@ def test_the_command_of_a_sweep_prints_its_numbers(capsys: Captured, monkeypatch
 def test_the_command_of_several_rules_or_of_keys_prints_their_numbers(
     rules: tuple[str, ...], over: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grid = Grid("2:64:log6", over)
+    grid = GridRange("2:64:log6", over)
     monkeypatch.setattr(sweep, "GRIDS", (grid,))
     taken: list[Taken] = []
 

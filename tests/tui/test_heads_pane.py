@@ -1,7 +1,7 @@
 """The Heads pane: keys change the shape of a layer, its cost follows, and Enter opens the Lab with its d_k."""
 
 import pytest
-from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
+from attn_tui.core.attention.cost import SHAPE_FIELDS, LayerShape, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.heads.pane import HeadsPane
@@ -42,21 +42,21 @@ async def test_presets_wrap_around_and_the_cost_follows_each_step(stage: Stage) 
     assert seen == [None, *PRESETS.values()]
     await stage.press("P")
     assert pane.preset is None
-    assert pane.text.cost == cost(Layer())
+    assert pane.text.cost == cost(LayerShape())
     await stage.press("right")
-    assert pane.text.cost == cost(Layer(1024))
+    assert pane.text.cost == cost(LayerShape(1024))
     await at(stage, pane, "kv_heads")
     await stage.press("left", "left")
-    assert pane.text.cost == cost(Layer(1024, 8, 2))
+    assert pane.text.cost == cost(LayerShape(1024, 8, 2))
     assert "grouped-query" in stage.lines[0]
     await stage.press("backspace")
-    assert pane.text.cost == cost(Layer(1024))
+    assert pane.text.cost == cost(LayerShape(1024))
     await at(stage, pane, "d_k")
     await stage.press("L", "shift+right", "H")
-    assert pane.text.cost == cost(Layer(1024, d_k=129))
+    assert pane.text.cost == cost(LayerShape(1024, d_k=129))
     await at(stage, pane, "cache_format")
     await stage.press("right")
-    assert pane.text.cost == cost(Layer(1024, d_k=129, cache_format="float8_e4m3fn"))
+    assert pane.text.cost == cost(LayerShape(1024, d_k=129, cache_format="float8_e4m3fn"))
 
 
 @played()
@@ -67,13 +67,13 @@ async def test_an_impossible_shape_is_explained_and_the_last_figures_are_dimmed(
     assert "not divisible by 7" in stage.words(pane.shape)
     assert "d_k" not in stage.lines[0]
     assert pane.text.dimmed
-    assert pane.text.cost == cost(Layer())
+    assert pane.text.cost == cost(LayerShape())
     assert stage.app.active == "Heads"
     for ask in (pane.command, lambda: pane.numbers("json")):
         assert "not divisible by 7" in refusal(ask)
     await stage.press("left")
     assert not pane.text.dimmed
-    assert pane.text.cost == cost(Layer(heads=4))
+    assert pane.text.cost == cost(LayerShape(heads=4))
 
 
 @played()

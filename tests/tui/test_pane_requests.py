@@ -10,7 +10,7 @@ from attn_tui.core.questions.claims import CheckClaims
 from attn_tui.core.questions.lab import Measure
 from attn_tui.core.questions.request import Cache, Request, Work
 from attn_tui.core.questions.rules import CompareRules
-from attn_tui.core.questions.sweep import Sweep
+from attn_tui.core.questions.sweep import SweepQuestion
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
 from attn_tui.tui.panes.rules.requests import MeasureRuleCurves, MeasureRules
@@ -27,7 +27,7 @@ def never(*_: object) -> Iterator[None]:
     ("pane", "keys", "kinds"),
     [
         ("Lab", ["right"], [Measure]),
-        ("Sweep", [], [Sweep]),
+        ("Sweep", [], [SweepQuestion]),
         ("Rules", [], [MeasureRules, MeasureRuleCurves]),
         ("Rules", ["m"], [CompareRules]),
     ],
@@ -52,7 +52,7 @@ async def test_requests_are_withdrawn_when_the_pane_is_left(
 async def test_work_continues_while_the_terminal_is_too_small(
     stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in (Sweep, MeasureRules):
+    for kind in (SweepQuestion, MeasureRules):
         monkeypatch.setattr(kind, "work", never)
     await stage.show(pane)
     await stage.resize(20, 5)

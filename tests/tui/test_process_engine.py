@@ -28,7 +28,7 @@ from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute import connection
 from attn_tui.tui.compute import process as module
 from attn_tui.tui.compute.engine import EngineError, Notification, Reply
-from attn_tui.tui.compute.measure import Exact, Predict
+from attn_tui.tui.compute.measure import ExactCells, Predict
 from attn_tui.tui.compute.process import ProcessEngine
 from cases import present
 from stage import FOREVER, SMALL, numbers
@@ -152,7 +152,7 @@ def test_a_request_made_before_the_app_runs_is_answered(engine: ProcessEngine) -
 
 
 def test_an_answer_can_be_waited_for_before_the_app_runs(engine: ProcessEngine) -> None:
-    assert isinstance(engine.fetch(CURVES), Exact)
+    assert isinstance(engine.fetch(CURVES), ExactCells)
     with pytest.raises(InputError, match="no value at d_k = 1"):
         engine.fetch(Measure(NO_VALUE))
 
@@ -169,7 +169,7 @@ def test_an_answer_that_was_waited_for_can_be_requested_again(
         engine.fetch(CURVES)
 
     async def script(client: Client) -> None:
-        await client.answer(CURVES, Exact)
+        await client.answer(CURVES, ExactCells)
 
     play(engine, script)
 
@@ -188,7 +188,7 @@ async def test_an_unexpected_error_is_reported_and_other_requests_are_answered(
     crashed = await client.answer(Measure(SMALL))
     assert "ZeroDivisionError" in crashed.error
     assert "Traceback" in crashed.report
-    assert await client.answer(CURVES, Exact)
+    assert await client.answer(CURVES, ExactCells)
     assert client.notifications == []
 
 
@@ -211,7 +211,7 @@ async def test_it_is_started_again_when_it_is_killed(client: Client) -> None:
 async def test_pending_requests_are_answered_although_it_was_killed(client: Client) -> None:
     await client.answer(Measure(SMALL))
     os.kill(pid_of(client.engine), signal.SIGSTOP)
-    measurement, curves = client.answer(Measure(at(65))), client.answer(CURVES, Exact)
+    measurement, curves = client.answer(Measure(at(65))), client.answer(CURVES, ExactCells)
     os.kill(pid_of(client.engine), signal.SIGKILL)
     check(await measurement, at(65))
     assert await curves
@@ -229,7 +229,7 @@ async def test_a_request_that_ends_it_twice_fails_and_others_are_answered(
     client: Client, end: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_process(monkeypatch, f"Measure.work = lambda *_: {end}")
-    curves, measurement = client.answer(CURVES, Exact), client.answer(Measure(SMALL))
+    curves, measurement = client.answer(CURVES, ExactCells), client.answer(Measure(SMALL))
     assert reason in (await measurement).reason
     assert await curves
     assert len(client.notifications) == 2
@@ -367,7 +367,7 @@ async def test_it_is_replaced_if_it_stops_in_the_middle_of_a_reply(
 ) -> None:
     with monkeypatch.context() as patch:
         in_process(patch, LARGE_REPLY)
-        await client.answer(CURVES, Exact)
+        await client.answer(CURVES, ExactCells)
     first = pid_of(client.engine)
     client.engine.ask(Measure(SMALL))
     with killed_if_waited_for(first):

@@ -16,7 +16,7 @@ from attn_tui.core.questions import lab
 from attn_tui.core.questions import request as requests
 from attn_tui.core.questions.lab import Measure, Report
 from attn_tui.core.questions.request import Cache, Crashed, Failed, Priority, Progress, Request, Work
-from attn_tui.core.questions.sweep import Points, Sweep
+from attn_tui.core.questions.sweep import Points, SweepQuestion
 from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.work.engines import run as run_parts
 from attn_tui.core.work.part import results_of
@@ -364,7 +364,7 @@ def test_numbers_do_not_depend_on_what_else_is_computed(
 def test_a_withdrawn_or_failed_sweep_continues_with_its_next_point(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = Sweep(SMALL, "2,8,32,64")
+    sweep = SweepQuestion(SMALL, "2,8,32,64")
     monkeypatch.setattr("attn_tui.core.questions.request.BATCH_INTERVAL", -1.0)
     monkeypatch.setattr("attn_tui.core.questions.request.PROGRESS_INTERVAL", math.inf)
 
@@ -375,7 +375,7 @@ def test_a_withdrawn_or_failed_sweep_continues_with_its_next_point(
     bench.ask(sweep)
     while len(points()) < 2:
         bench.step()
-    bench.withdraw(Sweep)
+    bench.withdraw(SweepQuestion)
     bench.ask(replace(sweep, known=len(points())))
     with monkeypatch.context() as patch:
         patch.setattr("attn_tui.core.theory.predict.deviations", Mock(side_effect=MemoryError))

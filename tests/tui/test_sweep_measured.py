@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY
-from attn_tui.core.lab.results import Step
+from attn_tui.core.lab.results import ProgressStep
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.questions import request as requests
 from attn_tui.core.questions.lab import Measure
 from attn_tui.core.questions.request import Failed, Request, Work
-from attn_tui.core.questions.sweep import Points, Sweep
+from attn_tui.core.questions.sweep import Points, SweepQuestion
 from attn_tui.core.work import sweeps as work
 from attn_tui.core.work.sweeps import SweepPlan
 from attn_tui.tui.compute.measure import Predict
@@ -47,7 +47,7 @@ def sweeps(monkeypatch: pytest.MonkeyPatch) -> Sweeps:
         for step in real(plan, *others):
             yield step
             while step.found and found.paused:
-                yield Step(step.fraction, ())
+                yield ProgressStep(step.fraction, ())
 
     monkeypatch.setattr(work, "fold", fold)
     monkeypatch.setattr(requests, "BATCH_INTERVAL", -1.0)  # send each point separately
@@ -98,7 +98,7 @@ async def test_points_appear_one_by_one_and_never_for_earlier_parameters(stage: 
     late, engine.held = engine.held, []
     await stage.press("r")
     await stage.until(lambda: engine.at_rest)
-    engine.hand_on([reply for reply in engine.held_for(Sweep) if isinstance(reply.content, Points)][:3])
+    engine.hand_on([reply for reply in engine.held_for(SweepQuestion) if isinstance(reply.content, Points)][:3])
     for reply in late:
         engine.deliver(reply)
     await stage.until(lambda: pane.progress is not None, "progress")
@@ -141,7 +141,7 @@ async def test_a_hidden_pane_paints_nothing(stage: Stage) -> None:
     engine.hold = True
     await stage.press("r")
     await stage.until(lambda: engine.at_rest)
-    late = engine.held_for(Sweep)
+    late = engine.held_for(SweepQuestion)
     engine.hand_on([reply for reply in engine.held if reply not in late])
     engine.hold = False
     stage.app.action_pane("Lab")
@@ -169,8 +169,8 @@ async def test_back_at_a_former_cursor_its_reading_is_shown(stage: Stage) -> Non
 
 @pytest.mark.parametrize(
     ("kind", "late"),
-    [(Sweep, False), *(pytest.param(*each, marks=pytest.mark.slow) for each in (
-        (Sweep, True), *itertools.product((Measure, Predict), (False, True))))],
+    [(SweepQuestion, False), *(pytest.param(*each, marks=pytest.mark.slow) for each in (
+        (SweepQuestion, True), *itertools.product((Measure, Predict), (False, True))))],
 )  # fmt: skip
 @played()
 async def test_a_failure_is_explained_unless_the_parameters_have_changed_since(

@@ -6,12 +6,12 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.panes.sweep.requests import Grid
+from attn_tui.tui.panes.sweep.requests import GridRange
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from cases import present
 from stage import SMALL, Stage, played
 
-GRIDS = (Grid("2:64:log4,64"), Grid("2:64:log6", "n_keys"))
+GRIDS = (GridRange("2:64:log4,64"), GridRange("2:64:log6", "n_keys"))
 
 
 @pytest.fixture(autouse=True)

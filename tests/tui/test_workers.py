@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 from attn_tui.core.work import cluster
-from attn_tui.core.work.engine_names import EngineError
-from attn_tui.core.work.engines import Engine
+from attn_tui.core.work.engine_names import ExecutorError
+from attn_tui.core.work.engines import PartExecutor
 from attn_tui.core.work.part import Part
 from attn_tui.core.work.workers import Workers
 
@@ -18,7 +18,7 @@ def numbered(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
 
 def unreadable() -> Iterator[tuple[float, tuple[int, ...]]]:
     yield 0.5, ()
-    raise EngineError("not readable on this worker")
+    raise ExecutorError("not readable on this worker")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_workers_that_could_not_do_a_part_are_opened_again() -> None:
     workers = Workers()
     workers.name = "threads:1"
     first = workers.opening()
-    with pytest.raises(EngineError, match="not readable"):
+    with pytest.raises(ExecutorError, match="not readable"):
         list(workers.begin([Part(unreadable, (), 1.0)] * 2).steps())
     assert workers.opening() is not first
     assert workers.opening() is workers.opening()
@@ -56,7 +56,7 @@ def test_workers_stay_open_between_runs_until_they_have_another_name(monkeypatch
     closed = Event()
 
     @contextmanager
-    def noted(name: str, background: bool) -> Generator[Engine]:
+    def noted(name: str, background: bool) -> Generator[PartExecutor]:
         events.append(f"open {name}")
         with open_engine(name, background=background) as engine:
             yield engine

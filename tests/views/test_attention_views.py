@@ -9,7 +9,7 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.comparing.results import HeadComparison
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
-from attn_tui.core.diagnosis.results import AttentionRow, Matrix
+from attn_tui.core.diagnosis.results import AttentionCells, AttentionRow
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.tui.panes.capture.heads import CHANGE, ORDERS, Heads, find
@@ -31,7 +31,7 @@ BOTH = (TOKENS, TOKENS)
 SATURATING = STATISTIC["saturation"]
 
 
-def attention(head: int, down: int, across: int, queries: tuple[int, int] = (0, 70)) -> Matrix:
+def attention(head: int, down: int, across: int, queries: tuple[int, int] = (0, 70)) -> AttentionCells:
     found = attention_matrix(CAPTURE, LAYER, head, file_rule(LAYER), 0, queries, (0, 70), down, across)
     return next(each for each in found if each is not None)
 
@@ -116,7 +116,7 @@ def test_the_matrix_fits_any_size_and_the_cursor_is_on_it(
     rows = [queries * y // shown.down for y in range(shown.down + 1)]
     columns = [keys * x // shown.across for x in range(shown.across + 1)]
     shares = tuple((0.5,) * shown.across for _ in range(shown.down))
-    matrix = Matrix(0, 0, 0, tuple(rows), tuple(columns), tuple(rows[:-1]), shares, False)
+    matrix = AttentionCells(0, 0, 0, tuple(rows), tuple(columns), tuple(rows[:-1]), shares, False)
     names = [f"word{n}" for n in range(max(keys, queries))] if tokens else None
     glyphs = UNICODE if halves else ASCII
     lines = matrix_lines(shown, matrix, cursor, (names, names), glyphs)
@@ -167,7 +167,7 @@ def test_few_queries_take_a_line_each_and_larger_weights_are_darker() -> None:
     assert [level(share) for share in (0, 1e-5, 0.001, 0.02, 0.3, 1)] == [0, 0, 1, 2, 5, LEVELS]
     shown = view((0, 2), (0, 2), 20, 3, False, False)
     shares = ((1.0, None), (0.001, 0.999))
-    matrix = Matrix(0, 0, 0, (0, 1, 2), (0, 1, 2), (0, 1), shares, False)
+    matrix = AttentionCells(0, 0, 0, (0, 1, 2), (0, 1, 2), (0, 1), shares, False)
     lines = matrix_lines(shown, matrix, (0, 1), (None, None), ASCII)
     assert [text_of(line).rstrip() for line in lines[1:]] == ["@@@+", "...@@@"]
 

@@ -11,7 +11,7 @@ from attn_tui.tui.panes.catalogue import TABS
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, top_line, typing_status
-from attn_tui.tui.views.fields.entry import Editing
+from attn_tui.tui.views.fields.entry import FieldEntry
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, Thumb, bottom_line, line_width, side
 from attn_tui.tui.views.lines import top_line as upper_side
@@ -28,7 +28,7 @@ def test_the_active_pane_is_highlighted_and_80_columns_show_all_tabs() -> None:
     line = text_of(top_line(tuple(TABS), "Lab", parameters_status(replace(BERT, d_k=16384), UNICODE), 80, UNICODE))
     assert [word for word in line.split() if word in TABS] == [*TABS]
     assert line.endswith(" d_k 16384 ")
-    assert text_of(typing_status(Editing("d_k", "163840"), UNICODE)[-1]) == "3840_"
+    assert text_of(typing_status(FieldEntry("d_k", "163840"), UNICODE)[-1]) == "3840_"
     assert "as in" not in "".join(text_of(line) for line in parameters_status(replace(BERT, d_k=65), UNICODE))
 
 

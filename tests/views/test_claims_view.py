@@ -13,8 +13,8 @@ from attn_tui.core.claims.claim import (
     UNCLAIMED,
     VERDICT_WORDS,
     Claim,
-    Figure,
-    Finding,
+    ClaimFigure,
+    ClaimFinding,
     Outcome,
     Reading,
     Verdict,
@@ -30,12 +30,12 @@ from attn_tui.tui.views.results.claims import at_sign, claim_lines, claim_list, 
 from cases import for_each
 from line_texts import texts_of
 
-RIGHT = Figure("a right figure", value(1_048_576), lambda _: Reading(None, 1_048_576.0))
-WRONG = Figure("a wrong figure", value(-0.25), lambda _: Reading(Estimate(0.5004, 0.0123), 0.5))
-OTHER = Figure("another figure", UNCLAIMED, lambda _: Reading(Estimate(1.5e-7, None)))
+RIGHT = ClaimFigure("a right figure", value(1_048_576), lambda _: Reading(None, 1_048_576.0))
+WRONG = ClaimFigure("a wrong figure", value(-0.25), lambda _: Reading(Estimate(0.5004, 0.0123), 0.5))
+OTHER = ClaimFigure("another figure", UNCLAIMED, lambda _: Reading(Estimate(1.5e-7, None)))
 
 
-def outcome_of(*figures: Figure) -> Outcome:
+def outcome_of(*figures: ClaimFigure) -> Outcome:
     return examine(Claim("made-up", "It is so.", "study note 000", "It just is.", figures=figures))
 
 
@@ -106,15 +106,15 @@ def test_every_format_has_the_verdict(verdict: Verdict) -> None:
 
 
 def test_a_claim_that_depends_on_the_measure_has_both_figures() -> None:
-    small = Figure("size", at_least(0, "more"), lambda _: Reading(None, -0.0969), measure="size")
-    fast = Figure("speed", at_least(0, "more"), lambda _: Reading(None, 0.5), measure="speed")
+    small = ClaimFigure("size", at_least(0, "more"), lambda _: Reading(None, -0.0969), measure="size")
+    fast = ClaimFigure("speed", at_least(0, "more"), lambda _: Reading(None, 0.5), measure="speed")
     outcome = outcome_of(small, fast)
     assert outcome.verdict == "depends on the measure"
     assert (
         outcome.reason == "True by speed: 0.5 for speed. False by size: the claim says more for size; it is −0.0969."
     )
     assert outcome.findings == (
-        Finding("size", "more", None, -0.0969, False), Finding("speed", "more", None, 0.5, True)
+        ClaimFinding("size", "more", None, -0.0969, False), ClaimFinding("speed", "more", None, 0.5, True)
     )  # fmt: skip
 
 
@@ -153,8 +153,8 @@ def test_the_figures_of_all_claims_are_one_table_around_the_selected_claim(glyph
 
 def test_a_long_name_of_a_figure_takes_the_room_of_a_short_claimed_value() -> None:
     long = "a figure whose name is longer than its column, which is 71 cells, and is whole"
-    wordy = Figure("short", value(0, words="nearly everywhere"), lambda _: Reading(None, 0.0))
-    named = Figure(long, value(0), lambda _: Reading(None, 0.0))
+    wordy = ClaimFigure("short", value(0, words="nearly everywhere"), lambda _: Reading(None, 0.0))
+    named = ClaimFigure(long, value(0), lambda _: Reading(None, 0.0))
     outcome = outcome_of(named, wordy)
     claims, found = [outcome.claim], {outcome.claim.id: outcome}
     page = texts_of(overview_lines(claims, found, 0, 120, 14, UNICODE))

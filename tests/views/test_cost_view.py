@@ -3,20 +3,20 @@
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.attention.cost import Layer, cost
+from attn_tui.core.attention.cost import LayerShape, cost
 from attn_tui.core.attention.presets import PRESETS, Preset
 from attn_tui.core.tables.cost import cost_blocks, variants
 from attn_tui.core.tables.formats import binary, metric
-from attn_tui.core.tables.table import Grid
+from attn_tui.core.tables.table import TextGrid
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.grid import block_lines
 from attn_tui.tui.views.lines import line_width
 from line_texts import texts_of
 
-LARGEST = Layer(2**20, 2**14, 1, 2**14, 2**14, 0, 0, 0, "all", 2**14, 2**30, 2**20, "float64")
+LARGEST = LayerShape(2**20, 2**14, 1, 2**14, 2**14, 0, 0, 0, "all", 2**14, 2**30, 2**20, "float64")
 
 
-def shown(layer: Layer, preset: Preset | None = None) -> str:
+def shown(layer: LayerShape, preset: Preset | None = None) -> str:
     return "\n".join(map(str.rstrip, texts_of(block_lines(cost_blocks(cost(layer), preset), 80, UNICODE))))
 
 
@@ -43,15 +43,15 @@ def test_llama_3_8b() -> None:
 def test_biases_are_counted_and_kinds_of_attention_described() -> None:
     lines = shown(PRESETS["qwen2.5-7b"].layer).splitlines()
     assert [line.split()[-1] for line in lines if line.startswith("W_")] == ["3,584", "512", "512", "0"]
-    assert "Multi-head attention: 8 heads, each with its own keys and values." in shown(Layer())
-    assert "Multi-query attention: 8 query heads share one key/value head." in shown(Layer(kv_heads=1))
-    assert "would need" not in shown(Layer())
-    assert "d_k 96, not d_model/heads = 512/8 = 64; 1/√d_k multiplies" in shown(Layer(d_k=96))
-    assert "d_k 16, not d_model/heads = 512/7 = 73.14;" in shown(Layer(heads=7, d_k=16))
+    assert "Multi-head attention: 8 heads, each with its own keys and values." in shown(LayerShape())
+    assert "Multi-query attention: 8 query heads share one key/value head." in shown(LayerShape(kv_heads=1))
+    assert "would need" not in shown(LayerShape())
+    assert "d_k 96, not d_model/heads = 512/8 = 64; 1/√d_k multiplies" in shown(LayerShape(d_k=96))
+    assert "d_k 16, not d_model/heads = 512/7 = 73.14;" in shown(LayerShape(heads=7, d_k=16))
 
 
 def test_texts_mask_and_notes_are_shown() -> None:
-    text = " ".join(shown(Layer(batch=4, mask="none")).split())
+    text = " ".join(shown(LayerShape(batch=4, mask="none")).split())
     assert "4,096 tokens × 4 texts" in text
     assert "FLOPs are for one layer and 4 texts; a multiply–add counts as two." in text
     assert "all tokens make 4,096²." in text
@@ -67,14 +67,16 @@ GROUPED = PRESETS["llama-3-8b"].layer
 @pytest.mark.parametrize(
     ("layer", "counts"),
     [
-        (Layer(), [8, 4, 2, 1]),
+        (LayerShape(), [8, 4, 2, 1]),
         (GROUPED, [8, 32, 16, 4, 2, 1]),
         (PRESETS["falcon-7b"].layer, [1, 71]),
-        (Layer(d_model=96, heads=96, kv_heads=32), [32, 96, 48, 24, 12, 6, 1]),
+        (LayerShape(d_model=96, heads=96, kv_heads=32), [32, 96, 48, 24, 12, 6, 1]),
         (PRESETS["deepseek-v3"].layer, [128, 128, 64, 32, 16, 8, 4, 1]),
     ],
 )
-def test_other_key_heads_divide_the_heads_and_contexts_and_all_models_follow(layer: Layer, counts: list[int]) -> None:
+def test_other_key_heads_divide_the_heads_and_contexts_and_all_models_follow(
+    layer: LayerShape, counts: list[int]
+) -> None:
     table = variants(cost(layer), None)
     rows = [dict(zip(table.header, line, strict=True)) for line in table.lines]
     shared, models = rows[: len(counts)], rows[-len(PRESETS) :]
@@ -106,9 +108,9 @@ def test_the_share_of_attention_grows_with_the_context() -> None:
 @pytest.mark.parametrize("width", [60, 90, 166])
 def test_tables_fit_and_only_columns_beside_other_layers_are_left_out(glyphs: Glyphs, width: int) -> None:
     for preset in (None, *PRESETS.values()):
-        found = cost(preset.layer if preset else Layer())
+        found = cost(preset.layer if preset else LayerShape())
         for block in [*cost_blocks(found, preset), variants(found, preset)]:
             lines = block_lines([block], width, glyphs)
             assert max(map(line_width, lines)) <= width
-            is_short = isinstance(block, Grid) and len(block.header) <= 4
+            is_short = isinstance(block, TextGrid) and len(block.header) <= 4
             assert not (is_short and "Not shown" in "".join(texts_of(lines)))

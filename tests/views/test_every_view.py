@@ -12,7 +12,7 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.claim import UNCLAIMED, Claim, Figure, Outcome, Reading, at_least, value
+from attn_tui.core.claims.claim import UNCLAIMED, Claim, ClaimFigure, Outcome, Reading, at_least, value
 from attn_tui.core.claims.examine import examine
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.lab.experiment import run
@@ -22,11 +22,11 @@ from attn_tui.core.scales import FORMULA_NAMES
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.tables.cost import cost_blocks, variants
-from attn_tui.core.tables.table import Grid
+from attn_tui.core.tables.table import TextGrid
 from attn_tui.core.theory.predict import theory_of
-from attn_tui.core.training.settings import RACE_FIELDS, Race, Result
-from attn_tui.core.training.snapshot import Snapshot as RaceSoFar
-from attn_tui.core.watching.snapshot import Snapshot, snapshot
+from attn_tui.core.training.settings import RACE_FIELDS, Race, RaceResult
+from attn_tui.core.training.snapshot import RaceSnapshot as RaceSoFar
+from attn_tui.core.watching.snapshot import RunSnapshot, snapshot
 from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.app.keys import all_commands, help_keys
 from attn_tui.tui.panes.capture.heatmap import HeadMap, map_lines, mark_lines
@@ -38,7 +38,7 @@ from attn_tui.tui.panes.train.view import result_lines, setting_lines
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line, top_line
 from attn_tui.tui.views.export import Form, form_lines
 from attn_tui.tui.views.fields.entry import Draft
-from attn_tui.tui.views.fields.panel import Editing, applicable, panel_lines
+from attn_tui.tui.views.fields.panel import FieldEntry, applicable, panel_lines
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.grid import block_lines
 from attn_tui.tui.views.help import help_lines
@@ -52,7 +52,7 @@ from attn_tui.tui.views.results.cards import item_lines
 from attn_tui.tui.views.results.claims import claim_lines, claim_list, overview_lines
 from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
 from attn_tui.tui.views.results.sentence import row_words, sentence
-from attn_tui.tui.views.results.table import ESSENTIAL, Contents, layout, table_lines, table_rows, with_theory
+from attn_tui.tui.views.results.table import ESSENTIAL, TableContents, layout, table_lines, table_rows, with_theory
 from attn_tui.tui.views.results.watching import chart_lines
 from cases import for_each, present
 from line_texts import text_of
@@ -88,7 +88,7 @@ SAME = {
 }  # fmt: skip
 
 
-def watched() -> Snapshot:
+def watched() -> RunSnapshot:
     """A run of which one head is over the limit and another nears it, beside a baseline."""
     steps = [
         parse_line(json.dumps({"step": 10 * n, "max_logit": [[2.0, 30.0 * 1.1**n], [120.0, 4.0]]})) for n in range(9)
@@ -99,9 +99,9 @@ def watched() -> Snapshot:
 def outcome() -> Outcome:
     """A claim with figures that agree, are off, and are not claimed."""
     figures = (
-        Figure("variance", value(64), lambda _: Reading(Estimate(63.9, 0.4), 64.0)),
-        Figure("weight", at_least(0.99), lambda _: Reading(Estimate(0.5, 0.01))),
-        Figure("other", UNCLAIMED, lambda _: Reading(None, 3.0)),
+        ClaimFigure("variance", value(64), lambda _: Reading(Estimate(63.9, 0.4), 64.0)),
+        ClaimFigure("weight", at_least(0.99), lambda _: Reading(Estimate(0.5, 0.01))),
+        ClaimFigure("other", UNCLAIMED, lambda _: Reading(None, 3.0)),
     )
     return examine(Claim("made-up", "It is so.", "a note", "It is.", figures=figures))
 
@@ -109,7 +109,7 @@ def outcome() -> Outcome:
 def race() -> RaceSoFar:
     """A race of two rules of which one never learned."""
     results = tuple(
-        Result(rule, 1.0, loss, 0.1, recalled, steps, diverged, 0.9, 0.1, 2.0)
+        RaceResult(rule, 1.0, loss, 0.1, recalled, steps, diverged, 0.9, 0.1, 2.0)
         for rule, loss, recalled, steps, diverged in (
             ("none", math.nan, math.nan, None, 0.5),
             ("sqrt_d_k", 0.02, 0.99, 28.0, 0.0),
@@ -172,18 +172,18 @@ def settings(width: int, glyphs: Glyphs) -> Sequence[Line]:
 def tables() -> list[Sequence[Line]]:
     found = cost(replace(PRESETS["llama-3-8b"].layer, batch=2))
     blocks = [*cost_blocks(found, None), *cost_blocks(cost(PRESETS["deepseek-v3"].layer), None)]
-    grids = [block for block in blocks if isinstance(block, Grid)]
+    grids = [block for block in blocks if isinstance(block, TextGrid)]
     beside = variants(found, None)
-    grids.append(Grid(beside.header[:-1], [line[:-1] for line in beside.lines[:10]]))
+    grids.append(TextGrid(beside.header[:-1], [line[:-1] for line in beside.lines[:10]]))
     full = [[[cell or "0" for cell in line] for line in (each.header, *each.lines)] for each in grids]
     return [
-        *(block_lines([Grid(header, lines)], 300, CHINESE)[1:-1] for header, *lines in full),
+        *(block_lines([TextGrid(header, lines)], 300, CHINESE)[1:-1] for header, *lines in full),
         result_lines(race(), 100, CHINESE)[:3],
     ]
 
 
 def table(width: int, glyphs: Glyphs) -> Iterable[Line]:
-    for contents in (CONTENTS, Contents(MEASURED.columns)):
+    for contents in (CONTENTS, TableContents(MEASURED.columns)):
         for turn in range(3):
             yield from table_lines(table_rows(contents), contents, layout(contents, width, turn), glyphs)
         yield from table_lines(table_rows(contents, ESSENTIAL), contents, layout(contents, width), glyphs)
@@ -192,7 +192,7 @@ def table(width: int, glyphs: Glyphs) -> Iterable[Line]:
 def panel(width: int, glyphs: Glyphs) -> Iterable[Line]:
     for parameters in (ASKED, LONGEST):
         for focus in (None, "mean_q", *(field.name for field in applicable(parameters)[::6])):
-            for editing in (None, Editing("d_k", "1" * 40), Editing("d_k", "x", "d_k: must be; " * 4)):
+            for editing in (None, FieldEntry("d_k", "1" * 40), FieldEntry("d_k", "x", "d_k: must be; " * 4)):
                 for height in (1, 10, 22):
                     lines = panel_lines(parameters, width, height, glyphs, focus, editing)
                     assert len(lines) == height

@@ -15,7 +15,7 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.plots.gauge import END, bar, cell_of, gauge_lines, threshold_note, zone_line
 from attn_tui.tui.views.plots.weights import pieces, weight_lines
-from attn_tui.tui.views.results.table import Contents, with_theory
+from attn_tui.tui.views.results.table import TableContents, with_theory
 from cases import for_each, present
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +92,7 @@ def test_the_ratio_is_the_exact_one_and_below_1_never_shown_as_1() -> None:
         replace(column, measured={**column.measured, "saturation": Estimate(0.9999, 0.0)})
         for column in CONTENTS[0].columns
     ]
-    assert all("0.999 " in text for text in texts_of(gauge_lines(Contents(columns), 80, 2, UNICODE)))
+    assert all("0.999 " in text for text in texts_of(gauge_lines(TableContents(columns), 80, 2, UNICODE)))
     for contents in CONTENTS[:1]:
         (a, b), exact = contents.columns, contents.theory
         assert (

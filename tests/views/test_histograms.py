@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import ComponentLaw, Parameters
-from attn_tui.core.statistics.histogram import Axis, Histogram
+from attn_tui.core.statistics.histogram import BinAxis, Histogram
 from attn_tui.core.statistics.measurement import HISTOGRAMS, HistogramName
 from attn_tui.core.theory.predict import score_curve
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -46,7 +46,7 @@ both = st.sampled_from([UNICODE, ASCII])
 
 
 def counted(low: float, high: float, counts: Sequence[int], underflow: int = 0, overflow: int = 0) -> Histogram:
-    return Histogram(Axis(low, high, len(counts)), [*itertools.accumulate([underflow, *counts, overflow])])
+    return Histogram(BinAxis(low, high, len(counts)), [*itertools.accumulate([underflow, *counts, overflow])])
 
 
 # Bars

@@ -23,7 +23,7 @@ from attn_tui.tui.views.results.rules import (
     CURVE,
     HEAD,
     NAME,
-    Shown,
+    RuleTableContents,
     braille_line,
     by_family,
     columns_in,
@@ -50,8 +50,10 @@ SATURATING = saturation_of(Parameters(), RULES)
 CURVES = RuleCurves((4, 8, 16), 2, 2, dict.fromkeys(RULES, (0.0, 0.5, 1.0)))
 
 
-def shown(**changes: Any) -> Shown:
-    return replace(Shown(RULES, ROWS, SATURATING, CURVES, UNTITLED, lab="two_sqrt_d_k", cursor="none"), **changes)
+def shown(**changes: Any) -> RuleTableContents:
+    return replace(
+        RuleTableContents(RULES, ROWS, SATURATING, CURVES, UNTITLED, lab="two_sqrt_d_k", cursor="none"), **changes
+    )
 
 
 @for_each("glyphs", [UNICODE, ASCII])

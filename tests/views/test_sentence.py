@@ -20,7 +20,7 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.numbers import percent
 from attn_tui.tui.views.results.advice import advice, ratio_words
 from attn_tui.tui.views.results.sentence import sentence
-from attn_tui.tui.views.results.table import Contents, with_theory
+from attn_tui.tui.views.results.table import TableContents, with_theory
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -50,7 +50,7 @@ def column(values: Mapping[str, float | None], rule: str = "none", multiplier: f
 
 
 def say(*columns: Column) -> str:
-    return sentence(Contents(columns), UNICODE)
+    return sentence(TableContents(columns), UNICODE)
 
 
 def test_what_stands_out_is_named_and_nothing_else() -> None:
@@ -87,7 +87,7 @@ def test_each_column_is_named_by_its_rule_in_ascii_too() -> None:
     assert "With the file's scale, some 80 keys" in said
     assert "With × 2.5, some 80 keys" in say(column(HEALTHY), column(HEALTHY, "custom", 2.5))
     small = column(HEALTHY, "sqrt_d_k", 6.1e-5)
-    said = sentence(Contents([column(SATURATED), small]), ASCII)
+    said = sentence(TableContents([column(SATURATED), small]), ASCII)
     assert said.isascii()
     assert "With x 6.10e-5, some 80 keys" in said
 
@@ -109,7 +109,7 @@ def test_a_changed_value_changes_the_words(name: str, value: float, words: str) 
 
 def test_the_sentence_on_a_real_measurement_agrees_with_it() -> None:
     measured = run(Parameters(d_k=256, n_keys=64, n_queries=32, batch=4))
-    said = sentence(Contents(measured.columns), UNICODE)
+    said = sentence(TableContents(measured.columns), UNICODE)
     most, keys = (
         measured.columns[0].measured["max_weight"].value,
         measured.columns[1].measured["effective_keys"].value,
@@ -123,13 +123,13 @@ def test_the_sentence_on_a_real_measurement_agrees_with_it() -> None:
 def test_deviations_from_theory_come_first_and_name_each_value() -> None:
     columns = [column(HEALTHY), column(HEALTHY, "sqrt_d_k", 0.125)]
     far = [{"logit_std": -5.21, "dead_rows": 3.9, "one_hot_rows": None}, {"one_hot_rows": 12.0}]
-    said = sentence(Contents(columns, (), far), UNICODE)
+    said = sentence(TableContents(columns, (), far), UNICODE)
     assert said.startswith(
         "Differs from theory: unscaled logit std by 5.2 standard errors, scaled one-hot rows by 12.0 standard "
         "errors. Unscaled, "
     )
     near = [dict.fromkeys(HEALTHY, 4.0)] * 2
-    assert "theory" not in sentence(Contents(columns, (), near), UNICODE)
+    assert "theory" not in sentence(TableContents(columns, (), near), UNICODE)
 
 
 def test_lost_weight_and_nan_rows_are_named_if_they_matter() -> None:

@@ -11,7 +11,7 @@ from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.results.jacobian import heading_line, jacobian_lines
 from attn_tui.tui.views.results.softmax import (
     LEFT,
-    Editing,
+    ScoreEntry,
     in_cells,
     row_of,
     step_lines,
@@ -32,11 +32,11 @@ def worked(example: Example = NOTES, parameters: Parameters = USUAL, remark: str
     return SoftmaxSteps(example, parameters, sides, remark=remark)
 
 
-def lines_of(of: SoftmaxSteps, width: int, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> list[Line]:
+def lines_of(of: SoftmaxSteps, width: int, glyphs: Glyphs = UNICODE, editing: ScoreEntry | None = None) -> list[Line]:
     return [*step_lines(of, width, glyphs, editing), *word_lines(of, width, glyphs, editing)]
 
 
-def shown(of: SoftmaxSteps, width: int = 80, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> str:
+def shown(of: SoftmaxSteps, width: int = 80, glyphs: Glyphs = UNICODE, editing: ScoreEntry | None = None) -> str:
     return "\n".join(line.rstrip() for line in texts_of(lines_of(of, width, glyphs, editing)))
 
 
@@ -50,7 +50,11 @@ def test_no_line_is_wider_than_the_screen(example: Example, glyphs: Glyphs) -> N
     for p in (Parameters(), Parameters(scale="custom", multiplier=999.5), Parameters(scale="log512_n", d_k=16_384)):
         of = worked(example, p)
         for width in (40, 57, 77, 78, 80, 100, 103, 104, 120, 160, 200):
-            for editing in (None, Editing(1, Draft.of("-123.4567890123"), "scores: no"), Editing(0, note="enough")):
+            for editing in (
+                None,
+                ScoreEntry(1, Draft.of("-123.4567890123"), "scores: no"),
+                ScoreEntry(0, note="enough"),
+            ):
                 lines = lines_of(of, width, glyphs, editing)
                 assert max(map(line_width, lines)) <= width
                 assert "\n".join(texts_of(lines)).isascii() or not glyphs.ascii
@@ -149,7 +153,7 @@ def test_the_jacobian_is_readable_without_colour_and_has_its_values_where_it_is_
 
 
 def test_an_error_message_dims_all_but_itself_and_the_typed_text() -> None:
-    editing = Editing(2, Draft.of("1x"), "score: must be")
+    editing = ScoreEntry(2, Draft.of("1x"), "score: must be")
     lines = lines_of(worked(), 80, UNICODE, editing)
     row = row_of(worked(), 80, UNICODE, editing)
     assert "1x" in texts_of(lines)[row]
@@ -161,12 +165,12 @@ def test_an_error_message_dims_all_but_itself_and_the_typed_text() -> None:
 def test_the_row_of_the_cursor_is_reported_and_of_a_long_score_the_part_around_it_shown() -> None:
     for width in (40, 80, 120):
         for at in range(5):
-            editing = Editing(at)
+            editing = ScoreEntry(at)
             lines = texts_of(lines_of(worked(), width, UNICODE, editing))
             assert "▸" in lines[row_of(worked(), width, UNICODE, editing)]
     draft = Draft("-123.4567890", 12)
-    assert "567890" in shown(worked(), 80, UNICODE, Editing(0, draft))
-    assert "-123.4" in shown(worked(), 80, UNICODE, Editing(0, draft.moved(0)))
+    assert "567890" in shown(worked(), 80, UNICODE, ScoreEntry(0, draft))
+    assert "-123.4" in shown(worked(), 80, UNICODE, ScoreEntry(0, draft.moved(0)))
 
 
 @for_each(

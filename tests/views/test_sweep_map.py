@@ -10,8 +10,8 @@ from attn_tui.core.questions.sweep import Points
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.saturation import saturation
-from attn_tui.tui.compute.measure import Exact, Predict
-from attn_tui.tui.panes.sweep.map_view import D_KS, N_KEYS, Mapped, layout, map_lines
+from attn_tui.tui.compute.measure import ExactCells, Predict
+from attn_tui.tui.panes.sweep.map_view import D_KS, N_KEYS, MapResults, layout, map_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from cases import for_each, present
 from line_texts import text_of
@@ -20,25 +20,25 @@ ENTROPY = STATISTIC["entropy_fraction"]
 P = Parameters(n_queries=4, batch=2)
 
 
-def predicted(p: Parameters) -> Mapped:
-    mapped = Mapped(p)
+def predicted(p: Parameters) -> MapResults:
+    mapped = MapResults(p)
     for answer in Predict(p, D_KS, N_KEYS).work(Cache()):
-        if isinstance(answer, Exact):
+        if isinstance(answer, ExactCells):
             mapped.exact.update(answer.cells)
     assert mapped.predicted
     return mapped
 
 
 @pytest.fixture(scope="module")
-def plain() -> Mapped:
+def plain() -> MapResults:
     return predicted(P)
 
 
-def texts(mapped: Mapped, width: int = 140, height: int = 18, glyphs: Glyphs = UNICODE) -> list[str]:
+def texts(mapped: MapResults, width: int = 140, height: int = 18, glyphs: Glyphs = UNICODE) -> list[str]:
     return [text_of(line) for line in map_lines(mapped, ENTROPY, False, (64, 128), width, height, glyphs)]
 
 
-def test_each_cell_has_its_exact_value_its_shade_and_its_side_of_the_line(plain: Mapped) -> None:
+def test_each_cell_has_its_exact_value_its_shade_and_its_side_of_the_line(plain: MapResults) -> None:
     for d_k, n in ((1, 2), (64, 128), (4096, 8192)):
         columns = predict(replace(P, d_k=d_k, n_keys=n)).columns
         for index, column in enumerate(columns):
@@ -95,7 +95,7 @@ def test_missing_cells_gaps_and_a_saturated_start_are_marked() -> None:
 def test_measured_cells_give_the_line_where_theory_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("attn_tui.tui.panes.sweep.map_view.N_KEYS", (16, 256))
     p = replace(P, softcap=1000.0, scale="d_k", n_queries=16)  # a cap that changes next to nothing
-    mapped = Mapped(p)
+    mapped = MapResults(p)
     last = 0.0
     for answer in mapped.sweep.work(Cache()):
         if isinstance(answer, Points):
@@ -112,7 +112,7 @@ def test_measured_cells_give_the_line_where_theory_has_none(monkeypatch: pytest.
 
 @for_each("glyphs", [UNICODE, ASCII])
 @for_each("size", [(40, 8), (72, 10), (80, 18), (120, 30), (200, 50)])
-def test_the_map_fits_every_size(plain: Mapped, glyphs: Glyphs, size: tuple[int, int]) -> None:
+def test_the_map_fits_every_size(plain: MapResults, glyphs: Glyphs, size: tuple[int, int]) -> None:
     lines = texts(plain, *size, glyphs)
     assert len(lines) <= size[1]
     assert all(len(line) == size[0] for line in lines)

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.results import Point
+from attn_tui.core.lab.results import SweepPoint
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.questions.sweep import SweptPoint
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.tables.lab import SweepResult
 from attn_tui.core.theory.predict import predict
-from attn_tui.tui.panes.sweep.curve_view import Swept, contents_of, reading_lines, sweep_plot
+from attn_tui.tui.panes.sweep.curve_view import SweepCurve, contents_of, reading_lines, sweep_plot
 from attn_tui.tui.panes.sweep.requests import landmarks_of
 from attn_tui.tui.panes.sweep.width_table import axis_words, landmark_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.results.sweep import sweep_sentences
-from attn_tui.tui.views.results.table import Contents
+from attn_tui.tui.views.results.table import TableContents
 from cases import for_each, present
 from line_texts import text_of
 
@@ -28,7 +28,7 @@ ENTROPY = STATISTIC["entropy"]
 
 def marks(p: Parameters, d_ks: tuple[int, ...]) -> list[tuple[float, str]]:
     """The marks of the plot over these d_k."""
-    swept = Swept(p, d_ks, {d_k: predict(replace(p, d_k=d_k)).columns for d_k in d_ks})
+    swept = SweepCurve(p, d_ks, {d_k: predict(replace(p, d_k=d_k)).columns for d_k in d_ks})
     plot = present(sweep_plot(swept, STATISTIC["entropy"], False, UNICODE))
     return [(mark.x, mark.words) for mark in plot.marks]
 
@@ -49,8 +49,8 @@ def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_kno
     d_ks, points = (1, 4, 16), dict[int, SweptPoint]()
     for d_k in d_ks:
         at = replace(p, d_k=d_k)
-        points[d_k] = SweptPoint(Point(run(at, full=False), reached=True), predict(at), [{}, {}])
-    swept = Swept(p, d_ks, {d_k: point.prediction.columns for d_k, point in points.items()}, points)
+        points[d_k] = SweptPoint(SweepPoint(run(at, full=False), reached=True), predict(at), [{}, {}])
+    swept = SweepCurve(p, d_ks, {d_k: point.prediction.columns for d_k, point in points.items()}, points)
     plot = present(sweep_plot(swept, STATISTIC["entropy"], False, UNICODE))
     assert [(mark.x, mark.words) for mark in plot.marks] == [
         (8, "unscaled softmax saturates"),
@@ -61,15 +61,15 @@ def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_kno
 def test_a_plot_has_room_for_error_bars_in_per_cent() -> None:
     measured, share = run(SMALL), STATISTIC["one_hot_rows"]
     columns = [replace(c, measured={**c.measured, share.name: Estimate(0.5, 0.7)}) for c in measured.columns]
-    at = Point(replace(measured, columns=tuple(columns)), reached=True)
-    swept = Swept(SMALL, (2, 64), points={SMALL.d_k: SweptPoint(at, predict(SMALL), [{}, {}])})
+    at = SweepPoint(replace(measured, columns=tuple(columns)), reached=True)
+    swept = SweepCurve(SMALL, (2, 64), points={SMALL.d_k: SweptPoint(at, predict(SMALL), [{}, {}])})
     plot = present(sweep_plot(swept, share, False, UNICODE))
     assert [(point.y, point.stderr) for series in plot.series for point in series.points] == [(50, 70)] * 2
     assert plot.y.low <= -20 < 120 <= plot.y.high
 
 
 def readings(p: Parameters, width: int = 160) -> list[str]:
-    contents = contents_of(SweptPoint(Point(run(p, full=False), reached=True), predict(p), ({}, {})))
+    contents = contents_of(SweptPoint(SweepPoint(run(p, full=False), reached=True), predict(p), ({}, {})))
     lines = reading_lines(p, contents, STATISTIC["entropy"], width, UNICODE)
     return [text_of(line).rstrip() for line in lines]
 
@@ -124,13 +124,13 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_saturate
 )
 def test_the_sentence_under_a_table_has_the_same_words(change: dict[str, Any], sentence: str | None) -> None:
     p = replace(SMALL, d_k=8, **change)
-    found = [(Point(run(p, full=False), reached=True), predict(p))]
+    found = [(SweepPoint(run(p, full=False), reached=True), predict(p))]
     assert sweep_sentences(SweepResult(p, (8,), found, ""), [({}, {})]) == ([sentence] if sentence else [])
 
 
 def test_the_sentence_says_that_it_is_of_exact_arithmetic_if_measured_numbers_are_not() -> None:
     p = replace(SMALL, d_k=8, precision="bfloat16")
-    found = [(Point(run(p, full=False), reached=True), predict(p))]
+    found = [(SweepPoint(run(p, full=False), reached=True), predict(p))]
     assert sweep_sentences(SweepResult(p, (8,), found, ""), [({}, {})]) == [
         "Unscaled, softmax is saturated from d_k 3 up in exact arithmetic; scaled, it stays below saturation at "
         "every d_k in exact arithmetic.",
@@ -141,7 +141,7 @@ def test_the_sentence_says_that_it_is_of_exact_arithmetic_if_measured_numbers_ar
 def test_the_sentences_tell_of_nan_rows_and_lost_weight() -> None:
     p = replace(SMALL, d_k=64, n_keys=32, precision="float16", arithmetic="eager")
     quiet, loud = p, replace(p, std_q=100.0, std_k=45.0)
-    found = [(Point(run(each, full=False), reached=True), predict(each)) for each in (quiet, loud)]
+    found = [(SweepPoint(run(each, full=False), reached=True), predict(each)) for each in (quiet, loud)]
     most = max(column.measured["nan_rows"].value or 0 for column in found[1][0].measurement.columns)
     said = sweep_sentences(SweepResult(p, (64,), found, ""), [({}, {}), ({}, {})])
     assert said[-1] == f"Up to {100 * most:.0f} % of rows are NaN (logits overflow) and not counted."
@@ -151,7 +151,7 @@ def test_the_sentences_tell_of_nan_rows_and_lost_weight() -> None:
         replace(column, measured={**column.measured, "weight_lost": Estimate(lost, 0.0)})
         for column, lost in zip(measurement.columns, (0.04, 0.009), strict=True)
     ]
-    lossy = Point(replace(measurement, columns=tuple(columns)), reached=True)
+    lossy = SweepPoint(replace(measurement, columns=tuple(columns)), reached=True)
     said = sweep_sentences(SweepResult(p, (64,), [(lossy, found[0][1])], ""), [({}, {})])
     assert said[-1] == "Rounding loses up to 4.0 % of the weight."
 
@@ -172,7 +172,7 @@ def test_measured_deviations_tell_where_softmax_is_saturated_if_no_exact_ones_ar
 ) -> None:
     p = replace(Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, scale="8/d"), **change)
     points = [replace(p, d_k=d_k) for d_k in (1, 4, 16)]
-    found = [(Point(run(each, full=False), reached=True), predict(each)) for each in points]
+    found = [(SweepPoint(run(each, full=False), reached=True), predict(each)) for each in points]
     assert sweep_sentences(SweepResult(p, (1, 4, 16), found, ""), [({}, {}), ({}, {}), ({}, {})]) == [
         f"Unscaled, softmax {unscaled}; scaled, it {scaled}."
     ]
@@ -197,12 +197,12 @@ def test_the_reading_at_the_cursor_has_its_value_on_every_screen(width: int) -> 
         assert f"{value:.3f}"[:4] in line
 
 
-def swept_over(d_ks: tuple[int, ...]) -> Swept:
+def swept_over(d_ks: tuple[int, ...]) -> SweepCurve:
     points = dict[int, SweptPoint]()
     for d_k in d_ks:
         at = replace(SMALL, d_k=d_k)
-        points[d_k] = SweptPoint(Point(run(at), reached=True), predict(at), [{}, {}])
-    return Swept(SMALL, d_ks, {d_k: point.prediction.columns for d_k, point in points.items()}, points)
+        points[d_k] = SweptPoint(SweepPoint(run(at), reached=True), predict(at), [{}, {}])
+    return SweepCurve(SMALL, d_ks, {d_k: point.prediction.columns for d_k, point in points.items()}, points)
 
 
 @pytest.mark.parametrize("height", [4, 6, 20])
@@ -217,7 +217,7 @@ def test_the_table_counts_the_rows_that_it_hides(height: int) -> None:
 @pytest.mark.parametrize(("glyphs", "key"), [(UNICODE, "⠒ exact"), (ASCII, "_ exact")], ids=["unicode", "ascii"])
 def test_the_exact_value_stands_beside_the_sign_of_its_curve(glyphs: Glyphs, key: str) -> None:
     p = replace(SMALL, d_k=8)
-    here = Contents(run(p).columns, predict(p).columns, [{}, {}])
+    here = TableContents(run(p).columns, predict(p).columns, [{}, {}])
     for line in reading_lines(p, here, ENTROPY, 80, glyphs):
         assert text_of(line).count(key) == 1
 

@@ -25,7 +25,7 @@ from attn_tui.tui.views.results.table import (
     LABEL,
     LEADING,
     THEORY,
-    Contents,
+    TableContents,
     column_title,
     head_line,
     layout,
@@ -47,18 +47,18 @@ from rich.console import Console
 ASKED = Parameters(d_k=64, n_keys=16, n_queries=8, batch=4)
 MEASURED = run(ASKED)
 PREDICTED = predict(ASKED)
-BARE = Contents(MEASURED.columns)
-FULL = Contents(MEASURED.columns, PREDICTED.columns, deviations(MEASURED, PREDICTED))
+BARE = TableContents(MEASURED.columns)
+FULL = TableContents(MEASURED.columns, PREDICTED.columns, deviations(MEASURED, PREDICTED))
 BESIDE = LABEL + 2 * (CELL + THEORY)  # the width from which theory is beside measured values
 SHARES = [statistic for statistic in STATISTICS if statistic.unit == "share"]
 
 
-def drawn(contents: Contents, width: int, instead: int, glyphs: Glyphs = UNICODE) -> list[Line]:
+def drawn(contents: TableContents, width: int, instead: int, glyphs: Glyphs = UNICODE) -> list[Line]:
     """Return the whole table as the app shows it."""
     return table_lines(table_rows(contents), contents, layout(contents, width, instead), glyphs)
 
 
-def line_of(name: str, contents: Contents, width: int, instead: bool = False) -> str:
+def line_of(name: str, contents: TableContents, width: int, instead: bool = False) -> str:
     """Return the line of one statistic."""
     row = next(row for row in table_rows(contents) if row.statistic is STATISTIC[name])
     return text_of(row_line(row, contents, layout(contents, width, instead), UNICODE))
@@ -75,7 +75,7 @@ def test_numbers_keep_their_width(width: int, value: float, stderr: float) -> No
     for name in ("entropy", "max_weight"):
         row = next(row for row in table_rows(BARE) if row.statistic is STATISTIC[name])
         shape = layout(BARE, width)
-        before, after = (row_line(row, contents, shape, UNICODE) for contents in (BARE, Contents(other)))
+        before, after = (row_line(row, contents, shape, UNICODE) for contents in (BARE, TableContents(other)))
         assert [line_width((span,)) for span in before] == [line_width((span,)) for span in after]
 
 
@@ -100,7 +100,7 @@ def test_a_narrow_table_shows_values_their_errors_and_exact_values_in_turn(width
 def test_the_gauge_says_in_words_where_softmax_saturates_at_every_width() -> None:
     for contents in (
         FULL,
-        Contents(MEASURED.columns, predict(replace(ASKED, scale="none")).columns, FULL.deviations),
+        TableContents(MEASURED.columns, predict(replace(ASKED, scale="none")).columns, FULL.deviations),
     ):
         for width in range(40, 130):
             (row,) = (row for row in table_rows(contents) if row.saturation)
@@ -190,7 +190,7 @@ def test_beside_rounded_numbers_theory_is_titled_exact(width: int, instead: bool
 
 def test_nan_rows_and_much_lost_weight_are_shown_on_any_screen() -> None:
     def names(**values: Estimate) -> list[str]:
-        contents = Contents((MEASURED.columns[0], *with_values(MEASURED.columns[1:], **values)))
+        contents = TableContents((MEASURED.columns[0], *with_values(MEASURED.columns[1:], **values)))
         return [row.statistic.name for row in rows_for(contents, 5) if row.statistic]
 
     some = {name: Estimate(0.2, 0.01) for name in ("nan_rows", "weight_lost")}
@@ -217,7 +217,7 @@ def test_theory_replaces_standard_errors_on_request_complete_and_with_its_sign()
     assert line.count("0.09375") == 2
     asked = replace(ASKED, mean_q=10.0, mean_k=-10.0)
     measured, predicted = run(asked), predict(asked)
-    contents = Contents(measured.columns, predicted.columns, deviations(measured, predicted))
+    contents = TableContents(measured.columns, predicted.columns, deviations(measured, predicted))
     assert "−6400" in line_of("logit_mean", contents, BESIDE)
     assert "−6400" in line_of("logit_mean", contents, 80, instead=True)
 
@@ -227,27 +227,27 @@ def test_theory_replaces_standard_errors_on_request_complete_and_with_its_sign()
 def test_a_missing_value_is_a_dash_and_never_nan(width: int, instead: bool) -> None:
     alone = run(replace(ASKED, n_keys=1, std_q=0.0))
     predicted = predict(alone.subject)
-    for contents in (BARE, Contents(alone.columns, predicted.columns, deviations(alone, predicted))):
+    for contents in (BARE, TableContents(alone.columns, predicted.columns, deviations(alone, predicted))):
         text = "\n".join(text_of(line) for line in drawn(contents, width, instead))
         assert "nan" not in text.replace("NaN rows", "").lower()
         assert "inf" not in text.lower()
         assert "None" not in text
     nothing = with_values(alone.columns, entropy=Estimate(None, None))
-    assert line_of("entropy", Contents(nothing), 80).split() == ["entropy", "—", "—"]
-    assert "—" in line_of("entropy_fraction", Contents(alone.columns), 80)
+    assert line_of("entropy", TableContents(nothing), 80).split() == ["entropy", "—", "—"]
+    assert "—" in line_of("entropy_fraction", TableContents(alone.columns), 80)
 
 
 def test_a_value_without_a_standard_error_has_no_plus_minus_and_a_missing_share_no_percent_sign() -> None:
-    contents = Contents(with_values(MEASURED.columns, entropy=Estimate(1.25, None)))
+    contents = TableContents(with_values(MEASURED.columns, entropy=Estimate(1.25, None)))
     assert line_of("entropy", contents, 80).split() == ["entropy", "1.250", "1.250"]
     column = with_values(MEASURED.columns, dead_rows=Estimate(None, None))[0]
-    assert "%" not in "".join(measured_text(Contents([column]), 0, STATISTIC["dead_rows"], UNICODE))
+    assert "%" not in "".join(measured_text(TableContents([column]), 0, STATISTIC["dead_rows"], UNICODE))
 
 
 @for_each("statistic", STATISTICS)
 def test_shares_and_nothing_else_are_percentages(statistic: Statistic) -> None:
     column = with_values(MEASURED.columns, **{statistic.name: Estimate(0.25, 0.01)})[0]
-    value, rest = measured_text(Contents([column]), 0, statistic, UNICODE)
+    value, rest = measured_text(TableContents([column]), 0, statistic, UNICODE)
     assert len(value + rest) == CELL
     assert (value.strip(), rest.split()) == (("25.00 %", ["±1.0"]) if statistic in SHARES else ("0.2500", ["±0.010"]))
 
@@ -256,7 +256,7 @@ def test_shares_and_nothing_else_are_percentages(statistic: Statistic) -> None:
 def test_a_value_far_from_theory_is_marked_and_named(width: int, instead: bool) -> None:
     columns = [MEASURED.columns[0], *with_values(MEASURED.columns[1:], entropy=Estimate(1.5, 0.05))]
     measured = replace(MEASURED, columns=tuple(columns), draws=64)
-    wrong = Contents(columns, PREDICTED.columns, deviations(measured, PREDICTED))
+    wrong = TableContents(columns, PREDICTED.columns, deviations(measured, PREDICTED))
     marked = [line for line in drawn(wrong, width, instead) if any(span == ("!", "alert") for span in line)]
     assert [text_of(line).split()[0] for line in marked] == ["entropy"]
     assert text_of(marked[0]).index("!") > LABEL + CELL
@@ -268,7 +268,7 @@ def test_a_value_far_from_theory_is_marked_and_named(width: int, instead: bool) 
 def test_a_value_that_agrees_is_not_marked_and_a_deviation_without_error_is_described() -> None:
     assert not any("!" in text_of(line) for line in drawn(FULL, 200, False))
     assert "theory" not in sentence(FULL, UNICODE)
-    wrong = Contents(FULL.columns, FULL.theory, [{"entropy": math.inf}, {}])
+    wrong = TableContents(FULL.columns, FULL.theory, [{"entropy": math.inf}, {}])
     assert "!" in line_of("entropy", wrong, BESIDE)
     assert "nan" not in sentence(wrong, UNICODE)
 
@@ -288,7 +288,7 @@ def test_titles_name_the_rule_and_multiplier_in_the_longest_form_that_fits() -> 
 @for_each("multiplier", [1.0, 0.125, 1 / 16_384, 1 / math.log(16_384), 1_000.0])
 def test_titles_fit(rule: str, multiplier: float) -> None:
     columns = [MEASURED.columns[0], replace(MEASURED.columns[1], rule=rule, multiplier=multiplier)]
-    contents = Contents(columns, FULL.theory, FULL.deviations)
+    contents = TableContents(columns, FULL.theory, FULL.deviations)
     for glyphs in (UNICODE, ASCII):
         for width in (58, 80, BESIDE, 118, 200):
             head = text_of(head_line(contents, layout(contents, width), glyphs, FIRST_GROUP))
@@ -323,7 +323,7 @@ def test_the_status_is_that_of_the_law_where_theory_knows_it() -> None:
     ratio = present(measured.columns[0].measured["saturation"].value)
     assert ratio < 1
     for theory, word in (((), "saturating"), (exact.columns, "saturated")):
-        (row,) = (row for row in table_rows(Contents(measured.columns, theory)) if row.words)
+        (row,) = (row for row in table_rows(TableContents(measured.columns, theory)) if row.words)
         assert row.words[0] == word
 
 
@@ -337,7 +337,7 @@ def test_the_row_with_the_cursor_has_a_sign() -> None:
 
 @pytest.mark.parametrize("contents", [BARE, FULL])
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_the_printed_table_equals_the_one_in_the_app(contents: Contents, glyphs: Glyphs) -> None:
+def test_the_printed_table_equals_the_one_in_the_app(contents: TableContents, glyphs: Glyphs) -> None:
     console = Console(file=io.StringIO(), width=200)
     with console.capture() as capture:
         console.print(rich_table(contents, glyphs))
@@ -362,12 +362,12 @@ def test_the_first_view_says_the_same_of_an_answer_that_holds_only_its_statistic
         *_, last = stream(p, statistics=OF_FIRST_VIEW)
         shown: list[tuple[object, ...]] = []
         for columns in (present(last.measurement()).columns, run(p, full=False).columns):
-            contents = Contents(columns)
+            contents = TableContents(columns)
             lines = table_lines(leading_rows(contents, 20), contents, layout(contents, 120), UNICODE)
             said = [advice(p, column, None, UNICODE) for column in columns]
             shown.append((lines, sentence(contents, UNICODE), said))
         assert shown[0] == shown[1], change
-        incomplete = Contents(present(last.measurement()).columns, full=False)
+        incomplete = TableContents(present(last.measurement()).columns, full=False)
         for row in table_rows(incomplete):
             if row.statistic is not None:
                 line = texts_of([row_line(row, incomplete, layout(incomplete, 80), UNICODE)])[0]
@@ -375,7 +375,9 @@ def test_the_first_view_says_the_same_of_an_answer_that_holds_only_its_statistic
 
 
 def test_the_leading_rows_are_as_many_whatever_the_numbers_are() -> None:
-    failed = Contents(with_values(MEASURED.columns, nan_rows=Estimate(0.2, 0.01), weight_lost=Estimate(0.5, 0.1)))
+    failed = TableContents(
+        with_values(MEASURED.columns, nan_rows=Estimate(0.2, 0.01), weight_lost=Estimate(0.5, 0.1))
+    )
     for room in range(6, 20):
         plain, other = leading_rows(BARE, room), leading_rows(failed, room)
         assert max(len(plain), len(other)) <= max(room, 6)
@@ -419,7 +421,7 @@ def test_a_definition_is_cut_where_a_clause_ends_never_inside_a_list() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 140, 165, 220])
 def test_a_wide_table_explains_its_rows_and_a_narrow_one_keeps_its_width(width: int) -> None:
-    contents = Contents(run(SMALL).columns)
+    contents = TableContents(run(SMALL).columns)
     lines = table_lines(table_rows(contents), contents, layout(contents, width), UNICODE)
     assert {line_width(line) for line in lines} == {width}
     explained = ["The largest attention weight of a row" in text_of(line) for line in lines]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from attn_tui.core.tables.runs import change_words
-from attn_tui.core.watching.snapshot import Snapshot, snapshot
+from attn_tui.core.watching.snapshot import RunSnapshot, snapshot
 from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
@@ -30,13 +30,13 @@ from line_texts import text_of, texts_of
 Rows = list[list[float]]
 
 
-def shown(*steps: Rows, baseline: int | None = None, **more: object) -> Snapshot:
+def shown(*steps: Rows, baseline: int | None = None, **more: object) -> RunSnapshot:
     history = [parse_line(json.dumps({"step": 10 * n, "max_logit": rows, **more})) for n, rows in enumerate(steps)]
     found = present(snapshot(history, 100, baseline=None if baseline is None else history[baseline // 10]))
     return found
 
 
-def cells(of: Snapshot, statistic: str = "max_logit", chosen: tuple[int, int] = (9, 9)) -> list[str]:
+def cells(of: RunSnapshot, statistic: str = "max_logit", chosen: tuple[int, int] = (9, 9)) -> list[str]:
     """The cells of the first layer."""
     line = text_of(map_lines(of, statistic, chosen, (30, 8), UNICODE)[0])
     return [line[at : at + 3] for at in range(5, 5 + 3 * of.heads[0], 3)]
@@ -128,7 +128,7 @@ def test_a_head_at_the_limit_is_not_over_it_in_its_trend(limit: float) -> None:
     assert (bars, role) == ("▅▅▅▅", "scaled")
 
 
-def came_back() -> Snapshot:
+def came_back() -> RunSnapshot:
     """Layer 0 head 1 is over 100 from step 20 on, layer 0 head 0 from step 10 to 30."""
     return run_of_rows([5.0, 6.0], [120.0, 6.0], [150.0, 101.0], [101.0, 110.0], [8.0, 105.0])
 
@@ -275,7 +275,7 @@ def test_a_head_has_no_trend_without_lines_for_it() -> None:
     assert not any("▁▇" in text_of(line) for line in head_lines(found, (0, 0), (30, 0), UNICODE))
 
 
-def run_of(values: Sequence[float | None], at: int | None = None) -> Snapshot:
+def run_of(values: Sequence[float | None], at: int | None = None) -> RunSnapshot:
     lines = (
         {"schema": "attn-tui/watch-1", "step": 10 * number, "max_logit": [[value, 1.0]]}
         for number, value in enumerate(values)
@@ -284,7 +284,7 @@ def run_of(values: Sequence[float | None], at: int | None = None) -> Snapshot:
     return shown
 
 
-def run_of_rows(*rows: Sequence[float | None]) -> Snapshot:
+def run_of_rows(*rows: Sequence[float | None]) -> RunSnapshot:
     """Return the last step of a run of one layer, every 10 steps."""
     lines = ({"step": 10 * number, "max_logit": [[*row]]} for number, row in enumerate(rows))
     return present(snapshot([parse_line(json.dumps(line)) for line in lines], 100))

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 
 from ...core.errors import InputError
 from ...core.message import message
-from ...core.work.engine_names import EngineError, engine_name
+from ...core.work.engine_names import ExecutorError, engine_name
 from ..panes.catalogue import PANES
 from ..panes.pane import Pane
 from ..settings.store import config_file
@@ -105,7 +105,7 @@ def _typed_executor(text: str) -> tuple[Choice, ...]:
     """Return the row of an executor with a number or an address, if the text names one."""
     try:
         kind, rest = engine_name(text)
-    except EngineError:
+    except ExecutorError:
         return ()
     if not rest:
         return ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.errors import InputError
 from ...core.message import message
-from ...core.questions.captures.captured import Captured
+from ...core.questions.captures.captured import CaptureQuestion
 from ...core.questions.parse import UsageError
 from .output import Output, say
 from .parser import Given
@@ -19,7 +19,7 @@ from .working import Work, results_of
 if TYPE_CHECKING:
     from ...core.work.part import Part
 
-Q = TypeVar("Q", bound=Captured[Any])
+Q = TypeVar("Q", bound=CaptureQuestion[Any])
 
 
 def expected_rule(given: Given) -> str | None:
@@ -46,7 +46,7 @@ def opened(question: Q, work: Work, output: Output) -> Q:
 
 
 def head_results(
-    question: Captured[Any], work: Work, what: str, output: Output, parts: Iterable[Part[Any]] | None = None
+    question: CaptureQuestion[Any], work: Work, what: str, output: Output, parts: Iterable[Part[Any]] | None = None
 ) -> Generator[Any | InputError, None, None]:
     """Yield the results of the parts of a question, by default all, in order, as `results_of` does."""
     from ...core.work.heads import check_files

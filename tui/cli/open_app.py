@@ -104,7 +104,7 @@ def _executor(given: Mapping[str, Any]) -> str | None:
 
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
-    from ...core.questions.captures.captured import CAPTURES, Expected
+    from ...core.questions.captures.captured import CAPTURES, VerdictQuestion
     from .help import DESCRIPTION, EPILOG, LISTED, TOPICS, USAGE, commands_help
     from .parser import Parser
     from .working import EXECUTOR_HELP
@@ -115,7 +115,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     if with_file:
         parser.listed = ("file", *LISTED)
         parser.add("file", "file", metavar="FILE", nargs="*", help=CAPTURES)
-    parser.add_options(Expected, _OF_FILES)
+    parser.add_options(VerdictQuestion, _OF_FILES)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add("screen", "--theme", metavar="NAME", help="auto (default), attn-dark, attn-light or one of Textual's")
     parser.add("screen", "--executor", metavar="NAME", help=EXECUTOR_HELP)

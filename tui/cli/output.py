@@ -23,7 +23,7 @@ from . import interrupts
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
-    from ...core.questions.question import Printed, Question
+    from ...core.questions.question import NamedQuestion, Question
     from ...core.tables.table import Table
 
 T = TypeVar("T")
@@ -166,7 +166,7 @@ class Output(NamedTuple):
         interrupts.raise_exception(writes_file=self.path is not None)  # so that no temporary file is left behind
         self.write(texts)
 
-    def line(self, question: Printed[Any]) -> str:
+    def line(self, question: NamedQuestion[Any]) -> str:
         """Return the command that prints the answer to a question in this format."""
         return question.line(self.ascii_only, self.format)
 

@@ -306,7 +306,7 @@ def parts_of(kind: Any) -> Iterator[tuple[str, type]]:
 
 
 @dataclass(frozen=True)
-class Command(Generic[R]):
+class CliCommand(Generic[R]):
     """One command; `catalogue.COMMANDS` names its module."""
 
     usage: str

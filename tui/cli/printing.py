@@ -16,14 +16,14 @@ from ...core.statistics.catalogue import STATISTIC
 from ...core.statistics.histogram import Histogram
 from ...core.statistics.measurement import Measurement
 from ...core.statistics.status import status
-from ...core.tables.table import Command as Reproduced
+from ...core.tables.table import CommandLine as Reproduced
 from ..views.glyphs import Glyphs
 from ..views.grid import folded
 from ..views.lines import PRINTED, Line, as_text, wrapped
 from ..views.numbers import short
 from ..views.plots.histograms import grid_lines
 from ..views.results.sentence import sentence
-from ..views.results.table import Contents, rich_table
+from ..views.results.table import TableContents, rich_table
 from .output import Output, is_terminal
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ _HISTOGRAMS = 14  # lines for the four pairs of histograms
 
 
 def whole_table(
-    title: Sequence[str], contents: Contents, output: Output, curves: Sequence[Histogram | None] = ()
+    title: Sequence[str], contents: TableContents, output: Output, curves: Sequence[Histogram | None] = ()
 ) -> str:
     """Return a title, a table, its summary and histograms; a narrow terminal gets the table without theory."""
     width, glyphs = output.text_width, output.glyphs
     table = rich_table(contents, glyphs)
     if output.on_screen and Console(file=io.StringIO(), width=_UNBOUNDED).measure(table).maximum > output.width:
-        table = rich_table(Contents(contents.columns), glyphs)
+        table = rich_table(TableContents(contents.columns), glyphs)
     parts: list[RenderableType] = [
         title_lines(title, width, glyphs),
         Text(),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from ...core.errors import InputError
 from ...core.message import counted, message
 from ...core.questions.question import Question, flag, option
-from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, LostEngineError, engine_name
+from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, ExecutorError, LostExecutorError, engine_name
 from ..language.cells import cells, to_left
 from ..views.glyphs import UNICODE, Glyphs
 from . import interrupts
@@ -30,8 +30,8 @@ from .parser import Finished
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
     from ...core.tables.table import Table
-    from ...core.work.engines import Engine
-    from ...core.work.part import Done, Part
+    from ...core.work.engines import PartExecutor
+    from ...core.work.part import Part, PartProgress
 
 
 _DELAY = 1.0  # seconds before the line is first shown
@@ -125,7 +125,7 @@ EXECUTOR_HELP = message(
 )
 
 
-def _open(executor: str) -> AbstractContextManager[Engine]:
+def _open(executor: str) -> AbstractContextManager[PartExecutor]:
     from ...core.work.cluster import open_engine
 
     return open_engine(executor)
@@ -154,7 +154,7 @@ class Work:
         "--dry-run",
         "do nothing, but say how many parts there are, how long they take one core, and how many bytes are sent",
     )
-    open: Callable[[str], AbstractContextManager[Engine]] = field(default=_open, compare=False)
+    open: Callable[[str], AbstractContextManager[PartExecutor]] = field(default=_open, compare=False)
 
     @property
     def by_content(self) -> bool:
@@ -169,10 +169,10 @@ SERIAL = Work("serial")
 @contextmanager
 def one_engine(work: Work) -> Generator[Work, None, None]:
     """Open engines when they are first needed, and keep them for all that is done within, such as a second pass."""
-    opened: dict[str, Engine] = {}
+    opened: dict[str, PartExecutor] = {}
     with ExitStack() as stack:
 
-        def open_once(executor: str) -> AbstractContextManager[Engine]:
+        def open_once(executor: str) -> AbstractContextManager[PartExecutor]:
             if executor in opened:
                 return nullcontext(replace(opened[executor], remark=""))  # it is said already
             opened[executor] = stack.enter_context(work.open(executor))
@@ -193,7 +193,7 @@ def complete(results: Generator[R | InputError, None, None]) -> list[R]:
 
 
 def results_of(
-    parts: Iterable[Part[Any]], work: Work, what: str, output: Output, check: Callable[[Engine], object] = bool
+    parts: Iterable[Part[Any]], work: Work, what: str, output: Output, check: Callable[[PartExecutor], object] = bool
 ) -> Generator[Any | InputError, None, None]:
     """Yield the results of parts in order; show `what` is done, and how much of it. `check` the engine first.
 
@@ -204,7 +204,7 @@ def results_of(
 
     plan = [*parts]
     if work.dry_run:
-        raise Estimated(plan, output)
+        raise DryRun(plan, output)
     total = sum(part.seconds for part in plan) or 1.0
     # A single part has news of its progress in this thread only.
     alone = replace(work, executor="serial") if len(plan) == 1 and work.executor.startswith("threads") else work
@@ -214,7 +214,7 @@ def results_of(
             if done.results and output.on_screen:
                 progress.hide()
             for result in done.results:
-                if isinstance(result, EngineError):
+                if isinstance(result, ExecutorError):
                     raise result
                 yield result
             progress.show(done.seconds / total)
@@ -227,8 +227,8 @@ def answer(question: Question[R], work: Work, what: str, output: Output) -> R:
 
 @contextmanager
 def performed(
-    parts: Callable[[], Iterable[Part[R]]], work: Work, output: Output, check: Callable[[Engine], object] = bool
-) -> Generator[Generator[Done[R], None, None], None, None]:
+    parts: Callable[[], Iterable[Part[R]]], work: Work, output: Output, check: Callable[[PartExecutor], object] = bool
+) -> Generator[Generator[PartProgress[R], None, None], None, None]:
     """Open the engine and the file of finished parts; the value is what `core.work.engines.run` yields of them."""
     from ...core.work.engines import run
     from ...core.work.spool import open_spool
@@ -262,7 +262,7 @@ def time_words(seconds: float) -> str:
     return message("{seconds:.2g} seconds of one core", seconds=seconds)
 
 
-class Estimated(Finished):
+class DryRun(Finished):
     """The end of a dry run, which has said how much the work would be; `least` if it may be more."""
 
     def __init__(self, parts: Iterable[Part[Any]], output: Output, least: bool = False) -> None:
@@ -290,7 +290,7 @@ T = TypeVar("T")
 _MISSING = 2  # the exit code if some cannot be read, or the workers are lost
 
 
-class Results(Generic[T]):
+class ResultStream(Generic[T]):
     """Iterates over results that could be computed, and tells at the end what is missing.
 
     Ctrl-C and the loss of the workers end them. An InputError stands for a result that cannot be computed.
@@ -304,7 +304,7 @@ class Results(Generic[T]):
         self.count = 0
         self._left_out = 0
         self._refusal: InputError | None = None
-        self._ended: KeyboardInterrupt | LostEngineError | None = None  # why there are no more
+        self._ended: KeyboardInterrupt | LostExecutorError | None = None  # why there are no more
 
     def __iter__(self) -> Generator[T, None, None]:
         try:
@@ -316,7 +316,7 @@ class Results(Generic[T]):
                     else:
                         self.count += 1
                         yield result
-        except (KeyboardInterrupt, LostEngineError) as error:
+        except (KeyboardInterrupt, LostExecutorError) as error:
             self._ended = error
 
     def all(self) -> list[T]:

@@ -43,11 +43,11 @@ class Predict(Request):
                 except ParameterError:  # no multiplier there
                     found[d_k, n] = ()
                 yield None
-            yield Exact(found)
+            yield ExactCells(found)
 
 
 @dataclass(frozen=True, eq=False)
-class Exact:
+class ExactCells:
     """The exact values of both columns at some places; none where a rule has no multiplier."""
 
     cells: Mapping[Place, Sequence[PredictedColumn]]

@@ -14,7 +14,7 @@ from ...core.message import message
 from ...core.models import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from ..views.bars import typing_status
-from ..views.fields.entry import Editing, typed
+from ..views.fields.entry import FieldEntry, typed
 from ..views.lines import Line
 from ..widgets.typing import typing
 from .lists import choose_value
@@ -142,7 +142,7 @@ class TypingPane(SteppingPane):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.editing: Editing | None = None
+        self.editing: FieldEntry | None = None
         self._before = host.parameters  # restored if typing is cancelled, or the text refused
 
     def refuse(self, reason: str) -> None:

@@ -15,7 +15,7 @@ from ...core.errors import InputError
 from ...core.field import Field
 from ...core.message import message, reason_of
 from ...core.parameters import FIELDS, NO_MODEL, Parameters, Value, usual_of
-from ...core.work.engine_names import DEFAULT_ENGINE, EngineError, engine_name
+from ...core.work.engine_names import DEFAULT_ENGINE, ExecutorError, engine_name
 from ..language.chosen import AUTO, CHOICES
 
 PREFIX = "ATTN_TUI_"  # of environment variables
@@ -97,7 +97,7 @@ def _refuse_executor(text: str) -> None:
     """Raise SettingError if there is no executor of this name."""
     try:
         engine_name(text)
-    except EngineError as error:
+    except ExecutorError as error:
         raise SettingError("{reason}", reason=reason_of(str(error), "executor")) from None
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ...core.message import counted, message
 from ...core.models import MODEL_WIDTHS
 from ...core.parameters import FIELD, Parameters
-from .fields.entry import Editing
+from .fields.entry import FieldEntry
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, ends, line_width
 
@@ -86,7 +86,7 @@ def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
     return [((glyphs.say(text), "text"),) for text in texts]
 
 
-def typing_status(editing: Editing, glyphs: Glyphs) -> list[Line]:
+def typing_status(editing: FieldEntry, glyphs: Glyphs) -> list[Line]:
     """Return the text being typed, as `d_k 12_`."""
     role: Role = "alert" if editing.objection else "accent"
     label: Span = (f"{glyphs.say(FIELD[editing.field].label)} ", "text")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from itertools import groupby
 
 from ...core.message import joined, message
-from ...core.tables.table import Block, Grid
+from ...core.tables.table import Block, TextGrid
 from ..language.cells import aligned, cells
 from .glyphs import Glyphs
 from .lines import Line, Role, wrapped
@@ -20,7 +20,7 @@ def block_lines(blocks: Iterable[Block], width: int, glyphs: Glyphs) -> list[Lin
     lines: list[Line] = []
     role: Role = "text"
     for block in blocks:
-        if isinstance(block, Grid):
+        if isinstance(block, TextGrid):
             note, role = message("Not shown at this width: {columns}."), "dim"
             lines += [(), *table_lines(block, glyphs, width, {0, 1}, note=note), ()]
         else:
@@ -29,7 +29,7 @@ def block_lines(blocks: Iterable[Block], width: int, glyphs: Glyphs) -> list[Lin
 
 
 def table_lines(
-    grid: Grid,
+    grid: TextGrid,
     glyphs: Glyphs,
     width: int | None = None,
     to_left: Collection[int] = (),

@@ -13,7 +13,7 @@ from ...core.errors import ParameterError
 from ...core.field import Field
 from ...core.message import message
 from ...core.parameters import FIELD, Parameters, Value
-from ..views.fields.entry import CHARACTERS, Editing, typed
+from ..views.fields.entry import CHARACTERS, FieldEntry, typed
 from ..views.fields.panel import applicable, field_rows, leading, panel_lines
 from ..views.lines import Line
 from .lines import LinesWidget
@@ -43,7 +43,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
     ]
 
     cursor = "d_k"
-    editing: Editing | None = None
+    editing: FieldEntry | None = None
     whole = True  # whether all fields are shown; otherwise the leading ones
     foldable = True  # whether a key shows all, or the leading ones
     keys: Mapping[str, str] = MappingProxyType({})  # that set a field, by its name, and `p`
@@ -88,7 +88,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         focus, _, shown, line = self._rows()
         return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing, shown, self.keys, line)
 
-    def _rows(self) -> tuple[str | None, Editing | None, Sequence[Field], int | None]:
+    def _rows(self) -> tuple[str | None, FieldEntry | None, Sequence[Field], int | None]:
         """Return what the field of each line depends on, as `field_rows` takes it."""
         line = None if self._line is None else min(self._line, self.size.height - 1)
         shown = () if self.whole else self.fields

@@ -16,7 +16,7 @@ from ..views.plots.gauge import TITLE, gauge_lines, threshold_note
 from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
 from ..views.plots.weights import TITLE as WEIGHTS
 from ..views.plots.weights import weight_lines
-from ..views.results.table import Contents
+from ..views.results.table import TableContents
 from .lines import LinesWidget
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ class SaturationGauge(LinesWidget):
     TITLE = TITLE
     DEFAULT_CLASSES = "region"
 
-    contents = Contents(())
+    contents = TableContents(())
 
-    def show(self, contents: Contents) -> None:
+    def show(self, contents: TableContents) -> None:
         """Show these columns and their theory."""
         self.contents = contents
         self.redraw()

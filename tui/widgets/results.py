@@ -17,7 +17,7 @@ from ..views.glyphs import Glyphs
 from ..views.lines import wrapped
 from ..views.plots.histograms import LOWEST
 from ..views.results.sentence import row_words, sentence
-from ..views.results.table import ESSENTIAL, EXPORTED_ONLY, SPACED, Contents, layout
+from ..views.results.table import ESSENTIAL, EXPORTED_ONLY, SPACED, TableContents, layout
 from .bars import Paragraph
 from .pictures import EntropyCurve, Histograms, QueryWeights, SaturationGauge
 from .placed import Stack
@@ -64,7 +64,7 @@ class Results(Stack):
         self.table.leading = leading
         # Columns that the table leaves free at its left, and lines for what stands there.
         self.beside: tuple[int, int] = (0, 0)
-        self._contents = Contents(())
+        self._contents = TableContents(())
         self._remark = ""
         self._sentence = ""  # the last one shown
         self._stale = False
@@ -107,7 +107,7 @@ class Results(Stack):
 
     def show(
         self,
-        contents: Contents,
+        contents: TableContents,
         remark: str = "",
         curves: Sequence[Histogram | None] = (),
         advice: str = "",

@@ -13,7 +13,7 @@ from ...core.statistics.catalogue import STATISTICS, Statistic
 from ..views.lines import Line, Span, fitted
 from ..views.results.table import (
     FIRST_GROUP,
-    Contents,
+    TableContents,
     TableRow,
     has_row,
     layout,
@@ -48,7 +48,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         super().__init__()
         self._described = described
 
-    contents = Contents(())
+    contents = TableContents(())
     leading = False  # whether only the leading rows are shown, as under the saturation gauge
     turn = 0  # selects among values, ± and exact values if not all fit
     _cursor = 0  # index among the rows that are statistics
@@ -56,7 +56,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
     _shown: Sequence[TableRow] = ()
     _left = 0  # rows that are not shown, without those that scrolling shows
 
-    def show(self, contents: Contents) -> None:
+    def show(self, contents: TableContents) -> None:
         """Show these columns and their theory."""
         self.contents = contents
         self.redraw()

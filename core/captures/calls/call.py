@@ -17,7 +17,7 @@ from ... import VERSION
 from ...errors import InputError, did_you_mean
 from ..capture import Layer
 from ..features import ALIASES, FEATURES, OF_ENTRIES, SCHEMAS
-from ..files.stored import FLOATS, AnyArray, Contents, Contiguous
+from ..files.stored import FLOATS, AnyArray, Contiguous, FileContents
 from ..head import read_head
 from ..reader import capture_of, open_capture
 from ..rules import computation, file_rule
@@ -169,7 +169,7 @@ def _check(call: Call) -> None:
         name: Contiguous(where, name, array.dtype.name, array.dtype, array.shape, offset=0)
         for name, array in arrays.items()
     }
-    capture = capture_of(where, Contents(stored, metadata, ()))
+    capture = capture_of(where, FileContents(stored, metadata, ()))
     if refusal := capture.layers[0].refusal:
         raise InputError("{where}: {refusal}", where=where, refusal=refusal)
     for name in capture.unused:

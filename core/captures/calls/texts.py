@@ -16,7 +16,7 @@ _OF_QUERIES = ("q", "o", "lse")
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """Where the tokens of each text are."""
 
     starts: Sequence[int] | None = None  # of the queries of each text, and their end, if they are packed
@@ -30,7 +30,7 @@ class Layout:
         return not (self.starts is None and self.key_starts is None and self.pages is None)
 
 
-def layout_of(starts: Any, key_starts: Any, pages: Any, lengths: Any) -> Layout:
+def layout_of(starts: Any, key_starts: Any, pages: Any, lengths: Any) -> TextLayout:
     """Return the layout that these arrays say; raise InputError if they are not whole numbers, or do not ascend."""
     named = {"cu_seqlens": starts, "cu_seqlens_k": key_starts, "block_table": pages, "lengths": lengths}
     found: dict[str, Any] = {}
@@ -44,15 +44,15 @@ def layout_of(starts: Any, key_starts: Any, pages: Any, lengths: Any) -> Layout:
             if not ascends or (name == "lengths" and array.min() < 0):
                 raise InputError(f"{name} must {'ascend from 0' if not ascends else 'be from 0 up'}")
         found[name] = None if array is None else array.tolist()
-    layout = Layout(*found.values())
+    layout = TextLayout(*found.values())
     if layout.pages is not None and layout.lengths is None:
         raise InputError("block_table needs lengths: how many keys each text has")
     if layout.starts is not None and layout.pages is None and layout.key_starts is None:
-        layout = Layout(layout.starts, layout.starts, lengths=layout.lengths)
+        layout = TextLayout(layout.starts, layout.starts, lengths=layout.lengths)
     return layout
 
 
-def padded(tensors: Mapping[str, AnyArray], layout: Layout, at_end: bool) -> dict[str, AnyArray]:
+def padded(tensors: Mapping[str, AnyArray], layout: TextLayout, at_end: bool) -> dict[str, AnyArray]:
     """Return q, k, v, o and lse, [batch, head, token, d], as a padded batch, with masks of its padding.
 
     Packed tensors have one text, and those in pages have the pages as texts. Texts end together, or begin together.

@@ -19,7 +19,7 @@ from ...files import FileError, open_file
 from ...message import message, plain
 
 if TYPE_CHECKING:
-    from .stored import Contents
+    from .stored import FileContents
 
 # Bytes of a header, of an archive's directory, and of all metadata: parsed, they take up to thirty times the memory.
 LARGEST_HEADER = 1 << 23
@@ -104,9 +104,9 @@ class Kind:
     module: str
     function: str
 
-    def contents(self, stream: BinaryIO, path: Path, identity: Identity) -> Contents:
+    def contents(self, stream: BinaryIO, path: Path, identity: Identity) -> FileContents:
         """Return what the open file declares, reading headers and metadata only."""
-        declared: Contents = getattr(import_module(f".{self.module}", __name__), self.function)(
+        declared: FileContents = getattr(import_module(f".{self.module}", __name__), self.function)(
             stream, path, identity
         )
         return declared
@@ -122,7 +122,7 @@ ENDINGS = message("{endings} or {last}", endings=", ".join(kind.ending for kind 
 _START = 16  # bytes that identify a format
 
 
-def contents(path: Path) -> Contents:
+def contents(path: Path) -> FileContents:
     """Return what a file declares; its format is recognised by its first bytes, else by its ending."""
     with opened(path) as (stream, identity):
         start = stream.read(_START)

@@ -25,7 +25,7 @@ from ..features import ALIASES, ARRAYS, KEYS, SHARED, TENSORS
 from ..naming import companions, partner
 from ..unknown import tensor_changes_attention
 from . import LARGEST_HEADER, PICKLED, CaptureError, Identity, opened
-from .stored import MOST_AXES, AnyArray, Contents, Contiguous, Packed, Stored
+from .stored import MOST_AXES, AnyArray, Contiguous, FileContents, PackedArray, Stored
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 1 << 16  # bytes; only headers of structured types are longer
@@ -48,7 +48,7 @@ _ARCHIVE_ERRORS = (
 )
 
 
-def npz_contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
+def npz_contents(stream: BinaryIO, path: Path, identity: Identity) -> FileContents:
     """Return the archive's arrays; those named like metadata (text or single numbers) are read as metadata."""
     arrays: dict[str, Stored] = {}
     metadata: dict[str, str] = {}
@@ -76,7 +76,7 @@ def npz_contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
         pickled = any(member.filename.endswith(".pkl") for member in members)  # as torch.save writes
         fault = PICKLED if pickled else "a zip archive without .npy arrays"
         raise CaptureError("{path}: {fault}", path=plain(path), fault=fault)
-    return Contents(arrays, metadata, ((path, identity),))
+    return FileContents(arrays, metadata, ((path, identity),))
 
 
 def _is_tensor(array: Stored) -> bool:
@@ -126,7 +126,7 @@ def _array(
         array = replace(array, offset=start + array.offset)
         complete = array.offset + array.nbytes <= start + member.compress_size <= identity.size
     else:
-        array = replace(array, packed=Packed(start, member.compress_size))
+        array = replace(array, packed=PackedArray(start, member.compress_size))
         complete = array.offset + array.nbytes <= member.file_size and start + member.compress_size <= identity.size
     if not complete:
         raise array.error("{where} ends before its last element: the file is truncated")
@@ -171,7 +171,7 @@ def _npy_array(stream: BinaryIO, path: Path, identity: Identity) -> Contiguous:
     return array
 
 
-def npy_contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
+def npy_contents(stream: BinaryIO, path: Path, identity: Identity) -> FileContents:
     """Return q and k: stacked in one array, or one of them and, from adjacent files, the other, masks and biases."""
     array = _npy_array(stream, path, identity)
     ending = path.name.removeprefix(array.name)
@@ -190,14 +190,14 @@ def npy_contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
                     arrays[name] = _npy_array(other_stream, file, found)
                     files.append((file, found))
                 notes.append(message("{name} is read as well", name=quoted(file.name)))
-        return Contents(arrays, {}, tuple(files), tuple(notes))
+        return FileContents(arrays, {}, tuple(files), tuple(notes))
     if len(array.shape) not in (3, 4, 5) or array.shape[0] != 2 or array.fortran:
         raise array.error(
             "{where} of shape {shown} cannot hold both q and k; must be an array of shape [2, …] in C "
             "order (q, then k), or a pair of files such as q.npy and k.npy"
         )
     q = replace(array, name="q", shape=array.shape[1:])
-    return Contents({"q": q, "k": replace(q, name="k", offset=q.offset + q.nbytes)}, {}, tuple(files))
+    return FileContents({"q": q, "k": replace(q, name="k", offset=q.offset + q.nbytes)}, {}, tuple(files))
 
 
 def _changing(folder: Path, name: str, ending: str) -> list[str]:

@@ -19,7 +19,7 @@ import numpy as np
 from ...message import message, plain, quoted, short
 from ...texts import TextError, from_json
 from . import LARGEST_HEADER, CaptureError, Identity, opened
-from .stored import FLOATS, MOST_AXES, Contents, Contiguous, Stored
+from .stored import FLOATS, MOST_AXES, Contiguous, FileContents, Stored
 
 _TYPES = {
     "F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16",
@@ -31,7 +31,7 @@ _TYPES = {
 MOST_FILES = 1 << 10  # of an index
 
 
-def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
+def contents(stream: BinaryIO, path: Path, identity: Identity) -> FileContents:
     """Return what the file declares."""
     try:
         header, start = _header(stream, identity)
@@ -44,7 +44,9 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
         raise CaptureError(
             "{path}: not a readable .safetensors file: {error}", path=plain(path), error=short(error)
         ) from error
-    return Contents({array.name: array for array, _ in arrays}, cast("dict[str, str]", metadata), ((path, identity),))
+    return FileContents(
+        {array.name: array for array, _ in arrays}, cast("dict[str, str]", metadata), ((path, identity),)
+    )
 
 
 def _header(stream: BinaryIO, identity: Identity) -> tuple[dict[str, object], int]:
@@ -114,7 +116,7 @@ def _require_gapless(places: list[tuple[int, int]]) -> None:
             )
 
 
-def index_contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
+def index_contents(stream: BinaryIO, path: Path, identity: Identity) -> FileContents:
     """Return the tensors and the metadata of all files that the index names, which are beside it."""
     stream.seek(0)
     places = _weight_map(stream, path, identity)
@@ -126,7 +128,7 @@ def index_contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents
             most_files=MOST_FILES,
             count=len(names),
         )
-    parts: list[tuple[Path, Contents]] = []
+    parts: list[tuple[Path, FileContents]] = []
     for name in names:
         if Path(name).name != name or not name.endswith(".safetensors"):
             raise CaptureError(
@@ -143,7 +145,7 @@ def index_contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents
     return replace(whole, files=((path, identity), *whole.files))
 
 
-def joined(parts: Sequence[tuple[Path, Contents]]) -> Contents:
+def joined(parts: Sequence[tuple[Path, FileContents]]) -> FileContents:
     """Return what several files declare together; raise CaptureError if they contradict each other."""
     arrays: dict[str, Stored] = {}
     metadata: dict[str, str] = {}
@@ -161,7 +163,7 @@ def joined(parts: Sequence[tuple[Path, Contents]]) -> Contents:
                     path=plain(path),
                     key=quoted(key),
                 )
-    return Contents(arrays, metadata, tuple(file for _, part in parts for file in part.files))
+    return FileContents(arrays, metadata, tuple(file for _, part in parts for file in part.files))
 
 
 def _layers_of_both(first: str, second: str) -> str:

@@ -40,7 +40,7 @@ _CHUNK = 1 << 16  # bytes that are decompressed at once
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedArray:
     """The place of a compressed array in the file."""
 
     offset: int
@@ -57,7 +57,7 @@ class Stored(ABC):
     format: np.dtype[Any] | None  # None if NumPy has no such type, or it is not supported
     shape: tuple[int, ...]
     fortran: bool = False  # whether its elements are in Fortran order
-    packed: Packed | None = field(default=None, kw_only=True)  # if it is compressed
+    packed: PackedArray | None = field(default=None, kw_only=True)  # if it is compressed
 
     @property
     def what(self) -> str:
@@ -202,7 +202,7 @@ def numbers(path: Path, name: str, values: Sequence[float]) -> Numbers:
 class _Unpacked:
     """The decompressed bytes of a member of an archive, read from front to back."""
 
-    def __init__(self, stream: BinaryIO, packed: Packed) -> None:
+    def __init__(self, stream: BinaryIO, packed: PackedArray) -> None:
         stream.seek(packed.offset)
         self._stream, self._left, self._position = stream, packed.size, 0
         self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
@@ -238,7 +238,7 @@ class _Unpacked:
 
 
 @dataclass(frozen=True)
-class Contents:
+class FileContents:
     """The arrays and the metadata that a file declares, and the files that were read."""
 
     arrays: Mapping[str, Stored]

@@ -10,11 +10,11 @@ from typing import TypeAlias
 from ..results import ORDER, StageName
 from ..subject import Kind
 from . import edits
-from .edits import Case, windows
+from .edits import HypothesisCase, windows
 from .hypothesis import Hypothesis, both
 from .transforms import by_part, by_position, normalisations, rotations, uneven_blocks, uneven_rows
 
-Edits: TypeAlias = "Callable[[Case], Iterator[Hypothesis]]"
+Edits: TypeAlias = "Callable[[HypothesisCase], Iterator[Hypothesis]]"
 _ALL: tuple[Kind, ...] = ("weights", "lse", "o")
 
 
@@ -95,7 +95,7 @@ RANK = {id: number for number, id in enumerate(dict.fromkeys(each.id for each in
 ROUNDS = 4
 
 
-def hypotheses(case: Case, late: int) -> list[Hypothesis]:
+def hypotheses(case: HypothesisCase, late: int) -> list[Hypothesis]:
     """Return the hypotheses that apply to this head and evidence in a round, the most common first."""
     found: list[Hypothesis] = []
     for cause in _CAUSES:

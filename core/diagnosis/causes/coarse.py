@@ -11,7 +11,7 @@ from ...arrays import BoolArray, FloatArray
 from ...attention.softmax import divergence, moved
 from ...message import message
 from ..fitting.evidence import is_short, spacing
-from ..fitting.model import Model, dot, logits, softmax
+from ..fitting.model import LogitModel, dot, logits, softmax
 from ..results import Finding
 from ..subject import Subject
 from .hypothesis import as_stored
@@ -31,7 +31,7 @@ class Rounding(NamedTuple):
 
 
 @np.errstate(all="ignore")  # of numbers beyond the format
-def rounding(model: Model, theta: FloatArray, used: BoolArray, format: str) -> Rounding | None:
+def rounding(model: LogitModel, theta: FloatArray, used: BoolArray, format: str) -> Rounding | None:
     """Return what rounding to a format does to rows in use; None if its steps are small where the weights are."""
     steps = abs(float(theta[0])) * spacing(model.inner[0], format)
     p = softmax(model, logits(model, theta)).weights
@@ -61,7 +61,7 @@ def coarse_scores(subject: Subject, multiplier: float) -> Finding | None:
 
 
 @np.errstate(all="ignore")
-def rounded_weights(model: Model, theta: FloatArray, format: str) -> FloatArray:
+def rounded_weights(model: LogitModel, theta: FloatArray, format: str) -> FloatArray:
     """Return the weights [texts, rows, keys] of scores that are rounded to a format before and after the scale."""
     multiplier = float(theta[0])
     rounded = _to(multiplier * _to(model.inner[0], format), format) / multiplier

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from ...arrays import FloatArray
-from ..fitting.evidence import Observed, arithmetics, smallest, unit
-from ..fitting.model import Model, dot, logits, softmax
+from ..fitting.evidence import FittingEvidence, arithmetics, smallest, unit
+from ..fitting.model import LogitModel, dot, logits, softmax
 
 _ROWS = 16  # that are searched for dropped keys
 _LOGITS = 2.0**-17  # relative: what rounding of large logits in float32 does to weights
@@ -16,7 +16,7 @@ _EXPLAINED = 0.25  # share of rows; the greedy search misses the keys of the oth
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
 
 
-def shows_in_weights(observed: Observed, model: Model, theta: FloatArray) -> bool:
+def shows_in_weights(observed: FittingEvidence, model: LogitModel, theta: FloatArray) -> bool:
     """Return whether weights are 0 as often as the others, all enlarged by the same factor, say."""
     predicted = softmax(model, logits(model, theta)).weights
     p = observed.evidence.values
@@ -31,7 +31,7 @@ def shows_in_weights(observed: Observed, model: Model, theta: FloatArray) -> boo
     return bool(even and abs(math.exp(middle) * float(kept.mean()) - 1) < 0.03 + 4 / math.sqrt(kept.size))
 
 
-def shows_in_output(observed: Observed, model: Model, theta: FloatArray) -> bool:
+def shows_in_output(observed: FittingEvidence, model: LogitModel, theta: FloatArray) -> bool:
     """Return whether outputs are explained, to within rounding, by leaving out a few keys of each row.
 
     Keys are left out one after another, the one that explains most first, with one common factor for the others. This

@@ -12,7 +12,7 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray
 from ...message import message
 from ..fitting.evidence import observe, residual
-from ..fitting.model import Model
+from ..fitting.model import LogitModel
 from ..subject import Evidence, Indices, Subject, places, some_rows, spread_rows
 from .hypothesis import Hypothesis, as_stored, in_rows
 
@@ -96,7 +96,7 @@ _BUCKETS, _FARTHEST = 32, 128  # of T5's relative positions
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class HypothesisCase:
     """A head and its evidence, for which hypotheses are made."""
 
     subject: Subject
@@ -105,21 +105,21 @@ class Case:
     expected: float
 
 
-def masks(cause: str, case: Case) -> Iterator[Hypothesis]:
+def masks(cause: str, case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield the masks of a cause that differ from the file's."""
     for variant in variants(case.subject):
 
-        def edit(s: Subject, model: Model, key: tuple[str, str] = (variant.cause, variant.words)) -> Model:
+        def edit(s: Subject, model: LogitModel, key: tuple[str, str] = (variant.cause, variant.words)) -> LogitModel:
             return replace(model, seen=next((v.seen for v in variants(s) if (v.cause, v.words) == key), s.seen))
 
         if variant.cause == cause:
             yield Hypothesis(variant.words, edit)
 
 
-def mask_as_number(case: Case) -> Iterator[Hypothesis]:
+def mask_as_number(case: HypothesisCase) -> Iterator[Hypothesis]:
     if case.subject.seen is not None:
 
-        def edit(s: Subject, model: Model) -> Model:
+        def edit(s: Subject, model: LogitModel) -> LogitModel:
             assert s.seen is not None
             return replace(model, seen=None, outer=(*model.outer, s.seen.astype(np.float64)))
 
@@ -127,13 +127,13 @@ def mask_as_number(case: Case) -> Iterator[Hypothesis]:
         yield Hypothesis(words, edit, also=("bias-extra", "padding-attended"), outer=((1.0,),))
 
 
-def tiled(case: Case) -> Iterator[Hypothesis]:
+def tiled(case: HypothesisCase) -> Iterator[Hypothesis]:
     if case.subject.tiled is not None:
         k, v = case.subject.tiled()
         facts = case.subject.facts
         words = message("the query head used key head {head}, as with tiled keys", head=facts.head % facts.kv_heads)
 
-        def edit(s: Subject, model: Model) -> Model:
+        def edit(s: Subject, model: LogitModel) -> LogitModel:
             return replace(model, inner=(in_rows(s, s.q @ k.mT),), v=v)
 
         yield Hypothesis(words, edit)
@@ -142,23 +142,23 @@ def tiled(case: Case) -> Iterator[Hypothesis]:
             yield Hypothesis(own, lambda s, model: replace(edit(s, model), v=None))
 
 
-def swapped(case: Case) -> Iterator[Hypothesis]:
+def swapped(case: HypothesisCase) -> Iterator[Hypothesis]:
     if case.subject.whole and case.subject.q.shape == case.subject.k.shape:
         whole = case.subject
 
-        def edit(s: Subject, model: Model) -> Model:
+        def edit(s: Subject, model: LogitModel) -> LogitModel:
             rows = np.searchsorted(whole.positions, s.positions)
             return replace(model, inner=(in_rows(s, whole.k[:, rows] @ whole.q.mT),))
 
         yield Hypothesis("queries and keys changed places", edit)
 
 
-def along_queries(case: Case) -> Iterator[Hypothesis]:
+def along_queries(case: HypothesisCase) -> Iterator[Hypothesis]:
     if case.subject.whole and case.subject.q.shape == case.subject.k.shape:
         yield Hypothesis("softmax ran over queries", lambda _, model: replace(model, axis=-2), whole=True)
 
 
-def log_base(_: Case) -> Iterator[Hypothesis]:
+def log_base(_: HypothesisCase) -> Iterator[Hypothesis]:
     for words, factor in (
         ("the log-sum-exp is in base 2", math.log2(math.e)),
         ("the log-sum-exp was multiplied by ln 2", math.log(2)),
@@ -166,23 +166,23 @@ def log_base(_: Case) -> Iterator[Hypothesis]:
         yield Hypothesis(words, partial(_with_lse_factor, factor))
 
 
-def _with_lse_factor(factor: float, _: Subject, model: Model) -> Model:
+def _with_lse_factor(factor: float, _: Subject, model: LogitModel) -> LogitModel:
     return replace(model, lse_factor=factor)
 
 
-def dropped(_: Case) -> Iterator[Hypothesis]:
+def dropped(_: HypothesisCase) -> Iterator[Hypothesis]:
     words = "weights are zero at random and the others enlarged: dropout was on"
     yield Hypothesis(words, lambda _, model: replace(model, gaps=True))
 
 
-def no_softcap(case: Case) -> Iterator[Hypothesis]:
+def no_softcap(case: HypothesisCase) -> Iterator[Hypothesis]:
     cap = case.subject.facts.softcap
     if cap is not None:
         words = message("the soft-cap {cap:g} was not applied", cap=cap)
         yield Hypothesis(words, lambda _, model: replace(model, softcap=None))
 
 
-def softcap(said: bool, case: Case) -> Iterator[Hypothesis]:
+def softcap(said: bool, case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield a soft-cap, if the file has another one, as `said`, or none."""
     subject = case.subject
     if (subject.facts.softcap is not None) == said:
@@ -195,33 +195,33 @@ def softcap(said: bool, case: Case) -> Iterator[Hypothesis]:
         )
 
 
-def no_sink(case: Case) -> Iterator[Hypothesis]:
+def no_sink(case: HypothesisCase) -> Iterator[Hypothesis]:
     if case.subject.facts.sink is not None:
         yield Hypothesis("the sink was left out", lambda _, model: replace(model, sink=None))
 
 
-def sink(_: Case) -> Iterator[Hypothesis]:
+def sink(_: HypothesisCase) -> Iterator[Hypothesis]:
     words = "a logit of no key takes weight from every row"
     yield Hypothesis(words, lambda _, model: replace(model, free_sink=True), sinks=(0.0, 4.0))
 
 
-def no_bias(case: Case) -> Iterator[Hypothesis]:
+def no_bias(case: HypothesisCase) -> Iterator[Hypothesis]:
     if case.subject.bias is not None:
         yield Hypothesis("the bias was left out", lambda _, model: replace(model, bias=None))
 
 
-def scaled_bias(case: Case) -> Iterator[Hypothesis]:
+def scaled_bias(case: HypothesisCase) -> Iterator[Hypothesis]:
     if case.subject.bias is not None:
 
-        def edit(s: Subject, model: Model) -> Model:
+        def edit(s: Subject, model: LogitModel) -> LogitModel:
             assert s.bias is not None
             return replace(model, bias=None, outer=(*model.outer, s.bias))
 
         yield Hypothesis("the bias was multiplied", edit, outer=((1.0,),))
 
 
-def bias_of_distance(_: Case) -> Iterator[Hypothesis]:
-    def edit(s: Subject, model: Model) -> Model:
+def bias_of_distance(_: HypothesisCase) -> Iterator[Hypothesis]:
+    def edit(s: Subject, model: LogitModel) -> LogitModel:
         return replace(model, outer=(*model.outer, -np.abs(_distance(s))))
 
     yield Hypothesis(
@@ -232,7 +232,7 @@ def bias_of_distance(_: Case) -> Iterator[Hypothesis]:
     )
 
 
-def free_biases(case: Case) -> Iterator[Hypothesis]:
+def free_biases(case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield biases with many coefficients: one for each distance, or for each key."""
     used = _used_buckets(case.subject)
     yield Hypothesis(
@@ -244,14 +244,14 @@ def free_biases(case: Case) -> Iterator[Hypothesis]:
     keys = case.subject.k.shape[1]
     if keys <= 96:
 
-        def edit(s: Subject, model: Model) -> Model:
+        def edit(s: Subject, model: LogitModel) -> LogitModel:
             own = tuple(np.broadcast_to(row, s.scores.shape) for row in np.eye(keys)[1:])
             return replace(model, outer=(*model.outer, *own))
 
         yield Hypothesis("every key has its own bias", edit, outer=((0.0,) * (keys - 1),), kinds=("weights", "o"))
 
 
-def same_in_rows(case: Case) -> Iterator[Hypothesis]:
+def same_in_rows(case: HypothesisCase) -> Iterator[Hypothesis]:
     if case.subject.row_scales is not None:
         words = (
             case.subject.facts.same_rows or "the multiplier is the same in all rows, and the file says that it grows"
@@ -283,7 +283,7 @@ def _used_buckets(subject: Subject) -> list[int]:
     return [int(each) for each in np.unique(buckets)[1:]]
 
 
-def _bucketed(used: Sequence[int], subject: Subject, model: Model) -> Model:
+def _bucketed(used: Sequence[int], subject: Subject, model: LogitModel) -> LogitModel:
     buckets = _buckets(subject)
     shape = subject.scores.shape
     own = tuple(np.broadcast_to((buckets == each).astype(np.float64), shape) for each in used)
@@ -294,7 +294,7 @@ _ROWS = 16  # by which a window is searched
 _EVERY = 512  # keys up to which every length is tried; of longer texts, those near powers of two
 
 
-def windows(said: bool, case: Case) -> Iterator[Hypothesis]:
+def windows(said: bool, case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield the window that fits the evidence best, if attention is causal; `said` is whether the file has one."""
     subject = case.subject
     if (subject.facts.window is not None) != said:
@@ -329,7 +329,7 @@ def _usual(most: int) -> list[int]:
     return sorted(each for each in near if 1 <= each < most)
 
 
-def _within(length: int, subject: Subject, model: Model) -> Model:
+def _within(length: int, subject: Subject, model: LogitModel) -> LogitModel:
     """Return the model with a causal window of this many keys instead of the file's mask of positions."""
     place, own = places(subject.k.shape[1]), subject.positions[:, np.newaxis]
     near = (place <= own) & (place > own - length)

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...arrays import BoolArray, FloatArray
 from ...attention.softmax import softmax
-from ..fitting.evidence import Observed
-from ..fitting.model import Model, dot
+from ..fitting.evidence import FittingEvidence
+from ..fitting.model import LogitModel, dot
 from ..subject import spread_rows
 
 _MOST_KEYS = 512
@@ -46,7 +46,7 @@ class Free(NamedTuple):
     components: bool = False  # w; else 1
 
 
-def left_with_factors(observed: Observed, model: Model, multiplier: float, of: Free) -> float:
+def left_with_factors(observed: FittingEvidence, model: LogitModel, multiplier: float, of: Free) -> float:
     """Return the distance of weights or outputs with logits a_i·b_j·Σ_c w_c q_ic k_jc, with the best factors.
 
     Gauss–Newton steps in ln b and w, from a = `multiplier`; ln a of each row is eliminated. Return ∞ if there are too
@@ -91,7 +91,7 @@ def left_with_factors(observed: Observed, model: Model, multiplier: float, of: F
     return math.sqrt(cost / max(numbers, 1))
 
 
-def _head(observed: Observed, model: Model) -> _Head:
+def _head(observed: FittingEvidence, model: LogitModel) -> _Head:
     subject, v = observed.subject, observed.evidence.v
     keys = slice(None) if v is not None else spread_rows(subject.k.shape[1], _SOME_KEYS)
     weight = observed.weight[0]

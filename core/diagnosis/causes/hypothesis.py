@@ -11,11 +11,11 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...message import message
-from ..fitting.model import Model
+from ..fitting.model import LogitModel
 from ..results import StageName
 from ..subject import Kind, Subject
 
-Edit: TypeAlias = "Callable[[Subject, Model], Model]"
+Edit: TypeAlias = "Callable[[Subject, LogitModel], LogitModel]"
 Scores: TypeAlias = "Callable[[Subject], FloatArray]"
 
 
@@ -46,7 +46,7 @@ class Hypothesis:
         """Free coefficients beyond the multiplier."""
         return len(self.inner) - 1 + len(self.outer[0]) + bool(self.softcaps) + bool(self.sinks)
 
-    def build(self, subject: Subject) -> Model:
+    def build(self, subject: Subject) -> LogitModel:
         """Return the model of a head for which this was done."""
         return self.edit(subject, as_stored(subject))
 
@@ -60,7 +60,7 @@ class Hypothesis:
 def both(first: Hypothesis, second: Hypothesis) -> Hypothesis:
     """Return the hypothesis that one thing was done and then another, which does not change what the first did."""
 
-    def edit(subject: Subject, model: Model) -> Model:
+    def edit(subject: Subject, model: LogitModel) -> LogitModel:
         return second.edit(subject, first.edit(subject, model))
 
     return Hypothesis(
@@ -82,9 +82,9 @@ def rescored(scores: Scores) -> Edit:
     return lambda subject, model: replace(model, inner=(in_rows(subject, scores(subject)),))
 
 
-def as_stored(subject: Subject) -> Model:
+def as_stored(subject: Subject) -> LogitModel:
     """Return the model of what the file says, with a free multiplier."""
-    return Model(
+    return LogitModel(
         (in_rows(subject, subject.scores),),
         bias=subject.bias,
         seen=subject.seen,

@@ -14,16 +14,16 @@ from ...arrays import FloatArray
 from ...attention.normalise import normalised
 from ...message import message
 from ...scales import Normalise
-from ..fitting.model import Model
+from ..fitting.model import LogitModel
 from ..subject import Indices, Subject, places
-from .edits import Case
+from .edits import HypothesisCase
 from .hypothesis import Hypothesis, in_rows, rescored
 
 _THETAS = (10_000.0, 500_000.0, 1_000_000.0, 100_000.0, 150_000.0, 5_000_000.0, 8_000_000.0)
 _USUAL = 3  # of these, for a part of the components
 
 
-def normalisations(_: Case) -> Iterator[Hypothesis]:
+def normalisations(_: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield a QK-norm that the file does not have: of q and k, or of one of them."""
     kinds: tuple[tuple[Normalise, str], ...] = (("rms", "the root mean square"), ("layer_norm", "LayerNorm"))
     for how, words in kinds:
@@ -41,7 +41,7 @@ def _normalised(how: Normalise, of_q: bool, of_k: bool, subject: Subject) -> Flo
     return q @ k.mT
 
 
-def rotations(sign: int, case: Case) -> Iterator[Hypothesis]:
+def rotations(sign: int, case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield queries and keys rotated once more than they are stored, or once less with a `sign` of −1."""
     subject = case.subject
     config, width = subject.facts.config, subject.q.shape[-1]
@@ -119,7 +119,7 @@ _MOST_BLOCKS = 16
 _POWERS = 5  # of ln(position + 1)
 
 
-def by_position(case: Case) -> Iterator[Hypothesis]:
+def by_position(case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield multipliers that grow with the position."""
     subject = case.subject
     for words, feature in (
@@ -130,14 +130,14 @@ def by_position(case: Case) -> Iterator[Hypothesis]:
     ):
         if float(np.ptp(feature(subject))) > 0:
 
-            def edit(s: Subject, model: Model, feature: Callable[[Subject], FloatArray] = feature) -> Model:
+            def edit(s: Subject, model: LogitModel, feature: Callable[[Subject], FloatArray] = feature) -> LogitModel:
                 return replace(model, inner=(*model.inner, model.inner[0] * feature(s)))
 
             for growth in (0.0, 0.3):
                 yield Hypothesis(words, edit, inner=(1.0, growth))
     if float(np.ptp(_ln_position(subject))) > 0:
 
-        def smooth(s: Subject, model: Model) -> Model:
+        def smooth(s: Subject, model: LogitModel) -> LogitModel:
             x = np.log(s.positions + 1.0)[np.newaxis, :, np.newaxis] / 5
             return replace(model, inner=tuple(model.inner[0] * x**power for power in range(_POWERS)))
 
@@ -145,11 +145,11 @@ def by_position(case: Case) -> Iterator[Hypothesis]:
         yield Hypothesis(words, smooth, inner=(1.0, *(0.0,) * (_POWERS - 1)))
 
 
-def by_part(case: Case) -> Iterator[Hypothesis]:
+def by_part(case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield multipliers that differ between two parts of the components."""
     for place in splits(case.subject):
 
-        def parted(s: Subject, model: Model, place: int = place) -> Model:
+        def parted(s: Subject, model: LogitModel, place: int = place) -> LogitModel:
             first = in_rows(s, s.q[..., :place] @ s.k[..., :place].mT)
             return replace(model, inner=(first, in_rows(s, s.q[..., place:] @ s.k[..., place:].mT)))
 
@@ -157,7 +157,7 @@ def by_part(case: Case) -> Iterator[Hypothesis]:
         yield Hypothesis(words, parted, inner=(1.0, 1.0))
 
 
-def uneven_blocks(case: Case) -> Iterator[Hypothesis]:
+def uneven_blocks(case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield multipliers that differ between blocks of keys."""
     keys = case.subject.k.shape[1]
     for size in _BLOCKS:
@@ -168,7 +168,7 @@ def uneven_blocks(case: Case) -> Iterator[Hypothesis]:
                 yield Hypothesis(words, partial(_blocked, "keys", size, 0, 0), inner=start)
 
 
-def uneven_rows(case: Case) -> Iterator[Hypothesis]:
+def uneven_rows(case: HypothesisCase) -> Iterator[Hypothesis]:
     """Yield multipliers that grow with ⌊position / size⌋ or ⌊(position + 1) / size⌋."""
     for size in _BLOCKS:
         for shift in (0, 1):
@@ -179,8 +179,8 @@ def uneven_rows(case: Case) -> Iterator[Hypothesis]:
 
 
 def _blocked(
-    axis: Literal["keys", "rows"], size: int, shift: int, blocks: int, subject: Subject, model: Model
-) -> Model:
+    axis: Literal["keys", "rows"], size: int, shift: int, blocks: int, subject: Subject, model: LogitModel
+) -> LogitModel:
     """Return a model with a multiplier for each block of keys or rows."""
     of = places(subject.k.shape[1]) if axis == "keys" else subject.positions[:, np.newaxis]
     of = (of + shift) // size

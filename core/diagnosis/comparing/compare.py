@@ -25,7 +25,7 @@ from .evidence_stage import evidence_stage, rounding_words
 from .pairing import Common, aligned, common_tokens, plan
 from .precision import CoarseScores, coarse_scores
 from .processing import Processing, compare_processing, percent
-from .results import Comparison, Figures, HeadComparison, Pair, Stage
+from .results import Comparison, HeadComparison, HeadPair, PairFigures, Stage
 from .returned import Explanation, explained
 from .score_change import ScoreChange, limit, product_change, score_change
 
@@ -56,7 +56,7 @@ def weights_of(
     return p, z
 
 
-def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -> Figures | None:
+def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -> PairFigures | None:
     """Return the statistics of the rows that see at least one key; None if there are none."""
     seen = np.ones(p.shape, np.bool_) if subject.seen is None else np.broadcast_to(subject.seen, p.shape)
     counts = np.count_nonzero(seen, axis=-1)
@@ -64,7 +64,7 @@ def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -
     if not used.any():
         return None
     found, several = (weight_statistics(p[rows], counts[rows], ~seen[rows]) for rows in (used, wide))
-    return Figures(
+    return PairFigures(
         multiplier,
         float(np.mean(np.sqrt(variance(z, seen))[used])),
         float(np.mean(found.entropy)),
@@ -95,7 +95,7 @@ def compare(reference: CaptureFile, test: CaptureFile) -> Comparison:
     return Comparison(heads, whole.missing, whole.notes)
 
 
-def compare_heads(reference: CaptureFile, test: CaptureFile, pair: Pair) -> HeadComparison:
+def compare_heads(reference: CaptureFile, test: CaptureFile, pair: HeadPair) -> HeadComparison:
     """Compare one head of each capture; raise CaptureError if one cannot be read.
 
     Numbers that are not finite are a difference, also if both heads have them: nothing says that they are the same.
@@ -122,7 +122,7 @@ def compare_heads(reference: CaptureFile, test: CaptureFile, pair: Pair) -> Head
         raise overflow(reference, pair.layer, pair.head) from error
 
 
-def compare_subjects(one: Subject, other: Subject, pair: Pair, common: Common) -> HeadComparison:
+def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Common) -> HeadComparison:
     """Compare two heads that have been read."""
     layers = (pair.layer, pair.test_layer)
     both = aligned(one, other, layers, common)
@@ -160,10 +160,10 @@ def compare_subjects(one: Subject, other: Subject, pair: Pair, common: Common) -
 
 
 def _result(
-    pair: Pair,
+    pair: HeadPair,
     stages: tuple[Stage, ...],
-    reference: Figures | None = None,
-    test: Figures | None = None,
+    reference: PairFigures | None = None,
+    test: PairFigures | None = None,
     moved: tuple[float, float] | None = None,
 ) -> HeadComparison:
     kl, rows = moved or (None, None)
@@ -242,7 +242,7 @@ def _values_stage(one: Subject, other: Subject, most: float) -> Stage:
     return Stage("v", "differs", message("v·vᵀ differ by {change:.3g} × rounding", change=change), change)
 
 
-def _of_other_text(one: Subject, other: Subject, pair: Pair, common: Common) -> HeadComparison:
+def _of_other_text(one: Subject, other: Subject, pair: HeadPair, common: Common) -> HeadComparison:
     """Compare what does not depend on the text."""
     layers = (pair.layer, pair.test_layer)
     process = compare_processing(one, other, layers, 1.0, comparable=False)

@@ -10,12 +10,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ...arrays import FloatArray
-from ...captures.capture import Capture, Layer
+from ...captures.capture import CaptureContents, Layer
 from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, read_head
 from ...message import message
 from ..subject import Subject, places, some_rows, spread_rows
-from .results import Pair, Plan, heads_in_words
+from .results import HeadPair, Plan, heads_in_words
 
 Sameness: TypeAlias = Literal["same", "prefix", "different"]
 
@@ -38,7 +38,7 @@ class Common:
 def plan(reference: CaptureFile, test: CaptureFile) -> Plan:
     """Return the heads to compare: layers with the same number and name, heads in the order of their scores."""
     layers, missing, notes = _layers(reference, test)
-    pairs: list[Pair] = []
+    pairs: list[HeadPair] = []
     for one, other in layers:
         common = common_tokens(reference, test, one, other)
         if common.note is not None:
@@ -54,7 +54,7 @@ def plan(reference: CaptureFile, test: CaptureFile) -> Plan:
                     words=words,
                 )
             )
-        pairs += [Pair(one, h, other, t) for h, t in matched.items()]
+        pairs += [HeadPair(one, h, other, t) for h, t in matched.items()]
         for heads, found, where in (
             (range(one.heads), set(matched), "the reference"),
             (range(other.heads), set(matched.values()), "the other capture"),
@@ -72,7 +72,9 @@ def plan(reference: CaptureFile, test: CaptureFile) -> Plan:
     return Plan(tuple(pairs), tuple(missing), tuple(dict.fromkeys(notes)))
 
 
-def _layers(reference: Capture, test: Capture) -> tuple[list[tuple[Layer, Layer]], list[str], list[str]]:
+def _layers(
+    reference: CaptureContents, test: CaptureContents
+) -> tuple[list[tuple[Layer, Layer]], list[str], list[str]]:
     """Return pairs of layers, sentences for those without a partner, and notes."""
     left = list(test.layers)
     found: list[tuple[Layer, Layer]] = []
@@ -107,7 +109,7 @@ def _only(where: str, layers: Sequence[Layer]) -> str:
     return message("only {where} has layers {layers}", where=where, layers=listed)
 
 
-def common_tokens(reference: Capture, test: Capture, one: Layer, other: Layer) -> Common:
+def common_tokens(reference: CaptureContents, test: CaptureContents, one: Layer, other: Layer) -> Common:
     """Return which tokens two layers have in common, as far as their files say."""
     texts = min(one.batch, other.batch)
     size = message(

@@ -37,7 +37,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Figures:
+class PairFigures:
     """Means over rows of one head; None if no row sees two keys."""
 
     multiplier: float  # of q·k as stored: fitted to evidence where it determines it, else what the file says
@@ -58,8 +58,8 @@ class HeadComparison:
     test_layer: Layer
     test_head: int
     stages: tuple[Stage, ...] = field(repr=False)  # one of each of STAGES, in this order
-    reference: Figures | None
-    test: Figures | None
+    reference: PairFigures | None
+    test: PairFigures | None
     divergence: float | None  # KL(reference ‖ test) of the weights in nats; None for different texts
     changed_rows: float | None  # share of rows whose largest weight is on another key
 
@@ -80,7 +80,7 @@ class HeadComparison:
 
 
 @dataclass(frozen=True)
-class Pair:
+class HeadPair:
     """Two heads to compare."""
 
     layer: Layer
@@ -93,7 +93,7 @@ class Pair:
 class Plan:
     """Which heads of two captures are compared, and what is not."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[HeadPair, ...]
     missing: tuple[str, ...]  # a sentence for what is in one capture only
     notes: tuple[str, ...]  # everything that was assumed or left out
 

@@ -17,7 +17,7 @@ from ...attention.softmax import Softmax
 from ..causes.hypothesis import Hypothesis, as_stored
 from ..fitting.evidence import SINGLE, Arithmetic, arithmetics, is_short, observe, spacing
 from ..fitting.misfit import Noise, lse_variance, misfits, output_variance
-from ..fitting.model import Logits, Model, dot, logits, softmax
+from ..fitting.model import LogitModel, Logits, dot, logits, softmax
 from ..subject import Evidence, Kind, Subject, some_rows, spread_rows
 from ..trial import EXPLAINED
 from ..verdict import Examination
@@ -45,7 +45,7 @@ class Explanation:
     given: float  # the multiplier unless the explanation fits
 
     @cached_property
-    def model(self) -> Model:
+    def model(self) -> LogitModel:
         """The model of the explanation."""
         return as_stored(self.subject) if self.hypothesis is None else self.hypothesis.build(self.subject)
 

@@ -16,7 +16,7 @@ from ...arrays import BoolArray, FloatArray
 from ...attention.formats import FORMATS, NumberFormat
 from ...attention.softmax import Softmax
 from ..subject import Evidence, Indices, Subject
-from .model import Logits, Model, derivatives, dot, logits, softmax
+from .model import LogitModel, Logits, derivatives, dot, logits, softmax
 
 # The standard deviation of a relative rounding error, over half a unit in the last place: mantissas are spread evenly
 # in the logarithm, so the mean of 1/m² over 1 ≤ m < 2 is 0.541, and √(0.541/3) = 0.42.
@@ -103,7 +103,7 @@ _SMALL = 1 << 16  # numbers of evidence whose equal rows are counted once
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class FittingEvidence:
     """Evidence, prepared for fitting."""
 
     subject: Subject
@@ -152,7 +152,7 @@ class Residual:
         return math.sqrt(float(np.vdot(self.r, self.r)) / self.r.size + self.rest) if self.r.size else math.inf
 
 
-def observe(subject: Subject, evidence: Evidence, expected: float) -> Observed:
+def observe(subject: Subject, evidence: Evidence, expected: float) -> FittingEvidence:
     """Prepare evidence; `expected` gives the size of logits for the noise of formats with few bits."""
     if evidence.kind == "weights":
         return _observe_weights(subject, evidence, expected)
@@ -161,7 +161,7 @@ def observe(subject: Subject, evidence: Evidence, expected: float) -> Observed:
         values = evidence.values
         good = used & np.isfinite(values)
         noise = SINGLE * (1 + np.abs(np.where(good, values, 0))) + approximation(subject)
-        return Observed(subject, evidence, np.where(good, values, 0), np.where(good, 1 / noise, 0))
+        return FittingEvidence(subject, evidence, np.where(good, values, 0), np.where(good, 1 / noise, 0))
     values = evidence.values
     good = used & np.isfinite(values).all(axis=-1)
     values = np.where(good[..., np.newaxis], values, 0)
@@ -169,10 +169,10 @@ def observe(subject: Subject, evidence: Evidence, expected: float) -> Observed:
     assert evidence.v is not None
     typical = math.sqrt(float(np.vdot(evidence.v, evidence.v)) / evidence.v.size)
     noise = unit(evidence.format) * (size + 0.1 * typical) + 1e-300
-    return Observed(subject, evidence, values, np.where(good[..., np.newaxis], 1 / noise, 0))
+    return FittingEvidence(subject, evidence, values, np.where(good[..., np.newaxis], 1 / noise, 0))
 
 
-def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> Observed:
+def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> FittingEvidence:
     p = evidence.values
     finite = np.isfinite(p).all(axis=-1, keepdims=True)
     if not finite.all():  # NaN is neither 0 nor more, so that these rows say nothing
@@ -196,7 +196,7 @@ def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> O
         sums = np.where(subject.used & (total > 0), np.log(total), 0)
         over = np.where(subject.used & (total > 0), total / rounding, 0)
     weight = np.where(good, 1 / np.sqrt(noise), 0)
-    return Observed(subject, evidence, np.log(safe), weight, (sums, over))
+    return FittingEvidence(subject, evidence, np.log(safe), weight, (sums, over))
 
 
 def _different(rows: FloatArray) -> Indices:
@@ -204,7 +204,7 @@ def _different(rows: FloatArray) -> Indices:
     return np.asarray(np.count_nonzero(np.diff(np.sort(rows, axis=-1), axis=-1) > 0, axis=-1))
 
 
-def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool = False) -> Residual:
+def residual(observed: FittingEvidence, model: LogitModel, theta: FloatArray, slopes: bool = False) -> Residual:
     """Return what the model leaves unexplained; without `slopes` there are no derivatives."""
     found = logits(model, theta)
     of_each = derivatives(model, found) if slopes else []
@@ -216,7 +216,7 @@ def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool =
     return _of_o(observed, model, soft, of_each)
 
 
-def _of_lse(observed: Observed, model: Model, soft: Softmax, slopes: Sequence[FloatArray]) -> Residual:
+def _of_lse(observed: FittingEvidence, model: LogitModel, soft: Softmax, slopes: Sequence[FloatArray]) -> Residual:
     weight = observed.weight
     lse = soft.lse
     if lse.shape != weight.shape:
@@ -230,7 +230,7 @@ def _of_lse(observed: Observed, model: Model, soft: Softmax, slopes: Sequence[Fl
     return _flat(r, jacobian, seen, model, rest)
 
 
-def _seeing(model: Model, used: BoolArray) -> tuple[BoolArray, float]:
+def _seeing(model: LogitModel, used: BoolArray) -> tuple[BoolArray, float]:
     """Return the rows in use that see a key in a model, and ∞ if others are more than a few.
 
     What a row without visible keys returns is up to the implementation: NaN, its own value, or the mean of all.
@@ -242,7 +242,7 @@ def _seeing(model: Model, used: BoolArray) -> tuple[BoolArray, float]:
     return seen, math.inf if lost > max(len(used), used.size // 16) else 0.0
 
 
-def _of_o(observed: Observed, model: Model, soft: Softmax, slopes: Sequence[FloatArray]) -> Residual:
+def _of_o(observed: FittingEvidence, model: LogitModel, soft: Softmax, slopes: Sequence[FloatArray]) -> Residual:
     v = observed.evidence.v if model.v is None else model.v
     assert v is not None
     weight = observed.weight
@@ -262,7 +262,7 @@ def _of_o(observed: Observed, model: Model, soft: Softmax, slopes: Sequence[Floa
     return _flat(r, jacobian, np.broadcast_to(seen[..., np.newaxis], r.shape), model, rest)
 
 
-def _flat(r: FloatArray, jacobian: FloatArray | None, used: BoolArray, model: Model, rest: float) -> Residual:
+def _flat(r: FloatArray, jacobian: FloatArray | None, used: BoolArray, model: LogitModel, rest: float) -> Residual:
     if used.all():
         flat = np.empty((r.size, model.size)) if jacobian is None else jacobian.reshape(r.size, -1)
         return Residual(r.reshape(-1), flat, rest, used)
@@ -270,7 +270,9 @@ def _flat(r: FloatArray, jacobian: FloatArray | None, used: BoolArray, model: Mo
     return Residual(r[used], chosen, rest, used)
 
 
-def _of_weights(observed: Observed, model: Model, found: Logits, slopes: Sequence[FloatArray]) -> Residual:
+def _of_weights(
+    observed: FittingEvidence, model: LogitModel, found: Logits, slopes: Sequence[FloatArray]
+) -> Residual:
     assert observed.sums is not None
     axis = model.axis
     p, z = observed.evidence.values, found.z
@@ -322,7 +324,9 @@ def _of_weights(observed: Observed, model: Model, found: Logits, slopes: Sequenc
     return Residual(flat * scale, jacobian * scale, rest)
 
 
-def _contradictions(observed: Observed, model: Model, ln_p: FloatArray, known: BoolArray, count: int) -> float:
+def _contradictions(
+    observed: FittingEvidence, model: LogitModel, ln_p: FloatArray, known: BoolArray, count: int
+) -> float:
     """Return the mean square of weights that should be 0 and are not, and of those that are 0 and should not be."""
     p, format = observed.evidence.values, observed.evidence.format
     least = math.log(4 * smallest(format))

@@ -18,7 +18,7 @@ from .evidence import (
     SINGLE,
     SPREAD,
     Arithmetic,
-    Observed,
+    FittingEvidence,
     Residual,
     approximation,
     is_short,
@@ -27,7 +27,7 @@ from .evidence import (
     spacing,
     unit,
 )
-from .model import Logits, Model, dot, logits, softmax
+from .model import LogitModel, Logits, dot, logits, softmax
 
 _GRID = 10 ** np.linspace(-4, 3, 19)
 _STILL = 1e-10  # relative steps below which coefficients have been found
@@ -47,7 +47,12 @@ class Fit:
 
 
 def fit(
-    observed: Observed, model: Model, start: FloatArray, steps: int = 25, free: bool = True, errors: bool = False
+    observed: FittingEvidence,
+    model: LogitModel,
+    start: FloatArray,
+    steps: int = 25,
+    free: bool = True,
+    errors: bool = False,
 ) -> Fit:
     """Minimise the distance by damped Gauss–Newton steps from these coefficients; the multiplier may be fixed.
 
@@ -95,7 +100,7 @@ def fit(
 
 
 def search(
-    observed: Observed, model: Model, start: FloatArray, guesses: Sequence[float], everywhere: bool = True
+    observed: FittingEvidence, model: LogitModel, start: FloatArray, guesses: Sequence[float], everywhere: bool = True
 ) -> FloatArray:
     """Return coefficients near the best multiplier: one of the guesses, or from 1e-4 to 1000 if `everywhere`.
 
@@ -148,7 +153,11 @@ def _errors(jacobian: FloatArray, r: FloatArray, width: int) -> FloatArray:
 
 
 def misfits(
-    observed: Observed, model: Model, theta: FloatArray, allowed: tuple[Arithmetic, ...], enough: float = 0.0
+    observed: FittingEvidence,
+    model: LogitModel,
+    theta: FloatArray,
+    allowed: tuple[Arithmetic, ...],
+    enough: float = 0.0,
 ) -> list[float]:
     """Return the misfit under each arithmetic, up to the first that is `enough`."""
     left = residual(observed, model, theta)
@@ -221,7 +230,7 @@ class Noise:
         return error @ np.square(k).mT - 2 * (error * middle) @ k.mT + dot(error, middle * middle)[..., np.newaxis]
 
 
-def _of_lse(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: Noise) -> float:
+def _of_lse(observed: FittingEvidence, model: LogitModel, left: Residual, soft: Softmax, noise: Noise) -> float:
     fixed, lse = observed.weight, observed.target
     variance = lse_variance(observed.subject, observed.evidence.format, lse, model, soft, noise)
     ratio = left.r / (fixed * np.sqrt(variance))[left.used]
@@ -229,7 +238,7 @@ def _of_lse(observed: Observed, model: Model, left: Residual, soft: Softmax, noi
 
 
 def lse_variance(
-    subject: Subject, format: str, lse: FloatArray, model: Model, soft: Softmax, noise: Noise
+    subject: Subject, format: str, lse: FloatArray, model: LogitModel, soft: Softmax, noise: Noise
 ) -> FloatArray:
     """Return the variance that rounding leaves in a log-sum-exp of each row, [texts, rows]."""
     variance = dot(soft.weights * soft.weights, noise.single, axis=model.axis)
@@ -246,7 +255,7 @@ def _mean(squares: FloatArray, variance: FloatArray) -> float:
     return float(np.mean(squares)) if np.isfinite(variance).all() else math.inf
 
 
-def _of_o(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: Noise) -> float:
+def _of_o(observed: FittingEvidence, model: LogitModel, left: Residual, soft: Softmax, noise: Noise) -> float:
     evidence, fixed = observed.evidence, observed.weight
     v = evidence.v if model.v is None else model.v
     assert v is not None
@@ -258,7 +267,7 @@ def _of_o(observed: Observed, model: Model, left: Residual, soft: Softmax, noise
     return math.sqrt(_mean(ratio, variance))
 
 
-def output_variance(evidence: Evidence, v: FloatArray, model: Model, soft: Softmax, noise: Noise) -> FloatArray:
+def output_variance(evidence: Evidence, v: FloatArray, model: LogitModel, soft: Softmax, noise: Noise) -> FloatArray:
     """Return the variance that rounding leaves in the output of each row, the sum over components, [texts, rows]."""
     o = soft.weights @ v
     p2 = soft.weights * soft.weights
@@ -279,7 +288,7 @@ def output_variance(evidence: Evidence, v: FloatArray, model: Model, soft: Softm
     return variance
 
 
-def _of_weights(observed: Observed, model: Model, left: Residual, soft: Softmax, noise: Noise) -> float:
+def _of_weights(observed: FittingEvidence, model: LogitModel, left: Residual, soft: Softmax, noise: Noise) -> float:
     p = observed.evidence.values
     weight = observed.weight if model.seen is None else observed.weight * model.seen
     used = weight > 0
@@ -306,7 +315,9 @@ def _of_weights(observed: Observed, model: Model, left: Residual, soft: Softmax,
     return math.sqrt(_mean(ratio, variance) + min(left.rest, 1e30)) + _SUMS * math.sqrt(float(squares.sum()) / rows)
 
 
-def rounding_divergence(observed: Observed, model: Model, theta: FloatArray, arithmetic: Arithmetic) -> float:
+def rounding_divergence(
+    observed: FittingEvidence, model: LogitModel, theta: FloatArray, arithmetic: Arithmetic
+) -> float:
     """Return about what rounding the logits makes of KL(exact ‖ rounded), the mean over rows in nats."""
     found = logits(model, theta)
     weights, noise = softmax(model, found).weights, Noise(observed.subject, found, theta, arithmetic)
@@ -314,7 +325,7 @@ def rounding_divergence(observed: Observed, model: Model, theta: FloatArray, ari
     return 0.5 * float(np.mean(dot(weights, of_each, axis=model.axis)))
 
 
-def logit_noise(observed: Observed, model: Model, theta: FloatArray, arithmetic: Arithmetic) -> float:
+def logit_noise(observed: FittingEvidence, model: LogitModel, theta: FloatArray, arithmetic: Arithmetic) -> float:
     """Return the mean rounding error of the logits that carry weight."""
     found = logits(model, theta)
     soft = softmax(model, found)

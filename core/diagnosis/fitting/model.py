@@ -20,7 +20,7 @@ Axis: TypeAlias = Literal[-1, -2]
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class LogitModel:
     """One hypothesis; arrays are [texts, rows, keys] or broadcast to it."""
 
     inner: tuple[FloatArray, ...]  # features before the soft-cap
@@ -59,7 +59,7 @@ class Logits:
     soft: list[Softmax] = field(default_factory=list[Softmax], repr=False)  # theirs, once it was asked for
 
 
-def logits(model: Model, theta: FloatArray) -> Logits:
+def logits(model: LogitModel, theta: FloatArray) -> Logits:
     """Return the logits at these coefficients; the latest of a model are kept."""
     if not model.latest or not np.array_equal(model.latest[0].theta, theta):
         place = len(model.inner) + len(model.outer)
@@ -75,14 +75,14 @@ def logits(model: Model, theta: FloatArray) -> Logits:
     return model.latest[0]
 
 
-def _before_softcap(model: Model, theta: FloatArray) -> FloatArray:
+def _before_softcap(model: LogitModel, theta: FloatArray) -> FloatArray:
     raw: FloatArray = theta[0] * model.inner[0]
     for coefficient, feature in zip(theta[1:], model.inner[1:], strict=False):
         raw += coefficient * feature
     return raw
 
 
-def derivatives(model: Model, found: Logits) -> list[FloatArray]:
+def derivatives(model: LogitModel, found: Logits) -> list[FloatArray]:
     """Return the derivatives of logits with respect to all coefficients but the sink."""
     if found.cap is None:
         return [*model.inner, *model.outer]
@@ -100,14 +100,14 @@ def dot(a: FloatArray, b: FloatArray, axis: Axis = -1) -> FloatArray:
     return np.einsum("...ij,...ij->...j", a, b)
 
 
-def softmax(model: Model, found: Logits) -> Softmax:
+def softmax(model: LogitModel, found: Logits) -> Softmax:
     """Return the softmax of a model's visible logits; along queries, the sums and sinks are those of keys."""
     if not found.soft:
         found.soft.append(_softmax(model, found))
     return found.soft[0]
 
 
-def _softmax(model: Model, found: Logits) -> Softmax:
+def _softmax(model: LogitModel, found: Logits) -> Softmax:
     if model.axis == -1:
         return softmax_of(found.z, model.hidden, found.sink)
     turned = softmax_of(found.z.mT, None if model.hidden is None else model.hidden.mT, found.sink)

@@ -15,11 +15,11 @@ from ...attention.softmax import softmax, softmax_of, weight_statistics
 from ...captures.blocks import rounded_row
 from ...captures.capture import Layer
 from ...captures.files import CaptureError
-from ...captures.head import CaptureFile, Head, read_head
+from ...captures.head import CaptureFile, HeadData, read_head
 from ...captures.rules import Rule, computation, file_rule, shown_multiplier
 from ...message import message, plain
 from ...statistics.catalogue import DEAD
-from ..results import AttentionRow, Matrix, RowColumn
+from ..results import AttentionCells, AttentionRow, RowColumn
 from ..subject import Indices
 from .rows import Rows, logits, rows_at, scores, terms, variance
 
@@ -40,7 +40,7 @@ def attention_matrix(
     keys: tuple[int, int],
     down: int,
     across: int,
-) -> Iterator[Matrix | None]:
+) -> Iterator[AttentionCells | None]:
     """Yield the weights of a range of queries and keys in at most `down` × `across` cells; None between answers.
 
     A large matrix comes twice: rough, from a few queries of each cell, then exact; a very large one only rough. Raise
@@ -59,10 +59,10 @@ def attention_matrix(
     every = layer.keys * (queries[1] - queries[0])
     large = every > _BLOCK
 
-    def found(shares: FloatArray, rough: bool) -> Matrix:
+    def found(shares: FloatArray, rough: bool) -> AttentionCells:
         lines = [tuple(None if math.isnan(x) else x for x in line) for line in shares.tolist()]
         positions = tuple(data.positions[list(below[:-1])].tolist())
-        return Matrix(layer.position, head, text, below, beside, positions, tuple(lines), rough)
+        return AttentionCells(layer.position, head, text, below, beside, positions, tuple(lines), rough)
 
     if large:
         step = max(max(end - first for first, end in pairwise(below)) // _FEW, 1)
@@ -86,7 +86,7 @@ def _edges(ends: tuple[int, int], most: int) -> tuple[int, ...]:
 
 
 def _cells(
-    data: Head, layer: Layer, rule: Rule, text: int, below: Sequence[int], beside: Sequence[int], step: int
+    data: HeadData, layer: Layer, rule: Rule, text: int, below: Sequence[int], beside: Sequence[int], step: int
 ) -> Iterator[FloatArray | None]:
     """Yield None between blocks of queries, then mean weights of every `step`-th query; NaN where all is hidden."""
     places = np.array(beside[:-1], np.intp)

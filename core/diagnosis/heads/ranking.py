@@ -143,20 +143,20 @@ def variety(vectors: FloatArray) -> float:
     return math.sqrt(float(np.sum(np.square(away, dtype=np.float64))) / size)
 
 
-class Known(NamedTuple):
+class HeadFacts(NamedTuple):
     """What is known of a head besides its statistics."""
 
     traits: Traits | None  # None if it cannot be read
     verdict: Verdict | None  # None without evidence
 
 
-def known(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> Known:
+def known(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> HeadFacts:
     """Return what spreads the logits of a head, and what its evidence says; `own` is the file's configuration."""
     try:
         found = traits(capture, layer, head)
     except CaptureError:
         found = None
-    return Known(found, judge(capture, layer, head, own))
+    return HeadFacts(found, judge(capture, layer, head, own))
 
 
 def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> Verdict | None:
@@ -170,7 +170,7 @@ def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
     return None if verdict.verdict == "no-evidence" else verdict
 
 
-def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, Known]) -> HeadReasons:
+def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, HeadFacts]) -> HeadReasons:
     """Return the reasons of a head; `layer` has what is known of all heads of its layer."""
     own = layer[head]
     others = [each.traits for each in layer.values() if each.traits is not None]
@@ -178,7 +178,7 @@ def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, K
 
 
 def rank(
-    heads: Sequence[Measurement[HeadSubject]], layers: Mapping[tuple[Path, int], Mapping[int, Known]]
+    heads: Sequence[Measurement[HeadSubject]], layers: Mapping[tuple[Path, int], Mapping[int, HeadFacts]]
 ) -> list[tuple[Measurement[HeadSubject], HeadReasons]]:
     """Return the heads with their reasons, worst first.
 

@@ -13,7 +13,7 @@ from ...attention.computation import Computation, Terms
 from ...attention.softmax import RowStatistics, softmax, weight_statistics
 from ...captures.capture import Layer
 from ...captures.files import CaptureError
-from ...captures.head import CaptureFile, Head, read_head
+from ...captures.head import CaptureFile, HeadData, read_head
 from ...captures.heads import LARGEST
 from ...captures.rules import Rule, computation, file_rule
 from ...message import plain
@@ -30,7 +30,7 @@ _STRIP = 128  # rows
 class Rows:
     """Some rows of a head, [texts, rows, …], and what their logits consist of beside scaled scores."""
 
-    data: Head
+    data: HeadData
     layer: Layer
     q: FloatArray  # float64
     k: FloatArray
@@ -52,12 +52,12 @@ def spread(count: int, most: int) -> slice:
     return slice((count - 1) % step, count, step)
 
 
-def some_rows(data: Head, layer: Layer, rows: int) -> Rows:
+def some_rows(data: HeadData, layer: Layer, rows: int) -> Rows:
     """Return at most `rows` rows of each of the first texts, evenly spread."""
     return rows_at(data, layer, slice(0, min(layer.batch, _MOST_TEXTS)), spread(layer.queries, rows))
 
 
-def rows_at(data: Head, layer: Layer, texts: slice, at: slice) -> Rows:
+def rows_at(data: HeadData, layer: Layer, texts: slice, at: slice) -> Rows:
     """Return the rows `at` of some texts."""
     q, k = data.q[texts, at].astype(np.float64), data.k[texts].astype(np.float64)
     shape = (q.shape[0], q.shape[1], k.shape[1])
@@ -73,7 +73,7 @@ def rows_at(data: Head, layer: Layer, texts: slice, at: slice) -> Rows:
     return Rows(data, layer, q, k, seen, bias, counts, counts > 0, at)
 
 
-def strips_of(data: Head, layer: Layer, rows: int) -> list[Rows]:
+def strips_of(data: HeadData, layer: Layer, rows: int) -> list[Rows]:
     """Return at most `rows` rows of each of the first texts in strips, each with the keys that its rows may see."""
     texts, at = slice(0, min(layer.batch, _MOST_TEXTS)), spread(layer.queries, rows)
     places = range(layer.queries)[at]

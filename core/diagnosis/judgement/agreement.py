@@ -14,7 +14,7 @@ import numpy as np
 
 from ...message import joined, message
 from ..causes.hypothesis import as_stored
-from ..fitting.evidence import Observed, arithmetics, is_short, observe, unit
+from ..fitting.evidence import FittingEvidence, arithmetics, is_short, observe, unit
 from ..fitting.model import logits, softmax
 from ..multipliers import near
 from ..results import ORDER, STAGES, Finding, StageName, Verdict
@@ -138,7 +138,7 @@ def _have_same_causes(one: Verdict, other: Verdict) -> bool:
     return near(one.multiplier, other.multiplier, 0.02 + SIGMAS * sum(errors))
 
 
-def _explains(best: Candidate, observed: Observed) -> bool:
+def _explains(best: Candidate, observed: FittingEvidence) -> bool:
     """Return whether an explanation of one kind of evidence explains another one, with the same coefficients."""
     subject = observed.subject
     if best.hypothesis is not None and best.hypothesis.whole:
@@ -205,7 +205,7 @@ def _factor(first: Examination, later: Examination) -> Finding | None:
     return None if factor is None else of_factor(factor)
 
 
-def output_factor(observed: Observed, best: Candidate) -> float | None:
+def output_factor(observed: FittingEvidence, best: Candidate) -> float | None:
     """Return the number that outputs are times the weighted values of an explanation; None if they are not."""
     subject = observed.subject
     model = as_stored(subject) if best.hypothesis is None else best.hypothesis.build(subject)

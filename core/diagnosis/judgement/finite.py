@@ -9,7 +9,7 @@ from ...attention.formats import FORMATS
 from ...message import message
 from ..multipliers import expected_multiplier
 from ..results import Expected, Finding, StageName, Verdict
-from ..subject import Evidence, Facts, Subject
+from ..subject import Evidence, StatedFacts, Subject
 
 
 def scores_not_finite(subject: Subject, expected: Expected, bad: int, count: int) -> Verdict:
@@ -44,7 +44,7 @@ def _limit(short: str) -> float:
     return FORMATS[short if short in FORMATS else "float32"].largest
 
 
-def rows_lost(facts: Facts) -> Finding | None:
+def rows_lost(facts: StatedFacts) -> Finding | None:
     """Return that queries which see no key are NaN from here on, if they are."""
     if facts.lost is None:
         return None
@@ -54,7 +54,7 @@ def rows_lost(facts: Facts) -> Finding | None:
     return Finding("not-finite", says, stage="mask", born=True)
 
 
-def not_finite(facts: Facts, says: str, stage: StageName = "qk") -> Verdict:
+def not_finite(facts: StatedFacts, says: str, stage: StageName = "qk") -> Verdict:
     """Return the verdict on a head whose q, k or v cannot be used."""
     return Verdict("cause", says, expected_multiplier(facts, None), (Finding("not-finite", says, stage=stage),))
 

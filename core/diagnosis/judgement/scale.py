@@ -9,9 +9,9 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ..causes.hypothesis import as_stored
-from ..fitting.evidence import Arithmetic, Observed, arithmetics, is_short, observe, residual, spacing, unit
+from ..fitting.evidence import Arithmetic, FittingEvidence, arithmetics, is_short, observe, residual, spacing, unit
 from ..fitting.misfit import logit_noise, misfits
-from ..fitting.model import Model, logits, softmax
+from ..fitting.model import LogitModel, logits, softmax
 from ..multipliers import Name, names, near
 from ..results import Expected
 from ..subject import Evidence, Subject, some_rows, spread_rows
@@ -28,7 +28,7 @@ _CERTAIN = 10.0  # the logarithm of a ratio of likelihoods; at 5: 2 accused, 34 
 class FittedScale:
     """Whether the multiplier of the best explanation is the expected one, and its names if it is not."""
 
-    def __init__(self, subject: Subject, observed: Observed, best: Candidate, expected: Expected) -> None:
+    def __init__(self, subject: Subject, observed: FittingEvidence, best: Candidate, expected: Expected) -> None:
         self.subject, self.observed, self.best, self.expected = subject, observed, best, expected.start
         error = float(best.fit.errors[0])
         relative = error / abs(best.multiplier) if best.multiplier else math.inf
@@ -79,7 +79,7 @@ class FittedScale:
         return math.sqrt(float(np.vdot(left, left)) / numbers)
 
     @cached_property
-    def _few(self) -> tuple[Observed, Model, int] | None:
+    def _few(self) -> tuple[FittingEvidence, LogitModel, int] | None:
         """A few rows, the explanation of these, and how many numbers all rows have; None if they are needed whole.
 
         The errors of weights are weighed by all rows.
@@ -125,7 +125,7 @@ def _rounded(number: float, format: str) -> float:
     return round(number / step) * step
 
 
-def _is_blurred(observed: Observed, found: Candidate) -> bool:
+def _is_blurred(observed: FittingEvidence, found: Candidate) -> bool:
     """Return whether rounding blurs the multiplier in a way that its standard error does not show.
 
     Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...message import counted, joined, message
 from ..multipliers import Name, is_scale, near
-from ..subject import Facts
+from ..subject import StatedFacts
 
 _LISTED = 8  # layers that are named
 _ALIKE = 0.005  # relative: what rounding makes of one multiplier in several layers; bfloat16 rounds by 0.004 at most
@@ -21,7 +21,7 @@ def times(multiplier: float, words: str) -> str:
     )
 
 
-def other_scale_words(multiplier: float, expected: float, facts: Facts, words: str) -> str:
+def other_scale_words(multiplier: float, expected: float, facts: StatedFacts, words: str) -> str:
     """Return what is said of a multiplier that is not the expected one, beside those of other layers."""
     if twice := _twice(multiplier, expected, facts):
         return message("{words}. Look where q is made", words=twice)
@@ -32,7 +32,7 @@ def other_scale_words(multiplier: float, expected: float, facts: Facts, words: s
     return times(multiplier, _beside_others(words, facts, whole))
 
 
-def _twice(multiplier: float, expected: float, facts: Facts) -> str:
+def _twice(multiplier: float, expected: float, facts: StatedFacts) -> str:
     """Return what is said of the scale that is inside q and k and applied once more; empty if it is not."""
     if not is_scale(facts.prescaled, expected * facts.prescaled) or not near(facts.prescaled, multiplier, 1e-3):
         return ""
@@ -48,7 +48,7 @@ def _twice(multiplier: float, expected: float, facts: Facts) -> str:
     return _beside_others(twice, facts, whole)
 
 
-def _beside_others(words: str, facts: Facts, whole: float) -> str:
+def _beside_others(words: str, facts: StatedFacts, whole: float) -> str:
     """Return words on a layer's multiplier with that of most others of its kind, if it is another one."""
     of = dict(facts.others)
     alike = {usual: [number for number, each in of.items() if near(each, usual, _ALIKE)] for usual in of.values()}
@@ -61,7 +61,7 @@ def _beside_others(words: str, facts: Facts, whole: float) -> str:
                    len(numbers), words=words, shown=shown, usual=f"{usual:.4g}")  # fmt: skip
 
 
-def unusual(multiplier: float, assumed: float, facts: Facts, named: Sequence[Name]) -> str:
+def unusual(multiplier: float, assumed: float, facts: StatedFacts, named: Sequence[Name]) -> str:
     """Return what is said of a recorded multiplier that is not 1/√d_k, where nothing says what is intended."""
     if twice := _twice(multiplier, assumed, facts):
         template = "{words}. Look where q is made, or say what is intended with `--expect` or `--config`"

@@ -17,7 +17,7 @@ from ..parse import UsageError
 from ..question import Question, option
 
 if TYPE_CHECKING:
-    from ...captures.capture import Capture, Layer
+    from ...captures.capture import CaptureContents, Layer
     from ...captures.head import CaptureFile
     from ...diagnosis.configuration import Configuration
     from ...work.heads import Source
@@ -29,7 +29,7 @@ Head: TypeAlias = "tuple[Layer, int]"
 CAPTURES = message("captured queries and keys: {endings}, or a folder", endings=ENDINGS)
 
 
-class Task(NamedTuple):
+class HeadTask(NamedTuple):
     """The same work on items of captures, such as heads, each with its layer."""
 
     work: Callable[..., Iterator[tuple[float, Any]]]  # of `core.work.heads`: called with captures, item and arguments
@@ -39,7 +39,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Captured(Question[A]):
+class CaptureQuestion(Question[A]):
     """A question about captures, and how files are read that do not tell everything of themselves."""
 
     axes: str | None = option(
@@ -82,7 +82,7 @@ class Captured(Question[A]):
         """Everything that was assumed of the captures."""
         raise NotImplementedError
 
-    def tasks(self) -> Iterable[Task]:
+    def tasks(self) -> Iterable[HeadTask]:
         """Yield the work, in the order of its results."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class Captured(Question[A]):
     def parts(self) -> Iterator[Part[Any]]:
         return self.parts_of(self.tasks())
 
-    def parts_of(self, tasks: Iterable[Task]) -> Iterator[Part[Any]]:
+    def parts_of(self, tasks: Iterable[HeadTask]) -> Iterator[Part[Any]]:
         """Yield the parts of some tasks."""
         from ...work.heads import parts
 
@@ -108,7 +108,7 @@ class Captured(Question[A]):
             sources = [self.sources[each.path] for each in task.captures]
             yield from parts(task.work, sources, task.items, task.arguments)
 
-    def local(self, tasks: Iterable[Task]) -> Iterator[Any]:
+    def local(self, tasks: Iterable[HeadTask]) -> Iterator[Any]:
         """Yield the results of some tasks, from the captures as they are open in this thread."""
         for task in tasks:
             for item, _ in task.items:
@@ -119,7 +119,9 @@ class Captured(Question[A]):
     def answer(self) -> A:
         return self.result([*self.local(self.tasks())])
 
-    def with_layers(self, results: Iterable[Any], tasks: Iterable[Task] | None = None) -> Generator[Any, None, None]:
+    def with_layers(
+        self, results: Iterable[Any], tasks: Iterable[HeadTask] | None = None
+    ) -> Generator[Any, None, None]:
         """Yield results of tasks, by default all, with the layers of this process: workers know no names of files."""
         from ...work.heads import with_layer
 
@@ -129,7 +131,7 @@ class Captured(Question[A]):
 
 
 @dataclass(frozen=True)
-class CapturedHeads(Captured[A]):
+class HeadsQuestion(CaptureQuestion[A]):
     """A question about heads of one or more captures."""
 
     paths: tuple[Path, ...] = option(
@@ -166,14 +168,14 @@ class CapturedHeads(Captured[A]):
         """The number of heads asked for."""
         return sum(map(len, self.chosen))
 
-    def on_heads(self, work: Callable[..., Iterator[tuple[float, Any]]], *arguments: Any) -> Iterator[Task]:
+    def on_heads(self, work: Callable[..., Iterator[tuple[float, Any]]], *arguments: Any) -> Iterator[HeadTask]:
         """Yield the work on the heads asked for."""
         for capture, heads in zip(self.captures, self.chosen, strict=True):
-            yield Task(work, (capture,), [((layer.position, head), layer) for layer, head in heads], arguments)
+            yield HeadTask(work, (capture,), [((layer.position, head), layer) for layer, head in heads], arguments)
 
 
 @dataclass(frozen=True)
-class Expected(CapturedHeads[A]):
+class VerdictQuestion(HeadsQuestion[A]):
     """A question about heads of which a scale is expected."""
 
     config: Path | None = option(
@@ -216,7 +218,7 @@ def head_number(text: str) -> int:
     return head
 
 
-def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
+def chosen_heads(capture: CaptureContents, layer: str | None, head: int | None) -> list[Head]:
     """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
     layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
     if not layers:

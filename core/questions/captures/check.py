@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from ...diagnosis.limits import LIMITS, Limits, limit
 from ...message import message
 from ..question import flag, option, option_words
-from .captured import Expected, Task
+from .captured import HeadTask, VerdictQuestion
 from .compare import CompareCaptures, pair_task
 
 if TYPE_CHECKING:
     from ...captures.head import CaptureFile
-    from ...diagnosis.check import Figures, Finding
+    from ...diagnosis.check import HeadFigures, LimitFinding
     from ...diagnosis.comparing.results import Comparison
     from ...program.text import Dialect
-    from ...tables.diagnosis import Checked
+    from ...tables.diagnosis import FileCheck
     from ...tables.table import Table
 
 
@@ -30,7 +30,7 @@ def _limit(name: str, words: str) -> Any:
 
 
 @dataclass(frozen=True)
-class CheckCaptures(Expected["Sequence[Checked]"]):
+class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
     """Check files, each by itself, against limits and what is expected."""
 
     strict: bool = flag("file", "--strict", "fail, too, if a head is not judged")
@@ -99,14 +99,14 @@ class CheckCaptures(Expected["Sequence[Checked]"]):
             found |= replace(each, by_content=self.by_content).sources
         return found
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[HeadTask]:
         from ...work.heads import check_figures
 
         yield from self.on_heads(check_figures, self.configuration, self.expect)
         for each in self.comparisons:
             yield pair_task(each.captures, each.plan.pairs)
 
-    def result(self, found: Sequence[Any]) -> Sequence[Checked]:
+    def result(self, found: Sequence[Any]) -> Sequence[FileCheck]:
 
         results = iter(found)
         figures = iter([*self.with_layers(islice(results, self.asked))])
@@ -117,13 +117,13 @@ class CheckCaptures(Expected["Sequence[Checked]"]):
         compared = compared or [None for _ in heads]
         return [self._checked(*each) for each in zip(self.captures, heads, compared, strict=True)]
 
-    def _checked(self, capture: CaptureFile, heads: Sequence[Figures], compared: Comparison | None) -> Checked:
+    def _checked(self, capture: CaptureFile, heads: Sequence[HeadFigures], compared: Comparison | None) -> FileCheck:
         """Return what is found in one file."""
         from ...diagnosis.check import changes, findings
-        from ...tables.diagnosis import Checked
+        from ...tables.diagnosis import FileCheck
 
         limits = Limits(**self.limits, set=frozenset(self.limits))
-        found: list[Finding] = findings(heads, limits, capture.disagreements)
+        found: list[LimitFinding] = findings(heads, limits, capture.disagreements)
         found += [
             each if each.layer is None else replace(each, layer=capture.layers[each.layer.position])
             for each in (() if compared is None else changes(compared))
@@ -131,9 +131,9 @@ class CheckCaptures(Expected["Sequence[Checked]"]):
         allowed = [each for each in found if each.allowed(self.allow)]
         name = capture.layers[0].file if len(self.captures) > 1 else ""
         notes = () if compared is None else compared.notes
-        return Checked(capture, heads, [each for each in found if each not in allowed], allowed, name, notes)
+        return FileCheck(capture, heads, [each for each in found if each not in allowed], allowed, name, notes)
 
-    def table(self, answer: Sequence[Checked]) -> Table[Any]:
+    def table(self, answer: Sequence[FileCheck]) -> Table[Any]:
         from ...tables.diagnosis import check_table
 
         return check_table(answer)
@@ -142,7 +142,7 @@ class CheckCaptures(Expected["Sequence[Checked]"]):
     def words(self) -> Sequence[str]:
         return ["check", *option_words(self)]
 
-    def code(self, answer: Sequence[Checked], dialect: Dialect) -> str:
+    def code(self, answer: Sequence[FileCheck], dialect: Dialect) -> str:
         """Return the program of the first head with a finding, else of the first head."""
         from ...program.library import checked_code, opened
 

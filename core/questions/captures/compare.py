@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from ...captures.files import CaptureError
 from ...message import message, plain
 from ..question import option, option_words
-from .captured import Captured, Task, chosen_heads, head_number
+from .captured import CaptureQuestion, HeadTask, chosen_heads, head_number
 
 if TYPE_CHECKING:
     from ...captures.head import CaptureFile
-    from ...diagnosis.comparing.results import Comparison, Pair, Plan
+    from ...diagnosis.comparing.results import Comparison, HeadPair, Plan
     from ...program.text import Dialect
     from ...tables.table import Table
 
 
 @dataclass(frozen=True)
-class CompareCaptures(Captured["Comparison"]):
+class CompareCaptures(CaptureQuestion["Comparison"]):
     """Compare two captures; without layer and head, every head of the reference."""
 
     reference: Path = option("files", "", "REF", "the capture to compare with", read=Path)
@@ -60,7 +60,7 @@ class CompareCaptures(Captured["Comparison"]):
             )
         return whole
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[HeadTask]:
         yield pair_task(self.captures, self.plan.pairs)
 
     def result(self, found: Sequence[Any]) -> Comparison:
@@ -88,8 +88,8 @@ class CompareCaptures(Captured["Comparison"]):
         return pair_code(one, other, first, line)
 
 
-def pair_task(captures: Sequence[CaptureFile], pairs: Sequence[Pair]) -> Task:
+def pair_task(captures: Sequence[CaptureFile], pairs: Sequence[HeadPair]) -> HeadTask:
     """Return the work that compares heads of two captures."""
     from ...work.heads import compare_pair
 
-    return Task(compare_pair, captures, [(pair, pair.layer) for pair in pairs])
+    return HeadTask(compare_pair, captures, [(pair, pair.layer) for pair in pairs])

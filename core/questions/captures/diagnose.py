@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InputError
 from ..parse import UsageError
 from ..question import option, option_words
-from .captured import Expected, Head, Task, chosen_heads, head_number
+from .captured import Head, HeadTask, VerdictQuestion, chosen_heads, head_number
 
 if TYPE_CHECKING:
     from ...captures.capture import Layer
     from ...program.text import Dialect
-    from ...tables.diagnosis import Diagnosed
+    from ...tables.diagnosis import HeadVerdict
     from ...tables.table import Table
 
 
 @dataclass(frozen=True)
-class DiagnoseCaptures(Expected["Sequence[Diagnosed]"]):
+class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
     """Diagnose heads; without layer and head, every head."""
 
     layer: str | None = option("heads", "--layer", "I", "only this layer, by number or name")
@@ -34,15 +34,15 @@ class DiagnoseCaptures(Expected["Sequence[Diagnosed]"]):
             return [[self.only]]
         return [chosen_heads(each, self.layer, self.head) for each in self.captures]
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[HeadTask]:
         from ...work.heads import diagnose
 
         return self.on_heads(diagnose, self.configuration, self.expect)
 
-    def heads(self, results: Iterator[Any]) -> Generator[Diagnosed | InputError, None, None]:
+    def heads(self, results: Iterator[Any]) -> Generator[HeadVerdict | InputError, None, None]:
         """Yield the verdicts as results come; an InputError stays one."""
         from ...diagnosis.verdict import at_birth
-        from ...tables.diagnosis import Diagnosed
+        from ...tables.diagnosis import HeadVerdict
 
         first: dict[Path, Layer] = {}
         for each in self.with_layers(results):
@@ -50,12 +50,12 @@ class DiagnoseCaptures(Expected["Sequence[Diagnosed]"]):
                 yield each
             else:
                 layer, head, verdict = each
-                yield Diagnosed(layer, head, at_birth(verdict, layer, first))
+                yield HeadVerdict(layer, head, at_birth(verdict, layer, first))
 
-    def result(self, found: Sequence[Any]) -> Sequence[Diagnosed]:
+    def result(self, found: Sequence[Any]) -> Sequence[HeadVerdict]:
         return [each for each in self.heads(iter(found)) if not isinstance(each, InputError)]
 
-    def table(self, answer: Iterable[Diagnosed]) -> Table[Any]:
+    def table(self, answer: Iterable[HeadVerdict]) -> Table[Any]:
         from ...tables.diagnosis import diagnosis_table
 
         return diagnosis_table(self.captures, answer, self.asked)
@@ -64,7 +64,7 @@ class DiagnoseCaptures(Expected["Sequence[Diagnosed]"]):
     def words(self) -> Sequence[str]:
         return ["diagnose", *option_words(self)]
 
-    def code(self, answer: Sequence[Diagnosed], dialect: Dialect) -> str:
+    def code(self, answer: Sequence[HeadVerdict], dialect: Dialect) -> str:
         """Return the program of the only head, whose verdict it finds itself."""
         from ...diagnosis.configuration import expecting
         from ...program.diagnosis import diagnosis_code

@@ -16,10 +16,10 @@ from ...parameters import FIELD, UNSCALED
 from ...scales import SCALE_RULES, rules_that_need
 from ..parse import METAVARS, UsageError, parameter_help, value_of, whole_number
 from ..question import option, option_words
-from .captured import CapturedHeads, Head, Task, chosen_heads, head_number
+from .captured import Head, HeadsQuestion, HeadTask, chosen_heads, head_number
 
 if TYPE_CHECKING:
-    from ...diagnosis.heads.ranking import Known
+    from ...diagnosis.heads.ranking import HeadFacts
     from ...program.text import Dialect
     from ...tables.heads import Inspected
     from ...tables.table import Table
@@ -45,7 +45,7 @@ def _context(name: str, flag: str, metavar: str, words: str) -> Any:
 
 
 @dataclass(frozen=True)
-class InspectCaptures(CapturedHeads["Sequence[Inspected]"]):
+class InspectCaptures(HeadsQuestion["Sequence[Inspected]"]):
     """Measure heads, or replay every scale rule on them; without layer and head, every head."""
 
     layer: str | None = option(_TITLE, "--layer", "I", "only this layer, by number or name")
@@ -144,14 +144,14 @@ class InspectCaptures(CapturedHeads["Sequence[Inspected]"]):
             return (b,)
         return against_setting(b, self.against or (UNSCALED if b.scale == FILE else FILE)), b
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[HeadTask]:
         from ...work import heads
 
         if self.rules is not None:
             return self.on_heads(heads.replay_rules, self.context, () if self.scale is None else (self.scale,))
         return self.on_heads(heads.measure, self.settings, self.context)
 
-    def reasons(self, measured: Sequence[Inspected]) -> Iterator[Task]:
+    def reasons(self, measured: Sequence[Inspected]) -> Iterator[HeadTask]:
         """Yield the work that finds what the reasons for the status of measured heads come from, layer by layer."""
         from ...work.heads import explain
 
@@ -159,13 +159,13 @@ class InspectCaptures(CapturedHeads["Sequence[Inspected]"]):
         for capture in self.captures:
             layers = [layer for layer in capture.layers if (layer.path, layer.position) in asked]
             items = [((layer.position, head), layer) for layer in layers for head in range(layer.heads)]
-            yield Task(explain, (capture,), items)
+            yield HeadTask(explain, (capture,), items)
 
     def ranked(self, measured: Sequence[Inspected], explained: Iterable[Any]) -> list[Inspected]:
         """Return the heads most worth a look, worst first, and why; `explained` are the results of `reasons`."""
         from ...diagnosis.heads.ranking import rank
 
-        known: dict[tuple[Path, int], dict[int, Known]] = {}
+        known: dict[tuple[Path, int], dict[int, HeadFacts]] = {}
         for layer, head, each in self.with_layers(explained, self.reasons(measured)):
             known.setdefault((layer.path, layer.position), {})[head] = each
         return [*rank([head for head, _ in measured], known)[: self.worst]]

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ..layers.cache import joined
-from ..layers.layer import Layer, Part, chosen_rows
+from ..layers.layer import LayerCall, RecordedLayer, chosen_rows
 
 SCHEMA = "attn-tui/qk-2"
 FEWEST_ROWS = 16
@@ -40,7 +40,7 @@ def layer_number(name: str) -> int | None:
 
 
 def contents(
-    layers: Sequence[Layer], program: Program, step: int | None, remarks: Sequence[str] = ()
+    layers: Sequence[RecordedLayer], program: Program, step: int | None, remarks: Sequence[str] = ()
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """Return the tensors and metadata of a file."""
     numbers = [layer_number(layer.site.name) for layer in layers]
@@ -75,7 +75,7 @@ def contents(
     return tensors, metadata
 
 
-def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def layer_contents(layer: RecordedLayer) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """Return a layer's metadata and its tensors by their last name, once these are there."""
     layer.copied.synchronize()
     part = joined(layer)
@@ -130,14 +130,14 @@ def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor
     return entry, tensors
 
 
-def _of_weights(layer: Layer) -> list[str]:
+def _of_weights(layer: RecordedLayer) -> list[str]:
     """Return for people what became of the weights after softmax."""
     said = [*layer.changed, *([f"dropout {layer.dropout:g}"] if layer.dropout else [])]
     notes = [f"between softmax and the values: {', '.join(said)}"] if said else []
     return notes if layer.followed else [*notes, "how the weights met the values was not followed"]
 
 
-def _self_check(layer: Layer) -> list[str]:
+def _self_check(layer: RecordedLayer) -> list[str]:
     if layer.checked == "bias":  # a note says why
         return []
     if not layer.checked:
@@ -151,7 +151,7 @@ def _self_check(layer: Layer) -> list[str]:
     return [f"verified {sure}: {what} − (scale · q·k …) at most {layer.residual:.2g}{others}"]
 
 
-def thinned(layer: Layer, rows: int) -> Layer:
+def thinned(layer: RecordedLayer, rows: int) -> RecordedLayer:
     """Return the layer with at most this many of its kept rows in each call."""
     if all(len(part.rows) <= rows for part in layer.parts):
         return layer
@@ -159,12 +159,12 @@ def thinned(layer: Layer, rows: int) -> Layer:
     return replace(layer, parts=[_thin(part, chosen_rows(len(part.rows), rows)) for part in layer.parts])
 
 
-def _thin(part: Part, some: torch.Tensor) -> Part:
+def _thin(part: LayerCall, some: torch.Tensor) -> LayerCall:
     thin = part.cut(lambda tensor: tensor if tensor.shape[2] == 1 else tensor[:, :, some].contiguous())
     return replace(thin, rows=part.rows[some])
 
 
-def one_text(layer: Layer) -> Layer:
+def one_text(layer: RecordedLayer) -> RecordedLayer:
     """Return the layer with its first text only."""
     layer.copied.synchronize()
 
@@ -185,7 +185,7 @@ class Budget:
     one_text: bool = False
     seen: int = 0
 
-    def add(self, layers: list[Layer], layer: Layer) -> None:
+    def add(self, layers: list[RecordedLayer], layer: RecordedLayer) -> None:
         """Append a layer to the list, and shorten the list until it fits."""
         self.seen += 1
         if (self.seen - 1) % self.stride:
@@ -193,7 +193,7 @@ class Budget:
         layers.append(self.cut(layer))
         self.fit(layers)
 
-    def fit(self, layers: list[Layer]) -> None:
+    def fit(self, layers: list[RecordedLayer]) -> None:
         """Shorten the list until it fits."""
         while sum(layer.nbytes for layer in layers) > self.most:
             if self.rows > FEWEST_ROWS:
@@ -210,7 +210,7 @@ class Budget:
                 return
             layers[:] = [self.cut(layer) for layer in layers]
 
-    def cut(self, layer: Layer) -> Layer:
+    def cut(self, layer: RecordedLayer) -> RecordedLayer:
         """Return a layer with what is kept of each."""
         layer = thinned(layer, self.rows)
         return one_text(layer) if self.one_text else layer

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import torch
 
-from .layer import Layer, Part, joined_rows
+from .layer import LayerCall, RecordedLayer, joined_rows
 from .visibility import visible_of
 
 BEAMS = "beams changed places (num_beams=1 keeps all)"
 CHANGED = "keys of earlier tokens, or the way they are used, changed"
 
 
-def continued(old: Layer, new: Layer, most: int) -> tuple[bool, Layer]:
+def continued(old: RecordedLayer, new: RecordedLayer, most: int) -> tuple[bool, RecordedLayer]:
     """Return whether a call adds keys to a cache, and the layer with its queries, or with why they are not kept.
 
     All keys that the earlier queries saw must be there, or the last of them, as behind a window, or the first, where
@@ -34,7 +34,7 @@ def continued(old: Layer, new: Layer, most: int) -> tuple[bool, Layer]:
     return place.added, _with(old, new, place)
 
 
-def _follows(new: Layer) -> bool:
+def _follows(new: RecordedLayer) -> bool:
     """Return whether a call has keys of an earlier one: its first query sees more than are of its own queries."""
     [part] = new.parts
     return int(part.visible.pairs(part.rows[:1], part.keys).flatten(0, 2).any(dim=0).sum()) > part.queries
@@ -48,7 +48,7 @@ class _Place(NamedTuple):
     dropped: int = 0  # how many of the last were taken back
 
 
-def _place(old: Layer, new: Layer) -> _Place | None:
+def _place(old: RecordedLayer, new: RecordedLayer) -> _Place | None:
     """Return where the keys of a call are among those of an earlier one; None if these changed."""
     last, held, keys = old.parts[-1], old.k.shape[2], new.k.shape[2]
     queries = new.parts[0].queries
@@ -67,7 +67,7 @@ def _place(old: Layer, new: Layer) -> _Place | None:
     return None
 
 
-def _longer(old: Layer, new: Layer) -> tuple[bool, bool]:
+def _longer(old: RecordedLayer, new: RecordedLayer) -> tuple[bool, bool]:
     """Return whether a call continues a cache though keys changed, and whether some of these are those before."""
     first, last, [part] = old.parts[0], old.parts[-1], new.parts
     held, cached = old.k.shape[2], part.keys - part.queries
@@ -76,7 +76,7 @@ def _longer(old: Layer, new: Layer) -> tuple[bool, bool]:
     return cached == held or (same and (filled or first.visible.window is not None)), same
 
 
-def _same(old: Layer, begun: int, new: Layer) -> bool:
+def _same(old: RecordedLayer, begun: int, new: RecordedLayer) -> bool:
     """Return whether some keys of a call are those of an earlier one, of which it has those from `begun` on."""
     count = min(old.k.shape[2] - begun, new.k.shape[2] - new.parts[0].queries)
     if begun < 0 or count < 1 or old.k.shape[:2] != new.k.shape[:2] or old.k.shape[3] != new.k.shape[3]:
@@ -84,10 +84,10 @@ def _same(old: Layer, begun: int, new: Layer) -> bool:
     return not bool(_differ(old.k[:, :, begun : begun + count], new.k[:, :, :count]).all())
 
 
-def _alike(old: Layer, new: Layer) -> bool:
+def _alike(old: RecordedLayer, new: RecordedLayer) -> bool:
     """Return whether two calls of a layer differ in queries, keys and values alone."""
 
-    def said(layer: Layer) -> tuple[object, ...]:
+    def said(layer: RecordedLayer) -> tuple[object, ...]:
         tensors = (None if each is None else each.tolist() for each in (layer.head_scales, layer.sinks))
         return (
             layer.scale, layer.softcap, layer.over_queries, layer.k.shape[:2], layer.k.shape[3], layer.k.dtype,
@@ -97,11 +97,11 @@ def _alike(old: Layer, new: Layer) -> bool:
     return said(old) == said(new)
 
 
-def _pairs(old: Layer, new: Layer) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def _pairs(old: RecordedLayer, new: RecordedLayer) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [(old.k, new.k), *([(old.v, new.v)] if old.v is not None and new.v is not None else [])]
 
 
-def _equal(old: Layer, first: int, new: Layer, count: int) -> bool:
+def _equal(old: RecordedLayer, first: int, new: RecordedLayer, count: int) -> bool:
     """Return whether so many keys of the old layer, from the first one on, are the first ones of the new layer."""
     fits = first >= 0 and 0 < count <= old.k.shape[2] - first
     return fits and not any(
@@ -114,12 +114,12 @@ def _differ(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return ~((a == b) | (a.isnan() & b.isnan())).all(3).flatten(0, 1).all(0)
 
 
-def _seen(part: Part) -> torch.Tensor:
+def _seen(part: LayerCall) -> torch.Tensor:
     """Return which of its keys the queries of a call saw: [keys]."""
     return part.visible.pairs(part.rows, part.keys).flatten(0, 2).any(dim=0)
 
 
-def _with(old: Layer, new: Layer, place: _Place) -> Layer:
+def _with(old: RecordedLayer, new: RecordedLayer, place: _Place) -> RecordedLayer:
     """Return the old layer with the queries of the new one, without those whose keys were taken back."""
     whole = replace(old, parts=[*old.parts[:-1], _without(old.parts[-1], place.dropped)])
     whole.parts.append(replace(_beside(whole, new), begun=place.begun))
@@ -134,7 +134,7 @@ def _with(old: Layer, new: Layer, place: _Place) -> Layer:
     return whole
 
 
-def _without(part: Part, count: int) -> Part:
+def _without(part: LayerCall, count: int) -> LayerCall:
     """Return a part without its last queries and their keys."""
     if not count:
         return part
@@ -146,7 +146,7 @@ def _without(part: Part, count: int) -> Part:
     return replace(cut, rows=part.rows[kept], queries=left, keys=keys, visible=visible, bias=bias)
 
 
-def _beside(old: Layer, new: Layer) -> Part:
+def _beside(old: RecordedLayer, new: RecordedLayer) -> LayerCall:
     """Return the part of the new layer beside those of the old one, whose factor of queries may be another number."""
     [part], (before, of_keys), (after, keys) = new.parts, old.prescaled, new.prescaled
     if of_keys != keys or before is None or after is None:
@@ -158,7 +158,7 @@ def _beside(old: Layer, new: Layer) -> Part:
     return replace(part, row_factors=number if part.row_factors is None else number * part.row_factors)
 
 
-def joined(layer: Layer) -> Part:
+def joined(layer: RecordedLayer) -> LayerCall:
     """Return the queries of all calls as one part, numbered through."""
     if len(layer.parts) == 1:
         return layer.parts[0]
@@ -182,13 +182,13 @@ def joined(layer: Layer) -> Part:
         own = [one if part.row_factors is None else part.row_factors for part, one in zip(parts, ones, strict=True)]
         whole["row_factors"] = joined_rows(own)
     visible = visible_of(joined_rows(pairs), rows, queries)
-    return Part(
+    return LayerCall(
         whole["q"], whole.get("lse"), rows, queries, keys, visible, whole.get("bias"), whole.get("o"),
         whole.get("row_factors"),
     )  # fmt: skip
 
 
-def _wide(part: Part, tensor: torch.Tensor, keys: int) -> torch.Tensor:
+def _wide(part: LayerCall, tensor: torch.Tensor, keys: int) -> torch.Tensor:
     """Return [batch, heads, rows, keys] with zeros for the keys that the part's queries did not have."""
     tensor = tensor.expand(*tensor.shape[:2], len(part.rows), part.keys)
     return torch.nn.functional.pad(tensor, (part.begun, keys - part.begun - part.keys))

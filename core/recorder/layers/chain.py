@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from .scores import Step
+from .scores import ScoreStep
 
 Pick = Callable[
     [torch.Tensor], torch.Tensor
@@ -18,7 +18,7 @@ _SURELY = 32_000.0  # … if it is the smallest; below minus this in any case (h
 
 
 @dataclass
-class Reading:
+class ScoreChain:
     """The steps in the terms of the mathematics: logit = softcap(scale · q·k) + bias, where not hidden."""
 
     scale: float = 1.0
@@ -35,9 +35,9 @@ class Reading:
     notes: list[str] = field(default_factory=list[str])
 
 
-def read(steps: Sequence[Step], pick: Pick, pick_sinks: Pick) -> Reading:
+def read(steps: Sequence[ScoreStep], pick: Pick, pick_sinks: Pick) -> ScoreChain:
     """Return the reading of these steps. What it cannot express is a problem: the logits' own values must be kept."""
-    reading = Reading()
+    reading = ScoreChain()
     for step in steps:
         _READERS[step.kind](reading, step, pick_sinks if step.kind == "sink" else pick)
     if reading.zeroed is not None:
@@ -47,7 +47,7 @@ def read(steps: Sequence[Step], pick: Pick, pick_sinks: Pick) -> Reading:
     return reading
 
 
-def _mul(reading: Reading, step: Step, pick: Pick) -> None:
+def _mul(reading: ScoreChain, step: ScoreStep, pick: Pick) -> None:
     if step.operand is not None:
         _mul_tensor(reading, pick(step.operand).double())
         return
@@ -61,7 +61,7 @@ def _mul(reading: Reading, step: Step, pick: Pick) -> None:
         reading.shift = reading.shift * step.number
 
 
-def _mul_tensor(reading: Reading, factors: torch.Tensor) -> None:
+def _mul_tensor(reading: ScoreChain, factors: torch.Tensor) -> None:
     """Multiply each head by its own factor, or some pairs by 0."""
     by_head = factors[:1, :, :1, :1]
     if bool(((factors == 0) | (factors == 1)).all()):
@@ -78,14 +78,14 @@ def _mul_tensor(reading: Reading, factors: torch.Tensor) -> None:
         reading.head_scales = own if reading.head_scales is None else reading.head_scales * own
 
 
-def _tanh(reading: Reading, _: Step, __: Pick) -> None:
+def _tanh(reading: ScoreChain, _: ScoreStep, __: Pick) -> None:
     if reading.bias is not None or reading.softcap is not None:
         reading.problems.append("tanh after a bias")
         return
     reading.softcap = 1.0
 
 
-def _add(reading: Reading, step: Step, pick: Pick) -> None:
+def _add(reading: ScoreChain, step: ScoreStep, pick: Pick) -> None:
     assert step.operand is not None
     raw = pick(step.operand)
     values = raw.double() * step.number
@@ -100,17 +100,17 @@ def _add(reading: Reading, step: Step, pick: Pick) -> None:
     reading.bias_dtype = raw.dtype if alone else None
 
 
-def _hide(reading: Reading, hidden: torch.Tensor) -> None:
+def _hide(reading: ScoreChain, hidden: torch.Tensor) -> None:
     reading.hidden = hidden if reading.hidden is None else reading.hidden | hidden
 
 
-def _shift(reading: Reading, step: Step, pick: Pick) -> None:
+def _shift(reading: ScoreChain, step: ScoreStep, pick: Pick) -> None:
     assert step.operand is not None
     values = pick(step.operand)[..., :1].double() * step.number
     reading.shift = values if reading.shift is None else reading.shift + values
 
 
-def _fill(reading: Reading, step: Step, pick: Pick) -> None:
+def _fill(reading: ScoreChain, step: ScoreStep, pick: Pick) -> None:
     assert step.operand is not None
     filled = pick(step.operand) != 0
     if step.number <= -_NEVER:
@@ -119,11 +119,11 @@ def _fill(reading: Reading, step: Step, pick: Pick) -> None:
         reading.problems.append(f"scores are replaced by {step.number:g}")
 
 
-def _clamp(reading: Reading, step: Step, _: Pick) -> None:
+def _clamp(reading: ScoreChain, step: ScoreStep, _: Pick) -> None:
     reading.notes.append(f"scores are clamped to [{step.number:g}, {step.upper:g}]")
 
 
-def _sink(reading: Reading, step: Step, pick_sinks: Pick) -> None:
+def _sink(reading: ScoreChain, step: ScoreStep, pick_sinks: Pick) -> None:
     assert step.operand is not None
     values = pick_sinks(step.operand).double()  # [batch or 1, heads or 1, rows, sinks]
     own = values[:1, :, :1, :]
@@ -133,7 +133,7 @@ def _sink(reading: Reading, step: Step, pick_sinks: Pick) -> None:
     reading.sinks = own.reshape(-1)
 
 
-_READERS: dict[str, Callable[[Reading, Step, Pick], None]] = {
+_READERS: dict[str, Callable[[ScoreChain, ScoreStep, Pick], None]] = {
     "mul": _mul,
     "tanh": _tanh,
     "add": _add,

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 
 
-class Event(Protocol):
+class CopyEvent(Protocol):
     """Something that happens once all copies that were begun before are complete."""
 
     def synchronize(self) -> None:
@@ -19,7 +19,7 @@ class _Done:
         pass
 
 
-DONE: Event = _Done()  # of copies that were complete when they returned
+DONE: CopyEvent = _Done()  # of copies that were complete when they returned
 
 
 def kept(tensor: torch.Tensor) -> torch.Tensor:
@@ -36,7 +36,7 @@ def kept(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def copied(device: torch.device) -> Event:
+def copied(device: torch.device) -> CopyEvent:
     """Return the event after the copies from a device that were begun so far."""
     if device.type != "cuda":
         return DONE

@@ -10,14 +10,14 @@ import torch
 
 from .chain import read
 from .copies import copied, kept
-from .layer import Layer, Look, Site, chosen_rows, make_layer
-from .layout import Layout, layout_of
+from .layer import RecordedLayer, RowSample, Site, chosen_rows, make_layer
+from .layout import TensorLayout, layout_of
 from .outputs import Outputs
 from .scores import Scores
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RecordingLimits:
     """How much of each call is kept."""
 
     rows: int = 256
@@ -29,15 +29,17 @@ class Recipe:
 class Pending:
     """A layer whose weights have not met the values yet."""
 
-    layer: Layer | None = None
+    layer: RecordedLayer | None = None
     done: bool = False
     alone: bool = False  # whether it is attention though no values follow: neither a classifier nor mere exponentials
-    layout: Layout | None = None
+    layout: TensorLayout | None = None
     keys: int = 0
     rows: torch.Tensor | None = None
     batch: int = 0
     shift: torch.Tensor | None = None  # added to whole rows before softmax
-    over_queries: Callable[[], Layer | None] | None = None  # gives the layer if the values meet the other axis
+    over_queries: Callable[[], RecordedLayer | None] | None = (
+        None  # gives the layer if the values meet the other axis
+    )
     outputs: Outputs | None = None  # if the weights meet the values in parts, or in another order
     met: bool = False  # whether the weights were multiplied by a matrix that may hold values
     weights: Any = None  # what was done to the weights that have met some values
@@ -72,7 +74,7 @@ class Pending:
         add_values(self.layer, values[: self.batch], outputs)
 
 
-def add_values(layer: Layer, v: torch.Tensor, o: torch.Tensor) -> None:
+def add_values(layer: RecordedLayer, v: torch.Tensor, o: torch.Tensor) -> None:
     """Keep values [batch, heads or kv_heads, keys, d_v] and outputs [batch, heads, rows, d_v]."""
     values, heads = v, layer.k.shape[1]
     if values.shape[1] != heads:
@@ -91,7 +93,9 @@ def add_values(layer: Layer, v: torch.Tensor, o: torch.Tensor) -> None:
     layer.copied = copied(o.device)
 
 
-def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recipe: Recipe, raw: bool) -> Layer | None:
+def capture(
+    pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recipe: RecordingLimits, raw: bool
+) -> RecordedLayer | None:
     """Return the layer of scores x, with canonical dimensions, whose softmax is taken, or `raw` exponentials.
 
     None if one matrix is multiplied by all texts: a classifier, or features of a kernel, as of Performer.
@@ -116,10 +120,10 @@ def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recip
         q, k = q[..., : product.width], k[..., : product.width]
     notes: list[str] = []
 
-    def look(some: torch.Tensor) -> Look:
+    def look(some: torch.Tensor) -> RowSample:
         reading = read(scores.steps, lambda operand: pick(operand, some, keys), lambda operand: pick(operand, some))
         reading.notes += notes
-        return Look(reading, pick(x, some))
+        return RowSample(reading, pick(x, some))
 
     if layout.assumed:
         notes.append(f"{stacked} stacked matrices are taken for {layout.heads} heads of {layout.batch} texts")

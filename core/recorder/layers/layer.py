@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import torch
 
-from .chain import Reading
-from .copies import DONE, Event, copied, kept
-from .scores import PLAIN, Factors
+from .chain import ScoreChain
+from .copies import DONE, CopyEvent, copied, kept
+from .scores import PLAIN, ScoreFactors
 from .visibility import Visible, shared, visible_of
 
 CHECKED = 32  # rows that the self-check computes again
@@ -41,7 +41,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Part:
+class LayerCall:
     """The queries of one call. Decoding with a cache makes several calls of a layer."""
 
     q: torch.Tensor  # [batch, heads, rows, d_k]
@@ -62,18 +62,18 @@ class Part:
                  "row_factors": self.row_factors}  # fmt: skip
         return {name: tensor for name, tensor in named.items() if tensor is not None}
 
-    def cut(self, by: Callable[[torch.Tensor], torch.Tensor]) -> Part:
+    def cut(self, by: Callable[[torch.Tensor], torch.Tensor]) -> LayerCall:
         """Return the part with each of its tensors cut."""
         found = {name: by(tensor) for name, tensor in self.tensors.items()}
         return replace(self, visible=replace(self.visible, mask=found.pop("mask", None)), **found)
 
 
 @dataclass
-class Layer:
+class RecordedLayer:
     """The recording of one attention call, or of several over a cache of keys."""
 
     site: Site
-    parts: list[Part]
+    parts: list[LayerCall]
     k: torch.Tensor  # [batch, kv_heads, keys, d_k]
     v: torch.Tensor | None
     scale: float
@@ -92,7 +92,7 @@ class Layer:
     tolerance: float = 0.0  # of rounding
     checked: str = ""  # what was compared: logits or lse; bias: nothing, as it is what is left of the logits
     rows_checked: tuple[int, int] = (0, 0)  # how many of the rows that were compared see a key, and of how many
-    copied: Event = DONE  # after which the copies of its tensors are complete
+    copied: CopyEvent = DONE  # after which the copies of its tensors are complete
     call: Call = (0, "", 0)
     asked: bool = True  # False: it only tells which passes are of one generation
     refused: str = ""  # why the queries of later calls are not kept
@@ -141,10 +141,10 @@ def chosen_rows(queries: int, most: int) -> torch.Tensor:
 
 
 @dataclass
-class Look:
+class RowSample:
     """Some of the kept rows: what their steps say, and their logits if the program had them."""
 
-    reading: Reading
+    reading: ScoreChain
     logits: torch.Tensor | None = None  # [batch, heads, rows, keys + sinks] that entered softmax
 
 
@@ -154,12 +154,12 @@ def make_layer(
     k: torch.Tensor,  # [batch, kv_heads, keys, d_k]
     rows: torch.Tensor,
     queries: int,
-    look: Callable[[torch.Tensor], Look],  # at some of the kept rows, given by their places among them
+    look: Callable[[torch.Tensor], RowSample],  # at some of the kept rows, given by their places among them
     *,
     lse: torch.Tensor | None = None,  # [batch, heads, rows] that a kernel returned
-    factors: Factors = PLAIN,
+    factors: ScoreFactors = PLAIN,
     scores: torch.dtype = torch.float32,
-) -> Layer:
+) -> RecordedLayer:
     """Return the layer after its self-check. All tensors may be on any device; what is kept is copied.
 
     Beside these copies, memory is needed for AT_ONCE scores in float64, and a few results of that size.
@@ -177,9 +177,9 @@ def make_layer(
         found = found.masked_fill(blind.to(found.device), -float("inf"))
     group = _repeated(k) if k.shape[1] == q.shape[1] else 1
     inside = _told_apart(factors)
-    layer = Layer(
+    layer = RecordedLayer(
         site=site,
-        parts=[Part(kept(q), None if found is None else kept(found.float()), rows, queries, keys,
+        parts=[LayerCall(kept(q), None if found is None else kept(found.float()), rows, queries, keys,
               visible_of(pairs, rows, queries), None)],
         k=kept(k[:, ::group]),
         v=None,
@@ -219,7 +219,7 @@ def joined_rows(parts: Sequence[torch.Tensor]) -> torch.Tensor:
     return shared(torch.cat([part.expand(*sizes, *part.shape[2:]) for part in parts], dim=2))
 
 
-def _told_apart(factors: Factors) -> Factors:
+def _told_apart(factors: ScoreFactors) -> ScoreFactors:
     """Return factors whose rows differ; numbers that differ between texts or heads alone are not known."""
     rows = factors.rows
     if rows is None:
@@ -227,7 +227,7 @@ def _told_apart(factors: Factors) -> Factors:
     rows = shared(rows)
     if bool((rows == rows[:, :, :1]).all()):
         number = float(rows[0, 0, 0]) if rows.shape[:2] == (1, 1) and rows.numel() else None
-        return Factors(None if factors.q is None or number is None else factors.q * number, factors.k)
+        return ScoreFactors(None if factors.q is None or number is None else factors.q * number, factors.k)
     return replace(factors, rows=rows)
 
 
@@ -258,7 +258,7 @@ def products(q: torch.Tensor, k: torch.Tensor, absolute: bool = False) -> torch.
     return found
 
 
-def explained(q: torch.Tensor, k: torch.Tensor, reading: Reading) -> torch.Tensor:
+def explained(q: torch.Tensor, k: torch.Tensor, reading: ScoreChain) -> torch.Tensor:
     """Return the logits that the reading gives, without its bias: [batch, heads, rows, keys]."""
     z = products(q, k).mul_(reading.scale)
     if reading.head_scales is not None:
@@ -270,7 +270,7 @@ class _Check:
     """Compares logits, or their log-sum-exp, with scale · q·k block by block; collects masks and biases."""
 
     def __init__(
-        self, q: torch.Tensor, k: torch.Tensor, first: Reading, scores: torch.dtype, lse: torch.Tensor | None
+        self, q: torch.Tensor, k: torch.Tensor, first: ScoreChain, scores: torch.dtype, lse: torch.Tensor | None
     ) -> None:
         self._device = torch.device("cpu") if q.device.type == "mps" else q.device
         self._q, self._k, self.first, self._scores, self._lse = q, k, first, scores, lse
@@ -286,11 +286,11 @@ class _Check:
         self._biases: list[torch.Tensor | None] = []
         self._dtypes: set[torch.dtype] = set()
 
-    def _explained(self, rows: torch.Tensor, reading: Reading) -> torch.Tensor:
+    def _explained(self, rows: torch.Tensor, reading: ScoreChain) -> torch.Tensor:
         device = self._device
         return explained(self._q[:, :, rows.to(self._q.device)].to(device), self._k.to(device), reading)
 
-    def add(self, rows: torch.Tensor, look: Look) -> None:
+    def add(self, rows: torch.Tensor, look: RowSample) -> None:
         """Take a block of rows."""
         reading, logits, keys = look.reading, look.logits, self._k.shape[2]
         same = _same(reading, self.first)
@@ -320,7 +320,7 @@ class _Check:
         if checked:
             self._compare(rows, torch.tensor(checked), look, pairs)
 
-    def _unseen(self, rows: torch.Tensor, reading: Reading, logits: torch.Tensor) -> torch.Tensor:
+    def _unseen(self, rows: torch.Tensor, reading: ScoreChain, logits: torch.Tensor) -> torch.Tensor:
         """Return which logits are so low that they are hidden, and not because they left the number format."""
         limit = torch.finfo(logits.dtype).max / 2
         unseen = logits <= -limit
@@ -331,7 +331,7 @@ class _Check:
         large = torch.maximum(z.abs(), (z * reading.scale).abs()) > limit
         return unseen & ~(doubtful & large.to(unseen.device))
 
-    def _count_not_finite(self, look: Look, pairs: torch.Tensor) -> None:
+    def _count_not_finite(self, look: RowSample, pairs: torch.Tensor) -> None:
         """Count the visible scores that are not finite, and take those out of the bias that are not in it."""
         wrong = torch.zeros(1, 1, 1, 1, dtype=torch.bool)
         if look.logits is not None:
@@ -350,7 +350,7 @@ class _Check:
         """Of each head, how many visible scores are not finite, and of how many."""
         return tuple((bad, count) for bad, count in torch.stack(self._not_finite).sum(0).tolist())
 
-    def _compare(self, rows: torch.Tensor, places: torch.Tensor, look: Look, pairs: torch.Tensor) -> None:
+    def _compare(self, rows: torch.Tensor, places: torch.Tensor, look: RowSample, pairs: torch.Tensor) -> None:
         device, reading = self._device, look.reading
         some = rows[places]
 
@@ -401,7 +401,7 @@ class _Check:
             found = max(found, 2e-4 if torch.finfo(self._q.dtype).eps > 1e-6 else 1e-5)  # kernels' exp
         return found
 
-    def difference(self, rows: torch.Tensor, look: Look) -> torch.Tensor:
+    def difference(self, rows: torch.Tensor, look: RowSample) -> torch.Tensor:
         """Return what is left of the logits of a block, where they are visible."""
         assert look.logits is not None
         full = look.logits.to(self._device)[..., : self._k.shape[2]].double() - self._explained(rows, self.first)
@@ -428,7 +428,7 @@ def _largest(values: torch.Tensor) -> float:
     return float(values.masked_fill(~torch.isfinite(values), 0.0).abs().max()) if values.numel() else 0.0
 
 
-def _same(a: Reading, b: Reading) -> bool:
+def _same(a: ScoreChain, b: ScoreChain) -> bool:
     """Return whether two readings have the same multipliers and soft-cap, to a rounding."""
     if (a.softcap is None, a.head_scales is None) != (b.softcap is None, b.head_scales is None):
         return False
@@ -453,7 +453,7 @@ def _shortened(q: torch.Tensor) -> float:
     return {"tf32": 2.0**-10, "bf16": 2.0**-7}.get(named, 0.0)
 
 
-def _allow_shortened(layer: Layer, error: float) -> None:
+def _allow_shortened(layer: RecordedLayer, error: float) -> None:
     """Take a residual that shortened products explain for their rounding, and name the format."""
     if layer.tolerance < layer.residual <= error:
         layer.tolerance = error
@@ -461,7 +461,7 @@ def _allow_shortened(layer: Layer, error: float) -> None:
         layer.notes.append("products of float32 are shortened, as the program allows (TF32)")
 
 
-def turned(layer: Layer, most: int) -> Layer:
+def turned(layer: RecordedLayer, most: int) -> RecordedLayer:
     """Return a layer whose weights met the values along its rows: they are the keys, and softmax was over queries.
 
     If some rows were not kept, the keys are not all there: the layer is returned as it is, not followed.
@@ -479,6 +479,6 @@ def turned(layer: Layer, most: int) -> Layer:
         wide = bias.expand(*bias.shape[:2], len(part.rows), part.keys)
         bias = wide.mT[:, :, rows].contiguous()
     visible = visible_of(pairs, rows, part.keys)
-    part = Part(q[:, :, rows].contiguous(), None, rows, part.keys, part.queries, visible, bias)
+    part = LayerCall(q[:, :, rows].contiguous(), None, rows, part.keys, part.queries, visible, bias)
     own = layer.parts[0].q
     return replace(layer, parts=[part], k=own, v=None, prescaled=layer.prescaled[::-1], over_queries=True)

@@ -10,7 +10,7 @@ import torch
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorLayout:
     """How the canonical rows of scores split: [outer, heads, inner, queries], such as batch, heads, windows, rows."""
 
     outer: int
@@ -48,7 +48,7 @@ class Layout:
         return picked.expand(*picked.shape[:3], *tensor.shape[first:]).flatten(3)
 
 
-def layout_of(lead: tuple[int, ...], rows: int, head_counts: tuple[int, ...], batch: int | None) -> Layout:
+def layout_of(lead: tuple[int, ...], rows: int, head_counts: tuple[int, ...], batch: int | None) -> TensorLayout:
     """Return the layout of scores whose dimensions before the keys are `lead`.
 
     The product had `rows` rows in each of its matrices; modules around say that there are `head_counts` heads; the
@@ -64,19 +64,19 @@ def layout_of(lead: tuple[int, ...], rows: int, head_counts: tuple[int, ...], ba
     for each in (texts, 1):
         heads = heads or next((count for count in head_counts if total % (count * each) == 0), None)
     if heads is None:
-        return Layout(texts, total // texts, queries, assumed=total > texts)
-    return Layout(total // heads, heads, queries)
+        return TensorLayout(texts, total // texts, queries, assumed=total > texts)
+    return TensorLayout(total // heads, heads, queries)
 
 
 def _from_dimensions(
     outer: tuple[int, ...], queries: int, rows: int, head_counts: tuple[int, ...], batch: int | None
-) -> Layout:
+) -> TensorLayout:
     """Return the layout of scores that have dimensions before those of queries and keys."""
     total, last = prod(outer), len(outer) - 1
 
-    def split(first: int, end: int) -> Layout:
+    def split(first: int, end: int) -> TensorLayout:
         heads = prod(outer[first:end])
-        return Layout(prod(outer[:first]), heads, queries, total // (prod(outer[:first]) * heads))
+        return TensorLayout(prod(outer[:first]), heads, queries, total // (prod(outer[:first]) * heads))
 
     def spans() -> Iterator[tuple[int, int]]:
         """Yield the dimensions that may be the heads, the likeliest first; groups of key heads are two of them."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from .layout import Layout
+from .layout import TensorLayout
 from .placement import Placement
 
 
@@ -14,7 +14,7 @@ from .placement import Placement
 class Outputs:
     """The values and outputs of the kept rows, as far as products of weights and values gave them."""
 
-    layout: Layout
+    layout: TensorLayout
     keys: int
     rows: torch.Tensor  # the kept queries, by number
     batch: int  # the kept texts

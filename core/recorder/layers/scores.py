@@ -14,7 +14,7 @@ EIGHT_BITS, NORM = "a product of 8-bit numbers", "a norm"
 
 
 @dataclass(frozen=True)
-class Step:
+class ScoreStep:
     """One operation on scores. The operand has the canonical dimensions of the scores at that time.
 
     Its last dimensions may be those of the keys, such as height and width.
@@ -27,7 +27,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Factors:
+class ScoreFactors:
     """What queries and keys were multiplied by before their product; None if it is not one known number."""
 
     q: float | None = 1.0
@@ -39,16 +39,16 @@ class Factors:
         """The factor of the product; None if it is not one known number."""
         return None if self.q is None or self.k is None or self.rows is not None else self.q * self.k
 
-    def of(self, pick: Callable[[torch.Tensor], torch.Tensor]) -> Factors:
+    def of(self, pick: Callable[[torch.Tensor], torch.Tensor]) -> ScoreFactors:
         """Return the factors of the kept rows, [batch, heads, rows, 1], which `pick` takes from those of all."""
         return self if self.rows is None else replace(self, rows=pick(self.rows))
 
-    def turned(self) -> Factors:
+    def turned(self) -> ScoreFactors:
         """Return those of queries and keys that are exchanged: rows of keys have no factors of their own here."""
-        return Factors(self.k, self.q if self.rows is None else None)
+        return ScoreFactors(self.k, self.q if self.rows is None else None)
 
 
-PLAIN = Factors()
+PLAIN = ScoreFactors()
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Product:
 
     q: torch.Tensor
     k: torch.Tensor
-    factors: Factors
+    factors: ScoreFactors
     width: int | None
     d_k: int
     modules: tuple[torch.nn.Module, ...]  # that were running
@@ -70,7 +70,7 @@ class Scores:
     product: Product
     geometry: Geometry
     dtype: torch.dtype  # the narrowest format they were in
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScoreStep, ...] = ()
     sinks: int = 0  # columns of no key at the end
     lost: str = ""  # the operation that is not understood
     part_of: Scores | None = None  # these are the result of the steps on a part of those, which it may replace
@@ -94,7 +94,7 @@ class Scores:
                 factor = None
         return factor
 
-    def then(self, step: Step) -> Scores:
+    def then(self, step: ScoreStep) -> Scores:
         """Return the scores after one more step."""
         return replace(self, steps=(*self.steps, step))
 

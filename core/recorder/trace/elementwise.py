@@ -13,9 +13,9 @@ from typing import Any, cast
 import torch
 
 from ..layers.geometry import canonical_order, geometry_of, split_order
-from ..layers.scores import NORM, Scores, Step
+from ..layers.scores import NORM, Scores, ScoreStep
 from .factors import describe, factor_of_sum, scale_vectors
-from .notes import Noise, Notebook, Products, Vectors, Weights, elements
+from .notes import DropoutNote, Notebook, Products, VectorNote, WeightNote, elements
 from .weights import altered, is_new, passed, reached, summed
 
 Arguments = dict[str, Any]
@@ -29,17 +29,17 @@ def copied(notes: Notebook, given: Arguments, out: Any) -> None:
     note = notes.find(source)
     if note is None or not isinstance(out, torch.Tensor):
         return
-    if isinstance(note, Vectors):
+    if isinstance(note, VectorNote):
         notes.put(out, notes.vectors(source))
-    elif isinstance(note, (Scores, Weights)):
+    elif isinstance(note, (Scores, WeightNote)):
         pass_on(notes, source, out, note)
 
 
 def pass_on(
-    notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: Scores | Weights, step: Step | None = None
+    notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: Scores | WeightNote, step: ScoreStep | None = None
 ) -> None:
     """Pass scores or weights on to a result that may have more dimensions than the source."""
-    if isinstance(note, Weights):
+    if isinstance(note, WeightNote):
         passed(notes, source, out, note)
         return
     found = split_order(source, note.geometry)
@@ -63,7 +63,7 @@ def pass_on(
     notes.put(out, note)
 
 
-def _change_part(notes: Notebook, part: torch.Tensor, note: Scores, step: Step) -> Scores:
+def _change_part(notes: Notebook, part: torch.Tensor, note: Scores, step: ScoreStep) -> Scores:
     """Note and return that a part of scores changed in place: nothing is added to the rest, or replaced there."""
     geometry, operand = note.geometry, step.operand
     if step.kind not in ("add", "shift", "fill") or operand is None:
@@ -87,7 +87,7 @@ def moved(notes: Notebook, given: Arguments, out: Any) -> None:
 
 def _set_factor(notes: Notebook, out: Any, factor: float | None, width: int | None = None) -> None:
     if isinstance(out, torch.Tensor) and (factor != 1.0 or width is not None):
-        notes.put(out, Vectors(factor, width=width))
+        notes.put(out, VectorNote(factor, width=width))
 
 
 def normed(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -96,14 +96,14 @@ def normed(notes: Notebook, given: Arguments, out: Any) -> None:
     if isinstance(notes.find(given["input"]), Scores):
         lose(notes, NORM, given.values(), result)
     elif given.get("weight") is None:
-        notes.put(result, Vectors(normed=True))
+        notes.put(result, VectorNote(normed=True))
 
 
 def negated(notes: Notebook, given: Arguments, out: Any) -> None:
     """Change the sign of scores; of vectors, it does not matter."""
     note = notes.find(given["self"])
     if isinstance(note, Scores):
-        pass_on(notes, given["self"], out, note, Step("mul", -1.0))
+        pass_on(notes, given["self"], out, note, ScoreStep("mul", -1.0))
     else:
         _set_factor(notes, out, notes.factor(given["self"]))
 
@@ -115,12 +115,12 @@ def written(notes: Notebook, given: Arguments, out: Any) -> None:
     if is_tensor and _same_storage(source, target) and geometry_of(source) == geometry_of(target):
         return  # the end of x[...] += y: Python writes the view to itself
     whole = is_tensor and source.shape == target.shape and target.numel() == elements(target)
-    if isinstance(note, (Scores, Weights)) and whole:
+    if isinstance(note, (Scores, WeightNote)) and whole:
         pass_on(notes, source, target, note)
         return
-    if isinstance(note, Weights):
+    if isinstance(note, WeightNote):
         reached(note, "a copy into a part")
-    if isinstance(note := notes.find(target), Weights):
+    if isinstance(note := notes.find(target), WeightNote):
         passed(notes, target, out, replace(note, changed=(*note.changed, "values written into a part of them")))
         return
     if isinstance(note, Scores):
@@ -134,7 +134,7 @@ def written(notes: Notebook, given: Arguments, out: Any) -> None:
         return
     factor = notes.factor(source)
     if out is target:
-        describe(notes, target, Vectors(factor))
+        describe(notes, target, VectorNote(factor))
     else:
         _set_factor(notes, out, factor if factor == notes.factor(target) else None)
 
@@ -151,7 +151,7 @@ def _replaced(notes: Notebook, given: Arguments, note: Scores, number: float | N
     if number is None or "index" in given or given.get("accumulate"):
         notes.put(target, replace(note, lost=note.lost or "values written into a part of them"))
     else:
-        pass_on(notes, target, target, note, Step("fill", number, mask))
+        pass_on(notes, target, target, note, ScoreStep("fill", number, mask))
 
 
 def filled_whole(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -159,7 +159,7 @@ def filled_whole(notes: Notebook, given: Arguments, out: Any) -> None:
     note = notes.find(given["self"])
     if isinstance(note, Scores) and split_order(given["self"], note.geometry) is None:
         _replaced(notes, given, note, number_of(given["value"]))
-    elif isinstance(note, Weights):
+    elif isinstance(note, WeightNote):
         notes.put(given["self"], replace(note, changed=(*note.changed, "fill")))
     else:
         notes.drop(given["self"])
@@ -190,7 +190,7 @@ def _join_sinks(
         notes.put(out, replace(note, lost="cat"))
         return
     columns = tensors[1]
-    step = Step("sink", operand=columns.permute(order))
+    step = ScoreStep("sink", operand=columns.permute(order))
     notes.put(out, replace(note.then(step), geometry=geometry_of(out, order), sinks=columns.shape[order[-1]]))
 
 
@@ -198,7 +198,7 @@ def padded(notes: Notebook, given: Arguments, out: Any) -> None:
     """Remember the width of queries and keys that a kernel wants wider."""
     source, pad = given["self"], given["pad"]
     note = notes.find(source)
-    if isinstance(note, (Scores, Weights)):
+    if isinstance(note, (Scores, WeightNote)):
         lose(notes, "constant_pad_nd", given.values(), out)
     elif len(pad) == 2 and pad[0] == 0 and pad[1] > 0 and not given.get("value", 0):
         _set_factor(notes, out, notes.factor(source), source.shape[-1])
@@ -210,11 +210,13 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
     """Multiply or divide scores, weights or vectors."""
     a, b = given["self"], given["other"]
     if not divide and isinstance(b, torch.Tensor) and out is not a:
-        known = isinstance(notes.find(b), (Scores, Weights)) and not isinstance(notes.find(a), (Scores, Weights))
-        if known or (a.numel() < b.numel() and not isinstance(notes.find(a), (Scores, Weights))):
+        known = isinstance(notes.find(b), (Scores, WeightNote)) and not isinstance(
+            notes.find(a), (Scores, WeightNote)
+        )
+        if known or (a.numel() < b.numel() and not isinstance(notes.find(a), (Scores, WeightNote))):
             a, b = b, a
     note, number = notes.find(a), number_of(b)
-    if isinstance(note, Noise) and number is not None:
+    if isinstance(note, DropoutNote) and number is not None:
         notes.put(out, note)
     elif isinstance(note, Scores) and note.lost and number is None:  # such as cosines of angles that are a product
         if not divide and out is not a and b.numel() >= a.numel():
@@ -222,20 +224,20 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
         scale_vectors(notes, a, b, number, divide, out)
     elif isinstance(note, Scores):
         if number is not None:
-            step = Step("mul", 1 / number if divide else number)
+            step = ScoreStep("mul", 1 / number if divide else number)
         elif isinstance(b, torch.Tensor) and not (isinstance(notes.find(b), Scores) and b.shape == out.shape):
-            step = Step("mul", operand=1 / b if divide else b)
+            step = ScoreStep("mul", operand=1 / b if divide else b)
         else:
             lose(notes, "mul", given.values(), out)
             return
         pass_on(notes, a, out, note, step)
-    elif isinstance(note, Weights):
+    elif isinstance(note, WeightNote):
         if note.raw and divide and isinstance(b, torch.Tensor):
             note = _normalised(note, a, b)
         elif not divide and a.shape[-1:] == (1,) and isinstance(b, torch.Tensor) and out.shape != a.shape:
             notes.put(out, Products(note, a[..., 0], b.expand(out.shape)))
             return
-        elif not divide and isinstance(noise := notes.find(b), Noise):
+        elif not divide and isinstance(noise := notes.find(b), DropoutNote):
             note = replace(note, dropout=max(note.dropout, noise.dropout))
         else:
             note = altered(note, "div" if divide else "mul", a, out)
@@ -244,7 +246,7 @@ def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False
         scale_vectors(notes, a, b, number, divide, out)
 
 
-def _normalised(note: Weights, raw: torch.Tensor, sums: torch.Tensor) -> Weights:
+def _normalised(note: WeightNote, raw: torch.Tensor, sums: torch.Tensor) -> WeightNote:
     """Exponentials are divided by what should be their sum: its logarithm is what softmax would have returned."""
     order = None if note.index is not None else canonical_order(raw, note.geometry)
     if order is None or _size_along(sums, order[-1] - raw.dim()) != 1:
@@ -267,7 +269,7 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
     number = sign * float(given.get("alpha", 1))
     if summed(notes, a, b, number, out):
         return
-    if isinstance(notes.find(b), (Scores, Weights)) and not isinstance(notes.find(a), (Scores, Weights)):
+    if isinstance(notes.find(b), (Scores, WeightNote)) and not isinstance(notes.find(a), (Scores, WeightNote)):
         if sign < 0 or number != 1:
             lose(notes, "sub", given.values(), out)
             return
@@ -278,27 +280,27 @@ def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> Non
         a, b, note, other = b, a, other, note
     if isinstance(note, Scores):
         _added_to_scores(notes, a, b, number, note, out)
-    elif isinstance(note, Weights):
-        if not isinstance(other, Weights) and number_of(b) is None:
+    elif isinstance(note, WeightNote):
+        if not isinstance(other, WeightNote) and number_of(b) is None:
             note = replace(note, mixed=True)
         pass_on(notes, a, out, altered(note, "add" if sign > 0 else "sub", a, out))
     elif isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         factor = factor_of_sum(notes.vectors(a), notes.vectors(b))
-        describe(notes, out, Vectors(factor, width=notes.vectors(a).width))
+        describe(notes, out, VectorNote(factor, width=notes.vectors(a).width))
     elif isinstance(a, torch.Tensor):
-        describe(notes, out, Vectors(1.0 if notes.factor(a) == 1 else None))
+        describe(notes, out, VectorNote(1.0 if notes.factor(a) == 1 else None))
 
 
 def products_added(notes: Notebook, given: Arguments, out: Any) -> None:
     """Join the halves of a rotation, of which one is a product yet to be taken."""
     a, b, c = given["self"], given["tensor1"], given["tensor2"]
-    if isinstance(notes.find(a), (Scores, Weights)):
+    if isinstance(notes.find(a), (Scores, WeightNote)):
         lose(notes, "addcmul", (a,), out)
         return
     b, c = (b, c) if b.numel() >= c.numel() else (c, b)
-    product = Vectors(notes.factor(b), times=c, amplitude=notes.factor(c))
+    product = VectorNote(notes.factor(b), times=c, amplitude=notes.factor(c))
     known = abs(float(given.get("value", 1))) == 1
-    describe(notes, out, Vectors(factor_of_sum(notes.vectors(a), product) if known else None))
+    describe(notes, out, VectorNote(factor_of_sum(notes.vectors(a), product) if known else None))
 
 
 def _sum_of_scores(
@@ -307,7 +309,7 @@ def _sum_of_scores(
     """Add scores and a function of the same scores: multiples of a product add up."""
     own, more = note.multiple, other.multiple
     if own and more is not None and own + number * more and note.geometry == other.geometry:
-        pass_on(notes, a, out, note, Step("mul", 1 + number * more / own))
+        pass_on(notes, a, out, note, ScoreStep("mul", 1 + number * more / own))
     else:
         notes.put(out, replace(note, lost=note.lost or other.lost or "a sum of scores and a function of them"))
 
@@ -324,7 +326,7 @@ def _added_to_scores(
     if not shift and isinstance(other, Scores) and other.product is note.product:
         _sum_of_scores(notes, a, out, number, note, other)
     else:
-        pass_on(notes, a, out, note, Step("shift" if shift else "add", number, operand))
+        pass_on(notes, a, out, note, ScoreStep("shift" if shift else "add", number, operand))
 
 
 def subtracted(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -337,8 +339,8 @@ def filled(notes: Notebook, given: Arguments, out: Any) -> None:
     source = given["self"]
     note, number = notes.find(source), number_of(given["value"])
     if isinstance(note, Scores) and number is not None:
-        pass_on(notes, source, out, note, Step("fill", number, given["mask"]))
-    elif isinstance(note, Weights):
+        pass_on(notes, source, out, note, ScoreStep("fill", number, given["mask"]))
+    elif isinstance(note, WeightNote):
         pass_on(notes, source, out, altered(note, "masked_fill", source, out))
     elif out is not source:
         _set_factor(notes, out, notes.factor(source))
@@ -348,7 +350,7 @@ def chosen(notes: Notebook, given: Arguments, out: Any) -> None:
     """Take values where a condition is True, others where it is False."""
     condition, a, b = given["condition"], given["self"], given["other"]
     mask = condition == 0
-    if isinstance(notes.find(b), (Scores, Weights)):
+    if isinstance(notes.find(b), (Scores, WeightNote)):
         a, b, mask = b, a, condition
     note, number = notes.find(a), number_of(b)
     if isinstance(note, Scores):
@@ -357,8 +359,8 @@ def chosen(notes: Notebook, given: Arguments, out: Any) -> None:
         if number is None:
             lose(notes, "where", given.values(), out)
         else:
-            pass_on(notes, a, out, note, Step("fill", number, mask))
-    elif isinstance(note, Weights):
+            pass_on(notes, a, out, note, ScoreStep("fill", number, mask))
+    elif isinstance(note, WeightNote):
         pass_on(notes, a, out, altered(note, "where", a, out))
 
 
@@ -366,7 +368,7 @@ def softcap(notes: Notebook, given: Arguments, out: Any) -> None:
     """Bend scores by tanh, as a soft-cap does."""
     note = notes.find(given["self"])
     if isinstance(note, Scores):
-        pass_on(notes, given["self"], out, note, Step("tanh"))
+        pass_on(notes, given["self"], out, note, ScoreStep("tanh"))
 
 
 def clamped(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -375,7 +377,7 @@ def clamped(notes: Notebook, given: Arguments, out: Any) -> None:
     low, high = given.get("min", given.get("other")), given.get("max")
     low, high = number_of(-math.inf if low is None else low), number_of(math.inf if high is None else high)
     if isinstance(note, Scores) and low is not None and high is not None:
-        pass_on(notes, given["self"], out, note, Step("clamp", low, upper=high))
+        pass_on(notes, given["self"], out, note, ScoreStep("clamp", low, upper=high))
     else:
         lose(notes, "limits that differ", given.values(), out)
 
@@ -384,7 +386,7 @@ def drawn(notes: Notebook, given: Arguments, out: Any) -> None:
     """Note random zeros and ones, as dropout draws where it is not one operation."""
     kept = number_of(given.get("p", 0.5))
     if kept is not None:
-        notes.put(out, Noise(round(1 - kept, 6)))
+        notes.put(out, DropoutNote(round(1 - kept, 6)))
 
 
 def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
@@ -392,7 +394,7 @@ def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
     source = next(iter(given.values()))
     note = notes.find(source)
     result = cast(Any, out[0] if isinstance(out, tuple) else out)
-    if isinstance(note, Weights):
+    if isinstance(note, WeightNote):
         probability = given.get("p", 0.0)
         pass_on(notes, source, result, replace(note, dropout=max(note.dropout, float(probability or 0.0))))
     else:
@@ -408,7 +410,7 @@ def lose(notes: Notebook, name: str, values: Iterable[Any], out: Any) -> None:
         if isinstance(note, Scores) and not _same_storage(value, out):
             notes.put(out, replace(note, lost=name))
             return
-        if isinstance(note, Weights):
+        if isinstance(note, WeightNote):
             reached(note, name)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .notes import Notebook, Vectors, elements, view_of
+from .notes import Notebook, VectorNote, elements, view_of
 
 _FEW = 1 << 16  # values that are compared with each other
 _PARTS = 8  # of a storage whose factors are told apart
@@ -32,22 +32,22 @@ def scale_vectors(
         found = replace(own, factor=_product(own.known, None if divide else _one_size(b.abs())))
     elif a.shape[-1] > 1 and (b.shape[-1] == 1 or b.stride(-1) == 0):
         found = own if _zeros_and_ones(b) else _by_row(own, a, b, divide)
-        found = Vectors(normed=True, width=own.width) if _is_norm(a, b, divide) else found
+        found = VectorNote(normed=True, width=own.width) if _is_norm(a, b, divide) else found
     elif divide:
-        found = Vectors(None, width=own.width)
+        found = VectorNote(None, width=own.width)
     else:
-        found = Vectors(own.known, width=own.width, normed=gained, times=b, amplitude=notes.factor(b))
+        found = VectorNote(own.known, width=own.width, normed=gained, times=b, amplitude=notes.factor(b))
     describe(notes, out, replace(found, parameter=False))
 
 
-def describe(notes: Notebook, out: torch.Tensor, found: Vectors) -> None:
+def describe(notes: Notebook, out: torch.Tensor, found: VectorNote) -> None:
     """Note what is known of a result, which may be a part of a storage that was changed in place."""
     note = notes.find(out)
     if out.numel() < elements(out):
         if found.known != notes.factor(out):
-            note = note if isinstance(note, Vectors) else Vectors()
+            note = note if isinstance(note, VectorNote) else VectorNote()
             parts = {**dict(note.parts), view_of(out): found.known}
-            notes.put(out, replace(note, parts=tuple(parts.items())) if len(parts) <= _PARTS else Vectors(None))
+            notes.put(out, replace(note, parts=tuple(parts.items())) if len(parts) <= _PARTS else VectorNote(None))
     elif (
         note is not None
         or found.factor != 1
@@ -59,7 +59,7 @@ def describe(notes: Notebook, out: torch.Tensor, found: Vectors) -> None:
         notes.put(out, found)
 
 
-def _by_row(own: Vectors, a: torch.Tensor, b: torch.Tensor, divide: bool) -> Vectors:
+def _by_row(own: VectorNote, a: torch.Tensor, b: torch.Tensor, divide: bool) -> VectorNote:
     """Return vectors after each row was multiplied by its own number, if this depends on the position alone.
 
     A temperature of the position grows or falls along the tokens. A norm, or a gate that is computed from the
@@ -68,12 +68,12 @@ def _by_row(own: Vectors, a: torch.Tensor, b: torch.Tensor, divide: bool) -> Vec
     numbers = b[..., :1].detach().float()
     numbers = numbers.reciprocal() if divide else numbers
     if own.beside_rows is None or numbers.numel() > _FEW or not bool((torch.isfinite(numbers) & (numbers > 0)).all()):
-        return Vectors(None, width=own.width)
+        return VectorNote(None, width=own.width)
     steps = [numbers.diff(dim=axis) for axis in range(numbers.dim()) if numbers.shape[axis] >= _ROWS]
     if not any(bool((step >= 0).all() | (step <= 0).all()) and bool(step.any()) for step in steps):
-        return Vectors(None, width=own.width)
+        return VectorNote(None, width=own.width)
     if torch.broadcast_shapes(a.shape, b.shape) != a.shape:
-        return Vectors(None, width=own.width)
+        return VectorNote(None, width=own.width)
     before = numbers if own.by_row is None else own.by_row * numbers
     return replace(own, by_row=before.expand(a.shape))
 
@@ -116,7 +116,7 @@ def _is_norm(a: torch.Tensor, b: torch.Tensor, divide: bool) -> bool:
     return False
 
 
-def factor_of_sum(a: Vectors, b: Vectors) -> float | None:
+def factor_of_sum(a: VectorNote, b: VectorNote) -> float | None:
     """Return the factor of a sum of vectors: that of both, with the amplitude of a rotation's cosines and sines."""
     if a.by_row is not None or b.by_row is not None:
         return None

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import torch
 
-from ..layers.chain import Reading
-from ..layers.eager import Recipe, add_values
-from ..layers.layer import AT_ONCE, Layer, Look, Site, chosen_rows, make_layer, products
-from ..layers.scores import Factors
+from ..layers.chain import ScoreChain
+from ..layers.eager import RecordingLimits, add_values
+from ..layers.layer import AT_ONCE, RecordedLayer, RowSample, Site, chosen_rows, make_layer, products
+from ..layers.scores import ScoreFactors
 
 
 def is_flex(func: Any) -> bool:
@@ -47,7 +47,9 @@ def _later(function: Callable[..., Any], place: int, start: int) -> Callable[...
     return moved
 
 
-def record_flex(args: Sequence[Any], out: Any, factors: Factors, site: Site, recipe: Recipe) -> Layer:
+def record_flex(
+    args: Sequence[Any], out: Any, factors: ScoreFactors, site: Site, recipe: RecordingLimits
+) -> RecordedLayer:
     """Return the layer of a call of flex_attention's operator."""
     q, k, v, score_mod, block_mask, scale = args[:6]
     score_buffers, mask_buffers = (args[7], args[8]) if len(args) > 8 else ((), ())
@@ -58,8 +60,8 @@ def record_flex(args: Sequence[Any], out: Any, factors: Factors, site: Site, rec
     factors = factors.of(lambda rows: rows[:batch].index_select(2, place))
     mask_mod = cast(Any, block_mask[-1] if isinstance(block_mask, tuple) else None)
 
-    def look(some: torch.Tensor) -> Look:
-        reading, there = Reading(scale=float(scale)), place[some.to(place.device)]
+    def look(some: torch.Tensor) -> RowSample:
+        reading, there = ScoreChain(scale=float(scale)), place[some.to(place.device)]
         shape = (batch, q.shape[1], len(some), k.shape[2])
         if callable(mask_mod):
             seen = _over_pairs(mask_mod, None, shape, there, mask_buffers)
@@ -67,10 +69,10 @@ def record_flex(args: Sequence[Any], out: Any, factors: Factors, site: Site, rec
                 reading.hidden = ~seen
         z = products(kept_q[:, :, some.to(place.device)], kept_k) * reading.scale
         _read_score_mod(reading, z, lambda score: _over_pairs(score_mod, score, shape, there, score_buffers).double())
-        return Look(reading)
+        return RowSample(reading)
 
     lse = out[1][:batch].index_select(2, place)
-    layers: list[Layer] = []
+    layers: list[RecordedLayer] = []
     for base in (math.log(2), 1.0):  # which base the log-sum-exp has depends on PyTorch's version
         layers.append(make_layer(site, kept_q, kept_k, rows, queries, look, lse=lse.double() * base, factors=factors))
         if layers[-1].exact:
@@ -100,7 +102,7 @@ def _over_pairs(
     return function(*given, texts, heads, rows, keys, *buffers).expand(shape)
 
 
-def _read_score_mod(reading: Reading, z: torch.Tensor, score_mod: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def _read_score_mod(reading: ScoreChain, z: torch.Tensor, score_mod: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Tell whether score_mod adds a bias, hides keys, multiplies or soft-caps; else keep its effect as a bias."""
     at_zero, at_one = score_mod(torch.zeros_like(z)), score_mod(torch.ones_like(z))
     hidden = at_zero == -float("inf")

@@ -10,9 +10,9 @@ from typing import Any, cast
 import torch
 
 from ..layers.chain import read
-from ..layers.eager import Recipe, add_values
-from ..layers.layer import Layer, Look, Site, chosen_rows, make_layer
-from ..layers.scores import PLAIN, Factors, Step
+from ..layers.eager import RecordingLimits, add_values
+from ..layers.layer import RecordedLayer, RowSample, Site, chosen_rows, make_layer
+from ..layers.scores import PLAIN, ScoreFactors, ScoreStep
 from ..layers.visibility import Visible
 
 # Names of arguments and results, in PyTorch, flash-attn 2 and 3, and xFormers.
@@ -42,7 +42,7 @@ UNKNOWN = "unknown operator; docs/engines.md says how to save what it was given"
 
 
 @dataclass(frozen=True)
-class Call:
+class FusedCall:
     """A call of a fused kernel, in PyTorch's axes: [batch, heads, tokens, d]."""
 
     q: torch.Tensor
@@ -58,7 +58,7 @@ class Call:
     slopes: torch.Tensor | None = None  # of ALiBi, [heads] or [batch, heads]
     sinks: torch.Tensor | None = None  # [heads]
     dropout: float = 0.0
-    factors: Factors = PLAIN
+    factors: ScoreFactors = PLAIN
     notes: tuple[str, ...] = ()  # for people
 
 
@@ -89,7 +89,7 @@ def with_lse(func: Any, given: Mapping[str, Any], out: Any) -> Any:
     return (out[0], *again[1:])
 
 
-def calls_of(func: Any, given: Mapping[str, Any], out: Any) -> list[Call] | str:
+def calls_of(func: Any, given: Mapping[str, Any], out: Any) -> list[FusedCall] | str:
     """Return the call of a fused kernel, or why it cannot be recorded.
 
     An operator that is not known needs a log-sum-exp to prove what it did: there is a call for each order of axes.
@@ -103,7 +103,7 @@ def calls_of(func: Any, given: Mapping[str, Any], out: Any) -> list[Call] | str:
     return found[0] if known and isinstance(found[0], str) else UNKNOWN
 
 
-def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -> Call | str:
+def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -> FusedCall | str:
     """Return the call of a fused kernel, or why it cannot be recorded."""
     q, k, v = (_first(given, names) for names in (_Q, _K, _V))
     results = dict(zip((result.name for result in func._schema.returns), _listed(out), strict=False))
@@ -139,7 +139,7 @@ def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -
     if isinstance(window, int):
         window = (window - 1, None)
     before, after = window or (given.get("window_size_left"), given.get("window_size_right"))
-    return Call(
+    return FusedCall(
         q=q, k=k, v=v, o=o, lse=lse,
         scale=1 / math.sqrt(q.shape[-1]) if scale is None else float(scale),
         offset=(k.shape[2] - q.shape[2] if bottom_right else 0) if causal else None,
@@ -152,7 +152,7 @@ def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -
     )  # fmt: skip
 
 
-def _unfolded(call: Call, head_counts: Sequence[int]) -> Call:
+def _unfolded(call: FusedCall, head_counts: Sequence[int]) -> FusedCall:
     """Return a call of one query whose heads that share keys came as rows; modules say how many heads there are."""
     _, kv_heads, group, _ = call.q.shape
     mask = call.mask
@@ -171,7 +171,7 @@ def _unfolded(call: Call, head_counts: Sequence[int]) -> Call:
     return replace(call, q=unfold(call.q), o=unfold(call.o), lse=lse, mask=mask, factors=call.factors.of(unfold))
 
 
-def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
+def record_call(call: FusedCall, site: Site, recipe: RecordingLimits) -> RecordedLayer:
     """Return the layer of a fused call."""
     call = _unfolded(call, site.head_counts)
     queries, keys = call.q.shape[2], call.k.shape[2]
@@ -181,7 +181,7 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
     place = rows.to(call.q.device)
     heads = call.q.shape[1]
 
-    def look(some: torch.Tensor) -> Look:
+    def look(some: torch.Tensor) -> RowSample:
         there, where = rows[some], place[some.to(place.device)]
 
         def pick(operand: torch.Tensor) -> torch.Tensor:
@@ -189,11 +189,11 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
             wide = wide.reshape((1,) * (4 - wide.dim()) + tuple(wide.shape)) if wide.dim() < 4 else wide
             return wide[:batch].index_select(2, where)[..., :keys]
 
-        steps = [Step("mul", call.scale)]
+        steps = [ScoreStep("mul", call.scale)]
         if call.softcap:
-            steps += [Step("mul", 1 / call.softcap), Step("tanh"), Step("mul", call.softcap)]
+            steps += [ScoreStep("mul", 1 / call.softcap), ScoreStep("tanh"), ScoreStep("mul", call.softcap)]
         if call.mask is not None and call.mask.dtype != torch.bool:
-            steps.append(Step("add", 1.0, call.mask))
+            steps.append(ScoreStep("add", 1.0, call.mask))
         reading = read(steps, pick, pick)
         hidden = [] if call.mask is None or call.mask.dtype != torch.bool else [~pick(call.mask)]
         if (band := _band(call, there)) is not None:
@@ -205,7 +205,7 @@ def record_call(call: Call, site: Site, recipe: Recipe) -> Layer:
             reading.bias = bias if reading.bias is None else reading.bias + bias
         if call.sinks is not None:
             reading.sinks = call.sinks.detach().double().reshape(-1)[:heads]
-        return Look(reading)
+        return RowSample(reading)
 
     q, k = call.q[:batch].index_select(2, place), call.k[:batch]
     width = _unpadded(call)
@@ -242,7 +242,7 @@ def _unwritten(q: torch.Tensor) -> int:
     return int(wild.nonzero()[-1]) + 1 if bool(wild.any()) else 0
 
 
-def _band(call: Call, rows: torch.Tensor) -> torch.Tensor | None:
+def _band(call: FusedCall, rows: torch.Tensor) -> torch.Tensor | None:
     """Return the keys that causality and the window leave visible: [1, 1, rows, keys]."""
     queries, keys = call.q.shape[2], call.k.shape[2]
     before, after = call.window
@@ -265,7 +265,7 @@ def _alibi(slopes: torch.Tensor, places: torch.Tensor, keys: int) -> torch.Tenso
     return -slopes.reshape(-1, slopes.shape[-1], 1, 1).double() * distance
 
 
-def _unpadded(call: Call) -> int:
+def _unpadded(call: FusedCall) -> int:
     """Return the width of queries and keys before a kernel had them padded with zeros.
 
     The scale tells it: PyTorch computes 1/√d_k before it pads.

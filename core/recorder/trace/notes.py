@@ -14,13 +14,13 @@ import torch
 
 from ..layers.geometry import Geometry
 from ..layers.placement import Placement
-from ..layers.scores import Factors, Scores
+from ..layers.scores import ScoreFactors, Scores
 
 View = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides and offset in a storage
 
 
 @dataclass(frozen=True)
-class Vectors:
+class VectorNote:
     """Tensors that may become queries or keys."""
 
     factor: float | None = 1.0  # multiplied onto them; None if it is not one known number
@@ -46,14 +46,14 @@ class Vectors:
 
 
 @dataclass(frozen=True)
-class Noise:
+class DropoutNote:
     """Random zeros and ones, or multiples of them, that dropout multiplies by."""
 
     dropout: float  # the share of zeros
 
 
 @dataclass(frozen=True)
-class Weights:
+class WeightNote:
     """Attention weights on their way to the values."""
 
     layer: Any  # the pending layer that they belong to
@@ -66,7 +66,7 @@ class Weights:
     changed: tuple[str, ...] = ()  # other operations between softmax and the values
     index: torch.Tensor | None = None  # the canonical numbers of the storage's elements, if rearranged
 
-    def with_all_of(self, other: Weights) -> Weights:
+    def with_all_of(self, other: WeightNote) -> WeightNote:
         """Return these weights with everything that was done to others of the same layer."""
         return replace(
             self,
@@ -92,7 +92,7 @@ class Summand:
 class Products:
     """Weights times values, element by element: their sum over the keys is the output."""
 
-    note: Weights
+    note: WeightNote
     weights: torch.Tensor  # [..., rows, keys]
     values: torch.Tensor  # [..., rows, keys, d_v]
 
@@ -124,10 +124,10 @@ class Notebook:
         except (RuntimeError, NotImplementedError):
             return
         key = storage._cdata
-        if isinstance(note, Vectors) and note.by_row is not None:
+        if isinstance(note, VectorNote) and note.by_row is not None:
             note = _stored(tensor, note, note.by_row)
-        tensors = note.times is not None or note.by_row is not None if isinstance(note, Vectors) else False
-        if tensors or isinstance(note, (Scores, Weights, Summand, Products)):  # these keep other tensors alive
+        tensors = note.times is not None or note.by_row is not None if isinstance(note, VectorNote) else False
+        if tensors or isinstance(note, (Scores, WeightNote, Summand, Products)):  # these keep other tensors alive
             self._drop_expired(self._heavy)
             self._heavy = [*filter(self._entries.__contains__, self._heavy), key]
         elif len(self._entries) % 1024 == 1023:
@@ -150,16 +150,16 @@ class Notebook:
             if entry is not None and entry[0]() is None:
                 del self._entries[key]
 
-    def vectors(self, tensor: object) -> Vectors:
+    def vectors(self, tensor: object) -> VectorNote:
         """Return what is known of possible queries or keys."""
         note = self.find(tensor)
         if isinstance(note, Scores):
-            return Vectors(note.factor)
-        if not isinstance(note, Vectors):
+            return VectorNote(note.factor)
+        if not isinstance(note, VectorNote):
             return _PLAIN
         if note.by_row is not None and isinstance(tensor, torch.Tensor):
             if elements(tensor) != note.by_row.numel():  # a view of other elements, as of complex numbers
-                return Vectors(None, width=note.width)
+                return VectorNote(None, width=note.width)
             return replace(note, by_row=note.by_row.as_strided(*view_of(tensor)))
         if note.parts and isinstance(tensor, torch.Tensor):
             return replace(note, factor=_factor_of_part(tensor, note), parts=())
@@ -170,10 +170,10 @@ class Notebook:
         return self.vectors(tensor).known
 
 
-def factors_of(notes: Notebook, q: torch.Tensor, k: torch.Tensor) -> Factors:
+def factors_of(notes: Notebook, q: torch.Tensor, k: torch.Tensor) -> ScoreFactors:
     """Return the factors inside queries and keys of one shape, with those of rows in the queries."""
     own = notes.vectors(q)
-    return Factors(own.beside_rows, notes.factor(k), None if own.by_row is None else own.by_row[..., :1])
+    return ScoreFactors(own.beside_rows, notes.factor(k), None if own.by_row is None else own.by_row[..., :1])
 
 
 def view_of(tensor: torch.Tensor) -> View:
@@ -181,10 +181,10 @@ def view_of(tensor: torch.Tensor) -> View:
     return tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
 
 
-def _stored(tensor: torch.Tensor, note: Vectors, by_row: torch.Tensor) -> Vectors:
+def _stored(tensor: torch.Tensor, note: VectorNote, by_row: torch.Tensor) -> VectorNote:
     """Return a note whose factors of rows are where the tensor's elements are in its storage."""
     if by_row.numel() != tensor.numel() or tensor.numel() < elements(tensor):
-        return Vectors(None, width=note.width)  # broadcast, or other elements have other factors
+        return VectorNote(None, width=note.width)  # broadcast, or other elements have other factors
     stored = torch.empty(elements(tensor), dtype=torch.float32, device=tensor.device)
     stored.as_strided(*view_of(tensor)).copy_(by_row.reshape(tensor.shape))
     return replace(note, by_row=stored)
@@ -195,7 +195,7 @@ def elements(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().nbytes() // max(1, tensor.element_size())
 
 
-def _factor_of_part(tensor: torch.Tensor, note: Vectors) -> float | None:
+def _factor_of_part(tensor: torch.Tensor, note: VectorNote) -> float | None:
     """Return the factor of a view of which parts may have been multiplied in place; None if not of all of it."""
     found = note.factor
     for view, factor in note.parts:
@@ -207,4 +207,4 @@ def _factor_of_part(tensor: torch.Tensor, note: Vectors) -> float | None:
     return found
 
 
-_PLAIN = Vectors()
+_PLAIN = VectorNote()

@@ -9,16 +9,16 @@ from typing import Any
 
 import torch
 
-from ..layers.eager import Pending, Recipe, add_values, capture
+from ..layers.eager import Pending, RecordingLimits, add_values, capture
 from ..layers.geometry import canonical_order, geometry_of
-from ..layers.layer import Layer, Site, turned
+from ..layers.layer import RecordedLayer, Site, turned
 from ..layers.outputs import Outputs
 from ..layers.placement import placement
-from ..layers.scores import EIGHT_BITS, Factors, Product, Scores, Step
+from ..layers.scores import EIGHT_BITS, Product, ScoreFactors, Scores, ScoreStep
 from .elementwise import OTHER_WEIGHTS, RULES, Arguments, lose, pass_on
 from .flex import is_flex, record_flex
 from .fused import UNKNOWN, calls_of, is_fused, is_known, record_call, with_lse
-from .notes import Notebook, Products, Summand, Vectors, Weights, factors_of
+from .notes import Notebook, Products, Summand, VectorNote, WeightNote, factors_of
 from .vllm import OPERATORS, Texts
 from .weights import other, reached
 
@@ -30,14 +30,14 @@ class Listener:
     modules: Callable[[], tuple[torch.nn.Module, ...]]  # that are running
     site: Callable[..., Site | None]  # where the program is, of a product made in these modules; None: not recorded
     wanted: Callable[[Site], bool]  # whether a call there is recorded
-    take: Callable[[Layer], None]
+    take: Callable[[RecordedLayer], None]
     miss: Callable[..., None]  # attention was seen at a site that could not be recorded, and why; how many calls
 
 
 class Tracer:
     """Follows one forward pass, operation by operation."""
 
-    def __init__(self, recipe: Recipe, listener: Listener) -> None:
+    def __init__(self, recipe: RecordingLimits, listener: Listener) -> None:
         self.recipe = recipe
         self.listener = listener
         self.notes = Notebook()
@@ -46,7 +46,7 @@ class Tracer:
 
     def know(self, parameters: Iterable[torch.Tensor]) -> None:
         """Begin a pass. Products with these parameters are not attention."""
-        parameter = Vectors(parameter=True)
+        parameter = VectorNote(parameter=True)
         for tensor in parameters:
             self.notes.put(tensor, parameter)
 
@@ -96,24 +96,26 @@ class Tracer:
     def product_added(self, given: Arguments, out: Any) -> None:
         """baddbmm and addmm: beta · self + alpha · batch1 @ batch2."""
         a, b = (given["batch1"], given["batch2"]) if "batch1" in given else (given["mat1"], given["mat2"])
-        steps: list[Step] = []
+        steps: list[ScoreStep] = []
         alpha, beta = float(given.get("alpha", 1)), float(given.get("beta", 1))
         if alpha != 1:
-            steps.append(Step("mul", alpha))
+            steps.append(ScoreStep("mul", alpha))
         if beta != 0:
-            steps.append(Step("add", beta, given["self"].expand(out.shape)))
+            steps.append(ScoreStep("add", beta, given["self"].expand(out.shape)))
         self._multiply(a, b, out, tuple(steps))
 
     def product_of_8_bits(self, given: Arguments, out: Any) -> None:
         """A product of matrices with scales of their own: if it is one of queries and keys, it is missed by name."""
         a, b = given["self"], given["mat2"]
-        product = Product(a[None], b.t()[None], Factors(None, None), None, a.shape[-1], self.listener.modules())
+        product = Product(a[None], b.t()[None], ScoreFactors(None, None), None, a.shape[-1], self.listener.modules())
         self.notes.put(out, Scores(product, geometry_of(out), out.dtype, lost=EIGHT_BITS))
 
-    def _multiply(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, steps: tuple[Step, ...] = ()) -> None:
+    def _multiply(
+        self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, steps: tuple[ScoreStep, ...] = ()
+    ) -> None:
         for weights, values, exchanged in ((a, b, False), (b.transpose(-1, -2), a.transpose(-1, -2), True)):
             note = self.notes.find(weights)
-            if isinstance(note, Weights):
+            if isinstance(note, WeightNote):
                 self._weigh(note, weights, values, out.transpose(-1, -2) if exchanged else out)
                 return
         notes = self.notes.vectors(a), self.notes.vectors(b)
@@ -158,7 +160,7 @@ class Tracer:
         else:
             reached(note.note, "mul")
 
-    def _weigh(self, note: Weights, weights: torch.Tensor, values: torch.Tensor, out: torch.Tensor) -> None:
+    def _weigh(self, note: WeightNote, weights: torch.Tensor, values: torch.Tensor, out: torch.Tensor) -> None:
         """Attention weights are multiplied by a matrix, which may hold the values of all keys or of some."""
         pending: Pending = note.layer
         if pending.done:
@@ -182,7 +184,7 @@ class Tracer:
         self,
         pending: Pending,
         outputs: Outputs,
-        note: Weights,
+        note: WeightNote,
         weights: torch.Tensor,
         values: torch.Tensor,
         out: torch.Tensor,
@@ -225,14 +227,14 @@ class Tracer:
             add_values(pending.layer, outputs.v, outputs.o)
         self._met(pending, note)
 
-    def _is_whole(self, note: Weights) -> bool:
+    def _is_whole(self, note: WeightNote) -> bool:
         """Return whether nothing was done to weights, so that outputs tell of the scores."""
         return not (note.changed or note.dropout or note.raw or note.logarithm)
 
     def _weigh_turned(
         self,
         pending: Pending,
-        note: Weights,
+        note: WeightNote,
         weights: torch.Tensor,
         values: torch.Tensor,
         out: torch.Tensor,
@@ -248,7 +250,7 @@ class Tracer:
             pending.layer = turned(pending.layer, self.recipe.rows)
         self._met(pending, note)
 
-    def _met(self, pending: Pending, note: Weights) -> None:
+    def _met(self, pending: Pending, note: WeightNote) -> None:
         """Take a layer whose weights have met the values."""
         pending.done, pending.outputs, pending.over_queries, layer = True, None, None, pending.layer
         if layer is None:
@@ -268,7 +270,7 @@ class Tracer:
     def exponential(self, given: Arguments, out: Any) -> None:
         """Scores become weights that are still to be divided by their sum."""
         note = self.notes.find(given["self"])
-        if isinstance(note, Weights) and note.logarithm:
+        if isinstance(note, WeightNote) and note.logarithm:
             pass_on(self.notes, given["self"], out, replace(note, logarithm=False))
         else:
             self.softmax(given, out, raw=True)
@@ -285,7 +287,7 @@ class Tracer:
         if note.lost or order is None:
             self.listener.miss(site, f"scores went through {note.lost or 'a view'} that is not understood")
             return
-        over_queries: Callable[[Pending, Site], Layer | None] | None = None
+        over_queries: Callable[[Pending, Site], RecordedLayer | None] | None = None
         dim = order[-1] if raw else given["dim"] % x.dim()
         if dim != order[-1]:
             if dim != order[-2] or x.shape[dim] != note.product.q.shape[1]:
@@ -296,14 +298,14 @@ class Tracer:
         pending = Pending()
         self._pending.append(pending)
         whole = raw and bool(((out.sum(dim) - 1).abs() < _WHOLE).all())  # such as exp(scores − log-sum-exp)
-        self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw and not whole, logarithm))
+        self.notes.put(out, WeightNote(pending, geometry_of(out, order), note.sinks, raw and not whole, logarithm))
         if self.listener.wanted(site):
             pending.layer = capture(pending, note, x.permute(order), site, self.recipe, raw)
             if over_queries is not None and pending.layer is not None:
                 pending.layer.notes.append("softmax runs over the rows of the product: they are taken for the keys")
                 pending.over_queries = partial(over_queries, pending, site)
 
-    def _over_queries(self, note: Scores, x: torch.Tensor, pending: Pending, site: Site) -> Layer | None:
+    def _over_queries(self, note: Scores, x: torch.Tensor, pending: Pending, site: Site) -> RecordedLayer | None:
         """Return the layer whose softmax ran over its queries: the values are multiplied along the other axis."""
         if (layer := capture(pending, note, x, site, self.recipe, False)) is None:
             return None
@@ -316,7 +318,7 @@ class Tracer:
             return
         calls = calls_of(func, given, with_lse(func, given, out))
 
-        def layers() -> Iterator[Layer]:
+        def layers() -> Iterator[RecordedLayer]:
             for call in () if isinstance(calls, str) else calls:
                 factors = factors_of(self.notes, call.q, call.k)
                 yield record_call(replace(call, factors=factors), site, self.recipe)

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .fused import Call
+from .fused import FusedCall
 
 _OPERATOR = "vllm::unified_attention_with_output"
 _LATENT = "vllm::unified_mla_attention_with_output"
@@ -32,7 +32,7 @@ class Texts:
 
     kept: dict[str, dict[int, Kept]] = field(default_factory=dict[str, dict[int, Kept]])
 
-    def call_of(self, operator: str, given: Mapping[str, Any], most: int) -> tuple[str, Call | str] | None:
+    def call_of(self, operator: str, given: Mapping[str, Any], most: int) -> tuple[str, FusedCall | str] | None:
         """Return the layer's name and its call, for at most this many texts, or why it cannot be recorded.
 
         None for a run without texts, by which vLLM measures memory and warms up.
@@ -49,7 +49,7 @@ class Texts:
             return name, "latent attention (MLA) has no keys of single heads"
         return name, _refusal(metadata, layer, given) or self._call(name, metadata, layer, given, most)
 
-    def _call(self, name: str, metadata: Any, layer: Any, given: Mapping[str, Any], most: int) -> Call | str:
+    def _call(self, name: str, metadata: Any, layer: Any, given: Mapping[str, Any], most: int) -> FusedCall | str:
         texts, left_out = self._texts(name, metadata, layer, given, most)
         if not texts:
             return "the first keys of its texts were not seen, such as those of a cached prefix"
@@ -58,7 +58,7 @@ class Texts:
         k, there = _batch([text[1] for text in texts])
         visible = seen[:, None, :, None] & there[:, None, None, :]
         slopes, sinks = (getattr(impl, each, None) for each in ("alibi_slopes", "sinks"))
-        return Call(
+        return FusedCall(
             q=q,
             k=k,
             v=_batch([text[2] for text in texts])[0],

@@ -12,7 +12,7 @@ import torch
 from ..layers.eager import Pending
 from ..layers.geometry import canonical_order, geometry_of, split_order
 from ..layers.placement import LARGEST, indexed, numbers
-from .notes import Notebook, Summand, Weights
+from .notes import Notebook, Summand, WeightNote
 
 _MOVING = (
     "flip index_select gather repeat roll index tile repeat_interleave take_along_dim cat stack constant_pad_nd "
@@ -21,7 +21,7 @@ _MOVING = (
 _MOVES = frozenset(f"aten::{name}" for name in _MOVING.split())
 
 
-def passed(notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: Weights) -> None:
+def passed(notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: WeightNote) -> None:
     """Pass weights on to a result of their shape, or of more dimensions."""
     more = out.dim() - source.dim()
     found = _order(source, note)
@@ -39,7 +39,7 @@ def passed(notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: Weigh
         notes.put(out, replace(note, index=indexed(out, place.expand(out.shape))))
 
 
-def _order(view: torch.Tensor, note: Weights) -> tuple[tuple[int, ...], int] | None:
+def _order(view: torch.Tensor, note: WeightNote) -> tuple[tuple[int, ...], int] | None:
     """Return the canonical order of a view of everything, and how many of its dimensions hold the keys."""
     if note.index is not None:
         return None
@@ -49,7 +49,7 @@ def _order(view: torch.Tensor, note: Weights) -> tuple[tuple[int, ...], int] | N
     return split_order(view, note.geometry)
 
 
-def altered(note: Weights, name: str, source: torch.Tensor, out: torch.Tensor) -> Weights:
+def altered(note: WeightNote, name: str, source: torch.Tensor, out: torch.Tensor) -> WeightNote:
     """Return the note on the result of an operation, which changed the weights unless their values are the same."""
     if out is not source and out.shape == source.shape and _equal(source, out):
         return note
@@ -61,7 +61,7 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(((a == b) | (a.isnan() & ((b == 0) | b.isnan()))).all())
 
 
-def reached(note: Weights, name: str) -> None:
+def reached(note: WeightNote, name: str) -> None:
     """Remember an operation whose result is not followed."""
     pending: Pending = note.layer
     if not pending.done:
@@ -76,7 +76,7 @@ def is_new(name: str) -> bool:
 def other(notes: Notebook, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> bool:
     """Follow weights through an operation without a rule for them; return whether there were any."""
     name = func._schema.name
-    found = [(each, note) for each in _tensors(args) if isinstance(note := notes.find(each), Weights)]
+    found = [(each, note) for each in _tensors(args) if isinstance(note := notes.find(each), WeightNote)]
     if not found:
         return False
     if name in _MOVES and isinstance(out, torch.Tensor):
@@ -105,7 +105,7 @@ def _moved(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     out: torch.Tensor,
-    found: Sequence[tuple[torch.Tensor, Weights]],
+    found: Sequence[tuple[torch.Tensor, WeightNote]],
 ) -> None:
     """Move the numbers of the elements as the elements were moved."""
     name, note = func._schema.name, found[0][1]

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from ..parser import Command
+    from ..parser import CliCommand
 
 
 class CommandRow(NamedTuple):
@@ -16,7 +16,7 @@ class CommandRow(NamedTuple):
     summary: str
     tuned: bool = True  # whether the process computes, and may set variables that libraries read
 
-    def load(self) -> Command[Any]:
+    def load(self) -> CliCommand[Any]:
         """Load the command's module and return its COMMAND."""
         return import_module(f".{self.name}", __package__).COMMAND
 

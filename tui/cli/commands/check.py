@@ -10,12 +10,12 @@ from ....core.message import counted, joined, message
 from ....core.questions.captures.check import CheckCaptures
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output, OutputFormat, say
-from ..parser import Arguments, Command, Given, arguments, part
+from ..parser import Arguments, CliCommand, Given, arguments, part
 from ..project import project_settings
 from ..working import USUAL, Work, complete
 
 if TYPE_CHECKING:
-    from ....core.tables.diagnosis import Checked
+    from ....core.tables.diagnosis import FileCheck
 
 _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
@@ -56,7 +56,7 @@ def run(request: CheckArguments, output: Output) -> int:
     return _FOUND if failed else 0
 
 
-def _table(checked: Sequence[Checked], question: CheckCaptures, say: Callable[[str], str]) -> str:
+def _table(checked: Sequence[FileCheck], question: CheckCaptures, say: Callable[[str], str]) -> str:
     """Return a line for each finding, one that counts heads by their verdicts, and what to do about the rest."""
     lines = [
         message("{place}: {finding}", place=file.place(each), finding=each.message)
@@ -99,7 +99,7 @@ def _table(checked: Sequence[Checked], question: CheckCaptures, say: Callable[[s
     return "".join(f"{say(line)}\n" for line in lines)
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui check FILE... [--config FILE] [--expect FORMULA] [--strict]
                         [--baseline OLD] [limits] [--allow PATTERN]
                         [--format FORMAT] [-o FILE]""",

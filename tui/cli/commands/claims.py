@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ....core.message import message
 from ....core.questions.claims import CheckClaims
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, Command, part
+from ..parser import Arguments, CliCommand, part
 from ..working import USUAL, Work, answer
 
 
@@ -32,7 +32,7 @@ def run(request: ClaimsArguments, output: Output) -> int:
     )
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="attn-tui claims [--executor NAME] [--format FORMAT] [-o FILE]",
     description="""\
 Test what widely copied study notes say about √d_k. Each claimed figure stands

@@ -11,11 +11,11 @@ from ....core.questions.captures.compare import CompareCaptures
 from ...views.lines import Line, wrapped
 from ..captured import head_results, opened
 from ..output import CODE, LISTED, Output, say
-from ..parser import Arguments, Command, part
+from ..parser import Arguments, CliCommand, part
 from ..working import USUAL, Work, complete
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture
+    from ....core.captures.capture import CaptureContents
     from ....core.diagnosis.comparing.results import Comparison
 
 _DIFFERENT = 1  # the exit code
@@ -39,7 +39,7 @@ def run(request: CompareArguments, output: Output) -> int:
     return _DIFFERENT if found.differs else 0
 
 
-def _table(captures: Sequence[Capture], found: Comparison, output: Output) -> str:
+def _table(captures: Sequence[CaptureContents], found: Comparison, output: Output) -> str:
     from ...views.results.comparison import LEGEND, change_lines, reasons, sentences, stage_lines
     from ..printing import page
 
@@ -74,7 +74,7 @@ def _table(captures: Sequence[Capture], found: Comparison, output: Output) -> st
     return page(output, words, "", lines)
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui compare REF TEST [--layer I] [--head H] [--axes AXES]
                         [--mask-true WORD] [--tensor NAMES]
                         [--format FORMAT] [-o FILE]""",

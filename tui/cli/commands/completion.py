@@ -9,7 +9,7 @@ from zlib import crc32
 from ....core.questions.question import option
 from ...views.glyphs import UNICODE
 from ..output import Output
-from ..parser import Arguments, Command
+from ..parser import Arguments, CliCommand
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -80,7 +80,7 @@ def _several(values: Iterable[str]) -> dict[str, str | dict[str, str]]:
     }
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="attn-tui completion SHELL",
     description="""\
 Print a script that makes a shell complete commands, options and their values.

@@ -5,19 +5,19 @@ from __future__ import annotations
 from argparse import SUPPRESS
 from dataclasses import dataclass, replace
 
-from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
+from ....core.attention.cost import SHAPE_FIELDS, LayerShape, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
 from ....core.questions.parse import value_of
 from ..output import WITH_CODE, Output
-from ..parser import Arguments, Command, Given, Parser
+from ..parser import Arguments, CliCommand, Given, Parser
 
 
 @dataclass(frozen=True)
 class CostArguments(Arguments):
     """The layer, and the model it is based on."""
 
-    layer: Layer
+    layer: LayerShape
     preset: Preset | None = None
 
 
@@ -31,7 +31,7 @@ def _add_layer(parser: Parser) -> None:
         help="start from the layer of a well-known model, at its longest context; other options override its values",
     )
     parser.add(title, "--preset", dest="model", choices=PRESETS, help=SUPPRESS)  # its former name
-    parser.add_fields(SHAPE_FIELDS, Layer(), title, alone={"bias": "all"})
+    parser.add_fields(SHAPE_FIELDS, LayerShape(), title, alone={"bias": "all"})
     wide = max(map(len, PRESETS)) + 2
     models = "\n".join(f"{preset.name.ljust(wide)}{preset.title}" for preset in PRESETS.values())
     parser.add_text(message("models"), models)
@@ -40,7 +40,7 @@ def _add_layer(parser: Parser) -> None:
 def _check(given: Given) -> CostArguments:
     preset = PRESETS.get(given.get("model", ""))
     values = {field.name: value_of(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
-    return CostArguments(replace(preset.layer if preset else Layer(), **values), preset)
+    return CostArguments(replace(preset.layer if preset else LayerShape(), **values), preset)
 
 
 def run(request: CostArguments, output: Output) -> int:
@@ -59,7 +59,7 @@ def run(request: CostArguments, output: Output) -> int:
     )
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui cost [--model NAME] [--d-model N] [--heads N] [...]
                      [--format FORMAT] [-o FILE]""",
     description="""\

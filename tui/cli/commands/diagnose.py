@@ -11,12 +11,12 @@ from ....core.questions.captures.diagnose import DiagnoseCaptures
 from ...views.lines import Line, wrapped
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, Command, Given, arguments, part
-from ..working import USUAL, Results, Work
+from ..parser import Arguments, CliCommand, Given, arguments, part
+from ..working import USUAL, ResultStream, Work
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture
-    from ....core.tables.diagnosis import Diagnosed
+    from ....core.captures.capture import CaptureContents
+    from ....core.tables.diagnosis import HeadVerdict
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ def run(request: DiagnoseArguments, output: Output) -> int:
         return 0
     what = message("diagnosing {number} heads", number=question.asked)
     found = question.heads(head_results(question, request.work, what, output))
-    return Results(found, question.asked, "heads").emit(
+    return ResultStream(found, question.asked, "heads").emit(
         output, lambda heads: _table(question.captures, heads, output), question.table
     )
 
 
-def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Output) -> str:
+def _table(captures: Sequence[CaptureContents], heads: Sequence[HeadVerdict], output: Output) -> str:
     """Return a line for each run of heads with the same verdict, each with its explanation."""
     from ....core.tables.diagnosis import summary
     from ....core.tables.heads import files_words
@@ -77,7 +77,7 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
     return page(output, words, "", lines)
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui diagnose FILE... [--config FILE] [--expect FORMULA] [--layer I]
                         [--head H] [--axes AXES] [--mask-true WORD]
                         [--tensor NAMES] [--format FORMAT] [-o FILE]""",

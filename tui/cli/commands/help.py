@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ....core.questions.question import option
 from ..help import TOPICS, topic_help
 from ..output import Output
-from ..parser import Arguments, Command
+from ..parser import Arguments, CliCommand
 from .catalogue import COMMANDS
 
 
@@ -30,7 +30,7 @@ def run(request: HelpArguments, output: Output) -> int:
     return 0
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="attn-tui help [TOPIC]",
     description="""\
 Explain what several commands share: parameters of random attention, scale

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....core.captures.capture import Capture, HeadSubject, Layer
+from ....core.captures.capture import CaptureContents, HeadSubject, Layer
 from ....core.captures.settings import AS_IN_FILE, FILE, HEAD_FIELD, HeadSetting, changes_of_a
 from ....core.message import message, name, plain
 from ....core.parameters import ROUNDED
@@ -23,17 +23,17 @@ from ...views.glyphs import Glyphs
 from ...views.numbers import signed
 from ..captured import head_results, opened
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, Command, Given, arguments, part
-from ..working import USUAL, Results, Work, complete, one_engine
+from ..parser import Arguments, CliCommand, Given, arguments, part
+from ..working import USUAL, ResultStream, Work, complete, one_engine
 
 if TYPE_CHECKING:
     from ....core.diagnosis.results import Replay
     from ....core.tables.heads import HeadMeasurement, Inspected
 
 
-def head_text(capture: Capture, head: HeadMeasurement, output: Output) -> str:
+def head_text(capture: CaptureContents, head: HeadMeasurement, output: Output) -> str:
     """Return a head in full, for a terminal."""
-    from ...views.results.table import Contents
+    from ...views.results.table import TableContents
     from ..printing import whole_table
 
     layer = head.subject.layer
@@ -42,10 +42,10 @@ def head_text(capture: Capture, head: HeadMeasurement, output: Output) -> str:
         message("layer {index}", index=layer.index),
         message("head {head}", head=head.subject.head),
     ]
-    return whole_table(title, Contents(head.columns), output)
+    return whole_table(title, TableContents(head.columns), output)
 
 
-def _file_words(captures: Sequence[Capture], layers: Sequence[Layer]) -> list[str]:
+def _file_words(captures: Sequence[CaptureContents], layers: Sequence[Layer]) -> list[str]:
     """Return what a title says about the files and these layers."""
     from ....core.tables.heads import files_words
 
@@ -71,7 +71,7 @@ def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> s
     return said or message("scale: × {low:.4g} to × {high:.4g}, by layer", low=numbers[0], high=numbers[-1])
 
 
-def list_text(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
+def list_text(captures: Sequence[CaptureContents], heads: Sequence[Inspected], output: Output) -> str:
     """Return a title and a table with one line per head; with reasons, they end the lines."""
     from ...views.results.ranked import RankedHead, ranked_lines
     from ..printing import head_list, page
@@ -213,7 +213,7 @@ def _inspect(question: InspectCaptures, work: Work, output: Output) -> int:
     what = message("measuring {number} heads", number=number)
     if question.rules is not None:
         what = message("replaying {number} heads", number=number)
-    results = Results(question.heads(head_results(question, work, what, output)), number, "heads")
+    results = ResultStream(question.heads(head_results(question, work, what, output)), number, "heads")
     if question.rules is not None:
         return results.emit(output, lambda heads: _tables(heads, output), question.table)
 
@@ -234,7 +234,7 @@ def _inspect(question: InspectCaptures, work: Work, output: Output) -> int:
     return results.code(output)
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui inspect FILE... [--layer I] [--head H] [--worst N]
                         [--scale RULE] [--precision NAME] [--against A]
                         [--axes AXES] [--tensor NAMES]

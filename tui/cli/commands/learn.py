@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ....core.learning.bugs import BUGS
 from ....core.learning.items import ITEMS, SECTIONS, Item
 from ....core.learning.questions import QUESTIONS
-from ....core.learning.step import Grade, GuessError, Step, best, grade, parse_guess
+from ....core.learning.step import Grade, GuessError, TourStep, best, grade, parse_guess
 from ....core.learning.tour import STEPS
 from ....core.message import message
 from ....core.questions.learn import ReadItem
@@ -18,7 +18,7 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line
 from .. import output as printing
 from ..output import CODE, Output
-from ..parser import Arguments, Command, Given, arguments
+from ..parser import Arguments, CliCommand, Given, arguments
 from ..working import ProgressLine
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _check(given: Given) -> LearnArguments:
     if request.item is None:
         raise UsageError("--guess: needs a step, such as attn-tui learn 3 --guess 20")
     word, step = request.item.word, request.item.content
-    if not isinstance(step, Step):
+    if not isinstance(step, TourStep):
         raise UsageError(
             "--guess: only steps, 1 to {count}, ask for a number; {word} does not", count=len(STEPS), word=word
         )
@@ -131,7 +131,7 @@ def _graded(request: LearnArguments, card: Card) -> Grade | None:
     if request.item is None or request.guess is None or card.asked is None:
         return None
     answer, step = best(card.asked.reading), request.item.content
-    if answer is None or not isinstance(step, Step):
+    if answer is None or not isinstance(step, TourStep):
         return None
     return grade(request.guess, answer, step.guess.compare, card.asked.unit)
 
@@ -147,7 +147,7 @@ def _cards(request: LearnArguments, messages: Glyphs) -> list[Card]:
     return cards
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="attn-tui learn [STEP] [--guess X] [--format FORMAT] [-o FILE]",
     description="""\
 A tour in twelve steps: what a score is, why its spread grows like sqrt(d_k),

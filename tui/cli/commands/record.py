@@ -19,15 +19,15 @@ from typing import Any
 from ....core import VERSION
 from ....core.files import FileError, check_file, check_replaceable
 from ....core.message import message
-from ....core.questions.captures.captured import Expected
+from ....core.questions.captures.captured import VerdictQuestion
 from ....core.questions.parse import UsageError, no_effect, whole_number
 from ....core.questions.question import flag, option, shared
 from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
-from ....core.recorder.reports import Event, Report, report, reports_in
+from ....core.recorder.reports import ProcessEvent, ProcessReport, report, reports_in
 from ..captured import expected_rule
 from ..output import Output, say
-from ..parser import OVERWRITE, Arguments, Command, Given, arguments
+from ..parser import OVERWRITE, Arguments, CliCommand, Given, arguments
 
 _DEFAULT = Options("")
 # What the recorder, which speaks English, says of its options.
@@ -139,7 +139,7 @@ class RecordArguments(Arguments):
         default=_DEFAULT.ranks,
         choices=("0", "all"),
     )
-    expect: str | None = shared(Expected, "expect")
+    expect: str | None = shared(VerdictQuestion, "expect")
     overwrite: bool = flag("files", "--overwrite", OVERWRITE)
     options: Options = _DEFAULT  # of the recorder
 
@@ -216,7 +216,7 @@ def run(request: RecordArguments, output: Output) -> int:
     try:
         os.execve(program, request.command, environment(os.environ, options))
     except OSError as error:
-        report(options, Event.SAID)  # below
+        report(options, ProcessEvent.SAID)  # below
         raise UsageError(
             "{command}: cannot be run: {reason}", command=request.command[0], reason=error.strerror
         ) from error
@@ -302,10 +302,10 @@ def _witness(
     for _ in range(2):
         os.open(os.devnull, os.O_RDWR)  # stdin and stdout
     found = reports_in(_read_until_end(process, inbox))
-    for unsaid in (each.words for each in found if each.event is Event.UNSAID):
+    for unsaid in (each.words for each in found if each.event is ProcessEvent.UNSAID):
         for line in unsaid.splitlines():
             say(line, output.messages)
-    told = [each.words for each in found if each.event in (Event.SAID, Event.UNSAID)]
+    told = [each.words for each in found if each.event in (ProcessEvent.SAID, ProcessEvent.UNSAID)]
     said = "".join(told)
     files = recorder.recorded_files(options)
     unnamed = [str(file) for file in files if str(file) not in said and f"{file.parent}: " not in said]
@@ -331,16 +331,16 @@ def _read_until_end(process: int, inbox: int) -> bytes:
     return text
 
 
-def _nothing(found: Sequence[Report], options: Options, is_python: bool) -> Sequence[str]:
+def _nothing(found: Sequence[ProcessReport], options: Options, is_python: bool) -> Sequence[str]:
     """Return why nothing was recorded, as far as reports tell, and that an earlier file is unchanged, in lines."""
-    for event in (Event.SAW_PASSES, None, Event.SAW_NOTHING):
+    for event in (ProcessEvent.SAW_PASSES, None, ProcessEvent.SAW_NOTHING):
         why = _cut_short(found) if event is None else ""
         if why:
             return [_with_earlier(why, options)]
         summaries = [each.words for each in found if each.event is event]
         if summaries:  # they say the latter, too
             return summaries[-1].splitlines()
-    if any(each.event is Event.LOADED for each in found):
+    if any(each.event is ProcessEvent.LOADED for each in found):
         why = message("nothing recorded: no process imported PyTorch")
     elif is_python:
         why = message("nothing recorded: this Python did not load the recorder; -I, -E and -S keep it out")
@@ -352,11 +352,11 @@ def _nothing(found: Sequence[Report], options: Options, is_python: bool) -> Sequ
     return [_with_earlier(why, options)]
 
 
-def _cut_short(found: Sequence[Report]) -> str:
+def _cut_short(found: Sequence[ProcessReport]) -> str:
     """Return which process has not run to its end; empty if all have."""
     loaded, imported, ended = (
         [each.process for each in found if each.event is event]
-        for event in (Event.LOADED, Event.IMPORTED, Event.ENDED)
+        for event in (ProcessEvent.LOADED, ProcessEvent.IMPORTED, ProcessEvent.ENDED)
     )
     cut = [process for process in imported or loaded if process not in ended]
     running = [*filter(_runs, cut)]
@@ -401,7 +401,7 @@ def environment(variables: Mapping[str, str], options: Options) -> dict[str, str
     return {**variables, "PYTHONPATH": os.pathsep.join([str(folder), *before]), VARIABLE: options.to_json()}
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui record -o FILE [--layers LIST] [--rows N] [--batch N] [--values]
                        [--every N] [--max-steps N] [--keep N] [--max-bytes SIZE]
                        [--overwrite] [--ranks RANKS] [--expect FORMULA]

@@ -9,7 +9,7 @@ from ....core.parameters import FIELD, FIELDS, Parameters
 from ....core.questions.parse import parameters_of
 from ....core.questions.question import flag
 from ..output import WITH_CODE, Output
-from ..parser import Arguments, Command, Given, arguments
+from ..parser import Arguments, CliCommand, Given, arguments
 from ..working import ProgressLine
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
@@ -59,7 +59,7 @@ def run(request: ReportArguments, output: Output) -> int:
     return output.answer(Measure(p), answer, lambda: whole_table(words, contents, output, answer.theory.curves))
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="attn-tui report [parameters] [--format FORMAT] [-o FILE]",
     description="""\
 Draw random queries and keys and print the statistics of their attention,

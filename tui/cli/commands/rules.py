@@ -12,7 +12,7 @@ from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
 from ....core.questions.parse import no_effect, parameter_values
 from ....core.questions.rules import CompareRules
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, Command, Given, arguments, part
+from ..parser import Arguments, CliCommand, Given, arguments, part
 from ..working import USUAL, Work, answer, time_words
 
 if TYPE_CHECKING:
@@ -85,16 +85,16 @@ def run(request: RulesArguments, output: Output) -> int:
 
 def _table(question: CompareRules, found: RulesResult | ComparedMechanisms, output: Output) -> str:
     from ....core.tables import rules as tables
-    from ....core.tables.table import Command
+    from ....core.tables.table import CommandLine
     from ...views.grid import IN_CSV
     from ...views.results.mechanisms import mechanism_lines
-    from ...views.results.rules import HEAD, Shown, left_out, rows_of, table_lines, words_of
+    from ...views.results.rules import HEAD, RuleTableContents, left_out, rows_of, table_lines, words_of
     from ..printing import page
 
-    p, glyphs, width, command = found.parameters, output.glyphs, output.text_width, Command(found.command)
+    p, glyphs, width, command = found.parameters, output.glyphs, output.text_width, CommandLine(found.command)
     if isinstance(found, tables.RulesResult):
         rows: Mapping[str, RuleRow] = {row.rule: row for row in found.shown}
-        shown = Shown([*rows], rows, found.saturation, found.curves, found.order, p.scale)
+        shown = RuleTableContents([*rows], rows, found.saturation, found.curves, found.order, p.scale)
         said = tables.remarks(found)
         if missing := left_out(output.width, 0, found.order.column, found.curves):
             said.append(message(IN_CSV, columns=joined(map(words_of, missing), ", ")))
@@ -104,7 +104,7 @@ def _table(question: CompareRules, found: RulesResult | ComparedMechanisms, outp
     return page(output, tables.mechanisms_words(p, _ALWAYS), "", lines, command)
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui rules [--sort COLUMN] [--reverse] [parameters]
                       [--format FORMAT] [-o FILE]
        attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]""",

@@ -23,7 +23,7 @@ from ....core.parameters import FIELD, Parameters, setting_a
 from ....core.questions.parse import UsageError, no_effect, parameters_of, value_of
 from ....core.scales import scale_rule
 from ..output import WITH_CODE, Output
-from ..parser import Arguments, Command, Given, Parser, parameter_help
+from ..parser import Arguments, CliCommand, Given, Parser, parameter_help
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def run(request: SoftmaxArguments, output: Output) -> int:
     return output.answer(question, steps, lambda: page(output, (), softmax_lines(steps, width, output.glyphs)))
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui softmax [--scores X,X,...] [--temperature X] [--shift X]
                         [--scale RULE] [--d-k N] [--format FORMAT] [-o FILE]""",
     description="""\

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ....core.grid import is_grid
-from ....core.lab.results import Step
+from ....core.lab.results import ProgressStep
 from ....core.message import joined, message
 from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
 from ....core.questions.parse import UsageError, called, no_effect, parameter_values
-from ....core.questions.sweep import Sweep
+from ....core.questions.sweep import SweepQuestion
 from ....core.statistics.catalogue import STATISTIC
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, Command, Given, Parser, arguments, part
-from ..working import USUAL, Estimated, ProgressLine, Results, Work, performed
+from ..parser import Arguments, CliCommand, Given, Parser, arguments, part
+from ..working import USUAL, DryRun, ProgressLine, ResultStream, Work, performed
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
@@ -29,7 +29,7 @@ _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in 
 class SweepArguments(Arguments):
     """A sweep."""
 
-    question: Sweep = part(Sweep)
+    question: SweepQuestion = part(SweepQuestion)
     work: Work = part(Work, USUAL)
 
 
@@ -44,7 +44,7 @@ def _check(given: Given) -> SweepArguments:
     width = MODELS[given["model"]].width if given.get("model") in MODELS else Parameters.d_k
     texts = {name: text for name, text in given.items() if name in FIELD}
     first = arguments(
-        Sweep,
+        SweepQuestion,
         given,
         parameters=Parameters(),
         keys=keys,
@@ -98,7 +98,7 @@ def run(request: SweepArguments, output: Output) -> int:
         any(STATISTIC[name].optional for name in result.shown),
     )
     if request.work.dry_run:
-        raise Estimated(sweeps.parts(plan), output, least=plan.target is not None)
+        raise DryRun(sweeps.parts(plan), output, least=plan.target is not None)
 
     def points() -> Generator[Predicted, None, None]:
         progress = ProgressLine(message("sweeping {number} points", number=result.asked), output.messages)
@@ -108,7 +108,7 @@ def run(request: SweepArguments, output: Output) -> int:
     def answer(points: Sequence[Predicted]) -> SweepResult:
         return replace(result, points=points)
 
-    return Results(points(), result.asked, "points").emit(
+    return ResultStream(points(), result.asked, "points").emit(
         output,
         lambda points: _table(answer(points), output),
         lambda points: sweep_table(result, points),
@@ -118,7 +118,7 @@ def run(request: SweepArguments, output: Output) -> int:
 
 
 def _shown(
-    steps: Iterator[Step[tuple[Predicted, ...]]], progress: ProgressLine, output: Output
+    steps: Iterator[ProgressStep[tuple[Predicted, ...]]], progress: ProgressLine, output: Output
 ) -> Generator[Predicted, None, None]:
     """Yield the points and show the progress in between."""
     for step in steps:
@@ -130,7 +130,7 @@ def _shown(
 
 def _table(found: SweepResult, output: Output) -> str:
     from ....core.tables.lab import fixed_words, remarks
-    from ....core.tables.table import Command
+    from ....core.tables.table import CommandLine
     from ....core.theory.predict import deviations
     from ...views.results.sweep import sweep_lines, sweep_sentences
     from ..printing import page
@@ -138,10 +138,10 @@ def _table(found: SweepResult, output: Output) -> str:
     far = [deviations(point.measurement, prediction) for point, prediction in found.points]
     lines = sweep_lines(found, far, output.width, output.glyphs)
     said = (*sweep_sentences(found, far), *remarks(found))
-    return page(output, fixed_words(found, _ALWAYS), "", lines, "", *said, Command(found.command))
+    return page(output, fixed_words(found, _ALWAYS), "", lines, "", *said, CommandLine(found.command))
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui sweep [--d-k GRID] [--n-keys GRID] [--vary NAME=VALUES]
                       [parameters] [--statistics NAMES]
                       [--stderr X [--of STATISTIC] [--most-draws N]]

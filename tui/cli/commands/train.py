@@ -26,12 +26,12 @@ from ....core.training.settings import (
     parse_rules,
 )
 from ..output import CODE, LISTED, Output
-from ..parser import Arguments, Command, Given
+from ..parser import Arguments, CliCommand, Given
 from ..working import SERIAL, answer
 
 if TYPE_CHECKING:
-    from ....core.tables.table import Grid
-    from ....core.training.snapshot import Snapshot
+    from ....core.tables.table import TextGrid
+    from ....core.training.snapshot import RaceSnapshot
     from ...views.lines import Line
 
 
@@ -114,10 +114,10 @@ def run(request: TrainArguments, output: Output) -> int:
     return output.answer(request.question, found, lambda: _table(found, output))
 
 
-def _table(found: Sequence[Snapshot], output: Output) -> str:
+def _table(found: Sequence[RaceSnapshot], output: Output) -> str:
     """Return a table of the races, and what weights recall if they are used under another rule."""
     from ....core.tables.runs import results_grid
-    from ....core.tables.table import Grid
+    from ....core.tables.table import TextGrid
     from ...views.grid import IN_CSV, IN_JSON, table_lines
     from ..printing import page
 
@@ -129,7 +129,7 @@ def _table(found: Sequence[Snapshot], output: Output) -> str:
         counted("{number} seed", "{number} seeds", race.seeds),
     ]
 
-    def lines(grid: Grid, note: str) -> list[Line]:
+    def lines(grid: TextGrid, note: str) -> list[Line]:
         named = grid._replace(lines=[[d_k, name(rule), *figures] for d_k, rule, *figures in grid.lines])
         return table_lines(named, glyphs, output.width if output.on_screen else None, {1}, True, note)
 
@@ -141,12 +141,12 @@ def _table(found: Sequence[Snapshot], output: Output) -> str:
         assert each.used is not None, "the race has ended"
         for rule, shares in zip(each.race.rules, each.used, strict=True):
             rows.append([str(each.race.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
-    used_with = Grid(["d_k", message("trained with"), *map(name, race.rules)], rows)
+    used_with = TextGrid(["d_k", message("trained with"), *map(name, race.rules)], rows)
     text = message("Recalled if weights trained under a rule are used under another:")
     return page(output, words, "", parts, "", text, lines(used_with, IN_JSON))
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui train [--d-k GRID] [--rules RULES] [--optimizer NAME] [--lr X]
                         [--steps N] [--seeds N] [--warm-up N]
                         [--format FORMAT] [-o FILE]""",

@@ -14,11 +14,11 @@ from ....core.questions.question import flag, option
 from ....core.watching.limits import LIMIT
 from .. import output as printing
 from ..output import CODE, LISTED, Output, say
-from ..parser import Arguments, Command, arguments
+from ..parser import Arguments, CliCommand, arguments
 from ..working import ProgressLine
 
 if TYPE_CHECKING:
-    from ....core.watching.snapshot import Snapshot
+    from ....core.watching.snapshot import RunSnapshot
 
 _FOUND = 1  # the exit code if a head is over the limit, or was at an earlier step
 _NO_LOGITS = 2  # the exit code if no head has a largest |logit|
@@ -88,14 +88,14 @@ def run(request: WatchArguments, output: Output) -> int:
     return _FOUND if shown.passed else 0 if shown.ranked else _NO_LOGITS
 
 
-def _worst(request: WatchArguments, shown: Snapshot) -> tuple[int, int]:
+def _worst(request: WatchArguments, shown: RunSnapshot) -> tuple[int, int]:
     """Return the layer and the number of the worst head; raise InputError if there is none."""
     if not shown.ranked:
         raise InputError("{run}: no head has a largest |logit|", run=request.run)
     return shown.ranked[0].layer, shown.ranked[0].head
 
 
-def newest(request: WatchArguments, output: Output) -> Snapshot:
+def newest(request: WatchArguments, output: Output) -> RunSnapshot:
     """Read the whole run and return its newest step, or the one asked for; raise InputError if there is none."""
     from ....core.watching.poll import read_run
 
@@ -111,7 +111,7 @@ def newest(request: WatchArguments, output: Output) -> Snapshot:
         return read_run(request.run, request.limit, request.step, request.baseline, heard)
 
 
-def _table(request: WatchArguments, shown: Snapshot, output: Output) -> str:
+def _table(request: WatchArguments, shown: RunSnapshot, output: Output) -> str:
     """Return the step, a sentence, and the worst heads."""
     from ...views.results.watching import ranked_lines, summary
     from ..printing import page
@@ -134,7 +134,7 @@ def _table(request: WatchArguments, shown: Snapshot, output: Output) -> str:
     return page(output, words, summary(shown), "", lines)
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     usage="""attn-tui watch RUN [--max-logit X] [--once] [--step N] [--baseline N]
                       [--format FORMAT] [-o FILE]""",
     description="""\

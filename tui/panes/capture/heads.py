@@ -19,7 +19,7 @@ from ...views.results.ranked import RankedHead
 from .row import token
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture, Layer
+    from ....core.captures.capture import CaptureContents, Layer
     from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import HeadReasons
     from ....core.diagnosis.results import Verdict
@@ -39,7 +39,7 @@ CHANGE = Statistic(
 )  # fmt: skip
 
 
-class Ranking(NamedTuple):
+class HeadRanking(NamedTuple):
     """The list of heads: its rows, its order in words, what its bars show, and the row of the selected head."""
 
     heads: Sequence[RankedHead]
@@ -52,7 +52,7 @@ class Heads:
     """What is known of the heads of a file so far. A place is (position of the layer, head)."""
 
     def __init__(self) -> None:
-        self.capture: Capture | None = None
+        self.capture: CaptureContents | None = None
         self.cursor: Place = (0, 0)
         self.statistic: Statistic = STATISTIC["saturation"]  # on the map
         self.order = 0  # of ORDERS
@@ -64,7 +64,7 @@ class Heads:
         self.baseline: Path | None = None  # a file that this one is compared with
         self.missing: tuple[str, ...] = ()  # what is in one of the two only
 
-    def open(self, capture: Capture) -> None:
+    def open(self, capture: CaptureContents) -> None:
         """Take another file; the cursor stays if its head exists."""
         self.capture = capture
         for known in (self.measured, self.explained, self.rough, self.compared):
@@ -163,13 +163,13 @@ class Heads:
 
     # The list
 
-    def rank(self) -> Ranking:
+    def rank(self) -> HeadRanking:
         """Sort the heads known so far, and return their list."""
         self.places = sorted(self.measured, key=self._key)
         at = self.places.index(self.cursor) if self.cursor in self.places else None
         worst = ORDERS[self.order] in ("worst", "layer")
         shown = STATISTIC["saturation"] if worst else self.statistic
-        return Ranking([self._ranked_head(place) for place in self.places], self.titles[self.order], shown, at)
+        return HeadRanking([self._ranked_head(place) for place in self.places], self.titles[self.order], shown, at)
 
     def _key(self, place: Place) -> tuple[object, ...]:
         order = ORDERS[self.order]

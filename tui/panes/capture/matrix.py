@@ -14,7 +14,7 @@ from .row import label
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Tokens
-    from ....core.diagnosis.results import Matrix
+    from ....core.diagnosis.results import AttentionCells
 
 LEVELS = 8  # steps of intensity; shades of text have fewer
 _LABEL = 9  # cells of a query's token
@@ -81,7 +81,7 @@ def panned(range_: tuple[int, int], at: int) -> tuple[int, int]:
 
 
 def matrix_lines(
-    shown: View, matrix: Matrix | None, cursor: tuple[int, int], tokens: Tokens, glyphs: Glyphs
+    shown: View, matrix: AttentionCells | None, cursor: tuple[int, int], tokens: Tokens, glyphs: Glyphs
 ) -> list[Line]:
     """Return a line of key tokens and the lines of cells; without a matrix, the cells are blank.
 
@@ -115,7 +115,7 @@ def matrix_lines(
     return lines
 
 
-def pair_at(shown: View, matrix: Matrix | None, x: int, y: int) -> tuple[int, int] | None:
+def pair_at(shown: View, matrix: AttentionCells | None, x: int, y: int) -> tuple[int, int] | None:
     """Return the query and key of the cell at a place of these lines; the upper query of two."""
     below, beside = _parts(shown, matrix)
     row, column = (y - 1) * (1 if shown.tall else 2), (x - shown.labels) // shown.wide
@@ -136,12 +136,12 @@ def level(share: float, levels: int = LEVELS) -> int:
     return min(max(math.ceil(levels * math.sqrt(share) - 1e-9) if share >= 1e-4 else 0, 0), levels)
 
 
-def _is_consecutive(matrix: Matrix) -> bool:
+def _is_consecutive(matrix: AttentionCells) -> bool:
     """Return whether the queries of a matrix are neighbours in the text."""
     return matrix.positions[-1] - matrix.positions[0] == matrix.queries[-2] - matrix.queries[0]
 
 
-def _parts(shown: View, matrix: Matrix | None) -> tuple[Sequence[int], Sequence[int]]:
+def _parts(shown: View, matrix: AttentionCells | None) -> tuple[Sequence[int], Sequence[int]]:
     if matrix is not None:
         return matrix.queries, matrix.keys
     return (_even(shown.queries, shown.down), _even(shown.keys, shown.across))

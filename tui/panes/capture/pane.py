@@ -13,8 +13,8 @@ from textual.geometry import Region, Size
 from textual.layout import Layout
 from textual.widget import Widget
 
-from ....core.captures.capture import Capture, HeadSubject, sample_path
-from ....core.diagnosis.results import AttentionRow, Matrix, Replay
+from ....core.captures.capture import CaptureContents, HeadSubject, sample_path
+from ....core.diagnosis.results import AttentionCells, AttentionRow, Replay
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
 from ....core.message import joined, message
@@ -23,7 +23,7 @@ from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
-from ...views.results.table import Contents
+from ...views.results.table import TableContents
 from ...widgets.placed import PLACED
 from ...widgets.results import Results
 from ..lists import choose_of
@@ -248,7 +248,7 @@ class CapturePane(Pane):
         if (request if isinstance(request, OpenCapture) else getattr(request, "file", self.file)) != self.file:
             return  # about a file that was shown before
         match answer:
-            case Capture():
+            case CaptureContents():
                 self._show_file(answer)
             case Measurement() if isinstance(request, MeasureHead):
                 self._measured = request
@@ -261,7 +261,7 @@ class CapturePane(Pane):
                 if self.matrix.disputed != bool(self.heads.doubt) and self.is_current and not self.is_stale:
                     self._show_measured()
                 self._show_heads()
-            case Matrix():
+            case AttentionCells():
                 self.matrix.show(answer)
             case AttentionRow():
                 if (answer.layer, answer.head, answer.query) == (*self.heads.cursor, self.matrix.cursor[0]):
@@ -297,7 +297,7 @@ class CapturePane(Pane):
         elif not isinstance(request, MeasureHead):
             self.views.set_problem(reason)
 
-    def _show_file(self, capture: Capture) -> None:
+    def _show_file(self, capture: CaptureContents) -> None:
         """Show the file and request its heads, the one with the cursor first."""
         self.home = None if self.source else self.heads.cursor
         self.heads.open(capture)
@@ -340,7 +340,7 @@ class CapturePane(Pane):
             cap = self.sides.cap(self.measurement.subject.layer)
             capped = "" if cap is None else message("Both are capped at {softcap:g}.", softcap=cap)
             said = [text for text in (capped, self.heads.doubt) if text]
-            self.results.show(Contents(self.measurement.columns), joined([*said, ""], " ") if said else "")
+            self.results.show(TableContents(self.measurement.columns), joined([*said, ""], " ") if said else "")
         self._say_whose()
 
     def _say_whose(self) -> None:

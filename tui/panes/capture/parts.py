@@ -14,13 +14,13 @@ from ....core.statistics.catalogue import STATISTIC
 from ...views.lines import Line, Thumb, fitted
 from ...views.results.ranked import full_bar, ranked_lines
 from ...widgets.lines import ChoosingLines, LinesWidget
-from .heads import Ranking
+from .heads import HeadRanking
 from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
 from .row import key_at, named, nan_words, row_lines, shared, threshold_words
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Layer, Tokens
-    from ....core.diagnosis.results import AttentionRow, Matrix
+    from ....core.diagnosis.results import AttentionCells, AttentionRow
     from ....core.parameters import Value
 
 _PAGE = 8
@@ -44,12 +44,12 @@ class HeadList(ChoosingLines, can_focus=True):
     def __init__(self, choose: Callable[[int], object]) -> None:
         """Call `choose` with the row of a head that is chosen."""
         super().__init__(choose)
-        self.ranking = Ranking((), message("worst first"), STATISTIC["saturation"], None)
+        self.ranking = HeadRanking((), message("worst first"), STATISTIC["saturation"], None)
         self._top, self._full = 0, 0.0
         self._chosen: str | None = None  # the place of the head with the cursor
         self._follow = False  # whether the list scrolls to the cursor, which it does once it has moved
 
-    def show(self, ranking: Ranking) -> None:
+    def show(self, ranking: HeadRanking) -> None:
         """Show this list of heads."""
         chosen = None if ranking.at is None else ranking.heads[ranking.at].place
         self._follow = self._follow or (self._chosen is not None and chosen != self._chosen)
@@ -118,7 +118,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         self.cursor = (0, 0)  # query, key
         self.queries = self.keys = (0, 1)  # the part shown: the first, and the first one after the last
         self.tokens: Tokens = (None, None)
-        self.matrix: Matrix | None = None
+        self.matrix: AttentionCells | None = None
         self.disputed = False  # whether the evidence contradicts the file, which is drawn
         self._shown: View | None = None  # what `matrix` was computed for
 
@@ -155,7 +155,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         self.source = layer
         self.text, self.cursor, self.queries, self.keys = place
 
-    def show(self, matrix: Matrix) -> None:
+    def show(self, matrix: AttentionCells) -> None:
         """Show a matrix, unless it is of another part or head."""
         shown = self.view
         ends = (matrix.queries[0], matrix.queries[-1]), (matrix.keys[0], matrix.keys[-1])

@@ -17,7 +17,7 @@ from ....core.questions.request import PROGRESS_INTERVAL, Cache, Priority, Progr
 from ....core.work.part import results_of
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture, HeadSubject, Layer, Meaning
+    from ....core.captures.capture import CaptureContents, HeadSubject, Layer, Meaning
     from ....core.captures.head import CaptureFile
     from ....core.captures.rules import Rule
     from ....core.diagnosis.comparing.results import HeadComparison
@@ -139,7 +139,7 @@ class MeasureHeads(Request):
     file: OpenCapture
 
     def work(self, cache: Cache) -> Work:
-        from ....core.diagnosis.heads.ranking import Known, explained
+        from ....core.diagnosis.heads.ranking import HeadFacts, explained
         from ....core.diagnosis.heads.rows import is_large
         from ....core.diagnosis.reading import file_configuration
         from ....core.work.heads import parts, survey
@@ -158,7 +158,7 @@ class MeasureHeads(Request):
             for items, exact, explain in ((small, True, True), (large, False, True), (large, True, False))
             for part in parts(survey, sources, items, (own, exact, explain))
         ]
-        known: dict[int, dict[int, Known]] = {}  # by layer and head
+        known: dict[int, dict[int, HeadFacts]] = {}  # by layer and head
         latest: dict[Place, Mapping[str, Estimate]] = {}
         running = cache.workers.begin(plan)
 
@@ -192,7 +192,7 @@ class InspectHead(Question["Measurement[HeadSubject] | Replay"]):
     With a baseline, the command compares both captures.
     """
 
-    capture: Capture
+    capture: CaptureContents
     file: OpenCapture
     place: Place
     sides: Sides

@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from ....core.field import next_of
 from ...views.bars import NARROW
-from ...views.results.table import Contents
+from ...views.results.table import TableContents
 from ...widgets.results import Results, View
 from ..pane import Pane
 from .heads import Heads
@@ -132,7 +132,7 @@ class HeadViews:
     def set_problem(self, reason: str) -> None:
         """Set why the selected head cannot be shown; the statistics, which say so, stand instead of it."""
         if reason:
-            self.results.show(Contents(()))  # not the numbers of another head
+            self.results.show(TableContents(()))  # not the numbers of another head
             self.results.show_stale(reason)
         if reason != self.problem:
             self.problem = reason

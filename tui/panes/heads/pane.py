@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from textual.binding import Binding, BindingType
 
-from ....core.attention.cost import Cost, Layer, cost
+from ....core.attention.cost import Cost, LayerShape, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
@@ -101,7 +101,7 @@ class HeadsPane(FieldsPane):
 
     def action_reset(self) -> None:
         self.preset = None
-        self.shape.take(Layer())
+        self.shape.take(LayerShape())
         self.show()
 
     def action_preset(self) -> None:
@@ -120,7 +120,7 @@ class HeadsPane(FieldsPane):
     def _start_from(self, preset: Preset | None) -> None:
         self.leave_field()
         self.preset = preset
-        self.shape.take(preset.layer if preset else Layer())
+        self.shape.take(preset.layer if preset else LayerShape())
         self.show()
 
     def action_read(self, lines: int) -> None:

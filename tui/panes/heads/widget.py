@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal
 
-from ....core.attention.cost import SHAPE_FIELDS, Cost, Layer
+from ....core.attention.cost import SHAPE_FIELDS, Cost, LayerShape
 from ....core.attention.formats import FORMATS
 from ....core.attention.presets import Preset
 from ....core.field import Field
@@ -65,9 +65,9 @@ class ShapePanel(FieldList):
     def __init__(self, leave: Callable[[], object], changed: Callable[[bool], object]) -> None:
         super().__init__(ROWS, leave, changed)
         self.objection = ""
-        self.take(Layer())
+        self.take(LayerShape())
 
-    def take(self, layer: Layer) -> None:
+    def take(self, layer: LayerShape) -> None:
         """Take all values from this layer."""
         self.finish()
         self.values: dict[str, Any] = {field.name: getattr(layer, field.name) for field in fields(layer)}
@@ -80,9 +80,9 @@ class ShapePanel(FieldList):
     def value(self, value: Any) -> None:
         self.values[self.cursor] = value
 
-    def as_layer(self) -> Layer:
+    def as_layer(self) -> LayerShape:
         """Return the layer with these values; raises ParameterError if they are not valid together."""
-        return Layer(**self.values)
+        return LayerShape(**self.values)
 
     @property
     def followed(self) -> dict[str, Value]:

@@ -22,7 +22,7 @@ from ....core.questions.lab import Measure, Report
 from ....core.questions.request import Failed, Progress, Request
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import Column
-from ...compute.measure import Exact, PredictEntropy
+from ...compute.measure import ExactCells, PredictEntropy
 from ...views.bars import Key
 from ...views.fields.panel import value_text
 from ...views.help import key_word
@@ -170,7 +170,7 @@ class LabPane(TwoParts, SteppingPane):
             self.ask(lacking)
 
     def show_answer(self, request: Request, answer: object) -> None:
-        if isinstance(answer, Exact):
+        if isinstance(answer, ExactCells):
             if request == self._curves[0] and self.answer is not None:
                 self._curves = self._curves[0], curves_of(answer.cells)
                 self.results.entropy.dim(self.is_stale)

@@ -19,7 +19,7 @@ from ....core.questions.rules import CompareRules, MechanismRows
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.tables.rules import ComparedMechanisms, RulesResult
 from ...views.bars import Key
-from ...views.results.rules import Shown, by_family, of_note, words_height
+from ...views.results.rules import RuleTableContents, by_family, of_note, words_height
 from ..lists import choose_of, choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
@@ -208,7 +208,7 @@ class RulesPane(TypingPane):
     def _show(self, objection: str = "") -> None:
         objection = objection or self._objection
         fresh = self._fresh if self._fresh_for in self._wanted() else set[str]()
-        self.table.shown = Shown(
+        self.table.shown = RuleTableContents(
             self._names,
             self.rows,
             self.saturation,

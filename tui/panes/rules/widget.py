@@ -11,7 +11,16 @@ from ....core.lab.results import RULES, Order, RuleRow
 from ....core.parameters import Parameters
 from ...views.lines import Line, fitted, wrapped
 from ...views.results.mechanisms import mechanism_lines
-from ...views.results.rules import HEAD, Shown, column_at, first_line, next_columns, rule_at, table_lines, title_line
+from ...views.results.rules import (
+    HEAD,
+    RuleTableContents,
+    column_at,
+    first_line,
+    next_columns,
+    rule_at,
+    table_lines,
+    title_line,
+)
 from ...widgets.lines import ChoosingLines, LinesWidget, ScrolledLines
 from .rule_text import rule_text, rule_title
 
@@ -33,7 +42,7 @@ class RuleTable(ChoosingLines):
         super().__init__(choose)
         self._sort = sort
 
-    shown = Shown(RULES, {}, {}, None, Order(), "")
+    shown = RuleTableContents(RULES, {}, {}, None, Order(), "")
     top = 0  # index of the first line shown
 
     def next_columns(self) -> int:

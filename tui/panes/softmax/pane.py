@@ -30,7 +30,7 @@ from ....core.scales import scale_rule
 from ...views.bars import Key
 from ...views.fields.entry import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
-from ...views.results.softmax import Editing
+from ...views.results.softmax import ScoreEntry
 from ...widgets.typing import typing
 from ..pane import Host
 from ..stepping import SteppingPane, stepping_keys
@@ -93,7 +93,7 @@ class SoftmaxPane(SteppingPane):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.example: Example = Example()
-        self.editing = Editing(0)
+        self.editing = ScoreEntry(0)
         self.text = SoftmaxText()
         self.worked: SoftmaxSteps | None = None  # the results shown
         self._touched = _SCORE
@@ -150,7 +150,7 @@ class SoftmaxPane(SteppingPane):
         self.leave_field()
         at = min(max(self.editing.at + step, 0), len(self.example.scores) - 1)
         self._touched = _SCORE
-        self.editing = Editing(at)
+        self.editing = ScoreEntry(at)
         self._work_out()
 
     def action_raise(self, direction: Literal[-1, 1]) -> None:
@@ -213,17 +213,17 @@ class SoftmaxPane(SteppingPane):
         self._touched = _SCORE
         if len(draft.text) > LONGEST_NUMBER:
             objection = message("{label}: must be at most {most} characters", label=_SCORE.label, most=LONGEST_NUMBER)
-            self._refuse(Editing(at, self.editing.draft, objection))
+            self._refuse(ScoreEntry(at, self.editing.draft, objection))
             return
         try:
             self.example = self.example.with_score(at, float(_SCORE.parse(draft.text)))
         except ParameterError as error:
-            self._refuse(Editing(at, draft, str(error)))
+            self._refuse(ScoreEntry(at, draft, str(error)))
         else:
-            self.editing = Editing(at, draft)
+            self.editing = ScoreEntry(at, draft)
             self._work_out()
 
-    def _refuse(self, editing: Editing) -> None:
+    def _refuse(self, editing: ScoreEntry) -> None:
         """Show why a text is not accepted, and dim the results for the score that stood before typing."""
         self.example, self.editing = self._before, editing
         self._work_out()
@@ -248,7 +248,7 @@ class SoftmaxPane(SteppingPane):
 
     def restore_state(self, state: tuple[Example, int]) -> None:
         self.example, at = state
-        self.editing = Editing(at)
+        self.editing = ScoreEntry(at)
 
     # Changing all scores and parameters
 
@@ -259,11 +259,11 @@ class SoftmaxPane(SteppingPane):
         self._take(self.example.stepped(name, direction, step))
 
     def show_item(self, item: tuple[float, ...]) -> None:
-        self.editing = Editing(0)
+        self.editing = ScoreEntry(0)
         self._take(Example(item))
 
     def action_reset(self) -> None:
-        self.editing = Editing(0)
+        self.editing = ScoreEntry(0)
         self._take(Example())
 
     def set_value(self, name: str, value: Value) -> None:
@@ -279,9 +279,9 @@ class SoftmaxPane(SteppingPane):
         try:
             self.example = changed()
         except ParameterError as error:
-            self._show(Editing(self.editing.at, note=str(error)))
+            self._show(ScoreEntry(self.editing.at, note=str(error)))
         else:
-            self.editing = Editing(at)
+            self.editing = ScoreEntry(at)
             self._work_out()
 
     def _take(self, example: Example) -> None:
@@ -290,7 +290,7 @@ class SoftmaxPane(SteppingPane):
 
     def _finish(self) -> None:
         """End typing; an accepted score stays, a refused one has left what stood before."""
-        self.editing = Editing(self.editing.at)
+        self.editing = ScoreEntry(self.editing.at)
         self._work_out()
 
     def _usable(self) -> tuple[Parameters, str]:
@@ -337,12 +337,12 @@ class SoftmaxPane(SteppingPane):
             case _, Failed(reason):
                 self.show_progress(None)
                 self.text.dim(not self.is_current)
-                self.editing = Editing(self.editing.at, note=reason)
+                self.editing = ScoreEntry(self.editing.at, note=reason)
             case _:
                 pass
         self._show(self.editing)
 
-    def _show(self, editing: Editing) -> None:
+    def _show(self, editing: ScoreEntry) -> None:
         self.editing = editing
         if self.worked is not None:
             self.text.show(self.worked, editing)

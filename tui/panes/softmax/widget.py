@@ -12,7 +12,7 @@ from ...language.cells import to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...views.plots.axes import Axis, tick_labels
-from ...views.results.softmax import LEFT, Editing, row_of, score_names, step_lines, word_lines
+from ...views.results.softmax import LEFT, ScoreEntry, row_of, score_names, step_lines, word_lines
 from ...views.results.table import COLUMN_ROLES
 from ...widgets.lines import ScrolledLines
 
@@ -113,11 +113,11 @@ class SoftmaxText(ScrolledLines):
 
     undimmed = ("alert", "accent")  # the typed text and the reason why it is refused
     worked: SoftmaxSteps | None = None
-    editing = Editing(0)
+    editing = ScoreEntry(0)
     _follows = False  # whether to scroll to the selected score
     _words: Sequence[Line] = ()  # the explanation, if it scrolls with the steps
 
-    def show(self, worked: SoftmaxSteps, editing: Editing) -> None:
+    def show(self, worked: SoftmaxSteps, editing: ScoreEntry) -> None:
         """Show an example, with the selected score in sight."""
         self.worked, self.editing, self._follows = worked, editing, True
         self.redraw()

@@ -25,7 +25,7 @@ from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.numbers import VALUE
 from ...views.plots.axes import Axis, axis_over
 from ...views.plots.plot import Mark, Plot, Point, Series
-from ...views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
+from ...views.results.table import COLUMN_ROLES, TableContents, column_title, is_far, measured_text, theory_text
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import PredictedColumn
@@ -41,7 +41,7 @@ _TITLE, _LEAST_TITLE = 24, 10  # of `scaled × 0.125 (1/√d_k) `, and of a titl
 
 
 @dataclass(eq=False)
-class Swept:
+class SweepCurve:
     """The results so far over a grid of d_k or of keys."""
 
     parameters: Parameters  # their value of what is swept is ignored
@@ -81,8 +81,8 @@ class Other:
     mark: str  # a letter
     role: Role
     thin: Role  # of its exact curve
-    swept: Swept
-    here: Contents | None = None
+    swept: SweepCurve
+    here: TableContents | None = None
 
 
 MOST_OTHERS = 6
@@ -90,19 +90,19 @@ _MARKS = "CDEFGH"  # after A and B
 _HUES: tuple[tuple[Role, Role], ...] = (("third", "thin_third"), ("fourth", "thin_fourth"), ("fifth", "thin_fifth"))
 
 
-def others(swept: Sequence[tuple[Swept, Contents | None]]) -> list[Other]:
+def others(swept: Sequence[tuple[SweepCurve, TableContents | None]]) -> list[Other]:
     """Return curves of other scale rules with their marks: letters, as hues repeat."""
     return [Other(_MARKS[i], *_HUES[i % len(_HUES)], *each) for i, each in enumerate(swept)]
 
 
-def contents_of(point: SweptPoint) -> Contents:
+def contents_of(point: SweptPoint) -> TableContents:
     """Return a point as the contents of a table."""
     rounded = any(each.precision in ROUNDED for each in settings(point.prediction.parameters))
-    return Contents(point.point.measurement.columns, point.prediction.columns, point.deviations, rounded)
+    return TableContents(point.point.measurement.columns, point.prediction.columns, point.deviations, rounded)
 
 
 def sweep_plot(
-    swept: Swept, statistic: Statistic, logarithmic: bool, glyphs: Glyphs, beside: Sequence[Other] = ()
+    swept: SweepCurve, statistic: Statistic, logarithmic: bool, glyphs: Glyphs, beside: Sequence[Other] = ()
 ) -> Plot | None:
     """Return the plot of both columns and of other scale rules; None while there is nothing to draw."""
     if len(swept.values) < 2:
@@ -117,14 +117,14 @@ def sweep_plot(
     return Plot(x, _axis(values, logarithmic), series, unit, [*_marks(swept)])
 
 
-def _series(swept: Swept, index: int, roles: tuple[Role, Role], mark: str, statistic: Statistic) -> Series:
+def _series(swept: SweepCurve, index: int, roles: tuple[Role, Role], mark: str, statistic: Statistic) -> Series:
     """Return the points and the exact curve of a column."""
     points = [points_of(contents_of(found), at, statistic)[index] for at, found in sorted(swept.points.items())]
     known = [point for point in points if point is not None]
     return Series(*roles, mark, known, [*_curve(swept, index, statistic)])
 
 
-def points_of(contents: Contents, at: int, statistic: Statistic) -> list[Point | None]:
+def points_of(contents: TableContents, at: int, statistic: Statistic) -> list[Point | None]:
     """Return the measurement at one place, a point for each column; None if there is no value."""
     points: list[Point | None] = []
     for index, column in enumerate(contents.columns):
@@ -136,7 +136,7 @@ def points_of(contents: Contents, at: int, statistic: Statistic) -> list[Point |
     return points
 
 
-def _curve(swept: Swept, index: int, statistic: Statistic) -> Iterator[tuple[float, float]]:
+def _curve(swept: SweepCurve, index: int, statistic: Statistic) -> Iterator[tuple[float, float]]:
     for at, columns in sorted(swept.exact.items()):
         value = columns[index].values[statistic.name]
         if value is not None:
@@ -154,7 +154,7 @@ def _axis(values: Sequence[float], logarithmic: bool) -> Axis:
     return axis_over(positive, 10) if logarithmic and positive else axis_over(values)
 
 
-def _marks(swept: Swept) -> Iterator[Mark]:
+def _marks(swept: SweepCurve) -> Iterator[Mark]:
     """Yield marks where softmax saturates and where it recovers within the grid."""
     names = setting_names(swept.parameters)
     seen: list[Sequence[tuple[float, str]]] = []
@@ -170,7 +170,7 @@ def _marks(swept: Swept) -> Iterator[Mark]:
         seen.append(changes)
 
 
-def _changes(swept: Swept, index: int) -> Iterator[tuple[float, str]]:
+def _changes(swept: SweepCurve, index: int) -> Iterator[tuple[float, str]]:
     """Yield where a column's softmax saturates or recovers within the grid.
 
     Over keys, and over d_k where only measured deviations are known, that is between two of the grid's values.
@@ -211,7 +211,7 @@ def unit_words(statistic: Statistic) -> str:
             return ""
 
 
-def facts_line(swept: Swept, width: int, glyphs: Glyphs) -> Line:
+def facts_line(swept: SweepCurve, width: int, glyphs: Glyphs) -> Line:
     """Return the parameters of a sweep, as many as fit."""
     p = swept.parameters
     first = message("{n_keys} keys", n_keys=p.n_keys) if swept.over == "d_k" else message("d_k {d_k}", d_k=p.d_k)
@@ -233,7 +233,7 @@ def facts_line(swept: Swept, width: int, glyphs: Glyphs) -> Line:
 
 def reading_lines(
     p: Parameters,
-    here: Contents | None,
+    here: TableContents | None,
     statistic: Statistic,
     width: int,
     glyphs: Glyphs,
@@ -265,7 +265,7 @@ class _Reading(NamedTuple):
     mark: str
     role: Role
     name: str
-    here: Contents | None
+    here: TableContents | None
     column: int  # its index
 
 
@@ -293,7 +293,7 @@ def _named(name: str, room: int, glyphs: Glyphs) -> str:
     return set_cell_size(glyphs.say(name), room - 1) + " "
 
 
-def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
+def _state(here: TableContents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
     """Return a column's status and where softmax is saturated, as far as they fit."""
     saturation = here.theory[index].saturation if here.theory else None
     word = status_given(saturation, here.columns[index].measured) or ""

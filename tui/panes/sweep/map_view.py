@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ....core.against import fault_of_settings
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
-from ....core.questions.sweep import Sweep, SweptPoint
+from ....core.questions.sweep import SweepQuestion, SweptPoint
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import setting_names
 from ....core.theory.prediction import crossings, is_saturated
@@ -42,7 +42,7 @@ Edge: TypeAlias = tuple[float, bool]  # a d_k, and whether softmax is saturated 
 
 
 @dataclass(eq=False)
-class Mapped:
+class MapResults:
     """The results so far over d_k and numbers of keys."""
 
     parameters: Parameters  # their d_k and keys are ignored
@@ -61,12 +61,12 @@ class Mapped:
         )
 
     @cached_property
-    def sweep(self) -> Sweep:
+    def sweep(self) -> SweepQuestion:
         """The question that measures every place."""
         p = self.parameters
         measured = replace(p, batch=min(p.batch, _DRAWS), n_queries=min(p.n_queries, _ROWS))
         d_k, n_keys = (",".join(map(str, each)) for each in (self.d_ks or D_KS, N_KEYS))
-        return Sweep(measured, d_k, keys=n_keys)
+        return SweepQuestion(measured, d_k, keys=n_keys)
 
     @property
     def predicted(self) -> bool:
@@ -116,7 +116,7 @@ def _edges(intervals: Sequence[tuple[int, int]]) -> Iterator[Edge]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class MapLayout:
     """The cells of the panels of a map: each place is `cell` × `tall` characters."""
 
     panels: tuple[int, ...]  # the columns shown
@@ -133,18 +133,24 @@ class Layout:
         return (D_KS[across // self.cell], self.rows[row]) if inside else None
 
 
-def layout(width: int, height: int) -> Layout:
+def layout(width: int, height: int) -> MapLayout:
     """Return the layout of a map of this size; a low one shows fewer numbers of keys."""
     panels = (0, 1) if width >= _BESIDE else (1,)
     each = (width - _GAP * (len(panels) - 1)) // len(panels)
     room = max(height - _HEAD - _FOOT, 1)
     stride = -(-len(N_KEYS) // room)
     rows = N_KEYS[::-1][::stride]
-    return Layout(panels, each, max((each - _MARGIN) // len(D_KS), 1), max(room // len(rows), 1), rows)
+    return MapLayout(panels, each, max((each - _MARGIN) // len(D_KS), 1), max(room // len(rows), 1), rows)
 
 
 def map_lines(
-    mapped: Mapped, statistic: Statistic, logarithmic: bool, cursor: Place, width: int, height: int, glyphs: Glyphs
+    mapped: MapResults,
+    statistic: Statistic,
+    logarithmic: bool,
+    cursor: Place,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
 ) -> list[Line]:
     """Return the panels side by side, and below them the legend."""
     at = layout(width, height - 2)
@@ -171,7 +177,7 @@ class _Levels:
     shades: str
 
     @classmethod
-    def of(cls, mapped: Mapped, statistic: Statistic, logarithmic: bool, glyphs: Glyphs) -> _Levels | None:
+    def of(cls, mapped: MapResults, statistic: Statistic, logarithmic: bool, glyphs: Glyphs) -> _Levels | None:
         """Return the levels of all values of both columns; None without values."""
         places = [(d_k, n) for d_k in D_KS for n in N_KEYS]
         found = [mapped.value(place, index, statistic) for place in places for index in range(len(COLUMN_ROLES))]
@@ -198,12 +204,12 @@ class _Levels:
 
 
 def _panel(
-    mapped: Mapped,
+    mapped: MapResults,
     statistic: Statistic,
     index: int,
     levels: _Levels | None,
     cursor: Place,
-    at: Layout,
+    at: MapLayout,
     glyphs: Glyphs,
 ) -> list[Line]:
     role = COLUMN_ROLES[index]
@@ -233,7 +239,7 @@ def _panel(
     return [*lines, _d_k_labels(at, here[0])]
 
 
-def _source(mapped: Mapped, statistic: Statistic, index: int) -> str:
+def _source(mapped: MapResults, statistic: Statistic, index: int) -> str:
     """Return whether a panel is exact or measured, and how much of it is there."""
     if not mapped.predicted:
         return message("computing")
@@ -265,7 +271,7 @@ def _line(edges: Sequence[Edge], cell: int, glyphs: Glyphs) -> Iterator[tuple[in
                 yield beside, "S"
 
 
-def _d_k_labels(at: Layout, here: int) -> Line:
+def _d_k_labels(at: MapLayout, here: int) -> Line:
     """Return the labels of d_k under the cells, the cursor's and as many others as fit."""
     text = [" "] * (_MARGIN + at.cell * len(D_KS) + 4)
     taken = 0
@@ -278,7 +284,7 @@ def _d_k_labels(at: Layout, here: int) -> Line:
     return (("".join(text).rstrip(), "dim"), (f"  d_k {here}", "accent"))
 
 
-def _legend(mapped: Mapped, statistic: Statistic, levels: _Levels | None, glyphs: Glyphs) -> list[Line]:
+def _legend(mapped: MapResults, statistic: Statistic, levels: _Levels | None, glyphs: Glyphs) -> list[Line]:
     """Return what the shades and the line mean."""
     factor, unit = (100, " %") if statistic.unit == "share" else (1, "")
     shades: list[Span] = []

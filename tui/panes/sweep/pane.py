@@ -14,7 +14,7 @@ from ....core.message import joined, message
 from ....core.parameters import FIELD
 from ....core.questions.lab import Measure, Report
 from ....core.questions.request import Failed, Progress, Request
-from ....core.questions.sweep import Sweep
+from ....core.questions.sweep import SweepQuestion
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ...compute.measure import Place
 from ...views.bars import Key
@@ -25,7 +25,7 @@ from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
 from .curve_view import MOST_OTHERS, contents_of
 from .parts import CurvePart, MapPart
-from .requests import GRIDS, Grid, at_any, landmarks_of
+from .requests import GRIDS, GridRange, at_any, landmarks_of
 from .widget import SweepPlot, WidthTable
 
 if TYPE_CHECKING:
@@ -259,10 +259,10 @@ class SweepPane(TypingPane):
         self._show()
 
     @property
-    def undo_state(self) -> tuple[Grid, tuple[str, ...], Statistic, View, frozenset[str]]:
+    def undo_state(self) -> tuple[GridRange, tuple[str, ...], Statistic, View, frozenset[str]]:
         return self.curves.grid, self.curves.rules, self.plot.statistic, self.view, self.plot.other_axis
 
-    def restore_state(self, state: tuple[Grid, tuple[str, ...], Statistic, View, frozenset[str]]) -> None:
+    def restore_state(self, state: tuple[GridRange, tuple[str, ...], Statistic, View, frozenset[str]]) -> None:
         self.curves.grid, self.curves.rules, self.plot.statistic, self.view, self.plot.other_axis = state
 
     @property
@@ -304,7 +304,7 @@ class SweepPane(TypingPane):
         grids = [(grid, grid.title) for grid in GRIDS]
         choose_of(self.host, message("range"), grids, self.curves.grid, self._show_grid)
 
-    def _show_grid(self, grid: Grid) -> None:
+    def _show_grid(self, grid: GridRange) -> None:
         self.curves.grid = grid
         self.follow()
 
@@ -379,7 +379,7 @@ class SweepPane(TypingPane):
     # Export and copying
 
     @property
-    def question(self) -> Sweep:
+    def question(self) -> SweepQuestion:
         return self.map.question(self.plot.statistic) if self.view == "map" else self.curves.question
 
     def figure(self) -> str | None:

@@ -14,14 +14,14 @@ from ....core.message import message
 from ....core.parameters import Parameters, usual_of
 from ....core.questions.lab import Report
 from ....core.questions.request import Request
-from ....core.questions.sweep import Points, Sweep, SweptPoint
+from ....core.questions.sweep import Points, SweepQuestion, SweptPoint
 from ....core.statistics.catalogue import Statistic
-from ...compute.measure import Exact, Place, Predict
-from ...views.results.table import Contents, with_theory
+from ...compute.measure import ExactCells, Place, Predict
+from ...views.results.table import TableContents, with_theory
 from ..pane import Pane
-from .curve_view import MOST_OTHERS, Other, Swept, contents_of, others
-from .map_view import D_KS, N_KEYS, Mapped
-from .requests import GRIDS, Grid, MeasureOthers, at_any
+from .curve_view import MOST_OTHERS, Other, SweepCurve, contents_of, others
+from .map_view import D_KS, N_KEYS, MapResults
+from .requests import GRIDS, GridRange, MeasureOthers, at_any
 from .widget import SweepMap
 
 if TYPE_CHECKING:
@@ -39,9 +39,11 @@ class CurvePart:
         self.pane = pane
         self.grid = GRIDS[0]
         self.rules: tuple[str, ...] = ()  # whose curves are shown beside those of A and B
-        self.shown: Sequence[Swept] = [Swept(at_any(self.grid.name, pane.parameters))]  # the main sweep first
-        self._known: dict[Sweep, Sequence[Swept]] = {}
-        self._measuring: Sequence[Swept] | None = None
+        self.shown: Sequence[SweepCurve] = [
+            SweepCurve(at_any(self.grid.name, pane.parameters))
+        ]  # the main sweep first
+        self._known: dict[SweepQuestion, Sequence[SweepCurve]] = {}
+        self._measuring: Sequence[SweepCurve] | None = None
         self._here: dict[Parameters, Report] = {}  # other rules at the cursor
         self._on_screen = False
 
@@ -77,14 +79,14 @@ class CurvePart:
         return self.shown is self.wanted and _complete(self.wanted)
 
     @property
-    def swept(self) -> Swept:
+    def swept(self) -> SweepCurve:
         """The main sweep shown."""
         return self.shown[0]
 
     @property
     def others(self) -> list[Other]:
         """The curves of other scale rules that are shown."""
-        found: list[tuple[Swept, Contents | None]] = []
+        found: list[tuple[SweepCurve, TableContents | None]] = []
         for swept in self.shown[1:]:
             at = int(getattr(self.pane.parameters, swept.over))
             point, answer = swept.points.get(at), self._here.get(self._at_cursor(swept))
@@ -99,21 +101,21 @@ class CurvePart:
         return (p, *(replace(p, scale=rule) for rule in self.rules if rule != p.scale))
 
     @property
-    def wanted(self) -> Sequence[Swept]:
+    def wanted(self) -> Sequence[SweepCurve]:
         """The sweeps over the grid at the pane's parameters, the main one first."""
         key = self.question
         if key not in self._known:
             values = _values(self.grid, self._questions)
             alike = (each for each in self._every if (each.values, each.over) == (values, self.over))
             known = {each.parameters: each.exact for each in alike}
-            self._known[key] = [Swept(p, values, known.get(p, {}), over=self.over) for p in self._questions]
+            self._known[key] = [SweepCurve(p, values, known.get(p, {}), over=self.over) for p in self._questions]
         return self._known[key]
 
     @property
-    def _every(self) -> Iterator[Swept]:
+    def _every(self) -> Iterator[SweepCurve]:
         return chain.from_iterable(self._known.values())
 
-    def _at_cursor(self, swept: Swept) -> Parameters:
+    def _at_cursor(self, swept: SweepCurve) -> Parameters:
         return replace(self.pane.parameters, scale=swept.parameters.scale)
 
     def show_rules(self, rules: Sequence[str]) -> bool:
@@ -141,7 +143,7 @@ class CurvePart:
         self._measure_only(None if _complete(wanted) else wanted)
         self._read_others(wanted[1:])
 
-    def _read_others(self, swept: Sequence[Swept]) -> None:
+    def _read_others(self, swept: Sequence[SweepCurve]) -> None:
         """Request the values of other rules at the cursor if no sweep has them."""
         lacking = [self._at_cursor(each) for each in swept if self.at not in each.points]
         self._here = {p: self._here[p] for p in lacking if p in self._here}
@@ -149,24 +151,26 @@ class CurvePart:
         if lacking and self.at not in swept[0].values and not self.fault:
             self.pane.ask(MeasureOthers(tuple(lacking)))
 
-    def _measure_only(self, wanted: Sequence[Swept] | None) -> None:
+    def _measure_only(self, wanted: Sequence[SweepCurve] | None) -> None:
         """Measure the points of some sweeps, and stop measuring others."""
         if wanted is self._measuring:
             return
         self._measuring = wanted
         self.pane.show_progress(None)
         if wanted is None:
-            self.pane.host.engine.withdraw(Sweep)
+            self.pane.host.engine.withdraw(SweepQuestion)
         else:
             self.pane.ask(replace(self.question, known=sum(len(each.points) for each in wanted)))
 
     def add(self, request: Request, answer: object) -> bool:
         """Add an answer, and request what is missing next; return whether it was one for the curves."""
         match request, answer:
-            case Predict(), Exact(cells) if alike := [each for each in self._every if each.predicted_by(request)]:
+            case Predict(), ExactCells(cells) if alike := [
+                each for each in self._every if each.predicted_by(request)
+            ]:
                 for each in alike:
                     each.exact = {**each.exact, **{at[each.over == "n_keys"]: found for at, found in cells.items()}}
-            case Sweep(), Points(points, fraction) if request in self._known:
+            case SweepQuestion(), Points(points, fraction) if request in self._known:
                 found = {each.parameters.scale: each for each in self._known[request]}
                 for point in points:
                     p = point.point.parameters
@@ -190,7 +194,7 @@ class CurvePart:
     def failed(self, request: Request) -> None:
         """Let the next key send a failed request again."""
         self.pane.show_progress(None)
-        if isinstance(request, Sweep):
+        if isinstance(request, SweepQuestion):
             self._measuring = None
 
     def stop(self) -> None:
@@ -216,19 +220,19 @@ class CurvePart:
         return replace(self.question.result(points), command=self.pane.command())
 
     @property
-    def question(self) -> Sweep:
+    def question(self) -> SweepQuestion:
         """All points of all curves."""
         questions, p = self._questions, self.pane.parameters
         values = _values(self.grid, questions)
         text = self.grid.text if values == self.grid.values else ",".join(map(str, values))
         rules = ("scale", ",".join(each.scale for each in questions)) if len(questions) > 1 else None
         if self.over == "d_k":
-            return Sweep(at_any("d_k", p), text, rules)
-        return Sweep(at_any("d_k", at_any("n_keys", p)), str(p.d_k), rules, keys=text)
+            return SweepQuestion(at_any("d_k", p), text, rules)
+        return SweepQuestion(at_any("d_k", at_any("n_keys", p)), str(p.d_k), rules, keys=text)
 
 
 @lru_cache(maxsize=16)
-def _values(grid: Grid, questions: Sequence[Parameters]) -> tuple[int, ...]:
+def _values(grid: GridRange, questions: Sequence[Parameters]) -> tuple[int, ...]:
     """Return the values of the grid at which the rules of all questions have a multiplier."""
     return tuple(value for value in grid.values if not any(_fault(p, grid.name, value) for p in questions))
 
@@ -238,12 +242,12 @@ def _fault(parameters: Parameters, over: str, value: int) -> str:
     return fault_of_settings(replace(parameters, **{over: value}))
 
 
-def _complete(swept: Sequence[Swept]) -> bool:
+def _complete(swept: Sequence[SweepCurve]) -> bool:
     """Return whether every point has been measured."""
     return all(each.complete for each in swept)
 
 
-def _but_rule(swept: Swept) -> Parameters:
+def _but_rule(swept: SweepCurve) -> Parameters:
     """Return the parameters of a sweep without its scale rule."""
     return replace(swept.parameters, scale=Parameters.scale)
 
@@ -254,7 +258,7 @@ class MapPart:
     def __init__(self, pane: Pane, choose: Callable[[Place], object]) -> None:
         self.pane = pane
         self.widget = SweepMap(choose)
-        self.mapped = Mapped(_at_any_place(pane.parameters))
+        self.mapped = MapResults(_at_any_place(pane.parameters))
 
     # Requests and answers
 
@@ -262,7 +266,7 @@ class MapPart:
         """Request what the map lacks: exact values, or measured ones where none are known."""
         parameters = _at_any_place(self.pane.parameters)
         if self.mapped.parameters != parameters:
-            self.mapped = Mapped(parameters)
+            self.mapped = MapResults(parameters)
         if not self.mapped.predicted:
             self.pane.ask(self._prediction)
         elif not self.mapped.d_ks:
@@ -281,11 +285,11 @@ class MapPart:
     def add(self, request: Request, answer: object, statistic: Statistic) -> None:
         """Add the cells of an answer; request measured ones once it is known that they are needed."""
         match request, answer:
-            case Predict(), Exact(cells) if request == self._prediction:
+            case Predict(), ExactCells(cells) if request == self._prediction:
                 self.mapped.exact.update(cells)
                 if self.widget.display and self.mapped.predicted:
                     self.follow(statistic)
-            case Sweep(), Points(points, fraction) if request == self.mapped.sweep:
+            case SweepQuestion(), Points(points, fraction) if request == self.mapped.sweep:
                 places = ((point.point.parameters, point) for point in points)
                 self.mapped.measured.update({(p.d_k, p.n_keys): point for p, point in places})
                 self.mapped.complete = fraction == 1
@@ -299,7 +303,7 @@ class MapPart:
 
     def leave(self) -> None:
         """Stop working on the map; keep its cells."""
-        for kind in (Predict, Sweep):
+        for kind in (Predict, SweepQuestion):
             self.pane.host.engine.withdraw(kind)
         self.pane.show_progress(None)
 
@@ -321,7 +325,7 @@ class MapPart:
         points = [(each.point, each.prediction) for each in found]
         return replace(self.question(statistic).result(points), command=self.pane.command())
 
-    def question(self, statistic: Statistic) -> Sweep:
+    def question(self, statistic: Statistic) -> SweepQuestion:
         """Return the sweep that measures every place of the map as the map does."""
         return replace(self.mapped.sweep, statistics=(statistic.name,))
 

@@ -17,7 +17,7 @@ _WIDTHS = ",".join(map(str, MODEL_WIDTHS))
 
 
 @dataclass(frozen=True)
-class Grid:
+class GridRange:
     """A range of a swept parameter, written as on the command line."""
 
     text: str
@@ -38,12 +38,12 @@ class Grid:
 
 
 GRIDS = (
-    Grid(f"1:4096:log24,{_WIDTHS},1024,2048"),
-    Grid(f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
-    Grid("1:512"),
-    Grid(f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
-    Grid("2:8192:log13", "n_keys"),  # powers of two, whose exact values are tabulated
-    Grid("2:512:log9", "n_keys"),
+    GridRange(f"1:4096:log24,{_WIDTHS},1024,2048"),
+    GridRange(f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
+    GridRange("1:512"),
+    GridRange(f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
+    GridRange("2:8192:log13", "n_keys"),  # powers of two, whose exact values are tabulated
+    GridRange("2:512:log9", "n_keys"),
 )
 
 

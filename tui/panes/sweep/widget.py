@@ -12,12 +12,12 @@ from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...language.cells import joining
 from ...views.lines import EDGES, Line, line_width
 from ...views.plots.plot import Drawing, Point, Series, draw, with_cursor
-from ...views.results.table import Contents
+from ...views.results.table import TableContents
 from ...widgets.lines import ChoosingLines
 from .curve_view import (
     LOGARITHMIC,
     Other,
-    Swept,
+    SweepCurve,
     facts_line,
     points_of,
     reading_lines,
@@ -25,7 +25,7 @@ from .curve_view import (
     title_line,
     unit_words,
 )
-from .map_view import Mapped, layout, map_lines
+from .map_view import MapResults, layout, map_lines
 from .requests import landmarks_of
 from .width_table import axis_words, landmark_lines, rows_in
 
@@ -38,11 +38,11 @@ class SweepPlot(ChoosingLines):
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
 
-    swept = Swept(Parameters())
+    swept = SweepCurve(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
     others: Sequence[Other] = ()  # curves beside A and B
     cursor = 64  # a value of what is swept
-    reading: tuple[Parameters, Contents | None] = (Parameters(), None)  # the result at the cursor
+    reading: tuple[Parameters, TableContents | None] = (Parameters(), None)  # the result at the cursor
     other_axis: frozenset[str] = frozenset()  # statistics whose axis is not their default
 
     _drawing: Drawing | None = None
@@ -104,7 +104,7 @@ class WidthTable(ChoosingLines):
 
     DEFAULT_CLASSES = "region"
 
-    swept = Swept(Parameters())
+    swept = SweepCurve(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
     cursor = 64
 
@@ -136,13 +136,17 @@ class SweepMap(ChoosingLines):
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
 
-    mapped = Mapped(Parameters())
+    mapped = MapResults(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
     logarithmic = False
-    reading: tuple[Parameters, Contents | None] = (Parameters(), None)  # the result at the cursor
+    reading: tuple[Parameters, TableContents | None] = (Parameters(), None)  # the result at the cursor
 
     def show(
-        self, mapped: Mapped, statistic: Statistic, logarithmic: bool, reading: tuple[Parameters, Contents | None]
+        self,
+        mapped: MapResults,
+        statistic: Statistic,
+        logarithmic: bool,
+        reading: tuple[Parameters, TableContents | None],
     ) -> None:
         """Set what is shown; `redraw` shows it."""
         self.mapped, self.statistic, self.logarithmic, self.reading = mapped, statistic, logarithmic, reading

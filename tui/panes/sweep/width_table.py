@@ -16,7 +16,7 @@ from ...views.numbers import VALUE, short
 from ...views.plots.axes import nice_range
 from ...views.plots.histograms import TITLES, axis_span, sparkline
 from ...views.results.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
-from .curve_view import Swept, contents_of
+from .curve_view import SweepCurve, contents_of
 from .requests import landmarks_of, models_at
 
 # The histogram that explains the statistics of a group.
@@ -48,7 +48,7 @@ def _shape(width: int, theory: bool) -> _Shape:
 
 
 def landmark_lines(
-    swept: Swept, statistic: Statistic, cursor: int, width: int, height: int, glyphs: Glyphs
+    swept: SweepCurve, statistic: Statistic, cursor: int, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
     """Return a heading and a row for each landmark; if not all fit, those around the cursor."""
     places = landmarks_of(swept.over, swept.values)
@@ -74,7 +74,7 @@ def rows_in(places: Sequence[int], cursor: int, height: int) -> Sequence[int]:
     return places[first : first + room]
 
 
-def _head(swept: Swept, statistic: Statistic, shape: _Shape, width: int, glyphs: Glyphs) -> Line:
+def _head(swept: SweepCurve, statistic: Statistic, shape: _Shape, width: int, glyphs: Glyphs) -> Line:
     line: list[Span] = [(f"{to_right(glyphs.say(FIELD[swept.over].label), _NAME - 1)} ", "heading")]
     names = setting_names(swept.parameters)
     for index, role in enumerate(COLUMN_ROLES):
@@ -93,7 +93,7 @@ def _head(swept: Swept, statistic: Statistic, shape: _Shape, width: int, glyphs:
     return fitted(tuple(line), width)
 
 
-def axis_words(swept: Swept, statistic: Statistic, width: int, glyphs: Glyphs) -> str:
+def axis_words(swept: SweepCurve, statistic: Statistic, width: int, glyphs: Glyphs) -> str:
     """Return the axis of the histograms, such as `row entropy from 0 to 4.85`; empty in a table without them."""
     places = landmarks_of(swept.over, swept.values)
     if not places or not _shape(width, bool(swept.exact)).spark:
@@ -105,7 +105,7 @@ def axis_words(swept: Swept, statistic: Statistic, width: int, glyphs: Glyphs) -
 
 def _row(
     at: int,
-    swept: Swept,
+    swept: SweepCurve,
     statistic: Statistic,
     shape: _Shape,
     span: tuple[float, float],
@@ -133,7 +133,7 @@ def _row(
     return fitted(tuple(line), width)
 
 
-def _span(swept: Swept, places: Sequence[int], name: HistogramName, glyphs: Glyphs) -> tuple[float, float]:
+def _span(swept: SweepCurve, places: Sequence[int], name: HistogramName, glyphs: Glyphs) -> tuple[float, float]:
     """Return one axis for all sparklines; that of logits follows from theory before they are measured."""
     known = [contents_of(swept.points[at]) for at in places if at in swept.points]
     histograms = [column.histograms[name] for contents in known for column in contents.columns]

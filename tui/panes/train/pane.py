@@ -15,7 +15,7 @@ from ....core.message import message
 from ....core.questions.request import Failed, Progress, Request
 from ....core.questions.train import RunRace
 from ....core.training.settings import Race
-from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
+from ....core.training.snapshot import QUANTITIES, Quantity, RaceSnapshot
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...widgets.typing import typing
@@ -60,7 +60,7 @@ class TrainPane(FieldsPane):
         super().__init__(host)
         self.settings = self.fields = self.left = RaceSettings(self.leave_field, self.changed)
         self.curves = self.right = self.in_front = RaceCurves()
-        self._known: dict[Race, Snapshot] = {}  # complete races
+        self._known: dict[Race, RaceSnapshot] = {}  # complete races
 
     @property
     def race(self) -> Race:
@@ -94,7 +94,7 @@ class TrainPane(FieldsPane):
     def _is_shown(self) -> bool:
         return self.curves.shown is not None and self.curves.shown.race == self.race
 
-    def _take(self, shown: Snapshot) -> None:
+    def _take(self, shown: RaceSnapshot) -> None:
         self.curves.shown = shown
         self.curves.dim(False)
         if shown.complete:
@@ -106,7 +106,7 @@ class TrainPane(FieldsPane):
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
-            case Snapshot() if answer.race == self.race and not self.is_current:
+            case RaceSnapshot() if answer.race == self.race and not self.is_current:
                 self._take(answer)
             case Progress() if not self._is_shown:
                 self.curves.dim(True)
@@ -146,7 +146,7 @@ class TrainPane(FieldsPane):
     def question(self) -> RunRace:
         return RunRace(self.race)
 
-    def answered(self) -> Sequence[Snapshot]:
+    def answered(self) -> Sequence[RaceSnapshot]:
         shown = self.curves.shown
         if self.settings.objection:
             raise InputError("{objection}.", objection=self.settings.objection)

@@ -10,8 +10,8 @@ from rich.cells import set_cell_size
 from ....core.field import Field
 from ....core.message import in_sense, message
 from ....core.scales import scale_rule
-from ....core.training.settings import RACE_FIELDS, Race, Result
-from ....core.training.snapshot import CurvePoint, Quantity, Snapshot
+from ....core.training.settings import RACE_FIELDS, Race, RaceResult
+from ....core.training.snapshot import CurvePoint, Quantity, RaceSnapshot
 from ...language.cells import to_left, to_right
 from ...views.fields.panel import field_list_lines
 from ...views.glyphs import Glyphs
@@ -55,7 +55,7 @@ def setting_lines(
     return field_list_lines(fields, cursor, typed, objection, rules, width, height, glyphs)
 
 
-def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
+def result_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     """Return a table with a line for each rule, and what weights recall if they are used under another rule."""
     room, kept = width - 2 - _NAME, 0
     while kept < len(_COLUMNS) and room >= _COLUMNS[kept][1]:
@@ -89,7 +89,7 @@ def _named(number: int, rule: str, glyphs: Glyphs) -> tuple[Span, ...]:
     return (f"{letter(number)} ", _ROLES[number][0]), (name, "label")
 
 
-def _cells(result: Result, glyphs: Glyphs) -> list[str]:
+def _cells(result: RaceResult, glyphs: Glyphs) -> list[str]:
     """Return the cells of a rule's line."""
     none = glyphs.say("—")
     cells = [
@@ -104,7 +104,7 @@ def _cells(result: Result, glyphs: Glyphs) -> list[str]:
 
 
 def curve_lines(
-    shown: Snapshot, quantity: Quantity, logarithmic: bool, width: int, height: int, glyphs: Glyphs
+    shown: RaceSnapshot, quantity: Quantity, logarithmic: bool, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
     """Return the curves of all rules as exactly `height` lines."""
     curves = shown.curves[quantity.name]

@@ -8,7 +8,7 @@ from typing import Any
 from ....core.field import next_of
 from ....core.message import message
 from ....core.training.settings import RACE_FIELDS, RATES, Race, changed, fault_of
-from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
+from ....core.training.snapshot import QUANTITIES, Quantity, RaceSnapshot
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.field_list import FieldList
 from ...widgets.lines import LinesWidget
@@ -51,7 +51,7 @@ class RaceCurves(LinesWidget):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
-    shown: Snapshot | None = None
+    shown: RaceSnapshot | None = None
     quantity = QUANTITIES[0]
     other_axis: frozenset[str] = frozenset()  # quantities whose axis is not their default, which is linear
     waiting = ""
@@ -98,6 +98,6 @@ class RaceCurves(LinesWidget):
             ]
         return [*curves, fitted((), width), *table]
 
-    def _curves(self, quantity: Quantity, shown: Snapshot, width: int, height: int) -> list[Line]:
+    def _curves(self, quantity: Quantity, shown: RaceSnapshot, width: int, height: int) -> list[Line]:
         lines = curve_lines(shown, quantity, self.is_logarithmic(quantity), width, height, self.glyphs)
         return [*lines, *[fitted((), width)] * (height - len(lines))]

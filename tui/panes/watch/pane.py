@@ -21,13 +21,13 @@ from ...views.results.watching import LABELS, wanted_width
 from ..fields import TwoParts
 from ..lists import choose_of
 from ..pane import FileHead, Host
-from .requests import LookAtRun, Looked
-from .widget import Ranking, RunMap
+from .requests import LookAtRun, RunNews
+from .widget import RankedHeadsWidget, RunMap
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from ....core.watching.snapshot import Snapshot
+    from ....core.watching.snapshot import RunSnapshot
 
 _VERY_WIDE, _LARGEST_MAP, _BORDER = 150, 0.5, 4  # columns from which the map may have this part of them
 _AGAIN = 1.0  # seconds from one look to the next
@@ -66,7 +66,7 @@ class WatchPane(TwoParts):
         super().__init__(host)
         self.run, self.limit = sample_run() if run is None else run, max_logit
         self.map = self.left = RunMap(self._choose)
-        self.ranking = self.right = self.in_front = Ranking(self._choose)
+        self.ranking = self.right = self.in_front = RankedHeadsWidget(self._choose)
         self.at: int | None = None  # the step on screen; None: the newest
         self.baseline: int | None = None  # the step compared with
         self._known: tuple[int, int | None, int | None] | None = None  # the looks, step and baseline on screen
@@ -75,7 +75,7 @@ class WatchPane(TwoParts):
         self._timer: Timer | None = None
 
     @property
-    def shown(self) -> Snapshot | None:
+    def shown(self) -> RunSnapshot | None:
         """The step on screen."""
         return self.map.shown
 
@@ -112,7 +112,7 @@ class WatchPane(TwoParts):
     def question(self) -> LookAtRun:
         return LookAtRun(self.run, self.limit, self.at, self.baseline)
 
-    def answered(self) -> tuple[Snapshot, tuple[int, int]]:
+    def answered(self) -> tuple[RunSnapshot, tuple[int, int]]:
         if self.shown is None:
             raise InputError("No step of a run is on screen.")
         return self.shown, self.map.cursor
@@ -133,7 +133,7 @@ class WatchPane(TwoParts):
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
-            case Looked(shown, changes, notes, waiting):
+            case RunNews(shown, changes, notes, waiting):
                 if self.display:
                     for note in notes[-1:]:
                         self.host.say(message("{note}.", note=note))
@@ -149,7 +149,7 @@ class WatchPane(TwoParts):
             case _:
                 pass
 
-    def _worst(self, shown: Snapshot) -> tuple[int, int]:
+    def _worst(self, shown: RunSnapshot) -> tuple[int, int]:
         return (shown.ranked[0].layer, shown.ranked[0].head) if shown.ranked else (0, 0)
 
     def _wait(self, text: str) -> None:
@@ -157,7 +157,7 @@ class WatchPane(TwoParts):
         self.bring(self.ranking)
         self.ranking.redraw()
 
-    def _show(self, shown: Snapshot) -> None:
+    def _show(self, shown: RunSnapshot) -> None:
         if self.shown is None:
             self.map.cursor = self._worst(shown)
         heads_before = self.shown.heads if self.shown is not None else ()
@@ -171,7 +171,7 @@ class WatchPane(TwoParts):
         if self.at is None:
             self._alert(shown)
 
-    def _alert(self, shown: Snapshot) -> None:
+    def _alert(self, shown: RunSnapshot) -> None:
         """Tell of a head that passed the limit since the last look, even if it came back."""
         over = frozenset((each.layer, each.head) for each in shown.ranked if each.over)
         first = {(each.layer, each.head): each.first_over for each in shown.ranked if each.first_over is not None}

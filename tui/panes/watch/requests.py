@@ -12,13 +12,13 @@ from ....core.questions.watch import WatchRun
 
 if TYPE_CHECKING:
     from ....core.watching.poll import Cursor
-    from ....core.watching.snapshot import Snapshot
-    from ....core.watching.step import Step
+    from ....core.watching.snapshot import RunSnapshot
+    from ....core.watching.step import WatchStep
 
 
 @dataclass(frozen=True)
 class LookAtRun(WatchRun):
-    """Read what is new of a run. Answered by Looked, again and again while there is more to read."""
+    """Read what is new of a run. Answered by RunNews, again and again while there is more to read."""
 
     known: tuple[int, int | None, int | None] | None = None  # looks, step and baseline that the pane shows already
 
@@ -36,12 +36,12 @@ class LookAtRun(WatchRun):
             notes = (*news.notes, *(note for step in news.steps for note in step.notes))
             held.changes += bool(news.steps)
             if notes or (news.waiting and not held.history):
-                yield Looked(None, held.changes, notes, news.waiting)
+                yield RunNews(None, held.changes, notes, news.waiting)
             now = time.monotonic()
             is_due = not more or now - last_sent > 5 * BATCH_INTERVAL
             if is_due and self.known != (held.changes, self.at, self.baseline):
                 last_sent = now
-                yield Looked(snapshot(held.history, self.limit, self.at, baseline), held.changes)
+                yield RunNews(snapshot(held.history, self.limit, self.at, baseline), held.changes)
             else:
                 yield None
 
@@ -53,11 +53,11 @@ class _Held:
     run: Path
     limit: float  # of the peaks in the history
     cursor: Cursor
-    history: tuple[Step, ...] = ()
+    history: tuple[WatchStep, ...] = ()
     changes: int = 0  # looks that found something
-    baseline: Step | None = None  # the last one asked for, which the history may have dropped
+    baseline: WatchStep | None = None  # the last one asked for, which the history may have dropped
 
-    def compared_with(self, number: int | None, since: int | None) -> Step | None:
+    def compared_with(self, number: int | None, since: int | None) -> WatchStep | None:
         """Return the step with this number; of a run that was started over, forget it from step `since` on."""
         held = self.baseline
         if held is None or held.step != number or (since is not None and held.step >= since):
@@ -75,10 +75,10 @@ def _held(cache: Cache, run: Path, limit: float) -> _Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class RunNews:
     """What a look at the run found."""
 
-    shown: Snapshot | None  # None: nothing changed
+    shown: RunSnapshot | None  # None: nothing changed
     changes: int
     notes: tuple[str, ...] = ()
     waiting: str = ""

@@ -25,7 +25,7 @@ from ...views.results.watching import (
 from ...widgets.lines import ChoosingLines
 
 if TYPE_CHECKING:
-    from ....core.watching.snapshot import Snapshot
+    from ....core.watching.snapshot import RunSnapshot
 
 EXAMPLE = message("An example: a small model, trained at a learning rate that is too high.")
 HINT = message("`attn-tui watch RUN` watches yours; ? says how to make one.")
@@ -66,7 +66,7 @@ _LOWEST_CHART, _HIGHEST_CHART = 14, 24  # its lines below the map
 _LOW = 14  # lines below which little is said over the list
 
 
-def _room_of_chart(shown: Snapshot, height: int) -> int:
+def _room_of_chart(shown: RunSnapshot, height: int) -> int:
     """Return the lines of the chart below the map and the figures of a head; 0 if there is no room for it."""
     used = _ABOVE + len(shown.layers) + 2 + 1 + 1 + figures(shown)
     room = min(height - used, _HIGHEST_CHART)
@@ -76,7 +76,7 @@ def _room_of_chart(shown: Snapshot, height: int) -> int:
 class HeadsWidget(ChoosingLines):
     """Shows heads of a run, of which a click chooses one, by its layer and its number."""
 
-    shown: Snapshot | None = None
+    shown: RunSnapshot | None = None
     cursor: tuple[int, int] = (0, 0)
 
 
@@ -123,7 +123,7 @@ class RunMap(HeadsWidget):
                 self._choose(*found)
 
 
-class Ranking(HeadsWidget):
+class RankedHeadsWidget(HeadsWidget):
     """Shows what the step says, and its heads, worst first."""
 
     DEFAULT_CLASSES = "region"

@@ -85,7 +85,7 @@ Say: TypeAlias = Callable[[str], str]
 _ONCE_ACCEPTED = ("model",)  # a choice that sets many fields: each letter typed would set them all
 
 
-class Editing(NamedTuple):
+class FieldEntry(NamedTuple):
     """The text being typed into a field, and the error message if it is not accepted."""
 
     field: str
@@ -94,7 +94,7 @@ class Editing(NamedTuple):
     pending: Parameters | None = None  # what the text sets once it is accepted, if not at once
 
 
-def typed(before: Parameters, name: str, text: str, say: Say = str) -> tuple[Parameters, Editing]:
+def typed(before: Parameters, name: str, text: str, say: Say = str) -> tuple[Parameters, FieldEntry]:
     """Return the parameters after a text was typed into a field, and the text; `before` if it is refused.
 
     A choice has its names as `say` says them, too.
@@ -104,10 +104,10 @@ def typed(before: Parameters, name: str, text: str, say: Say = str) -> tuple[Par
     try:
         found = before.with_value(name, entered(FIELD[name], text, say))
     except ParameterError as error:
-        return before, Editing(name, text[: _longest(name)], str(error))
+        return before, FieldEntry(name, text[: _longest(name)], str(error))
     if name in _ONCE_ACCEPTED:
-        return before, Editing(name, text, pending=found)
-    return found, Editing(name, text)
+        return before, FieldEntry(name, text, pending=found)
+    return found, FieldEntry(name, text)
 
 
 def entered(field: Field, text: str, say: Say = str) -> Value:

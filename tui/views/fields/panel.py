@@ -14,7 +14,7 @@ from ....core.scales import scale_rule
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, ends, fitted, shortened, wrapped
-from .entry import Editing
+from .entry import FieldEntry
 
 NAME = 11  # cells of a field's name
 _ROOM_FOR_HELP = 7  # lines
@@ -65,7 +65,7 @@ def field_rows(
     height: int,
     glyphs: Glyphs,
     focus: str | None,
-    editing: Editing | None,
+    editing: FieldEntry | None,
     shown: Sequence[Field] = (),
     line: int | None = None,
 ) -> list[Field | None]:
@@ -104,7 +104,7 @@ def panel_lines(
     height: int,
     glyphs: Glyphs,
     focus: str | None = None,
-    editing: Editing | None = None,
+    editing: FieldEntry | None = None,
     shown: Sequence[Field] = (),
     keys: Mapping[str, str] = MappingProxyType({}),
     line: int | None = None,
@@ -215,7 +215,7 @@ def lit(text: str, key: str, role: Role) -> Line:
     return tuple(span for span in spans if span[0])
 
 
-def _notes(width: int, glyphs: Glyphs, focus: str | None, editing: Editing | None) -> Sequence[Line]:
+def _notes(width: int, glyphs: Glyphs, focus: str | None, editing: FieldEntry | None) -> Sequence[Line]:
     """Return the error message for the text being typed, or the help of the field with the cursor."""
     if editing is not None and editing.objection:
         return wrapped(glyphs.say(editing.objection), width, "alert")

@@ -15,7 +15,7 @@ from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted
 from ..numbers import short
 from ..results.advice import ratio_text
-from ..results.table import COLUMN_ROLES, Contents, column_title
+from ..results.table import COLUMN_ROLES, TableContents, column_title
 
 TITLE = "does softmax saturate?"
 END = 50.0  # the ratio at the right end of the logarithmic axis, and one over that at the left: 1 is in the middle
@@ -28,7 +28,7 @@ _NAMES = (23, 15, 11, 4)  # cells of a name with its letter, the longest first
 _BAR = 24  # the shortest bar beside a name that is not only a letter
 
 
-def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def gauge_lines(contents: TableContents, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return a bar for each column with its ratio and status; then, if there is a line left, the zones."""
     columns = contents.columns
     sizes = ((name, words) for words in _WORDS for name in _NAMES if width - name - _RATIO - words >= _BAR)

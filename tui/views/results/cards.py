@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.learning.bugs import CAUSES, Bug, BugExamined, facts
+from ....core.learning.bugs import CAUSES, Bug, BugEvidence, facts
 from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
 from ....core.learning.items import Attempt, Found, Item, graded
 from ....core.learning.step import (
     Grade,
-    Question,
-    Shown,
-    Step,
+    InterviewQuestion,
+    PaneState,
+    TourStep,
     accepted,
     best,
     exact_text,
@@ -121,9 +121,9 @@ def item_lines(
     for whole, apart, gaps in ((True, True, True), (True, False, True), (False, False, True), (False, False, False)):
         page = _Page(attempt, found, width, glyphs, whole, apart, cursor)
         match content:
-            case Step():
+            case TourStep():
                 blocks = _of_step(content, item, page)
-            case Question():
+            case InterviewQuestion():
                 blocks = _of_question(content, item, page)
             case Bug():
                 blocks = _of_bug(content, item, page)
@@ -163,7 +163,7 @@ def _joined(blocks: Iterable[Block], gaps: bool) -> list[Line]:
     return lines
 
 
-def _of_step(step: Step, item: Item, page: _Page) -> list[Block]:
+def _of_step(step: TourStep, item: Item, page: _Page) -> list[Block]:
     """Return the parts of a step."""
     attempt, found = page.attempt, page.found
     blocks: list[Block] = []
@@ -185,7 +185,7 @@ def _of_step(step: Step, item: Item, page: _Page) -> list[Block]:
     return [*blocks, *_answer(item.card(found), page)]
 
 
-def _drawn_guess(step: Step, page: _Page, readings: Mapping[str, Reading]) -> Block:
+def _drawn_guess(step: TourStep, page: _Page, readings: Mapping[str, Reading]) -> Block:
     """Return the guess and the answer as bars from 0 on one axis; nothing if one of them is negative."""
     figure, guess, answer = step.figures[step.guess.figure], page.attempt.guess, best(readings[step.guess.figure])
     if guess is None or answer is None or min(guess, answer) < 0 or max(guess, answer) == 0:
@@ -209,7 +209,7 @@ def _answer(card: Card, page: _Page) -> list[Block]:
     return [table, page.paragraphs(*card.answer), _pointer(card.shown, page)]
 
 
-def _of_question(question: Question, item: Item, page: _Page) -> list[Block]:
+def _of_question(question: InterviewQuestion, item: Item, page: _Page) -> list[Block]:
     """Return the parts of a question."""
     stage, found = page.attempt.stage, page.found
     blocks: list[Block] = [page.words(item.title, "accent")]
@@ -233,7 +233,7 @@ def _of_bug(bug: Bug, item: Item, page: _Page) -> list[Block]:
     blocks: list[Block] = []
     if page.whole or not attempt.stage:
         blocks.append(page.paragraphs(bug.story, facts(bug)))
-    if not isinstance(found, BugExamined):
+    if not isinstance(found, BugEvidence):
         return [*blocks, page.words(message("Making the capture…"), "dim")]
     table = figure_lines(symptoms(found), None, page.width, page.glyphs, RETURNED)
     if not attempt.stage:
@@ -271,7 +271,7 @@ def _choice_field(bug: Bug, page: _Page) -> Block:
     return _typed_field(message("Your answer: "), meant, hint, page)
 
 
-def _field(step: Step, page: _Page) -> Block:
+def _field(step: TourStep, page: _Page) -> Block:
     """Return the field for the guess."""
     figure, guess, text = step.figures[step.guess.figure], page.attempt.guess, page.attempt.text
     plain = figure.unit != "share" and is_number(text)
@@ -297,7 +297,7 @@ def _typed_field(label: str, meant: str, hint: str, page: _Page) -> Block:
     return [field, *page.words(hint, "dim")]
 
 
-def _pointer(shown: Shown, page: _Page) -> Block:
+def _pointer(shown: PaneState, page: _Page) -> Block:
     """Return the lines that say which pane shows this."""
     first, *others = page.words(message("E opens {pane}. {what}", pane=shown.pane, what=shown.what), "dim")
     [(text, role)] = first

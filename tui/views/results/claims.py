@@ -16,7 +16,7 @@ from ..lines import Line, Role, Span, ends, fitted, line_width, middle_cut, wind
 from ..numbers import signed
 
 if TYPE_CHECKING:
-    from ....core.claims.claim import Claim, Finding, Outcome, Verdict
+    from ....core.claims.claim import Claim, ClaimFinding, Outcome, Verdict
 
 FigureCells: TypeAlias = tuple[str, str, str, str, str]  # the sign, the label, the claimed, measured and exact values
 
@@ -84,7 +84,7 @@ def claim_lines(
     return lines + wrapped(glyphs.say(claim.why), width)
 
 
-def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> list[Line]:
+def figure_table(findings: Sequence[ClaimFinding], width: int, glyphs: Glyphs) -> list[Line]:
     """Return the figures as a table: figure, claimed, measured, exact, and ✓ or ✗; empty if it does not fit.
 
     In a narrow table the name of a figure stands above its values.
@@ -128,7 +128,7 @@ def titles(glyphs: Glyphs) -> FigureCells:
     return "", glyphs.say("figure"), glyphs.say("claimed"), glyphs.say("measured"), glyphs.say("exact")
 
 
-def cells_of(finding: Finding, glyphs: Glyphs) -> FigureCells:
+def cells_of(finding: ClaimFinding, glyphs: Glyphs) -> FigureCells:
     """Return the sign, the label, and the claimed, measured and exact values of a figure."""
     compared = finding.claimed != UNCLAIMED.words
     sign = ("✓" if finding.agrees else "✗") if compared else ""
@@ -157,7 +157,7 @@ def _verdict(verdict: Verdict, glyphs: Glyphs) -> Span:
     return glyphs.say(VERDICT_WORDS[verdict]), _ROLES[verdict]
 
 
-def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
+def _finding(finding: ClaimFinding, width: int, glyphs: Glyphs) -> list[Line]:
     """Return one figure: whether it matches the claim, its label, and the claimed, measured and exact values."""
     sign, role = (message("✓ matches"), "scaled") if finding.agrees else (message("✗ off"), "unscaled")
     sign = "" if finding.claimed == UNCLAIMED.words else sign
@@ -167,7 +167,7 @@ def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
     return [((to_left(sign, _SIGN), role), *text) for sign, text in zip(signs, texts, strict=True)]
 
 
-def _facts(finding: Finding, glyphs: Glyphs) -> str:
+def _facts(finding: ClaimFinding, glyphs: Glyphs) -> str:
     """Return the claimed value, the measured one with its standard error, and the exact one, as far as known."""
     values: list[str] = []
     claimed = "" if finding.claimed == UNCLAIMED.words else signed(glyphs.say(finding.claimed), glyphs)

@@ -10,7 +10,7 @@ from ....core.diagnosis.results import ORDER, STAGES
 from ....core.message import joined, message
 from ....core.tables.diagnosis import changed, verdict
 from ....core.tables.formats import digits
-from ....core.tables.table import Grid
+from ....core.tables.table import TextGrid
 from ..glyphs import Glyphs
 from ..grid import table_lines
 from ..lines import Line
@@ -40,7 +40,7 @@ def stage_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> 
         cells = [_cell([each.stages[number].state for each in heads]) for number in range(len(ORDER))]
         known = sorted(each.divergence for each in heads if each.divergence is not None)
         lines.append([str(heads[0].layer.index), *cells, digits(known[len(known) // 2] if known else None)])
-    return table_lines(Grid(header, lines), glyphs, width)
+    return table_lines(TextGrid(header, lines), glyphs, width)
 
 
 LEGEND = message(
@@ -88,7 +88,7 @@ def change_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) ->
         cells = [str(each.layer.index), head, first, digits(each.divergence), rows]
         cells += [changed(each, name) for name in _FIGURES]
         lines.append(cells)
-    return table_lines(Grid(header, lines), glyphs, width)
+    return table_lines(TextGrid(header, lines), glyphs, width)
 
 
 def _layers(found: Comparison) -> list[list[HeadComparison]]:

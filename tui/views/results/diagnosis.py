@@ -11,12 +11,12 @@ from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
 
 if TYPE_CHECKING:
-    from ....core.tables.diagnosis import Diagnosed
+    from ....core.tables.diagnosis import HeadVerdict
 
 _WORDS = 12  # cells of the widest verdict, and a space
 
 
-def diagnosis_lines(heads: Sequence[Diagnosed], glyphs: Glyphs) -> list[tuple[str, tuple[str, ...]]]:
+def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs) -> list[tuple[str, tuple[str, ...]]]:
     """Return a line for each run of heads with the same verdict, and the sentences below it that explain it."""
     found: list[tuple[str, tuple[str, ...]]] = []
     runs = _runs(heads)
@@ -32,7 +32,7 @@ def diagnosis_lines(heads: Sequence[Diagnosed], glyphs: Glyphs) -> list[tuple[st
     return found
 
 
-def _explanation(run: Sequence[Diagnosed]) -> tuple[str, ...]:
+def _explanation(run: Sequence[HeadVerdict]) -> tuple[str, ...]:
     verdict = run[0].verdict
     lines: list[str] = []
     cause, says = verdict.cause, verdict.says
@@ -62,9 +62,9 @@ def _of_all(says: str) -> str:
     return words if isinstance(words, str) else says.rpartition(": ")[2]
 
 
-def _runs(heads: Sequence[Diagnosed]) -> list[list[Diagnosed]]:
+def _runs(heads: Sequence[HeadVerdict]) -> list[list[HeadVerdict]]:
     """Group neighbouring heads of a layer with the same verdict, causes and expected multiplier."""
-    runs: list[list[Diagnosed]] = []
+    runs: list[list[HeadVerdict]] = []
     for each in heads:
         if runs and _alike(runs[-1][-1], each):
             runs[-1].append(each)
@@ -73,7 +73,7 @@ def _runs(heads: Sequence[Diagnosed]) -> list[list[Diagnosed]]:
     return runs
 
 
-def _alike(one: Diagnosed, other: Diagnosed) -> bool:
+def _alike(one: HeadVerdict, other: HeadVerdict) -> bool:
     a, b = one.verdict, other.verdict
     same = (a.verdict, a.cause, a.also, a.evidence, a.expected) == (
         b.verdict,
@@ -85,7 +85,7 @@ def _alike(one: Diagnosed, other: Diagnosed) -> bool:
     return one.layer is other.layer and same
 
 
-def _place(run: Sequence[Diagnosed]) -> str:
+def _place(run: Sequence[HeadVerdict]) -> str:
     first, last = run[0], run[-1]
     heads = (
         message("head {head}", head=first.head)
@@ -95,7 +95,7 @@ def _place(run: Sequence[Diagnosed]) -> str:
     return joined([first.layer.place, heads], ", ")
 
 
-def _multipliers(run: Sequence[Diagnosed]) -> str:
+def _multipliers(run: Sequence[HeadVerdict]) -> str:
     """Return the multiplier, or the range of those of a run, and the expected one."""
     numbers = [each.verdict.multiplier for each in run]
     known = sorted(number for number in numbers if number is not None)

@@ -23,7 +23,7 @@ from ..numbers import minus_signs, short, short_in_unit
 from .table import EXPORTED_ONLY, LEADING
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture, Layer
+    from ....core.captures.capture import CaptureContents, Layer
 
 
 NO_VERDICTS: Mapping[tuple[int, int], Verdict] = {}
@@ -32,7 +32,7 @@ Heads: TypeAlias = Mapping[tuple[int, int], "Mapping[str, Estimate] | None"]  # 
 
 
 def capture_lines(
-    capture: Capture,
+    capture: CaptureContents,
     layer: Layer,
     head: int,
     heads: Heads,

@@ -153,7 +153,7 @@ assert ("rule", *_FORMATS) == SORTABLE
 
 
 @dataclass(frozen=True)
-class Shown:
+class RuleTableContents:
     """The contents of the table."""
 
     names: Sequence[str]  # of rules, in order
@@ -206,14 +206,14 @@ def _ends(curves: RuleCurves | None) -> str:
     return "" if curves is None else message("{low} to {high}", low=curves.d_ks[0], high=curves.d_ks[-1])
 
 
-def of_note(shown: Shown) -> list[bool]:
+def of_note(shown: RuleTableContents) -> list[bool]:
     """Return for each rule, in the order shown, whether it is known not to be healthy."""
     rows = (shown.rows.get(name) for name in shown.names)
     words = [row and status_given(shown.saturation.get(row.rule), row.measured) for row in rows]
     return [word not in (None, "healthy") for word in words]
 
 
-def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
+def table_lines(shown: RuleTableContents, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the heading and the lines from index `top` on; the last one counts the hidden rules."""
     cells = curve_cells(shown.curves, width)
     columns = columns_in(width, shown.first_column, shown.order.column, cells)
@@ -233,7 +233,7 @@ def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs)
     return [fitted(line, width) for line in lines[:height]]
 
 
-def first_line(shown: Shown, top: int, height: int) -> int:
+def first_line(shown: RuleTableContents, top: int, height: int) -> int:
     """Return the line nearest to index `top` from which a table of this height shows the cursor and its family."""
     rows = rows_of(shown.names, shown.order, height - HEAD)
     room, at = rows_in(len(rows), height), rows.index(Row(shown.cursor))
@@ -241,14 +241,14 @@ def first_line(shown: Shown, top: int, height: int) -> int:
     return min(max(top, at - room + 1), at - titled, len(rows) - room)
 
 
-def rule_at(shown: Shown, top: int, y: int, height: int) -> str | None:
+def rule_at(shown: RuleTableContents, top: int, y: int, height: int) -> str | None:
     """Return the rule in line `y` of the table."""
     rows = rows_of(shown.names, shown.order, height - HEAD)
     shown_rows = rows[top : top + rows_in(len(rows), height)]
     return shown_rows[y - HEAD].rule or None if HEAD <= y < HEAD + len(shown_rows) else None
 
 
-def column_at(shown: Shown, width: int, x: int, glyphs: Glyphs) -> str | None:
+def column_at(shown: RuleTableContents, width: int, x: int, glyphs: Glyphs) -> str | None:
     """Return the column whose heading is at cell `x`, if rows can be sorted by it."""
     cells = curve_cells(shown.curves, width)
     columns = columns_in(width, shown.first_column, shown.order.column, cells)
@@ -264,7 +264,7 @@ def rows_in(rows: int, height: int) -> int:
     return rows if rows <= room else max(room - 1, 1)
 
 
-def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
+def _heading(shown: RuleTableContents, columns: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
     up, down = ("^", "v") if glyphs.ascii else ("▲", "▼")
     mark = up if shown.order.reverse else down
     sorted_by: Role = "accent"
@@ -306,7 +306,7 @@ def _text(value: float | None, column: str, glyphs: Glyphs) -> str:
     return to_right(to_right(whole, form.whole) + to_left(point + rest, 1 + form.decimals), form.width)[: form.width]
 
 
-def _row(shown: Shown, name: str, columns: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
+def _row(shown: RuleTableContents, name: str, columns: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
     row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
     named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
     mark = glyphs.marks[1] if name == shown.lab else " "
@@ -343,7 +343,7 @@ def _word(column: str, saturation: Saturation | None, row: RuleRow) -> str:
     return word or "—"
 
 
-def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
+def _curve(shown: RuleTableContents, name: str, cells: int, glyphs: Glyphs) -> str:
     """Return values from 0 to 1 over d_k as a line with a mark where softmax saturates; in ASCII as bars."""
     if shown.curves is None or name not in shown.curves.values:  # those of another formula
         return to_left(glyphs.say(_PENDING), cells)
@@ -362,7 +362,7 @@ def left_out(width: int, first: int, by: str, curves: RuleCurves | None) -> list
     return [column for column in COLUMNS if column not in shown]
 
 
-def title_line(shown: Shown, width: int, table: int, glyphs: Glyphs) -> Line:
+def title_line(shown: RuleTableContents, width: int, table: int, glyphs: Glyphs) -> Line:
     """Return how rows are sorted, the mark of the Lab's rule, and which columns a table hides, as far as it fits.
 
     `width` is that of the title, `table` that of the table.

@@ -9,10 +9,10 @@ from ....core.statistics.measurement import Column, column_names
 from ....core.statistics.status import GATHERED, SATURATED, is_sink, status
 from ..glyphs import Glyphs
 from ..numbers import percent
-from .table import Contents, is_far, measured_text, multiplier_text, theory_text
+from .table import TableContents, is_far, measured_text, multiplier_text, theory_text
 
 
-def sentence(contents: Contents, glyphs: Glyphs) -> str:
+def sentence(contents: TableContents, glyphs: Glyphs) -> str:
     """Return `Unscaled, one key takes 76 % of a row, and 11 % of rows pass no gradient. With × 0.125, 80 keys …`"""
     columns, names = contents.columns, column_names(contents.columns)
     clauses = [
@@ -23,7 +23,7 @@ def sentence(contents: Contents, glyphs: Glyphs) -> str:
     return glyphs.say(joined([*_disagreements(contents), *clauses, *exact]))
 
 
-def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: bool) -> str:
+def row_words(statistic: Statistic, contents: TableContents, glyphs: Glyphs, values: bool) -> str:
     """Return the explanation of a row, with its values if `values` is set, for tables too narrow for them."""
     said: list[str] = []
     names = column_names(contents.columns)
@@ -44,7 +44,7 @@ def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: 
     return glyphs.say(text)
 
 
-def _disagreements(contents: Contents) -> list[str]:
+def _disagreements(contents: TableContents) -> list[str]:
     """Return a sentence on the measured values that are far from theory, if there are any."""
     found = [
         message(

@@ -36,7 +36,7 @@ _LONGEST = 58  # cells of a bar, at most
 
 
 @dataclass(frozen=True)
-class Editing:
+class ScoreEntry:
     """The index of the selected score, the text being typed, and why that is not a score, if it is not.
 
     A note is another error; the results are still those of the scores.
@@ -53,7 +53,7 @@ def softmax_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs) -> list[Line
     return [*step_lines(worked, width, glyphs), (), *word_lines(worked, width, glyphs)]
 
 
-def word_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
+def word_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry | None = None) -> list[Line]:
     """Return the explanation of the results, and where naive exponentials overflow."""
     sentence = glyphs.say(softmax_sentence(worked.example, _names(worked), worked.sides, worked.remark, glyphs))
     note = glyphs.say(naive_note(worked.parameters.precision))
@@ -63,7 +63,7 @@ def word_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editin
 
 
 def step_lines(
-    worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editing | None = None, tall: bool = False
+    worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry | None = None, tall: bool = False
 ) -> list[Line]:
     """Return the steps, the Jacobian and a summary of both columns, side by side if there is room.
 
@@ -106,7 +106,7 @@ def step_lines(
     return lines
 
 
-def row_of(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editing) -> int:
+def row_of(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry) -> int:
     """Return the index of the selected score's line."""
     return len(_top(worked, width, glyphs, editing)) + 2 + editing.at
 
@@ -137,7 +137,7 @@ def _joined(
     return lines
 
 
-def _top(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: Editing | None) -> list[Line]:
+def _top(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry | None) -> list[Line]:
     """Return the formula of logits; while a score is typed, which keys end that, or an error."""
     example = worked.example
     state = message(
@@ -165,7 +165,7 @@ def _plain(name: str, value: float) -> str:
     return EXAMPLE_FIELD[name].format(value).replace("-", "−")
 
 
-def _scores(example: Example, glyphs: Glyphs, editing: Editing | None) -> list[Line]:
+def _scores(example: Example, glyphs: Glyphs, editing: ScoreEntry | None) -> list[Line]:
     """Return the scores, LEFT cells each, with the selected one marked."""
     lines: list[Line] = []
     room = LEFT - 2

@@ -66,7 +66,7 @@ _LEAST_MEANING = 40  # cells beside the columns from which statistics are explai
 COLUMN_ROLES: tuple[Name, Name] = ("unscaled", "scaled")
 
 
-class Contents(NamedTuple):
+class TableContents(NamedTuple):
     """What a table shows: measured columns and their theory, if available."""
 
     columns: Sequence[Column]
@@ -76,10 +76,10 @@ class Contents(NamedTuple):
     full: bool = True  # whether all statistics are measured, or OF_FIRST_VIEW only
 
 
-def with_theory(measurement: Measurement[Any], theory: Theory, full: bool = True) -> Contents:
+def with_theory(measurement: Measurement[Any], theory: Theory, full: bool = True) -> TableContents:
     """Return a measurement with its theory."""
     rounded = any(each.precision in ROUNDED for each in settings(theory.prediction.parameters))
-    return Contents(measurement.columns, theory.prediction.columns, theory.deviations, rounded, full)
+    return TableContents(measurement.columns, theory.prediction.columns, theory.deviations, rounded, full)
 
 
 class TableRow(NamedTuple):
@@ -99,7 +99,7 @@ class TableRow(NamedTuple):
 Alone: TypeAlias = Literal["", "value", "±", "exact"]
 
 
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """The width of a table, and whether it shows exact values beside measured ones or instead of their ±.
 
     If not even a value with its ± fits, one of them is shown `alone`.
@@ -117,16 +117,16 @@ class Layout(NamedTuple):
         return min(max((self.width - LABEL) // 2, least), WIDEST + (THEORY if self.beside else 0))
 
 
-def layout(contents: Contents, width: int, turn: int = 0) -> Layout:
+def layout(contents: TableContents, width: int, turn: int = 0) -> TableLayout:
     """Return the layout for a width: theory beside measured values if it fits, otherwise by `turn`."""
     if width < LABEL + 2 * CELL - _GAP:
         parts: list[Alone] = ["value", "±", *(["exact"] if contents.theory else [])]
-        return Layout(width, False, False, parts[turn % len(parts)])
+        return TableLayout(width, False, False, parts[turn % len(parts)])
     beside = bool(contents.theory) and width >= LABEL + 2 * (CELL + THEORY)
-    return Layout(width, beside, bool(contents.theory) and turn % 2 == 1 and not beside)
+    return TableLayout(width, beside, bool(contents.theory) and turn % 2 == 1 and not beside)
 
 
-def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[TableRow]:
+def table_rows(contents: TableContents, shown: Sequence[str] | None = None) -> list[TableRow]:
     """Return the statistics under the headings of their groups, or only those named in `shown`, without headings.
 
     The heading of the first group is part of the head line.
@@ -147,7 +147,7 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[T
     return rows
 
 
-def has_row(statistic: Statistic, contents: Contents) -> bool:
+def has_row(statistic: Statistic, contents: TableContents) -> bool:
     """Return whether a statistic has a row: it is not only exported, and it has a value or may get one."""
     if statistic.name in EXPORTED_ONLY:
         return False
@@ -156,7 +156,7 @@ def has_row(statistic: Statistic, contents: Contents) -> bool:
     return any(column.measured[statistic.name].value is not None for column in contents.columns)
 
 
-def _status_rows(contents: Contents) -> list[TableRow]:
+def _status_rows(contents: TableContents) -> list[TableRow]:
     """Return the rows of each column's status and of where softmax saturates, if they are known."""
     saturation = [column.saturation for column in contents.theory] or [None] * len(contents.columns)
     words = [
@@ -166,7 +166,7 @@ def _status_rows(contents: Contents) -> list[TableRow]:
     return [*rows, TableRow(message("saturation"), None, saturation)] if any(saturation) else rows
 
 
-def rows_for(contents: Contents, room: int) -> list[TableRow]:
+def rows_for(contents: TableContents, room: int) -> list[TableRow]:
     """Return all rows with headings if they fit in `room` lines, else the most telling, at least the essential."""
     everything = table_rows(contents)
     if len(everything) <= room:
@@ -224,7 +224,7 @@ def multiplier_text(column: Column, glyphs: Glyphs) -> str:
     return message("{low} to {high}", low=low, high=high)
 
 
-def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span) -> Line:
+def head_line(contents: TableContents, shape: TableLayout, glyphs: Glyphs, first: Span) -> Line:
     """Return the titles of the columns; `first` stands over the labels."""
     alone = {"value": message("value"), "exact": message("exact")}.get(shape.alone, shape.alone)
     text, role = (f" {glyphs.say(alone)}", "heading") if alone else first
@@ -240,14 +240,16 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span) ->
     return fitted(tuple(titles), shape.width)
 
 
-def _theory_title(contents: Contents, width: int, indent: int, glyphs: Glyphs) -> str:
+def _theory_title(contents: TableContents, width: int, indent: int, glyphs: Glyphs) -> str:
     """Return the title of exact values in `width` cells: beside rounded numbers it names the arithmetic."""
     if not contents.rounded:
         return to_left(" " * indent + glyphs.say("theory"), width)
     return to_left(_longest([glyphs.say("exact arithmetic"), " " * indent + glyphs.say("exact")], width), width)
 
 
-def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
+def row_line(
+    row: TableRow, contents: TableContents, shape: TableLayout, glyphs: Glyphs, marked: bool = False
+) -> Line:
     """Return a row as a line; `marked` highlights the row with the cursor."""
     if row.is_heading:
         return fitted(((glyphs.say(f" {row.label}"), "heading"),), shape.width)
@@ -270,7 +272,9 @@ def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, m
     return fitted(tuple(line), shape.width)
 
 
-def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, glyphs: Glyphs) -> list[Span]:
+def _cell(
+    statistic: Statistic, contents: TableContents, index: int, shape: TableLayout, glyphs: Glyphs
+) -> list[Span]:
     """Return one column of a row: the measured value, ± its standard error, and the exact value."""
     if shape.alone:
         spans = _part(statistic, contents, index, shape.alone, glyphs)
@@ -302,7 +306,7 @@ def _filled(spans: list[Span], width: int) -> list[Span]:
     return found
 
 
-def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, glyphs: Glyphs) -> list[Span]:
+def _part(statistic: Statistic, contents: TableContents, index: int, alone: Alone, glyphs: Glyphs) -> list[Span]:
     """Return one column of a narrow row: the value, its ± or the exact value, in THEORY cells."""
     if alone == "exact":
         sign, exact = theory_text(contents, index, statistic, glyphs)
@@ -313,7 +317,7 @@ def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, gl
     return [(value, COLUMN_ROLES[index]), (" ", "text")]
 
 
-def measured_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
+def measured_text(contents: TableContents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
     """Return the value, with the sign of a percentage, and ± its standard error; together CELL cells.
 
     A value that is not measured yet is `…`.
@@ -328,7 +332,7 @@ def measured_text(contents: Contents, index: int, statistic: Statistic, glyphs: 
     return value, to_left(spread(estimate, 100 if share else 1, glyphs), CELL - VALUE)
 
 
-def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
+def theory_text(contents: TableContents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
     """Return `!` or a blank, for whether the measured value is far off, and the exact one; together THEORY cells."""
     if not contents.theory:
         return " ", " " * (THEORY - 1)
@@ -373,8 +377,8 @@ def _longest(forms: Sequence[str], room: int) -> str:
 
 def table_lines(
     rows: Sequence[TableRow],
-    contents: Contents,
-    shape: Layout,
+    contents: TableContents,
+    shape: TableLayout,
     glyphs: Glyphs,
     first: Span = FIRST_GROUP,
     marked: Statistic | None = None,
@@ -384,7 +388,7 @@ def table_lines(
     return [head_line(contents, shape, glyphs, first), *lines]
 
 
-def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
+def rich_table(contents: TableContents, glyphs: Glyphs) -> Table:
     """Return the whole table as a Rich table, for print."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column(Text(glyphs.say(STATISTICS[0].group), PRINTED["heading"]), no_wrap=True)
@@ -446,7 +450,7 @@ SPACED = len(LEADING) + 3  # lines with blank ones between groups, those of fail
 _EXPENDABLE = ("first_key_weight", "one_hot_rows")
 
 
-def leading_rows(contents: Contents, room: int) -> list[TableRow]:
+def leading_rows(contents: TableContents, room: int) -> list[TableRow]:
     """Return the rows of LEADING, as many as fit in `room` lines; with blank lines between groups if these fit too.
 
     There are as many rows whatever the numbers are, so that nothing moves when they change.

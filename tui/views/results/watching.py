@@ -21,8 +21,8 @@ from ..plots.axes import Axis, nice_range
 from ..plots.plot import Plot, Series, draw
 
 if TYPE_CHECKING:
-    from ....core.watching.limits import Offender
-    from ....core.watching.snapshot import Snapshot
+    from ....core.watching.limits import HeadTrend
+    from ....core.watching.snapshot import RunSnapshot
 
 
 Size: TypeAlias = tuple[int, int]  # width and height in cells
@@ -43,7 +43,7 @@ _CELL = 3  # cells of a head, if there is space
 _MARGIN = 5  # cells for the name of a layer
 
 
-def step_line(shown: Snapshot, width: int, glyphs: Glyphs) -> Line:
+def step_line(shown: RunSnapshot, width: int, glyphs: Glyphs) -> Line:
     """Return the step, its place among the others, and the baseline."""
     place = shown.steps.index(shown.step) + 1 if shown.step in shown.steps else len(shown.steps)
     where = glyphs.say("step {step}, {place} of {count}", step=shown.step, place=place, count=len(shown.steps))
@@ -55,7 +55,7 @@ def step_line(shown: Snapshot, width: int, glyphs: Glyphs) -> Line:
     return (where, "text"), (hint if place < len(shown.steps) and cells_of(where + hint) <= width else "", "dim")
 
 
-def summary(shown: Snapshot, brief: bool = False) -> str:
+def summary(shown: RunSnapshot, brief: bool = False) -> str:
     """Return what the step shows: the largest change, the heads over the limit, and which passes it next.
 
     Of heads that are or were over the limit, it says the first and the one with the largest logit. In `brief`, return
@@ -67,7 +67,7 @@ def summary(shown: Snapshot, brief: bool = False) -> str:
     return joined([part for part in (said, _limit_words(shown), *_past_words(shown)) if part])
 
 
-def _change_words(shown: Snapshot) -> str:
+def _change_words(shown: RunSnapshot) -> str:
     """Say how the largest |logit| of heads changed since the baseline."""
     if shown.changes is None:
         return message(
@@ -93,7 +93,7 @@ def _change_words(shown: Snapshot) -> str:
     )
 
 
-def _over_words(shown: Snapshot) -> str:
+def _over_words(shown: RunSnapshot) -> str:
     """Say how many heads are over the limit, and how many were at earlier steps only."""
     if all(math.isnan(each.value) for each in shown.ranked):
         said = message("No head has a largest |logit| at step {step}", step=shown.step)
@@ -116,7 +116,7 @@ def _over_words(shown: Snapshot) -> str:
     )
 
 
-def _past_words(shown: Snapshot) -> list[str]:
+def _past_words(shown: RunSnapshot) -> list[str]:
     """Say which head was over the limit first, which had the largest logit, and when."""
     said: list[str] = []
     passed = [each for each in shown.ranked if each.first_over is not None]
@@ -151,11 +151,11 @@ def _past_words(shown: Snapshot) -> list[str]:
     return said
 
 
-def _place_words(shown: Snapshot, head: Offender) -> str:
+def _place_words(shown: RunSnapshot, head: HeadTrend) -> str:
     return message("layer {layer} head {head}", layer=shown.layers[head.layer], head=head.head)
 
 
-def _limit_words(shown: Snapshot) -> str:
+def _limit_words(shown: RunSnapshot) -> str:
     said = _over_words(shown)
     soon = next((each for each in shown.ranked if not each.over and each.passes_in is not None), None)
     if soon is None:
@@ -174,7 +174,7 @@ def _limit_words(shown: Snapshot) -> str:
 
 
 def ranked_lines(
-    shown: Snapshot,
+    shown: RunSnapshot,
     width: int,
     glyphs: Glyphs,
     first: int = 0,
@@ -216,7 +216,7 @@ def ranked_lines(
 _SPARED = ("growth", "peak_step", "passes_in")  # columns that are left out for a trend, the first one first
 
 
-def _columns(shown: Snapshot, ranked: Sequence[Offender], width: int) -> dict[str, list[str]]:
+def _columns(shown: RunSnapshot, ranked: Sequence[HeadTrend], width: int) -> dict[str, list[str]]:
     """Return the columns of the list, from the left, each a title and a cell for each head."""
     roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE) + (_ROOMY_PASSED if shown.passed else 0)
     words = [offender_words(each, shown.per) for each in ranked]
@@ -246,7 +246,7 @@ def _numbers(name: str, cell: str, glyphs: Glyphs) -> str:
     return glyphs.say(cell) if name == "head" else signed(glyphs.say(cell), glyphs)
 
 
-def _trend_title(shown: Snapshot, cells: int, glyphs: Glyphs) -> str:
+def _trend_title(shown: RunSnapshot, cells: int, glyphs: Glyphs) -> str:
     """Return the title of the trends; if one of them is over the limit, also which bars are, if there is room."""
     title = glyphs.say("trend")
     bars = glyphs.bars[_UNDER + 1 :]
@@ -296,18 +296,18 @@ def _align(column: list[str]) -> None:
         column[at] = f"× {number.rjust(max(map(len, padded)))}"
 
 
-def _changes(shown: Snapshot, ranked: Sequence[Offender], roomy: bool) -> list[str]:
+def _changes(shown: RunSnapshot, ranked: Sequence[HeadTrend], roomy: bool) -> list[str]:
     """Return a head and the changes of these heads."""
     title = message("since {baseline}", baseline=shown.baseline) if roomy else message("change")
     return [title, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
 
 
-def place_of(shown: Snapshot, layer: int, head: int) -> str:
+def place_of(shown: RunSnapshot, layer: int, head: int) -> str:
     """Return a head's layer and number, such as 7/3."""
     return f"{shown.layers[layer]}/{head}"
 
 
-def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
+def head_lines(shown: RunSnapshot, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
     """Return all statistics of a head, and, unless the height is 0, its largest |logit| over the steps."""
     width, height = size
     layer, head = chosen
@@ -347,12 +347,12 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
     return [fitted(line, width) for line in lines]
 
 
-def figures(shown: Snapshot) -> int:
+def figures(shown: RunSnapshot) -> int:
     """Return how many figures `head_lines` has of a head that was over the limit, if there is any."""
     return len(shown.values) + (3 if shown.passed else 0)
 
 
-def _past_figures(shown: Snapshot, chosen: tuple[int, int], glyphs: Glyphs) -> dict[str, str]:
+def _past_figures(shown: RunSnapshot, chosen: tuple[int, int], glyphs: Glyphs) -> dict[str, str]:
     """Return when a head was over the limit first, and its largest logit; empty if it never was."""
     head = next((each for each in shown.ranked if (each.layer, each.head) == chosen), None)
     if head is None or head.first_over is None:
@@ -412,12 +412,12 @@ def _linear(value: float, low: float, high: float) -> float:
     return (value - low) / (high - low)
 
 
-def wanted_width(shown: Snapshot) -> int:
+def wanted_width(shown: RunSnapshot) -> int:
     """Return the width of a map with whole cells."""
     return _MARGIN + _CELL * max(shown.heads)
 
 
-def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
+def map_lines(shown: RunSnapshot, statistic: str, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
     """Return a line for each layer, a cell for each head: darker is larger, `!` is over the limit, `^` was over it.
 
     Logits are shaded by their logarithm, other statistics linearly. Beside a baseline, a cell is the change since it.
@@ -475,7 +475,7 @@ def _legend(low: float, high: float, unit: str, glyphs: Glyphs, changes: bool) -
     return glyphs.say("{low} to {high}", low=f"{glyphs.shades[1]} {least}", high=f"{glyphs.shades[-1]} {most}")
 
 
-def _mapped(shown: Snapshot, statistic: str) -> Sequence[Sequence[float]]:
+def _mapped(shown: RunSnapshot, statistic: str) -> Sequence[Sequence[float]]:
     """Return what the map shows of every head: a statistic, or its change since the baseline; NaN if it has none."""
     table = shown.values[statistic]
     if shown.baseline is None:
@@ -483,7 +483,7 @@ def _mapped(shown: Snapshot, statistic: str) -> Sequence[Sequence[float]]:
     return (shown.changes or {}).get(statistic) or [[math.nan] * len(row) for row in table]
 
 
-def head_at(shown: Snapshot, chosen: tuple[int, int], size: Size, x: int, y: int) -> tuple[int, int] | None:
+def head_at(shown: RunSnapshot, chosen: tuple[int, int], size: Size, x: int, y: int) -> tuple[int, int] | None:
     """Return the head at a cell of the lines that `map_lines` returns for the same size, if there is one."""
     width, height = size
     most = max(shown.heads)
@@ -511,7 +511,7 @@ def _shade(value: float, part: float, chosen: bool, glyphs: Glyphs) -> str:
 LEAST = 8  # lines of a chart, with its title and its axis
 
 
-def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def chart_lines(shown: RunSnapshot, chosen: tuple[int, int], width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return exactly `height` lines; empty for a head with fewer than three finite values.
 
     Where its title does not fit, the limit and the largest value stand alone.
