@@ -31,10 +31,11 @@ TEXTS = {
     "Field": "label help", "Statistic": "label short group definition formula? source?",
     "ScaleRule": "formula? short? used_by note source?", "Model": "note source?", "Quantity": "label help",
     "Claim": "title statement source? why limit untestable",
-    "Figure": "label measure", "Bounds": "words", "Step": "title source introduction explanation given",
-    "Guess": "question", "Shown": "what", "Question": "question short long usual verdict given",
+    "ClaimFigure": "label measure", "TourFigure": "label measure", "Bounds": "words",
+    "TourStep": "title source introduction explanation given",
+    "Guess": "question", "PaneState": "what", "InterviewQuestion": "question short long usual verdict given",
     "Bug": "title story lesson", "Symptom": "label", "PaneRow": "title", "Binding": "description",
-    "Command": "description examples title", "CommandRow": "summary", "Setting": "help",
+    "CliCommand": "description examples title", "CommandRow": "summary", "Setting": "help",
     "Value": "formula? help source?", "_ColumnFormat": "titles words",
 }  # fmt: skip
 # The constants whose texts are messages, by module; of a dictionary, its values.
