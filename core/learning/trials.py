@@ -267,11 +267,6 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
 TRIALS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in _FUNCTIONS}
 
 
-def readings(figures: Mapping[str, TourFigure]) -> dict[str, Reading]:
-    """Measure all figures, by name; what several share is measured once."""
-    return dict(stream(figures))
-
-
 def stream(figures: Mapping[str, TourFigure]) -> Iterator[tuple[str, Reading]]:
     """Yield the figures one by one, each with its reading, so that a caller can stop between them."""
     results = ResultCache()

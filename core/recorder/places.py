@@ -71,7 +71,7 @@ class _Place:
     seen: bool = False  # whether attention was seen inside
 
 
-class _Known(NamedTuple):
+class _ModulePlace(NamedTuple):
     module: ref[torch.nn.Module]
     name: str | None  # in its model; None: outside the given one
     model: int
@@ -90,7 +90,7 @@ class Places:
         self.other: torch.nn.Module | None = None  # outermost module outside the given model that is running
         self.given = model  # whose modules are recorded; None: all
         self._turns = count(1)
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _ModulePlace] = {}
         self._parts: dict[int, tuple[str, str, int]] = {}  # smaller models: their class, name and larger model
 
     def clear(self) -> None:
@@ -102,7 +102,7 @@ class Places:
         if self.given is None:
             return True
         if (known := self._find(module)) is None:
-            self._known |= {id(each): _Known(ref(each), None, 0) for each in module.modules()}
+            self._known |= {id(each): _ModulePlace(ref(each), None, 0) for each in module.modules()}
             self._learn(self.given)
             known = self._known[id(module)]
         return known.name is not None
@@ -115,7 +115,7 @@ class Places:
             outermost = self.stack[0].module if self.stack else module
             self._learn(outermost if self.given is None else self.given)
             if self._find(module) is None:
-                self._known[id(module)] = _Known(ref(module), None, id(outermost))
+                self._known[id(module)] = _ModulePlace(ref(module), None, id(outermost))
         real = real and all(place.real for place in self.stack[-1:]) and not any(map(is_symbolic, _several(inputs)))
         self.stack.append(_Place(module, _batch_of(inputs), real))
 
@@ -203,7 +203,7 @@ class Places:
         method = self._method(model) if model is not None and name else None
         return f"{name} was called again inside {method}" if method else ""
 
-    def _find(self, module: torch.nn.Module) -> _Known | None:
+    def _find(self, module: torch.nn.Module) -> _ModulePlace | None:
         known = self._known.get(id(module))
         return known if known is not None and known.module() is module else None
 
@@ -219,7 +219,9 @@ class Places:
         for part in {each.model for each in known.values()} & names.keys():
             self._parts[part] = (type(unwrapped(names[part][0])).__name__, names[part][1], id(model))
         self._parts.pop(id(model), None)
-        self._known = known | {number: _Known(ref(each), name, id(model)) for number, (each, name) in names.items()}
+        self._known = known | {
+            number: _ModulePlace(ref(each), name, id(model)) for number, (each, name) in names.items()
+        }
 
     def _outermost(self) -> str:
         return type(unwrapped(self.stack[0].module)).__name__

@@ -32,7 +32,7 @@ from attn_tui.core.learning.step import (
     parse_guess,
 )
 from attn_tui.core.learning.tour import STEPS
-from attn_tui.core.learning.trials import TRIALS, readings
+from attn_tui.core.learning.trials import TRIALS, stream
 from attn_tui.core.models import MODELS
 from attn_tui.core.statistics.measurement import Estimate
 from cases import for_each
@@ -115,7 +115,7 @@ def test_every_given_value_and_every_figure_is_used(item: Item) -> None:
     ids=lambda item: item.id,
 )
 def test_measured_figures_agree_with_exact_ones(item: Item) -> None:
-    found = readings(item.figures)
+    found = dict(stream(item.figures))
     for name, (measured, exact) in found.items():
         assert measured is not None or exact is not None, name
         if measured is not None and exact is not None:
@@ -278,7 +278,7 @@ def test_numbers_in_texts_have_three_digits_and_shares_a_sign() -> None:
 
 
 def test_a_measured_value_has_the_decimals_of_its_error() -> None:
-    reading = readings({"x": STEPS[0].figures["deviation"]})["x"]
+    reading = dict(stream({"x": STEPS[0].figures["deviation"]}))["x"]
     assert reading.measured is not None
     assert re.fullmatch(r"\d\.\d{3} ± 0\.0\d\d", measured_text(reading, "number"))
     assert measured_text(reading._replace(measured=Estimate(0.0, 0.0)), "number") == "0"

@@ -17,7 +17,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.learning.card import question_card, step_card
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
-from attn_tui.core.learning.trials import readings
+from attn_tui.core.learning.trials import stream
 from attn_tui.core.program.library import (
     card_code,
     checked_code,
@@ -56,9 +56,11 @@ def test_a_claim_that_is_not_tested_says_why_it_has_no_code() -> None:
 @pytest.mark.slow
 def test_the_code_of_a_step_and_of_a_question_prints_its_figures() -> None:
     for number, step in enumerate(STEPS[:3], 1):
-        assert compared(card_code(step_card(number, step, readings(step.figures)), "attn-tui learn")) == ""
+        assert compared(card_code(step_card(number, step, dict(stream(step.figures))), "attn-tui learn")) == ""
     [(number, question), *_] = [(at, each) for at, each in enumerate(QUESTIONS, 1) if each.figures]
-    assert compared(card_code(question_card(number, question, readings(question.figures)), "attn-tui learn")) == ""
+    assert (
+        compared(card_code(question_card(number, question, dict(stream(question.figures))), "attn-tui learn")) == ""
+    )
 
 
 @for_each(

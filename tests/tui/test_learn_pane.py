@@ -10,7 +10,7 @@ from attn_tui.core.learning.examine import examine_bug
 from attn_tui.core.learning.items import AT, ITEMS, Attempt, Found, Item, is_right, remembered, to_remember
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
-from attn_tui.core.learning.trials import readings
+from attn_tui.core.learning.trials import stream
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.questions.learn import ReadItem
 from attn_tui.tui.panes.learn.pane import LearnPane
@@ -76,7 +76,7 @@ def found_of(item: Item, folder: Path) -> Found:
     """What the engine finds out about an item."""
     if isinstance(item.content, Bug):
         return examine_bug(item.content, folder / "bug.safetensors")
-    return readings(item.content.figures)
+    return dict(stream(item.content.figures))
 
 
 @pytest.mark.parametrize(

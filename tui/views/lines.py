@@ -7,9 +7,9 @@ style. Two frames can be compared with ==.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import lru_cache
-from itertools import groupby, zip_longest
+from itertools import groupby
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -178,12 +178,6 @@ def ends(left: Line, right: Line, width: int) -> Line:
     """Return a line with one part at each edge; the right part is dropped if both do not fit."""
     gap = width - line_width(left) - line_width(right)
     return fitted((*left, (" " * gap, "text"), *right) if gap >= 1 else left, width)
-
-
-def two_columns(left: Sequence[Line], right: Sequence[Line], at: int) -> list[Line]:
-    """Return two columns of lines as one; the right one starts at cell `at`."""
-    pairs = zip_longest(left, right, fillvalue=())
-    return [(*fitted(one, at), *other) if other else one for one, other in pairs]
 
 
 _WORD = re.compile(r"(?:[<>×] )*\S+(?: ± \S+)?(?: %\S*)?")  # `> 99.9 %` and `0.5 ± 0.1 %` are one word

@@ -14,12 +14,12 @@ class CopyEvent(Protocol):
         """Wait until it has happened."""
 
 
-class _Done:
+class _NoWait:
     def synchronize(self) -> None:
         pass
 
 
-DONE: CopyEvent = _Done()  # of copies that were complete when they returned
+DONE: CopyEvent = _NoWait()  # of copies that were complete when they returned
 
 
 def kept(tensor: torch.Tensor) -> torch.Tensor:
