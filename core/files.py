@@ -24,7 +24,7 @@ _BEGINNING = re.compile(
     rb"|model,(d_k,)?n_keys,n_queries,batch,(d_v|mask),"
     rb"|file,layer,layer_name,head,(d_k,scale,multiplier|verdict,cause|rule,message|rule,multiplier)"
     rb"|layer,layer_name,head,test_layer,test_head,|temperature,shift,precision,d_k,scale,multiplier,"
-    rb"|preset,d_model,heads,kv_heads,d_k,|d_k,rule,multiplier,loss,|step,layer,head,largest_logit,over,"
+    rb"|preset,d_model,heads,kv_heads,d_k,|d_k,rule,multiplier,loss,|step,layer,head,(largest|max)_logit,over,"
     rb"|claim,verdict,figure,claimed,measured,"
 )
 # The last line of a text says how many bytes are before it: what somebody adds to a result is theirs.

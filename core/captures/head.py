@@ -18,8 +18,8 @@ from ..message import message, plain
 from .axes import NamedAxes
 from .capture import NO_EXTRAS, CaptureContents, Extras, Layer, MaskTensor
 from .features import LARGEST
-from .files import CaptureError, Identity, NotFiniteError, ValuesNotFiniteError, opened
-from .files.stored import AnyArray, AtHand, Stored
+from .files import CaptureError, Identity, NotFiniteError, ValuesNotFiniteError
+from .files.stored import AnyArray, AtHand, Stored, stream_of
 from .layers import StoredLayer, scales_shape
 from .masks import MaskConvention, mask_shape, query_mask, read_mask
 
@@ -180,7 +180,7 @@ def shows_no_later_key(stored: StoredLayer) -> bool:
     told = layer.cross or layer.rows is not None or not _FEW <= layer.queries <= layer.keys
     if located is None or told or layer.refusal:
         return False
-    with opened(located.array.path) as (stream, _):
+    with stream_of(located.array) as stream:
         weights = located.read_head(stream, 0, {})
     later = ~np.tri(layer.queries, weights.shape[-1], layer.keys - layer.queries, dtype=np.bool_)
     return not weights[:, later].any() and bool(weights[:, -1].any())
@@ -188,7 +188,7 @@ def shows_no_later_key(stored: StoredLayer) -> bool:
 
 def _read(capture: CaptureFile, array: Stored, read: Callable[[BinaryIO], T]) -> T:
     """Return what `read` returns for the array's open file, which must not have changed."""
-    with opened(array.path, capture.identity[array.path]) as (stream, _):
+    with stream_of(array, capture.identity.get(array.path)) as stream:
         return read(stream)
 
 

@@ -170,7 +170,7 @@ def _layers(
             by_width = not (pair.words.projection and pair.inside)
             own = replace(own, **heads_of(metadata.config or {}, found.arrays[pair.q].shape, by_width))
         layer, layer_notes, names = build_layer(position, pair, own, found.arrays, given)
-        if found.files and own.causal is None and shows_no_later_key(layer):
+        if own.causal is None and shows_no_later_key(layer):
             own = replace(own, causal="bottom_right")
             layer, layer_notes, names = build_layer(position, pair, own, found.arrays, given)
             notes.append(

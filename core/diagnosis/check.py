@@ -38,7 +38,7 @@ class HeadFigures:
 
     layer: Layer
     head: int
-    largest_logit: float | None
+    max_logit: float | None
     spread: float | None
     token_spread: float | None
     entropy_fraction: float | None
@@ -110,7 +110,7 @@ def measure(
     figures = HeadFigures(
         layer,
         head,
-        largest_logit=None if low is None or high is None else max(-low, high),
+        max_logit=None if low is None or high is None else max(-low, high),
         spread=None if variance is None else math.sqrt(max(variance, 0.0)),
         token_spread=min(variety(data.q), variety(data.k)),
         entropy_fraction=value["entropy_fraction"],
@@ -169,7 +169,7 @@ def _of_head(each: HeadFigures, limits: Limits) -> list[LimitFinding]:
             verdict.misfit,
         )
     for rule, words, value, limit, least in (
-        ("max-logit", "largest |logit|", each.largest_logit, limits.max_logit, False),
+        ("max-logit", "largest |logit|", each.max_logit, limits.max_logit, False),
         ("capped", "share of logits beyond 2 soft-caps", each.capped, limits.max_capped, False),
         ("min-spread", "standard deviation within rows", each.spread, limits.min_spread, True),
         ("token-spread", "spread of q or k over tokens", each.token_spread, limits.min_token_spread, True),

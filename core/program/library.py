@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..statistics.measurement import Estimate
     from ..watching.snapshot import RunSnapshot
 
-_CHECKED = ("largest_logit", "spread", "token_spread", "entropy_fraction", "one_hot_rows", "first_key_weight")
+_CHECKED = ("max_logit", "spread", "token_spread", "entropy_fraction", "one_hot_rows", "first_key_weight")
 
 
 def claims_code(outcomes: Sequence[Outcome], command: str) -> str:

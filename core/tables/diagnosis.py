@@ -30,6 +30,11 @@ class HeadVerdict:
     head: int
     verdict: Verdict
 
+    @property
+    def place(self) -> str:
+        """The layer and the head, for people."""
+        return message("{place} head {head}", place=self.layer.place, head=self.head)
+
 
 def diagnosis_table(
     captures: Sequence[CaptureContents], heads: Iterable[HeadVerdict], asked: int
@@ -266,7 +271,7 @@ def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
     """Return the findings, those that are allowed last, and the figures of every head."""
     found = [(file, each, False) for file in checked for each in file.findings]
     return table_of(
-        "check-1",
+        "check-2",
         files_entry([each.capture for each in checked]),
         "findings",
         [*found, *((file, each, True) for file in checked for each in file.allowed)],
@@ -299,7 +304,7 @@ _CHECKED: Sequence[Cell[HeadFigures]] = (
     Cell("layer", str, lambda each: str(each.layer.index)),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int),
-    *(Cell(name, float) for name in ("largest_logit", "capped", "spread", "token_spread")),
+    *(Cell(name, float) for name in ("max_logit", "capped", "spread", "token_spread")),
     *(Cell(name, float) for name in ("entropy_fraction", "one_hot_rows", "first_key_weight")),
     Cell("verdict", str, "verdict.verdict"),
     Cell("note", str, lambda each: each.verdict.note or None),

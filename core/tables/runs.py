@@ -100,7 +100,7 @@ def watch_table(path: str, shown: RunSnapshot) -> Table[HeadTrend]:
     cells: list[Cell[HeadTrend]] = [
         Cell("layer", str, lambda each: shown.layers[each.layer], "layer"),
         Cell("head", int, label="head"),
-        Cell("largest_logit", float, "value", "largest |logit|", words(0)),
+        Cell("max_logit", float, "value", "largest |logit|", words(0)),
         Cell("over", bool),
         Cell("first_over", int, label=past["first_over"], words=first_words),
         Cell("peak", float, label=past["peak"], words=lambda each: logit_words(each.peak)),
@@ -119,7 +119,7 @@ def watch_table(path: str, shown: RunSnapshot) -> Table[HeadTrend]:
         **{name: getattr(shown, name) for name in ("limit", "baseline", "over", "came_back", "others_over")},
     }
     return table_of(
-        "watched-1", head, "heads", shown.ranked, cells, lambda: [grid(cells, shown.ranked)], {"step": shown.step}
+        "watched-2", head, "heads", shown.ranked, cells, lambda: [grid(cells, shown.ranked)], {"step": shown.step}
     )
 
 

@@ -69,7 +69,7 @@ PARSERS = {
 }
 PARSE = {
     "core.texts": "texts from outside",
-    "core.api": "the JSON of a result that it wrote itself",
+    "core.api.result": "the JSON of a result that it wrote itself",
     "core.recorder.reports": "what the recorder tells the program that started it",
     "core.recorder.options": "the options of the program that started it; it imports nothing of attn-tui",
     "tui.language.po": "the texts of the catalogue",

@@ -63,12 +63,12 @@ def test_json_csv_and_markdown_have_the_first_the_most_and_now(tmp_path: Path, c
     found = json.loads(capsys.readouterr().out)
     assert (found["over"], found["came_back"], found["others_over"]) == (0, 1, None)
     past = [
-        {name: head[name] for name in ("largest_logit", "over", "first_over", "peak", "peak_step")}
+        {name: head[name] for name in ("max_logit", "over", "first_over", "peak", "peak_step")}
         for head in found["heads"]
     ]
     assert past == [
-        {"largest_logit": 8.0, "over": False, "first_over": 10, "peak": None, "peak_step": 20},
-        {"largest_logit": 1.0, "over": False, "first_over": None, "peak": 1.0, "peak_step": 0},
+        {"max_logit": 8.0, "over": False, "first_over": 10, "peak": None, "peak_step": 20},
+        {"max_logit": 1.0, "over": False, "first_over": None, "peak": 1.0, "peak_step": 0},
     ]
     assert main(["watch", path, "--once", "--format", "csv"]) == 1
     [line, _] = csv.DictReader(io.StringIO(capsys.readouterr().out))
@@ -86,7 +86,7 @@ def test_every_head_that_was_over_the_limit_is_printed(tmp_path: Path, capsys: C
     assert "30 more heads are below these." in out
 
 
-def test_a_run_without_the_largest_logits_is_not_passed(tmp_path: Path, capsys: Captured) -> None:
+def test_a_run_without_the_max_logits_is_not_passed(tmp_path: Path, capsys: Captured) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text('{"step": 7, "maxlogit": [[120.0]]}\n')
     for chosen in ("table", "json"):
@@ -100,9 +100,9 @@ def test_json_and_csv_hold_every_head_worst_first(tmp_path: Path, capsys: Captur
     path = run_file(tmp_path)
     assert main(["watch", path, "--once", "--max-logit", "30", "--format", "json"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert (found["schema"], found["step"], found["over"]) == ("attn-tui/watched-1", 700, 1)
+    assert (found["schema"], found["step"], found["over"]) == ("attn-tui/watched-2", 700, 1)
     assert [(each["layer"], each["head"]) for each in found["heads"]] == [("1", 0), ("1", 1), ("0", 1), ("0", 0)]
-    assert found["heads"][0]["largest_logit"] == pytest.approx(20 * 1.1**7)
+    assert found["heads"][0]["max_logit"] == pytest.approx(20 * 1.1**7)
     assert main(["watch", path, "--once", "--format", "csv"]) == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [line["head"] for line in lines] == ["0", "1", "1", "0"]

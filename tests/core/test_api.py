@@ -3,11 +3,12 @@
 import inspect
 import json
 import math
+import pickle
 import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -162,8 +163,52 @@ def test_a_head_has_weights_under_any_scale() -> None:
     assert entropy is not None
     some = np.where(weights > 0, weights, 1)
     assert np.isclose(-(some * np.log(some)).sum(-1).mean(), entropy, rtol=1e-4, atol=1e-6)
-    with pytest.raises(KeyError, match="no layer 9"):
-        capture[9, 0]
+    assert np.array_equal(head.weights(np.float32(0.125)), head.weights("0.125"))
+
+
+def one_layer(capture: attn_tui.Capture, place: Any) -> Sequence[attn_tui.Head]:
+    return cast("Any", capture)[place]
+
+
+def test_a_capture_is_indexed_by_numbers_names_and_parts_of_names() -> None:
+    capture = attn_tui.open(sample_path())
+    places: tuple[Any, ...] = (1, -5, np.int64(1), "encoder.layer.1.attention.self", "layer.1")
+    for each in places:
+        assert [(head.layer.index, head.head) for head in one_layer(capture, each)] == [
+            (1, head) for head in range(12)
+        ]
+    assert (capture[-1, -1].layer, capture[-1, -1].head) == (capture.layers[-1], 11)
+    wrong: tuple[tuple[Any, str], ...] = (
+        (9, "no layer 9: there are layers 0 to 5"),
+        (-7, "no layer -7"),
+        ("layer.9", "no layer layer.9"),
+        ((0, 12), "heads are 0 to 11"),
+        ("layer", "6 layers are 'layer'"),
+    )
+    for place, words in wrong:
+        with pytest.raises(KeyError, match=words):
+            capture[place]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert attn_tui.measure(d_k=np.int64(8), scale=np.float32(0.5), **SMALL).to_dict() == (
+        attn_tui.measure(d_k=8, scale=0.5, **SMALL).to_dict()
+    )
+    assert attn_tui.measure(d_k=8, scale=0.5, **SMALL).parameters.multiplier == 0.5
+    swept = attn_tui.sweep(np.array([4, 8]), n_keys=np.array([8, 16]), n_queries=4, batch=2)
+    assert swept.to_dict() == attn_tui.sweep([4, 8], n_keys=[8, 16], n_queries=4, batch=2).to_dict()
+    varied = attn_tui.sweep([4], vary=("scale", (0.5, "d_k")), **SMALL)
+    assert varied.axes == {"scale": ["0.5", "d_k"], "d_k": [4]}
+    assert attn_tui.cost(heads=np.int64(4)).to_dict() == attn_tui.cost(heads=4).to_dict()
+    assert attn_tui.watch(RUN, step=np.int64(3)).to_dict() == attn_tui.watch(RUN, step=3).to_dict()
+
+
+def test_results_can_be_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "CLAIMS", [each for each in catalogue.CLAIMS if each.id in CLAIMS])
+    for words, result in results().items():
+        again = pickle.loads(pickle.dumps(result))
+        assert again.to_dict() == result.to_dict(), words
+        assert type(result).__name__ in attn_tui.__all__
 
 
 def test_what_is_not_accepted_says_what_is() -> None:
@@ -181,7 +226,13 @@ def test_what_is_not_accepted_says_what_is() -> None:
             "config: must be a JSON object",
         ),
         (lambda: attn_tui.sweep([4], n_keys=[]), "keys: "),
-        (lambda: attn_tui.sweep([4], n_keys=cast("Any", np.int64(8))), r"keys: .* not np\.int64\(8\)"),
+        (lambda: attn_tui.sweep([4], n_keys=cast("Any", np.float64(8.5))), "keys: must be a whole number"),
+        (lambda: attn_tui.measure(scale=0.5, multiplier=2), "scale: 0.5 is a multiplier already"),
+        (
+            lambda: attn_tui.sweep([4], **SMALL).values("entropy", cast("Any", "c")),
+            "side: must be one of a, b, not 'c'",
+        ),
+        (lambda: attn_tui.learn(13), "13: must be a step from 1 to 12"),
         (lambda: attn_tui.cost(heads=None), "heads: must be a whole number"),
         (lambda: attn_tui.open("absent.npz"), "absent.npz"),
     ):
@@ -191,7 +242,9 @@ def test_what_is_not_accepted_says_what_is() -> None:
 
 def test_what_belongs_to_one_head_is_not_said_of_several() -> None:
     diagnosis = attn_tui.diagnose(WRONG)
-    with pytest.raises(AttributeError, match=r"24 heads have a verdict each: iterate over \.heads, or ask capture\["):
+    with pytest.raises(
+        AttributeError, match=r"24 heads have a verdict each: iterate over the diagnosis, or ask capture\["
+    ):
         _ = diagnosis.verdict
     assert not hasattr(diagnosis, "verdict")
     assert inspect.getmembers(diagnosis)
@@ -222,14 +275,6 @@ def test_heads_that_are_not_judged_fail_only_a_strict_check() -> None:
     assert not attn_tui.diagnose(sample_path()).healthy
     assert not attn_tui.check(sample_path(), max_logit=1).ok
     assert attn_tui.check(sample_path(), max_logit=1, allow=["*:max-logit"]).ok
-
-
-def test_arrays_are_diagnosed_as_a_file_of_them_is() -> None:
-    q, k, v = np.random.default_rng(0).normal(size=(3, 1, 2, 24, 16))
-    weights = np.exp(0.25 * q @ k.mT)
-    arrays = {"q": q, "k": k, "v": v, "o": weights @ v / weights.sum(axis=-1, keepdims=True)}
-    assert attn_tui.diagnose(arrays, expect="1/sqrt(d)").healthy
-    assert not attn_tui.diagnose(arrays, expect="1/d").healthy
 
 
 def test_declarations_print_in_ten_lines() -> None:

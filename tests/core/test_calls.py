@@ -98,7 +98,7 @@ def test_every_key_of_an_entry_is_a_keyword_that_the_reader_checks(key: str) -> 
     assert key in found.entry or key in found.tensors
     if key not in ("name", "backend", "notes", "scores", "layer_type", "mask"):
         given[key] = "wrong"
-        with pytest.raises(attn_tui.InputError, match=f"call: .*{key}"):
+        with pytest.raises(attn_tui.InputError, match=f"arrays: .*{key}"):
             call(q, k, **given)
 
 

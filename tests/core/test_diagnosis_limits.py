@@ -30,7 +30,7 @@ def rules(*heads: HeadFigures, disagreements: tuple[str, ...] = (), limits: Any 
 @for_each(
     ("name", "limit", "value", "rule"),
     [
-        ("largest_logit", "max_logit", 50.0, "max-logit"), ("capped", "max_capped", 0.5, "capped"),
+        ("max_logit", "max_logit", 50.0, "max-logit"), ("capped", "max_capped", 0.5, "capped"),
         ("spread", "min_spread", 0.01, "min-spread"), ("token_spread", "min_token_spread", 0.01, "token-spread"),
         ("entropy_fraction", "min_entropy", 0.02, "entropy"), ("one_hot_rows", "max_one_hot", 0.9, "one-hot"),
         ("first_key_weight", "max_first_key", 0.9, "first-key"),

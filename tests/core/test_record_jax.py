@@ -181,7 +181,7 @@ def test_calls_are_recorded_in_their_order_and_only_in_the_block(jax: Any, tmp_p
 @for_each(
     ("named", "why"),
     [
-        ({"scale": -0.5}, r"call: metadata 'scale' must be a positive number, not '-0\.5'"),
+        ({"scale": -0.5}, r"arrays: metadata 'scale' must be a positive number, not '-0\.5'"),
         ({"local_window_size": (-1, 3)}, r"local_window_size \(-1, 3\) is negative"),
         (
             {"bias": np.ones((1, 1, QUERIES, QUERIES), np.int32)},

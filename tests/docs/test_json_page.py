@@ -80,14 +80,14 @@ RUNS = {
         f"compare {SAMPLE} {{square}}",
         "compare {whole} {whole}",
     ],
-    "check-1": [
+    "check-2": [
         f"check {WRONG} --min-file-entropy 1",
         f"check {SAMPLE} --baseline {WRONG}",
         "check {broken}",
         "check {capped}",
         f"check {{bare}} {SAMPLE}",
     ],
-    "watched-1": [
+    "watched-2": [
         "watch tests/data/run.jsonl --once",
         "watch {run} --once",
         "watch tests/data/run.jsonl --step 500 --baseline 0",

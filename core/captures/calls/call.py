@@ -7,22 +7,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
 
 import numpy as np
-from safetensors.numpy import save as safetensors_of
 
 from ... import VERSION
 from ...errors import InputError, did_you_mean
 from ..capture import Layer
 from ..features import ALIASES, FEATURES, OF_ENTRIES, SCHEMAS
-from ..files.stored import FLOATS, AnyArray, Contiguous, FileContents
-from ..head import read_head
-from ..reader import capture_of, open_capture
+from ..files.stored import FLOATS, AnyArray, FileContents, memory_array
+from ..head import CaptureFile, read_head
+from ..reader import capture_of
 from ..rules import computation, file_rule
 from .texts import layout_of, padded
 
+MEMORY = Path("arrays")  # stands for a file in messages and results
 _AXES = ("batch", "head", "token", "d_k")
 # The name of each tensor of a layer, and whether it is a mask.
 _TENSORS = {each.tensors[0]: each.group == "mask" for each in FEATURES if each.tensors}
@@ -111,8 +110,10 @@ def call(
     return Call({**whole.tensors, "lse": _log_sum_exp(whole)}, {**entry, "notes": notes})
 
 
-def contents_of(calls: Sequence[Call]) -> tuple[dict[str, AnyArray], dict[str, str]]:
-    """Return the tensors and the metadata of a file with these calls as its layers.
+def contents_of(
+    calls: Sequence[Call], config: Mapping[str, Any] | None = None
+) -> tuple[dict[str, AnyArray], dict[str, str]]:
+    """Return the tensors and the metadata of a file with these calls as its layers, and the model's configuration.
 
     Raise InputError if two of them have the same index.
     """
@@ -124,6 +125,8 @@ def contents_of(calls: Sequence[Call]) -> tuple[dict[str, AnyArray], dict[str, s
                for i, each in zip(numbers, calls, strict=True) for role, array in each.tensors.items()}  # fmt: skip
     metadata = {"schema": SCHEMAS[0], "axes": ",".join(_AXES), "layers": json.dumps(entries, default=str)}
     metadata["versions"] = json.dumps({"attn-tui": VERSION, "numpy": np.__version__})
+    if config is not None:
+        metadata["config"] = json.dumps(config, default=str)
     return tensors, metadata
 
 
@@ -161,17 +164,20 @@ def _ordered(array: AnyArray, axes: str, role: str) -> AnyArray:
     return np.expand_dims(array, [place for place, each in enumerate(_AXES) if each not in names])
 
 
+def opened_calls(calls: Sequence[Call], config: Mapping[str, Any] | None = None) -> CaptureFile:
+    """Return calls as a capture that is in no file; raise InputError for what a reader of a file would refuse."""
+    arrays, metadata = contents_of(calls, config)
+    stored = {name: memory_array(MEMORY, name, array) for name, array in arrays.items()}
+    return capture_of(MEMORY, FileContents(stored, metadata, ()))
+
+
 def _check(call: Call) -> None:
     """Raise InputError if a reader of the file would refuse the layer, or not use one of its tensors."""
-    arrays, metadata = contents_of([call])
-    where = Path("call")
-    stored = {
-        name: Contiguous(where, name, array.dtype.name, array.dtype, array.shape, offset=0)
-        for name, array in arrays.items()
-    }
-    capture = capture_of(where, FileContents(stored, metadata, ()))
+    _, metadata = contents_of([call])
+    stored = {name: memory_array(MEMORY, name, array) for name, array in call.tensors.items()}
+    capture = capture_of(MEMORY, FileContents(stored, metadata, ()))
     if refusal := capture.layers[0].refusal:
-        raise InputError("{where}: {refusal}", where=where, refusal=refusal)
+        raise InputError("{where}: {refusal}", where=MEMORY, refusal=refusal)
     for name in capture.unused:
         if name in stored:
             raise stored[name].error("{where} of shape {shown} does not fit q and k")
@@ -179,13 +185,10 @@ def _check(call: Call) -> None:
 
 def _log_sum_exp(call: Call) -> AnyArray:
     """Return the log-sum-exp of all rows in float32, as a reader of the file computes them."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "call.safetensors"
-        path.write_bytes(safetensors_of(*contents_of([call])))
-        capture = open_capture(path)
-        layer: Layer = capture.layers[0]
-        found: list[AnyArray] = []
-        for head in range(layer.heads):
-            data = read_head(capture, layer, head)
-            found.append(computation(file_rule(layer), layer, data).evaluate(data.q, data.k).softmax.lse)
+    capture = opened_calls([call])
+    layer: Layer = capture.layers[0]
+    found: list[AnyArray] = []
+    for head in range(layer.heads):
+        data = read_head(capture, layer, head)
+        found.append(computation(file_rule(layer), layer, data).evaluate(data.q, data.k).softmax.lse)
     return np.stack(found, axis=1).astype(np.float32)

@@ -32,9 +32,7 @@ def save(
         raise ValueError("there is no call to save")
     if not overwrite:
         check_replaceable(Path(path), recording=True, remedy="overwrite=True")
-    tensors, metadata = contents_of(calls)
-    if config is not None:
-        metadata["config"] = json.dumps(config, default=str)
+    tensors, metadata = contents_of(calls, config)
     for key, names in (("tokens", tokens), ("query_tokens", query_tokens)):
         if names is not None:
             metadata[key] = json.dumps(list(names))

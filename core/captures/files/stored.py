@@ -6,17 +6,18 @@ import io
 import math
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, ClassVar, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from ...message import message, plain, quoted, short
-from . import CaptureError, Identity
+from . import CaptureError, Identity, opened
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 # Decompressed parts of arrays: the first index along the axis of heads, and the values [outer, indices, inner].
@@ -58,6 +59,7 @@ class Stored(ABC):
     shape: tuple[int, ...]
     fortran: bool = False  # whether its elements are in Fortran order
     packed: PackedArray | None = field(default=None, kw_only=True)  # if it is compressed
+    IN_FILE: ClassVar[bool] = True  # whether its elements have to be read from the file
 
     @property
     def what(self) -> str:
@@ -175,6 +177,7 @@ class Numbers(Stored):
     """An array of one axis whose numbers are in the metadata."""
 
     values: tuple[float, ...] = field(kw_only=True)
+    IN_FILE: ClassVar[bool] = False
 
     @property
     def what(self) -> str:
@@ -191,6 +194,41 @@ class Numbers(Stored):
         """Return the numbers; see Stored.read."""
         values = np.array(self.values, self.format).reshape(shape)
         return values if axis is None else values.take(index, axis)
+
+
+@dataclass(frozen=True)
+class MemoryArray(Stored):
+    """An array of the program that asks, by the name of its argument; `path` stands for all of its arrays."""
+
+    values: AnyArray = field(kw_only=True, repr=False, compare=False)
+    IN_FILE: ClassVar[bool] = False
+
+    def read(
+        self,
+        stream: BinaryIO,
+        shape: tuple[int, ...],
+        axis: int | None = None,
+        index: int = 0,
+        at_hand: AtHand | None = None,
+    ) -> AnyArray:
+        """Return a view of the elements; see Stored.read."""
+        values = self.values.reshape(shape)
+        return values if axis is None else values[(slice(None),) * axis + (index,)]
+
+
+def memory_array(path: Path, name: str, values: AnyArray) -> MemoryArray:
+    """Return an array of the program as if it were stored."""
+    return MemoryArray(path, name, values.dtype.name, values.dtype, values.shape, values=values)
+
+
+@contextmanager
+def stream_of(array: Stored, expected: Identity | None = None) -> Generator[BinaryIO, None, None]:
+    """Open the file of an array, if it is in one; raise CaptureError if that is not the `expected` one."""
+    if array.IN_FILE:
+        with opened(array.path, expected) as (stream, _):
+            yield stream
+    else:
+        yield io.BytesIO()
 
 
 def numbers(path: Path, name: str, values: Sequence[float]) -> Numbers:

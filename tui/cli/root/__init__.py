@@ -9,31 +9,63 @@ from importlib import import_module
 TYPE_CHECKING = False  # as in typing, whose import takes milliseconds
 if TYPE_CHECKING:
     from attn_tui import testing as testing
-    from attn_tui.core.api import RULES as RULES
-    from attn_tui.core.api import STATISTICS as STATISTICS
-    from attn_tui.core.api import check as check
-    from attn_tui.core.api import claims as claims
-    from attn_tui.core.api import compare as compare
-    from attn_tui.core.api import cost as cost
-    from attn_tui.core.api import diagnose as diagnose
-    from attn_tui.core.api import learn as learn
-    from attn_tui.core.api import measure as measure
-    from attn_tui.core.api import open as open
-    from attn_tui.core.api import predict as predict
-    from attn_tui.core.api import sweep as sweep
-    from attn_tui.core.api import watch as watch
+    from attn_tui.core.api.captures import Capture as Capture
+    from attn_tui.core.api.captures import Head as Head
+    from attn_tui.core.api.captures import HeadMeasurement as HeadMeasurement
+    from attn_tui.core.api.captures import HeadReplay as HeadReplay
+    from attn_tui.core.api.captures import open as open
+    from attn_tui.core.api.commands import RULES as RULES
+    from attn_tui.core.api.commands import STATISTICS as STATISTICS
+    from attn_tui.core.api.commands import claims as claims
+    from attn_tui.core.api.commands import cost as cost
+    from attn_tui.core.api.commands import learn as learn
+    from attn_tui.core.api.commands import watch as watch
+    from attn_tui.core.api.judging import check as check
+    from attn_tui.core.api.judging import compare as compare
+    from attn_tui.core.api.judging import diagnose as diagnose
+    from attn_tui.core.api.lab import Exact as Exact
+    from attn_tui.core.api.lab import Lab as Lab
+    from attn_tui.core.api.lab import Sweep as Sweep
+    from attn_tui.core.api.lab import measure as measure
+    from attn_tui.core.api.lab import predict as predict
+    from attn_tui.core.api.lab import sweep as sweep
+    from attn_tui.core.api.result import Answer as Answer
+    from attn_tui.core.api.result import Result as Result
+    from attn_tui.core.api.verdicts import Check as Check
+    from attn_tui.core.api.verdicts import Diagnosis as Diagnosis
+    from attn_tui.core.api.verdicts import Differences as Differences
+    from attn_tui.core.captures.calls.call import Call as Call
     from attn_tui.core.captures.calls.call import call as call
     from attn_tui.core.captures.calls.jax_recording import record_jax as record_jax
     from attn_tui.core.captures.calls.save import save as save
+    from attn_tui.core.captures.capture import Layer as Layer
+    from attn_tui.core.diagnosis.results import Verdict as Verdict
     from attn_tui.core.errors import InputError as InputError
     from attn_tui.core.recorder.api import record as record
+    from attn_tui.core.statistics.measurement import Estimate as Estimate
 
     __version__: str
 
 __all__ = [
     "RULES",
     "STATISTICS",
+    "Answer",
+    "Call",
+    "Capture",
+    "Check",
+    "Diagnosis",
+    "Differences",
+    "Estimate",
+    "Exact",
+    "Head",
+    "HeadMeasurement",
+    "HeadReplay",
     "InputError",
+    "Lab",
+    "Layer",
+    "Result",
+    "Sweep",
+    "Verdict",
     "call",
     "check",
     "claims",
@@ -51,12 +83,24 @@ __all__ = [
     "watch",
 ]
 _MODULES = {
-    **dict.fromkeys(__all__, "attn_tui.core.api"),
-    "call": "attn_tui.core.captures.calls.call",
-    "save": "attn_tui.core.captures.calls.save",
-    "InputError": "attn_tui.core.errors",
-    "record": "attn_tui.core.recorder.api",
-    "record_jax": "attn_tui.core.captures.calls.jax_recording",
+    name: module
+    for module, names in (
+        ("api.captures", "Capture Head HeadMeasurement HeadReplay open"),
+        ("api.commands", "RULES STATISTICS claims cost learn watch"),
+        ("api.judging", "check compare diagnose"),
+        ("api.lab", "Exact Lab Sweep measure predict sweep"),
+        ("api.result", "Answer Result"),
+        ("api.verdicts", "Check Diagnosis Differences"),
+        ("captures.calls.call", "Call call"),
+        ("captures.calls.jax_recording", "record_jax"),
+        ("captures.calls.save", "save"),
+        ("captures.capture", "Layer"),
+        ("diagnosis.results", "Verdict"),
+        ("errors", "InputError"),
+        ("recorder.api", "record"),
+        ("statistics.measurement", "Estimate"),
+    )
+    for name in names.split()
 }
 
 
@@ -69,7 +113,7 @@ def __getattr__(name: str) -> object:
         return import_module("attn_tui.testing")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(import_module(f"attn_tui.core.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

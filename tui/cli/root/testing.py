@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from attn_tui.core import api
+from attn_tui.core.api import judging
 from attn_tui.core.errors import needed
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def assert_attention_scale(
             model.train(training)
         if not path.exists():
             raise AssertionError(f"no attention was recorded: {recorder.summary}")
-        found = api.diagnose(path, expect=expect)
+        found = judging.diagnose(path, expect=expect)
         if not found.healthy:
             raise AssertionError(f"attention does not multiply by {expect}:\n{found}")
         if not recorder.complete:

@@ -1,0 +1,1 @@
+"""What `import attn_tui` offers: the same numbers as the commands, as objects."""

@@ -1,0 +1,81 @@
+"""What needs neither random attention nor a capture: what a layer costs, claims, the tour, runs of training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, SupportsFloat, SupportsIndex
+from warnings import warn
+
+from ..attention.cost import SHAPE_FIELDS, Cost, LayerShape
+from ..attention.presets import PRESETS
+from ..claims import catalogue
+from ..claims.claim import Outcome
+from ..errors import InputError
+from ..learning.card import Card
+from ..learning.items import ITEMS
+from ..questions.claims import CheckClaims
+from ..questions.cost import CountCost
+from ..questions.learn import ReadItem
+from ..questions.watch import WatchRun
+from ..scales import SCALE_RULES
+from ..statistics.catalogue import STATISTIC
+from ..watching.limits import LIMIT
+from ..watching.poll import read_run
+from ..watching.snapshot import RunSnapshot
+from .result import Answer, Catalogue, FilePath, answered, known_name, own_number
+
+RULES = Catalogue(SCALE_RULES)
+STATISTICS = Catalogue(STATISTIC)
+
+
+def cost(preset: str | None = None, **shape: Any) -> Answer[Cost]:
+    """Count parameters, bytes of the KV cache and FLOPs of a layer, as `attn-tui cost` does.
+
+    `preset` names a well-known model; `shape` are the options of the command, such as d_model=4096, heads=32. Raise
+    InputError if one is not accepted.
+    """
+    of = None if preset is None else PRESETS[known_name(preset, PRESETS)]
+    known = [field.name for field in SHAPE_FIELDS]
+    values = {known_name(name, known): own_number(value) for name, value in shape.items()}
+    return answered(CountCost(replace(LayerShape() if of is None else of.layer, **values), of))
+
+
+def claims(*ids: str) -> Answer[Sequence[Outcome]]:
+    """Test claims of study notes, by default all, as `attn-tui claims` does; this takes some seconds."""
+    known = [claim.id for claim in catalogue.CLAIMS]
+    return answered(CheckClaims(ids=tuple(known_name(each, known) for each in ids)))
+
+
+def learn(item: str | SupportsIndex) -> Answer[Card]:
+    """Return a step of the tour, a question, such as "q1", or a bug, such as "b1", with figures of now."""
+    word, words = str(own_number(item)), {each.word: each for each in ITEMS}
+    if word not in words and word.isdigit():
+        steps = [int(each) for each in words if each.isdigit()]
+        raise InputError("{word}: must be a step from {first} to {last}, or a question or a bug, such as q1 and b1",
+                         word=word, first=min(steps), last=max(steps))  # fmt: skip
+    question = ReadItem(words[known_name(word, words)].id)
+    found = question.answer()
+    return Answer(found.card, question, found)
+
+
+def watch(
+    run: FilePath,
+    *,
+    step: SupportsIndex | None = None,
+    baseline: SupportsIndex | None = None,
+    max_logit: SupportsFloat = LIMIT,
+) -> Answer[RunSnapshot]:
+    """Read the newest step of a training run, or another one, as `attn-tui watch --once` does.
+
+    What cannot be read of it is a warning. Raise InputError if nothing can be.
+    """
+
+    def heard(_: float, notes: Sequence[str]) -> None:
+        for note in notes:
+            warn(note, RuntimeWarning, stacklevel=4)
+
+    question = WatchRun(Path(run), own_number(max_logit), own_number(step), own_number(baseline))
+    found = read_run(question.run, question.limit, question.at, question.baseline, heard)
+    return Answer(found, question, (found, (0, 0)))
