@@ -86,7 +86,7 @@ def attn(
     first: Callable[[], object] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """attn-tui in another process, with a locale that shows Unicode unless `env` says otherwise."""
-    unset = ("LC_ALL", "LC_CTYPE", "LANG", "NO_COLOR", "COLUMNS")
+    unset = ("LC_ALL", "LC_CTYPE", "LANG", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS")
     usual = {name: value for name, value in os.environ.items() if name not in unset}
     return subprocess.run(
         [*COMMAND, *words],

@@ -141,8 +141,23 @@ def test_columns_beyond_every_screen_take_no_memory(capsys: Captured, monkeypatc
     assert "1/√d_k" in text
 
 
+def test_columns_of_the_settings_do_not_run_together(capsys: Captured) -> None:
+    shown = printed(["help", "settings"], capsys)
+    for setting in SETTINGS:
+        assert re.search(rf"^  {setting.name}  +{setting.variable}(  +\S|$)", shown, re.M), setting.name
+
+
+def test_the_help_of_a_sweep_points_to_the_parameters_it_shares(capsys: Captured) -> None:
+    shown = printed(["sweep", "--help"], capsys)
+    assert "attn-tui help parameters" in shown
+    assert len(shown.splitlines()) <= 100
+    others = [field.option for field in FIELDS if field.name not in ("d_k", "n_keys")]
+    assert not [option for option in others if re.search(rf"^  {option} ", shown, re.M)]
+    assert request_of("sweep", "--d-k", "4", "--correlation", "0.5").question.parameters.correlation == 0.5
+
+
 def test_version(capsys: Captured) -> None:
-    assert printed(["--version"], capsys) == f"attn-tui {VERSION}\n"
+    assert printed(["--version"], capsys) == printed(["-V"], capsys) == f"attn-tui {VERSION}\n"
 
 
 @pytest.mark.parametrize(

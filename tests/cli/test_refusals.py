@@ -23,6 +23,8 @@ MISTAKES: list[tuple[str | list[str], str]] = [
     ("report --d-k=--", "--d-k: … '--' … attn-tui report --help"), ("cost --d-model=--", "--d-model: … '--'"),
     ("report -o--", "-o: … '--'"), ("--theme=-- -- x.npz", "--theme: … '--'"),
     ("-- --d-k=--", "--d-k=-- is neither a file nor a command"),
+    ("dignose heads.safetensors", "dignose is neither a file nor a command (did you mean diagnose?)"),
+    ("chekc heads.safetensors --strict", "did you mean check?"),
     ("report --d-k 0", "--d-k: … '0' … from 1 to 16384"), ("--d-k 0", "--d-k: … '0' … from 1 to 16384"),
     ("report --d-k 1e9", "--d-k: … '1e9'"), ("report --d-k ''", "--d-k: … ''"),
     ("report --std-q -1", "--std-q: … '-1'"), ("report --std-q -inf", "--std-q: … '-inf'"),

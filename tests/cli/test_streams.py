@@ -138,3 +138,15 @@ def test_a_file_is_utf_8_in_any_locale(tmp_path: Path) -> None:
     file = tmp_path / "report.txt"
     assert attn("report", *SMALL, "-o", str(file), env={"LC_ALL": "C"}).returncode == 0
     assert "√d_k" in file.read_text("utf-8")
+
+
+@for_each(
+    ("variables", "colours"),
+    [
+        ({}, False), ({"FORCE_COLOR": "1"}, True), ({"CLICOLOR_FORCE": "1"}, True), ({"FORCE_COLOR": "0"}, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)  # fmt: skip
+def test_a_pipe_has_colours_if_they_are_forced(variables: dict[str, str], colours: bool) -> None:
+    shown = attn("softmax", env={"TERM": "xterm-256color", **variables}).stdout
+    assert (b"\x1b[" in shown) == colours

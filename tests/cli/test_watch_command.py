@@ -4,11 +4,16 @@ import csv
 import io
 import json
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from attn_tui.tui.cli.main import main
 from cli_runner import Captured, refusal
+
+ON_PATH = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 def run_file(folder: Path, steps: int = 8, rate: float = 1.1, **more: object) -> str:
@@ -158,3 +163,21 @@ def test_a_step_that_the_run_does_not_have_is_refused(
     message = refusal(["watch", str(path), *words], capsys)
     for piece in pieces:
         assert piece in message
+
+
+def test_a_run_comes_through_stdin_or_a_pipe(tmp_path: Path) -> None:
+    path = Path(fallen(tmp_path, [5.0, 1.0], [8.0, 1.0]))
+    printed = [
+        subprocess.run(["sh", "-c", command.format(path)], capture_output=True, text=True, check=False, env=ON_PATH)
+        for command in (
+            "attn-tui watch {} --once --format csv",
+            "cat {} | attn-tui watch - --format csv",
+            "mkfifo {0}.fifo; cat {0} > {0}.fifo & attn-tui watch {0}.fifo --format csv",
+        )
+    ]
+    assert {(done.returncode, done.stdout, done.stderr) for done in printed} == {(0, printed[0].stdout, "")}
+    broken = subprocess.run(
+        ["sh", "-c", "echo no | attn-tui watch -"], capture_output=True, text=True, check=False, env=ON_PATH
+    )
+    assert broken.stderr.startswith("attn-tui: stdin: no step could be read; stdin line 1: is not JSON")
+    assert broken.stderr.count("\n") == 1

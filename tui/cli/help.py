@@ -80,6 +80,8 @@ def commands_help(glyphs: Glyphs) -> str:
 
 def settings_help(glyphs: Glyphs) -> str:
     """Return the section on the settings: what the app saves, where, and what overrides what."""
+    from rich.cells import cell_len
+
     from ..settings.store import config_file
 
     rows = [(setting.name, setting.variable, setting.help) for setting in SETTINGS]
@@ -87,10 +89,11 @@ def settings_help(glyphs: Glyphs) -> str:
     rows.append(("[keys]", KEYS_VARIABLE, message("keys of actions: quit=ctrl+x lab.redraw=n")))
     lines: list[str] = []
     for name, variable, help in rows:
-        if len(variable) < 20:
-            lines.append(f"  {name:<15}{variable:<20}{glyphs.say(help)}")
+        line = f"  {name:<16}{variable:<20}{glyphs.say(help)}"
+        if len(variable) < 20 and cell_len(line) <= WIDTH:
+            lines.append(line)
         else:
-            lines += [f"  {name:<15}{variable}", f"{'':37}{glyphs.say(help)}"]
+            lines += [f"  {name:<16}{variable}", f"{'':18}{glyphs.say(help)}"]
     table = joined(lines, "\n")
     return message(
         "from the environment or, unless --no-config is given, the file\n  {config_file}\n{table}\n  The app "

@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(words: list[str], ascii_only: bool, language: Language) -> int:
     from . import output
 
-    if words == ["--version"]:  # loads no parser
+    if words in (["--version"], ["-V"]):  # loads no parser
         from ...core import VERSION
 
         print(f"attn-tui {VERSION}")

@@ -62,6 +62,8 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
     from ...core.questions.parse import UsageError, no_effect, parameter_values, parameters_of
     from .captured import expected_rule
 
+    if not words[0].startswith("-"):
+        _require_file(words[0])
     given = app_parser(glyphs).read(words)
     file, *others = given.get("file") or [None]
     if others and file not in COMMANDS:
@@ -72,6 +74,8 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         )
     if file in COMMANDS and not Path(file).exists():
         raise UsageError("{file} must come before its options: attn-tui {file} …", file=file)
+    if file is not None:
+        _require_file(file)
     _, remarks = parameters_of(given)
     if file is None:
         idle = [name for name in _OF_FILES if given.get(name) is not None]
@@ -90,6 +94,17 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         not given.get("no_config"),
         remarks=remarks,
     )
+
+
+def _require_file(word: str) -> None:
+    """Raise InputError for a word that looks like a command and is neither that nor a file."""
+    if not os.path.lexists(word) and Path(word).name == word and not Path(word).suffix:
+        raise InputError(
+            "{file} is neither a file nor a command{near}; the commands are {commands}",
+            file=word,
+            near=did_you_mean(word, COMMANDS),
+            commands=", ".join(COMMANDS),
+        )
 
 
 def _executor(given: Mapping[str, Any]) -> str | None:
@@ -122,7 +137,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     parser.add("screen", "--no-config", action="store_true", help="do not read or write the settings file")
     parser.add_common("screen")
     parser.add(
-        "screen", "--version", action="version", version=f"attn-tui {VERSION}", help="show the version and exit"
+        "screen", "-V", "--version", action="version", version=f"attn-tui {VERSION}", help="show the version and exit"
     )
     parser.add_fields(FIELDS)
     return parser
@@ -131,14 +146,6 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
 def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
     """Open the app, or print the report, or of a file its inspection, or what is said of an expected scale."""
     file = request.file
-    if file is not None and not os.path.lexists(file) and file.name == str(file) and not file.suffix:
-        near = did_you_mean(str(file), COMMANDS)
-        raise InputError(
-            "{file} is neither a file nor a command{near}; the commands are {commands}",
-            file=file,
-            near=near,
-            commands=", ".join(COMMANDS),
-        )
     if output.is_served() or output.is_terminal():
         return open_app(request, ascii_only)
     printed = output.Output(ascii_only=ascii_only, language=language)

@@ -65,6 +65,7 @@ class Parser(argparse.ArgumentParser):
         self._groups: dict[str, Any] = {}
         self.formats: Sequence[str] = ()  # of the output
         self.listed: Collection[str] = ()  # the options that the help shows, in one sentence each, if not all
+        self.hidden: Collection[str] = ()  # options that the help does not show, but another page
         self.arguments: list[tuple[argparse.Action, tuple[str, ...]]] = []  # with the values that shells complete
 
     def read(self, words: Sequence[str]) -> dict[str, Any]:
@@ -208,6 +209,8 @@ class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         for action, _ in self.arguments if self.listed else ():
             action.help = _SENTENCE.split(action.help or "")[0] if action.dest in self.listed else argparse.SUPPRESS
+        for action, _ in self.arguments:
+            action.help = argparse.SUPPRESS if action.dest in self.hidden else action.help
         return self.glyphs.say(_HEADING.sub("：", super().format_help()))
 
     def _get_formatter(self) -> argparse.HelpFormatter:

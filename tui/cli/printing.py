@@ -85,8 +85,11 @@ def title_lines(words: Sequence[str], width: int, glyphs: Glyphs) -> Text:
 
 
 def printed(parts: Sequence[RenderableType], output: Output) -> str:
-    """Return the parts as text, in colour on a terminal unless NO_COLOR is set."""
-    colour = output.on_screen and is_terminal() and not os.environ.get("NO_COLOR")
+    """Return the parts as text, in colour on a terminal, or if FORCE_COLOR asks for it, unless NO_COLOR is set."""
+    forced = output.path is None and any(
+        os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")
+    )
+    colour = (forced or (output.on_screen and is_terminal())) and not os.environ.get("NO_COLOR")
     console = Console(
         file=io.StringIO(),
         force_terminal=colour,

@@ -35,7 +35,13 @@ class SweepArguments(Arguments):
 
 def _add_parameters(parser: Parser) -> None:
     swept = joined([FIELD["n_keys"].help, message("A grid, written as that of --d-k, sweeps it.")])
-    parser.add_fields([replace(f, help=swept) if f.name == "n_keys" else f for f in FIELDS if f.name != "d_k"])
+    parser.add_fields([replace(FIELD["n_keys"], help=swept)], title="grid and precision")
+    others = [each for each in FIELDS if each.name not in ("d_k", "n_keys")]
+    parser.add_fields(others)
+    parser.hidden = {each.name for each in others}
+    options = ", ".join(FIELD[name].option for name in ("scale", "against", "model"))
+    shared = message("those of `attn-tui help parameters`, such as {options}", options=options)
+    parser.add_text(message("parameters"), parser.glyphs.say(shared))
 
 
 def _check(given: Given) -> SweepArguments:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ....core.errors import InputError
@@ -48,7 +53,13 @@ def _step(name: str) -> Callable[[str], int]:
 class WatchArguments(Arguments):
     """The run to watch, and the limit of its logits."""
 
-    run: Path = option("run", "", "RUN", "a folder of captures, or a file of attn-tui/watch-1 lines", read=Path)
+    run: Path = option(
+        "run",
+        "",
+        "RUN",
+        "a folder of captures, a file of attn-tui/watch-1 lines, or - for lines of stdin",
+        read=Path,
+    )
     limit: float = option(
         "watching",
         "--max-logit",
@@ -69,7 +80,7 @@ class WatchArguments(Arguments):
 
 def run(request: WatchArguments, output: Output) -> int:
     """Open the app's Watch pane; with --once or without a terminal, print the newest step; return the exit code."""
-    once = request.once or request.step is not None or request.baseline is not None
+    once = request.once or _is_piped(request.run) or request.step is not None or request.baseline is not None
     if not once and output.path is None and output.format == "table" and printing.is_terminal():
         from ..open_app import OpenApp, open_app
 
@@ -108,7 +119,31 @@ def newest(request: WatchArguments, output: Output) -> RunSnapshot:
             for note in notes:
                 say(message("note: {note}", note=note), output.messages)
 
-        return read_run(request.run, request.limit, request.step, request.baseline, heard)
+        with _file_of(request.run) as file:
+            return read_run(file, request.limit, request.step, request.baseline, heard)
+
+
+def _is_piped(run: Path) -> bool:
+    return str(run) == "-" or run.is_fifo()
+
+
+@contextmanager
+def _file_of(run: Path) -> Generator[Path, None, None]:
+    """Yield a folder or file to read a run from: of stdin (-) and of a pipe, a file of all that comes."""
+    if not _is_piped(run):
+        yield run
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / ("stdin" if str(run) == "-" else run.name)
+        with (
+            file.open("wb") as target,
+            nullcontext(sys.stdin.buffer) if str(run) == "-" else run.open("rb") as source,
+        ):
+            copyfileobj(source, target)
+        try:
+            yield file
+        except InputError as error:
+            raise InputError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
 
 def _table(request: WatchArguments, shown: RunSnapshot, output: Output) -> str:
@@ -151,6 +186,7 @@ examples:
   attn-tui watch run/                                 as it trains
   attn-tui watch run/ --once || notify-send 'a head passed 100'
   attn-tui watch heads.jsonl --once --max-logit 50 --format json
+  zcat heads.jsonl.gz | attn-tui watch - --max-logit 50
   attn-tui watch run/ --step 1200 --baseline 600      what changed between them
 """,
     arguments=WatchArguments,
