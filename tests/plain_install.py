@@ -75,8 +75,42 @@ def lacks(library: str, call: Callable[[], object]) -> Callable[[], None]:
     return test
 
 
+def one_of(name: str, call: Callable[[], object]) -> Callable[[], None]:
+    """Return a test that a call returns an object of a public type."""
+
+    def test() -> None:
+        found = call()
+        assert isinstance(found, getattr(attn_tui, name)), type(found)
+
+    return test
+
+
+def array_call() -> attn_tui.Call:
+    return attn_tui.call(*np.ones((2, 1, 1, 4, 8), np.float32), scale=0.5)
+
+
+TYPES: dict[str, Callable[[], object]] = {
+    "Answer": attn_tui.cost,
+    "Call": array_call,
+    "Capture": lambda: attn_tui.open(array_call()),
+    "Check": lambda: attn_tui.check(array_call()),
+    "Diagnosis": lambda: attn_tui.diagnose(array_call()),
+    "Differences": lambda: attn_tui.compare(array_call(), array_call()),
+    "Estimate": lambda: attn_tui.measure(**SMALL).b["entropy"],
+    "Exact": lambda: attn_tui.predict(**SMALL),
+    "Head": lambda: attn_tui.open(WRONG)[0][0],
+    "HeadMeasurement": lambda: attn_tui.open(WRONG)[0, 0].measure(),
+    "HeadReplay": lambda: attn_tui.open(WRONG)[0, 0].replay(),
+    "Lab": lambda: attn_tui.measure(**SMALL),
+    "Layer": lambda: attn_tui.open(WRONG).layers[0],
+    "Result": attn_tui.cost,
+    "Sweep": lambda: attn_tui.sweep([4], **SMALL),
+    "Verdict": lambda: attn_tui.open(WRONG)[0, 0].diagnose().verdict,
+}
+
 # A run of each public name, and of each command: its words, exit status, and what it says on stderr.
 NAMES: dict[str, Callable[[], object]] = {
+    **{name: one_of(name, call) for name, call in TYPES.items()},
     "InputError": refused,
     "RULES": lambda: attn_tui.RULES["sqrt_d_k"],
     "STATISTICS": lambda: attn_tui.STATISTICS["entropy"],
