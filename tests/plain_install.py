@@ -138,6 +138,7 @@ RUNS: list[tuple[str, int, str]] = [
     ("softmax", 0, ""),
     ("rules --n-keys 16 --n-queries 8 --batch 2", 0, ""),
     ("inspect {wrong} --head 0", 0, ""),
+    ("examples scale-twice", 0, ""),
     ("diagnose {wrong}", 0, ""),
     ("compare {wrong} {wrong}", 0, ""),
     ("check {wrong}", 1, ""),

@@ -26,6 +26,20 @@ def sample_path() -> Path:
     return Path(str(resources.files(__package__ or __name__) / "minilm-sample.safetensors"))
 
 
+# Captures of a tiny transformer, which examples/make_captures.py makes: their names, and what is in them.
+EXAMPLES = {
+    "right": message("nothing to find: attention is what the file says"),
+    "scale-twice": message("the second layer applies the scale twice"),
+    "d-model": message("√d_model is used instead of √d_k, the width of a head"),
+    "mask-added": message("the causal mask is added as ones and zeros, and hides nothing"),
+}
+
+
+def example_path(name: str) -> Path:
+    """Return the path of one of EXAMPLES."""
+    return Path(str(resources.files(__package__ or __name__) / "examples" / f"{name}.safetensors"))
+
+
 @dataclass(frozen=True)
 class MaskTensor:
     """A mask or a bias of one head, as its values were understood."""

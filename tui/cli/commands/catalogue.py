@@ -29,6 +29,7 @@ COMMANDS = {
         CommandRow("softmax", "work out the softmax of a few scores, step by step"),
         CommandRow("rules", "compare all scale rules, or mechanisms over d_k"),
         CommandRow("inspect", "print what the heads of a captured model do"),
+        CommandRow("examples", "open a capture that is right, or wrong in a known way"),
         CommandRow("diagnose", "find out which scale the heads of a captured model really used"),
         CommandRow("compare", "name the first stage at which two captures differ"),
         CommandRow("check", "fail if captured heads are beyond limits or wrongly scaled"),

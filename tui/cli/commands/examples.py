@@ -1,0 +1,70 @@
+"""attn-tui examples: captures that are right, or wrong in a known way, to try everything on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....core.captures.capture import EXAMPLES, example_path
+from ....core.message import joined, message
+from ....core.questions.captures.diagnose import DiagnoseCaptures
+from ....core.questions.question import option
+from ....core.watching.snapshot import sample_run
+from .. import output as printing
+from ..output import Output
+from ..parser import Arguments, CliCommand, arguments
+
+_RUN = "exploding"
+_ALL = EXAMPLES | {_RUN: message("a training run whose logits explode, for `attn-tui watch`")}
+
+
+@dataclass(frozen=True)
+class ExampleArguments(Arguments):
+    """The example to open; None lists them."""
+
+    name: str | None = option("example", "", "NAME", "the example to open", nargs="?", choices=(*_ALL,))
+    lang: str | None = None  # of the app
+
+
+def run(request: ExampleArguments, output: Output) -> int:
+    """List the examples, or open one in the app; without a terminal, print its verdicts; return the exit code."""
+    if request.name is None:
+        output.emit(lambda: output.glyphs.say(_listed()))
+        return 0
+    if request.name == _RUN:
+        from . import watch
+
+        return watch.run(watch.WatchArguments(run=sample_run(), lang=request.lang), output)
+    file = example_path(request.name)
+    if printing.is_terminal() or printing.is_served():
+        from ..open_app import OpenApp, open_app
+
+        return open_app(OpenApp(file=file, lang=request.lang), output.ascii_only)
+    from . import diagnose
+
+    return diagnose.run(diagnose.DiagnoseArguments(question=DiagnoseCaptures(paths=(file,))), output)
+
+
+def _listed() -> str:
+    lines = joined((message("{name:<13}{words}", name=name, words=words) for name, words in _ALL.items()), "\n")
+    folder = example_path("right").parent
+    return message(
+        "{lines}\n\nattn-tui examples NAME opens one. Their files are in\n{folder}\n", lines=lines, folder=folder
+    )
+
+
+COMMAND = CliCommand(
+    usage="attn-tui examples [NAME]",
+    description="""\
+Open a capture of a tiny transformer that is right, or has one fault, in the app;
+or without a terminal, print the verdicts on it. Without NAME, list them.""",
+    examples="""\
+examples:
+  attn-tui examples                    what there is
+  attn-tui examples scale-twice        in the app
+  attn-tui examples d-model | cat      its verdicts
+""",
+    arguments=ExampleArguments,
+    run=run,
+    check=lambda given: arguments(ExampleArguments, given, lang=given.get("lang")),
+    title="example",
+)
