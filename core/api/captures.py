@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, SupportsFloat, TypeAlias, overload
+from typing import Any, SupportsFloat, TypeAlias, cast, overload
 
 from ..arrays import FloatArray
 from ..captures.calls.call import Call, opened_calls
@@ -21,6 +21,7 @@ from ..diagnosis.comparing.results import HeadComparison, HeadPair
 from ..diagnosis.reading import file_configuration
 from ..diagnosis.replay import replay
 from ..diagnosis.results import Replay, RuleReplay
+from ..errors import InputError
 from ..questions.captures.captured import ranges
 from ..questions.captures.diagnose import DiagnoseCaptures
 from ..statistics.measurement import Estimate, Measurement
@@ -205,7 +206,11 @@ def file_of(source: Source) -> CaptureFile:
         return source.file
     if isinstance(source, (str, PathLike)):
         return open_capture(source)
-    return opened_calls([source] if isinstance(source, Call) else source)
+    calls: list[object] = [source] if isinstance(source, Call) else [*cast("Iterable[object]", source)]
+    if not (calls and all(isinstance(each, Call) for each in calls)):
+        given = type(source).__name__
+        raise InputError("must be a file, a folder, a capture or calls of attn_tui.call, not {given}", given=given)
+    return opened_calls(cast("list[Call]", calls))
 
 
 Source: TypeAlias = FilePath | Capture | Call | Sequence[Call]

@@ -115,10 +115,14 @@ def _of_arrays(
         return _judged(opened(arrays["causal"]), expect, config)
     file = opened(False)
     found = _judged(file, expect, config)
-    if not all(any(one.cause == "causal-extra" for one in each.verdict.findings) for each in found):
+    square = file.layers[0].queries == file.layers[0].keys
+    if not all(
+        (each.verdict.verdict == "unexplained" and not square)
+        or any(one.cause == "causal-extra" for one in each.verdict.findings)
+        for each in found
+    ):
         return found
-    layer = file.layers[0]
-    file = opened(True if layer.queries == layer.keys else "bottom-right")
+    file = opened(True if square else "bottom-right")
     note = message("causal was not given; no query sees later keys, so attention is taken as causal")
     as_causal = _judged(replace(file, notes=(note, *file.notes)), expect, config)
     return found if _unexplained(as_causal) else as_causal

@@ -62,6 +62,11 @@ def test_causal_attention_that_nobody_said_is_noted() -> None:
     assert "taken as causal" in found.notes[0]
     assert found.notes[0] in repr(found)
     assert found.to_dict()["file"]["notes"] == list(found.notes)
+    arrays = of(attended(CAUSAL))
+    last = arrays | {name: arrays[name][:, :, -5:] for name in "qo"}  # beside a cache
+    found = attn_tui.diagnose(**last)
+    assert words(found) == {"healthy"}
+    assert "taken as causal" in found.notes[0]
 
 
 @for_each("evidence", ["q k v o", "q k lse"])
@@ -71,7 +76,8 @@ def test_exchanged_axes_are_asked_about(visible: Any, evidence: str) -> None:
     exchanged: Any = {name: a if name == "lse" else a.swapaxes(1, 2) for name, a in arrays.items()}
     with pytest.raises(attn_tui.InputError, match=re.escape("give axes='batch,token,head,d_k'")):
         attn_tui.diagnose(**exchanged)
-    assert words(attn_tui.diagnose(**exchanged, axes="batch,token,head,d_k")) == {"healthy"}
+    for axes in ("batch,token,head,d_k", "b, t, h, d"):
+        assert words(attn_tui.diagnose(**exchanged, axes=axes)) == {"healthy"}
 
 
 def test_arrays_without_a_batch_or_a_head_need_no_axes() -> None:
@@ -129,6 +135,19 @@ def test_messages_name_arrays_and_no_file() -> None:
             assert says in found
         assert "tmp" not in found
         assert ".npz" not in found
+
+
+def test_what_is_no_capture_is_refused() -> None:
+    arrays = of(attended())
+    wrong: tuple[Any, ...] = (arrays["q"], [], [arrays["q"]])
+    for each in wrong:
+        with pytest.raises(attn_tui.InputError, match=r"or calls of attn_tui\.call, not (ndarray|list)"):
+            attn_tui.check(each)
+        with pytest.raises(attn_tui.InputError, match=r"or calls of attn_tui\.call, not (ndarray|list)"):
+            attn_tui.compare(each, each)
+    for axes in ("batch,head,token", "batch,head,token,token", "batch,token,head*d_k", "batch,head,token,width"):
+        with pytest.raises(attn_tui.InputError, match="axes"):
+            attn_tui.diagnose(**arrays, axes=axes)
 
 
 def test_calls_are_opened_checked_and_compared_without_a_file() -> None:

@@ -217,7 +217,7 @@ PAGES = normal(3, PAGE, KV_HEADS, WIDTH)
         ("names pages \\[0\\]", {"cu_seqlens": [0, 9], "block_table": [[0]], "lengths": [6], "k": PAGES}),
         ("causal must be 'top-left' or", {"k": normal(5, KV_HEADS, WIDTH), "causal": True}),
         *(
-            ("must name each once", {"axes": axes})
+            ("once", {"axes": axes})
             for axes in ("token,head", "token,head,x", "token,head,head", "batch,token,head,d_k")
         ),
     ],

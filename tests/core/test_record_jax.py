@@ -185,7 +185,7 @@ def test_calls_are_recorded_in_their_order_and_only_in_the_block(jax: Any, tmp_p
         ({"local_window_size": (-1, 3)}, r"local_window_size \(-1, 3\) is negative"),
         (
             {"bias": np.ones((1, 1, QUERIES, QUERIES), np.int32)},
-            "call: tensor .* must hold floating-point numbers",
+            "arrays: tensor .* must hold floating-point numbers",
         ),
     ],
 )

@@ -22,7 +22,6 @@ EPILOG = """\
 examples:
   attn-tui                                   the Lab, as you left it
   attn-tui learn                             why divide by √d_k, in twelve steps
-  attn-tui sweep --d-k 1:512                 both scales over d_k
   attn-tui record -o heads.safetensors -- python run.py
   attn-tui diagnose heads.safetensors        the scale each head really used
 

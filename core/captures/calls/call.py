@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import VERSION
 from ...errors import InputError, did_you_mean
+from ..axes import FLAT, parse_axes
 from ..capture import Layer
 from ..features import ALIASES, FEATURES, OF_ENTRIES, SCHEMAS
 from ..files.stored import FLOATS, AnyArray, FileContents, memory_array
@@ -77,6 +78,9 @@ def call(
     given = {key: value for key, value in given.items() if value is not None}
     others = {key: _array(value) for key, value in given.items() if _is_tensor(key, value)}
     entry = {key: _plain(value) for key, value in given.items() if key not in others}
+    axes = ",".join(parse_axes(axes, "axes"))
+    if FLAT in axes:
+        raise InputError("axes: heads and d_k must be separate axes")
     layout = layout_of(cu_seqlens, cu_seqlens_k, block_table, lengths)
     found = {"q": q, "k": k, "v": v, "o": o}
     tensors: dict[str, AnyArray] = {}
@@ -156,8 +160,8 @@ def _plain(value: Any) -> Any:
 
 def _ordered(array: AnyArray, axes: str, role: str) -> AnyArray:
     """Return an array as [batch, head, token, d]."""
-    names = [each.strip() for each in axes.split(",")]
-    if not set(names) <= {*_AXES} or len({*names}) != len(names) or array.ndim != len(names):
+    names = axes.split(",")
+    if array.ndim != len(names):
         raise InputError(f"{role} has {array.ndim} axes; axes={axes!r} must name each once, of {', '.join(_AXES)}")
     present = [each for each in _AXES if each in names]
     array = array.transpose([names.index(each) for each in present])

@@ -55,8 +55,9 @@ def _listed() -> str:
 COMMAND = CliCommand(
     usage="attn-tui examples [NAME]",
     description="""\
-Open a capture of a tiny transformer that is right, or has one fault, in the app;
-or without a terminal, print the verdicts on it. Without NAME, list them.""",
+Open a capture of a tiny transformer in the app, or without a terminal print the
+verdicts on it: one is right, the others have one fault each. Without NAME, list
+them.""",
     examples="""\
 examples:
   attn-tui examples                    what there is
