@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from ....core.diagnosis.comparing.results import Comparison, heads_in_words, in_words_of_baseline
+from ....core.diagnosis.comparing.results import Comparison, compared, heads_in_words, in_words_of_baseline
 from ....core.diagnosis.heads.reasons import has_evidence, head_word, severity
 from ....core.diagnosis.heads.summary import file_summary
 from ....core.diagnosis.results import STAGES
@@ -232,7 +232,7 @@ class Heads:
         """Return the verdict on the file, in forms from long to short, and whether it is bad."""
         assert self.capture is not None
         if self.baseline is not None and self.compared:
-            found = Comparison(tuple(self.compared[each] for each in sorted(self.compared)), self.missing, ())
+            found = compared([self.compared[each] for each in sorted(self.compared)], self.missing, ())
             return change_words(found, self.baseline.name), found.differs
         forms = file_summary(self.capture.layers, self.measured, self.verdicts, self.capture.disagreements)
         return forms, any(each.is_wrong for each in self.verdicts.values())
