@@ -325,6 +325,31 @@ class FileCheck:
         return each.place if each.layer is not None or not self.name else self.name
 
 
+def check_counts(checked: Sequence[FileCheck]) -> str:
+    """Return the line that counts heads: `32 heads: 8 wrong, 24 right`."""
+    judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
+    left = judged["undecided"] + judged["no_evidence"]
+    allowed = sum(len(each.allowed) for each in checked)
+    of_files = sum(each.layer is None for file in checked for each in file.findings)
+    counts = [
+        counted("{number} wrong", "{number} wrong", judged["with_findings"]),
+        counted("{number} right", "{number} right", judged["healthy"]),
+        counted("{number} downstream", "{number} downstream", judged["downstream"]),
+        counted("{number} finding of the file", "{number} findings of the file", of_files),
+        counted("{number} allowed", "{number} allowed", allowed),
+    ]
+    numbers = (judged["with_findings"], judged["healthy"], judged["downstream"], of_files, allowed)
+    shown = [words for words, number in zip(counts, numbers, strict=True) if number]
+    if left:
+        reasons = [message("no evidence")] if judged["no_evidence"] else []
+        reasons += [message("undecided")] if judged["undecided"] else []
+        shown.append(message("{number} not judged ({reasons})", number=left, reasons=joined(reasons, " · ")))
+    heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
+    if len(checked) > 1:
+        heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
+    return message("{heads}: {counts}", heads=heads, counts=joined(shown, ", "))
+
+
 Found: TypeAlias = tuple[FileCheck, "LimitFinding", bool]  # where a finding is, and whether it is allowed
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....core.message import counted, joined, message
+from ....core.message import joined, message
 from ....core.questions.captures.check import CheckCaptures
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output, OutputFormat, say
@@ -62,6 +62,7 @@ def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output
     """Return a block for each fault, one for what follows from it, and a line that counts the heads."""
     from ....core.diagnosis.comparing.results import downstream_words
     from ....core.diagnosis.groups import right_layers
+    from ....core.tables.diagnosis import check_counts
     from ...views.results.faults import block, fault_lines
     from ..printing import page
 
@@ -83,7 +84,7 @@ def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output
             lines += block(message("note"), joined([place, note], ": "), (), glyphs, width)
     if not any(each.findings for each in checked):
         lines += [line for file in checked for line in _right(file, glyphs, width)]
-    return page(output, (), "", lines, *_advice(checked, question), _counts(checked))
+    return page(output, (), "", lines, *_advice(checked, question), check_counts(checked))
 
 
 def _right(file: FileCheck, glyphs: Glyphs, width: int) -> list[Line]:
@@ -110,31 +111,6 @@ def _advice(checked: Sequence[FileCheck], question: CheckCaptures) -> list[str]:
     ):
         found.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
     return found
-
-
-def _counts(checked: Sequence[FileCheck]) -> str:
-    """Return the line that counts heads: `32 heads: 8 wrong, 24 right`."""
-    judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
-    left = judged["undecided"] + judged["no_evidence"]
-    allowed = sum(len(each.allowed) for each in checked)
-    of_files = sum(each.layer is None for file in checked for each in file.findings)
-    counts = [
-        counted("{number} wrong", "{number} wrong", judged["with_findings"]),
-        counted("{number} right", "{number} right", judged["healthy"]),
-        counted("{number} downstream", "{number} downstream", judged["downstream"]),
-        counted("{number} finding of the file", "{number} findings of the file", of_files),
-        counted("{number} allowed", "{number} allowed", allowed),
-    ]
-    numbers = (judged["with_findings"], judged["healthy"], judged["downstream"], of_files, allowed)
-    shown = [words for words, number in zip(counts, numbers, strict=True) if number]
-    if left:
-        reasons = [message("no evidence")] if judged["no_evidence"] else []
-        reasons += [message("undecided")] if judged["undecided"] else []
-        shown.append(message("{number} not judged ({reasons})", number=left, reasons=joined(reasons, " · ")))
-    heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
-    if len(checked) > 1:
-        heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
-    return message("{heads}: {counts}", heads=heads, counts=joined(shown, ", "))
 
 
 COMMAND = CliCommand(

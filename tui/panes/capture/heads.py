@@ -8,13 +8,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from ....core.diagnosis.comparing.results import Comparison, compared, heads_in_words, in_words_of_baseline
+from ....core.diagnosis.comparing.results import (
+    Comparison,
+    compared,
+    difference_in_words,
+    in_words_of_baseline,
+)
+from ....core.diagnosis.groups import place_in_words
 from ....core.diagnosis.heads.reasons import has_evidence, head_word, severity
 from ....core.diagnosis.heads.summary import file_summary
 from ....core.diagnosis.results import STAGES
 from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
+from ....core.tables.diagnosis import difference_counts
 from ...views.results.ranked import RankedHead
 from .row import token
 
@@ -286,19 +293,14 @@ def change_words(comparison: Comparison, name: str) -> list[str]:
         found = comparison.missing[0] if comparison.missing else message("nothing differs")
         return [message("against {name}: {found}", name=name, found=in_words_of_baseline(found))]
     stage, heads = comparison.first
-    count = sum(each.first is not None for each in comparison.heads)
-    place = message(
-        "layer {index}, {heads}",
-        index=heads[0].test_layer.index,
-        heads=heads_in_words([each.test_head for each in heads]),
+    place = place_in_words([(each.test_layer, each.test_head) for each in heads])
+    first = message(
+        "FIRST DIFFERENCE from {name}: {stage}, {place}", name=name, stage=STAGES[stage.name], place=place
     )
-    share = message("{differing} of {heads} heads differ", differing=count, heads=len(comparison.heads))
-    first = message("{stage} differs first, {place}", stage=STAGES[stage.name], place=place)
+    says, counts = difference_in_words(heads), difference_counts(comparison)
     forms = [
-        message("against {name}: {first}; {share}: {says}", name=name, first=first, share=share, says=stage.says),
-        message("{first}: {says}", first=first, says=stage.says),
-        message("against {name}: {first}; {share}", name=name, first=first, share=share),
-        message("{first}; {share}", first=first, share=share),
-        first,
+        message("{first}: {says}; {counts}", first=first, says=says, counts=counts),
+        message("{first}: {says}", first=first, says=says),
+        message("{stage}: {says}", stage=STAGES[stage.name], says=says),
     ]
     return [*map(in_words_of_baseline, forms)]
