@@ -214,7 +214,7 @@ def groups(found: Iterable[Fault]) -> list[FaultGroup]:
     for each in found:
         file = None if each.layer is None else each.layer.file
         number = f"{each.used:.3g}" if each.used is not None and each.expected else ""
-        cause = "" if number else (each.rule, _template(each.why))
+        cause = "" if number else (each.rule, each.why if each.layer is None else _template(each.why))
         buckets.setdefault((file, each.label, each.expected, number, cause), []).append(each)
     merged: dict[tuple[object, ...], list[Fault]] = {}
     for key, bucket in buckets.items():
@@ -264,6 +264,8 @@ def _range(bucket: Sequence[Fault]) -> tuple[Product, Product] | None:
 
 def right_layers(heads: Iterable[Judged], group: FaultGroup) -> str:
     """Return which other layers of a file are right: `layers 0, 1 and 3 are right`; empty if none is."""
+    if not group.heads:
+        return ""
     of: dict[Layer, bool] = {}
     for each in heads:
         if each.layer.file == group.layers[0].file:
