@@ -19,7 +19,7 @@ from ..fitting.evidence import unit
 from ..heads.rows import overflow, variance
 from ..multipliers import near
 from ..reading import read_for_comparison
-from ..results import ORDER, StageName, amount
+from ..results import ORDER, Product, StageName, amount
 from ..subject import Subject, some_rows, spread_rows
 from ..verdict import Examination
 from .evidence_stage import evidence_stage, rounding_words
@@ -58,11 +58,8 @@ def weights_of(
     return p, z
 
 
-def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -> PairFigures | None:
-    """Return the statistics of the rows that see at least one key; None if there are none.
-
-    `multiplier` is that of q·k as stored.
-    """
+def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: Product) -> PairFigures | None:
+    """Return the statistics of the rows that see at least one key; None if there are none."""
     seen = np.ones(p.shape, np.bool_) if subject.seen is None else np.broadcast_to(subject.seen, p.shape)
     counts = np.count_nonzero(seen, axis=-1)
     used, wide = counts > 0, counts > 1
@@ -70,7 +67,7 @@ def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -
         return None
     found, several = (weight_statistics(p[rows], counts[rows], ~seen[rows]) for rows in (used, wide))
     return PairFigures(
-        subject.facts.product(multiplier),
+        multiplier,
         float(np.mean(np.sqrt(variance(z, seen))[used])),
         float(np.mean(found.entropy)),
         np.divide(several.entropy, np.log(counts[wide])).mean().item() if wide.any() else None,
@@ -155,11 +152,13 @@ def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Commo
     to = [coarse.format if coarse is not None and coarse.place == place else None for place in (0, 1)]
     p, z = weights_of(some, process.reference, process.multipliers[0], to[0])
     r, y = weights_of(others, process.test, process.multipliers[1], to[1])
+    before, after = process.multipliers
+    known = scores.change <= most or factor != 1  # of what the scores are a multiple
     return _result(
         pair,
         tuple(found[name] for name in ORDER),
-        figures(some, p, z, process.multipliers[0]),
-        figures(others, r, y, process.multipliers[1]),
+        figures(some, p, z, one.facts.product(before)),
+        figures(others, r, y, one.facts.product(factor * after) if known else other.facts.product(after)),
         change(some, others, p, r),
     )
 
@@ -272,4 +271,5 @@ def _of_other_text(one: Subject, other: Subject, pair: HeadPair, common: Common)
     p, z = weights_of(some, process.reference, process.multipliers[0])
     r, y = weights_of(others, process.test, process.multipliers[1])
     before, after = process.multipliers
-    return _result(pair, tuple(found), figures(some, p, z, before), figures(others, r, y, after))
+    used = (one.facts.product(before), other.facts.product(after))
+    return _result(pair, tuple(found), figures(some, p, z, used[0]), figures(others, r, y, used[1]))

@@ -157,8 +157,9 @@ def _add_causes(found: Processing) -> None:
         stage = stage_of(each)
         if stage is None:
             continue
-        says = message("{cause} {where}: {says}", cause=each.verdict.cause, where=where, says=each.verdict.says)
         known = found.differences.get(stage)
+        why = each.verdict.says if known is None else joined([one.says for one in each.verdict.findings], "; ")
+        says = message("{cause} {where}: {says}", cause=each.verdict.cause, where=where, says=why)
         if known is not None:
             found.differences[stage] = replace(known, says=joined((known.says, says), "; "))
         elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in (each.verdict.cause or ""):
