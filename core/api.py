@@ -35,6 +35,7 @@ from .diagnosis.check import measure as head_figures
 from .diagnosis.comparing.compare import compare_heads
 from .diagnosis.comparing.results import Comparison, HeadComparison, HeadPair
 from .diagnosis.configuration import Configuration, configuration_of
+from .diagnosis.groups import HeadVerdict
 from .diagnosis.limits import LIMITS, limit
 from .diagnosis.reading import file_configuration
 from .diagnosis.replay import replay
@@ -57,7 +58,6 @@ from .statistics.catalogue import STATISTIC
 from .statistics.measurement import Estimate, Measurement, column_names
 from .tables.diagnosis import (
     FileCheck,
-    HeadVerdict,
     check_counts,
     check_table,
     compare_table,

@@ -86,6 +86,16 @@ class FaultGroup:
         return numbers_in_words(head for _, head in self.heads)
 
     @property
+    def modules(self) -> str:
+        """The names of its modules, with * where they differ in a number; empty if they have none."""
+        return _modules(self.layers)
+
+    @property
+    def short_place(self) -> str:
+        """Where it is, without the names of modules."""
+        return joined([_layers_in_words(self.layers), _heads_in_words(self.heads)], ", ")
+
+    @property
     def place(self) -> str:
         """Where it is: `layers 0–5, all 18 heads (blocks.*.attn)`."""
         if not self.heads:
@@ -144,6 +154,15 @@ class FaultGroup:
         if not self.fault.also:
             return self.fault.rule
         return message("{cause}, or {also}", cause=self.fault.rule, also=joined(self.fault.also, ", "))
+
+
+@dataclass(frozen=True)
+class HeadVerdict:
+    """The verdict on one head."""
+
+    layer: Layer
+    head: int
+    verdict: Verdict
 
 
 class Judged(Protocol):

@@ -301,7 +301,10 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
             if not findings and expected.assumed and subject.facts.observed:
                 says, suspect = unusual(multiplier, expected.start, subject.facts, named)
                 maybe = (suspect.cause, *suspect.also)
-                return replace(fitted, verdict="undecided", says=says, maybe=maybe, suspect=suspect)
+                effect = consequence(trial, expected.start)
+                return replace(
+                    fitted, verdict="undecided", says=says, maybe=maybe, suspect=suspect, consequence=effect
+                )
             if not findings and observed.numbers < LEAST_NUMBERS:
                 return replace(fitted, verdict="undecided", says=_UNDETERMINED)
             findings.append(other_scale(multiplier, expected.start, subject.facts, named))

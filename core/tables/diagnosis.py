@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..diagnosis.comparing.results import FIGURES, difference_in_words, downstream_words, same_before
-from ..diagnosis.groups import WRONG, faults_of, groups, place_in_words
+from ..diagnosis.groups import WRONG, HeadVerdict, faults_of, groups, place_in_words
 from ..diagnosis.results import ORDER, STAGES
 from ..message import counted, joined, message, plain
 from .formats import NONE, digits
@@ -21,16 +21,7 @@ if TYPE_CHECKING:
     from ..diagnosis.check import HeadFigures, LimitFinding
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
     from ..diagnosis.groups import FaultGroup
-    from ..diagnosis.results import StageName, Verdict
-
-
-@dataclass(frozen=True)
-class HeadVerdict:
-    """The verdict on one head."""
-
-    layer: Layer
-    head: int
-    verdict: Verdict
+    from ..diagnosis.results import StageName
 
 
 def diagnosis_table(

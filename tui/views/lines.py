@@ -52,6 +52,7 @@ Name: TypeAlias = Literal[
     "alert",  # errors and warnings
     "wrong",  # the label of a fault
     "right",  # the label of what is as it should be
+    "good",  # what is as it should be
     "key",  # a key to press
     "frame",  # a border
     "title",  # in a border
@@ -86,6 +87,7 @@ PRINTED: dict[Name, Style] = {
     "alert": Style(color="red"),
     "wrong": Style(color="red", bold=True, reverse=True),
     "right": Style(color="green", bold=True, reverse=True),
+    "good": Style(color="green"),
     "key": Style(bold=True),
     "frame": Style(dim=True),
     "title": Style(bold=True),

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ...captures.capture import Layer
 from ...message import counted, joined, message
 from ...statistics.measurement import Estimate
-from ..groups import FaultGroup, faults_of, groups
+from ..groups import FaultGroup, HeadVerdict, faults_of, groups
 from ..results import Expected, Verdict
 from .reasons import has_evidence, head_word
-
-
-class PlacedVerdict(NamedTuple):
-    """A head and its verdict."""
-
-    layer: Layer
-    head: int
-    verdict: Verdict
-
 
 _NAMED = ("NaN", "saturated", "one-hot", "saturating", "sink", "uniform")
 
@@ -64,7 +54,7 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict])
     """Return what is wrong, else which scale is right, from the longest to the shortest form."""
     if not verdicts:
         return (_unknown(layers), _no_evidence(layers))
-    heads = [PlacedVerdict(layers[position], head, verdict) for (position, head), verdict in sorted(verdicts.items())]
+    heads = [HeadVerdict(layers[position], head, verdict) for (position, head), verdict in sorted(verdicts.items())]
     doubtful = [each for each in heads if each.verdict.is_doubtful]
     if doubtful:
         return _doubtful(groups(fault for each in doubtful for fault in faults_of(each)))

@@ -15,7 +15,7 @@ from ..working import USUAL, ResultStream, Work
 
 if TYPE_CHECKING:
     from ....core.captures.capture import CaptureContents
-    from ....core.tables.diagnosis import HeadVerdict
+    from ....core.diagnosis.groups import HeadVerdict
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ....core.diagnosis.comparing.results import (
     difference_in_words,
     in_words_of_baseline,
 )
-from ....core.diagnosis.groups import place_in_words
+from ....core.diagnosis.groups import HeadVerdict, place_in_words
 from ....core.diagnosis.heads.reasons import has_evidence, head_word, severity
 from ....core.diagnosis.heads.summary import file_summary
 from ....core.diagnosis.results import STAGES
@@ -22,6 +22,7 @@ from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
 from ....core.tables.diagnosis import difference_counts
+from ...views.results.model_page import ModelPage
 from ...views.results.ranked import RankedHead
 from .row import token
 
@@ -95,7 +96,9 @@ class Heads:
     def learn_changes(self, found: ComparedHeads) -> None:
         """Add how more heads differ from the baseline; map and list turn to that with the first ones."""
         first = not self.compared
-        self.compared.update({(each.test_layer.position, each.test_head): each for each in found.heads})
+        known = [*self.compared.values(), *found.heads]
+        heads = compared(sorted(known, key=lambda each: each.test_layer.position), (), ()).heads
+        self.compared = {(each.test_layer.position, each.test_head): each for each in heads}
         self.missing = found.missing
         if first and self.compared:
             self.statistic, self.order = CHANGE, ORDERS.index("largest")
@@ -121,6 +124,26 @@ class Heads:
         layers = self.capture.layers if self.capture is not None else ()
         ratio = (RATIO,) if any(map(has_evidence, layers)) else ()
         return (*ALWAYS, *ratio, *((CHANGE,) if self.compared else ()))
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is a verdict on the file: it has evidence of its scale, or is compared with a baseline."""
+        layers = self.capture.layers if self.capture is not None else ()
+        return bool(self.compared) or any(map(has_evidence, layers))
+
+    @property
+    def page(self) -> ModelPage:
+        """What is said of the file, with the selected head first."""
+        layers = self.capture.layers if self.capture is not None else ()
+        heads = [HeadVerdict(layers[place[0]], place[1], each) for place, each in sorted(self.verdicts.items())]
+        return ModelPage(layers, heads, self.cursor, self.comparison)
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """How the heads compared so far differ from the baseline, if there is one."""
+        if self.baseline is None or not self.compared:
+            return None
+        return compared([self.compared[each] for each in sorted(self.compared)], self.missing, ())
 
     @property
     def verdicts(self) -> Mapping[Place, Verdict]:
@@ -238,8 +261,7 @@ class Heads:
     def verdict(self) -> tuple[Sequence[str], bool]:
         """Return the verdict on the file, in forms from long to short, and whether it is bad."""
         assert self.capture is not None
-        if self.baseline is not None and self.compared:
-            found = compared([self.compared[each] for each in sorted(self.compared)], self.missing, ())
+        if self.baseline is not None and (found := self.comparison) is not None:
             return change_words(found, self.baseline.name), found.differs
         forms = file_summary(self.capture.layers, self.measured, self.verdicts, self.capture.disagreements)
         return forms, any(each.is_wrong for each in self.verdicts.values())

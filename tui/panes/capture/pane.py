@@ -30,7 +30,7 @@ from ..lists import choose_of
 from ..pane import FileHead, Host, Pane
 from .heads import ORDERS, Heads
 from .heatmap import HeadMapWidget
-from .parts import AttentionBars, AttentionMatrix, HeadList, MatrixPlace
+from .parts import AttentionBars, AttentionMatrix, HeadList, MatrixPlace, VerdictPage
 from .replay import ReplayList
 from .requests import (
     ComparedHeads,
@@ -121,14 +121,15 @@ class CapturePane(Pane):
         self.measurement: Measurement[HeadSubject] | None = None
         self.verdict = VerdictLine(self._take_answer)
         self.map = HeadMapWidget(self.heads, self._selected)
+        self.page = VerdictPage(self.heads, lambda layer, head: self.map.go(layer, head))
         self.list = HeadList(lambda row: self.map.go(*self.heads.places[row]))
         self.matrix = AttentionMatrix(self._matrix_moved)
         self.bars = AttentionBars(self._choose_key)
         self.results = Results(host.glyphs)
         self.replay = ReplayList()
         self.parts: Mapping[Part, Widget] = {
-            "verdict": self.verdict, "map": self.map, "list": self.list, "matrix": self.matrix, "row": self.bars,
-            "results": self.results, "replay": self.replay,
+            "verdict": self.verdict, "page": self.page, "map": self.map, "list": self.list, "matrix": self.matrix,
+            "row": self.bars, "results": self.results, "replay": self.replay,
         }  # fmt: skip
         self.views = HeadViews(self, self.heads, self.parts, self.results, self.verdict, self._request_view)
 
@@ -272,6 +273,7 @@ class CapturePane(Pane):
                     self.replay.show(answer)
             case ComparedHeads() if answer.baseline == self.heads.baseline:
                 self.heads.learn_changes(answer)
+                self.views.show_parts()
                 self._show_heads()
             case Progress(fraction) if isinstance(request, MeasureHead):
                 self.results.show_stale(message("Computing this head."))
@@ -301,7 +303,7 @@ class CapturePane(Pane):
         """Show the file and request its heads, the one with the cursor first."""
         self.home = None if self.source else self.heads.cursor
         self.heads.open(capture)
-        self.views.arrange_parts()  # the map is as wide as its heads need
+        self.views.show_parts()  # the page of the verdict where there is evidence, and the map as wide as its heads
         self.matrix.text = 0
         self.host.show_status()
         self._measure()
@@ -319,6 +321,7 @@ class CapturePane(Pane):
     def _rank(self) -> None:
         """Show the map, and the list in its order."""
         self.map.redraw()
+        self.page.redraw()
         if self.heads.capture is not None:
             self.list.show(self.heads.rank())
 

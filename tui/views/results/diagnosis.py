@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ....core.diagnosis.groups import FaultGroup, faults_of, groups, right_layers
-from ....core.message import joined, message
+from ....core.diagnosis.groups import FaultGroup, Judged, faults_of, groups, right_layers
+from ....core.message import message
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role
@@ -14,7 +14,7 @@ from ..plots.dots import axis_labels, axis_of, dot_line
 from .faults import fault_lines
 
 if TYPE_CHECKING:
-    from ....core.tables.diagnosis import HeadVerdict
+    from ....core.diagnosis.groups import HeadVerdict
 
 _GAP = "  "
 _AXIS = (24, 60)  # cells of the axis, the least and the most
@@ -25,7 +25,7 @@ def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs, width: int) ->
     """Return the table of layers, then the block of each fault."""
     found = groups(fault for each in heads for fault in faults_of(each))
     lines: list[Line] = []
-    rows = sorted((run for group in found if group.heads for run in group.runs), key=_order)
+    rows = verdict_rows(found)
     if any(row.used is not None for row in rows) and len(rows) <= _MOST_LINES:
         lines += [*multiplier_lines(rows, heads, glyphs, width), ()]
     for group in found:
@@ -39,10 +39,18 @@ def _order(row: FaultGroup) -> tuple[int, int]:
     return layer.position, head
 
 
+def verdict_rows(found: Sequence[FaultGroup]) -> list[FaultGroup]:
+    """Return layers that agree, in order: of each group, those that follow each other and have the same heads."""
+    return sorted((run for group in found if group.heads for run in group.runs), key=_order)
+
+
 def multiplier_lines(
-    rows: Sequence[FaultGroup], heads: Sequence[HeadVerdict], glyphs: Glyphs, width: int
+    rows: Sequence[FaultGroup], heads: Iterable[Judged], glyphs: Glyphs, width: int, chosen: int | None = None
 ) -> list[Line]:
-    """Return what q·k was multiplied by, a line a row: its number, where it should be, and a word."""
+    """Return a header and what q·k was multiplied by, a line a row: its number, where it should be, and a word.
+
+    `chosen` is the row with the cursor.
+    """
     expected = {(each.layer, each.head): each.verdict.expected for each in heads}
     wanted = [expected[row.heads[0]] for row in rows]
     amounts = [row.amounts or "—" for row in rows]
@@ -54,20 +62,23 @@ def multiplier_lines(
         max(map(cells, [title, *column]))
         for title, column in zip(titles, (numbers, places, map(glyphs.say, amounts)), strict=True)
     ]
-    room = width - sum(wide) - max(map(cells, words)) - 4 * len(_GAP)
+    room = width - (chosen is not None) - sum(wide) - max(map(cells, words)) - 4 * len(_GAP)
     used = [number for row in rows if row.used is not None for number in row.used]
     axis = axis_of([*used, *(one.multiplier for one in wanted if one.multiplier)], min(max(room, 0), _AXIS[1]))
     shown = room >= _AXIS[0]
     formulas = {(one.multiplier, one.formula) for one in wanted if one.multiplier and one.formula}
     labels = axis_labels(*(next(iter(formulas)) if len(formulas) == 1 else (None, "")), axis, glyphs) if shown else ""
     header = [to_right(titles[0], wide[0]), to_left(titles[1], wide[1]), to_left(titles[2], wide[2]), labels]
-    lines: list[Line] = [((joined(header, _GAP).rstrip(), "dim"),)]
-    for row, want, number, place, amount, word in zip(rows, wanted, numbers, places, amounts, words, strict=True):
+    margin = "" if chosen is None else " "
+    lines: list[Line] = [((margin + _GAP.join(header).rstrip(), "dim"),)]
+    table = zip(rows, wanted, numbers, places, amounts, words, strict=True)
+    for at, (row, want, number, place, amount, word) in enumerate(table):
         healthy = row.rule == "healthy"
         role: Role = "scaled" if healthy else "alert" if row.fault.severe else "unscaled"
         start = f"{to_right(number, wide[0])}{_GAP}{to_left(place, wide[1])}{_GAP}"
         middle = row.used[0] if row.used is not None else None
         used_words = to_left(glyphs.say(amount), wide[2]) + _GAP
         dots: Line = (*dot_line(middle, want.multiplier, axis, glyphs, role), (_GAP, "text")) if shown else ()
-        lines.append(((start, "text"), (used_words, role), *dots, (word, "text" if healthy else role)))
+        mark: Line = () if chosen is None else ((glyphs.cursor if at == chosen else " ", "accent"),)
+        lines.append((*mark, (start, "text"), (used_words, role), *dots, (word, "text" if healthy else role)))
     return lines
