@@ -10,6 +10,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...attention.softmax import divergence, moved, weight_statistics
+from ...captures.capture import Layer
 from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
 from ...message import joined, message
@@ -133,7 +134,7 @@ def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Commo
     one, other = both
     most = limit(first=pair.layer.position == 0)
     scores = score_change(one, other, most)
-    factor = scores.factor if scores.change <= most else _said_factor(one, other, scores)
+    factor = scores.factor if scores.change <= most else _said_factor(one, other, layers, scores.factor)
     process = compare_processing(one, other, layers, factor, comparable=True)
     first, second = process.subjects
     heads = (
@@ -163,12 +164,11 @@ def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Commo
     )
 
 
-def _said_factor(one: Subject, other: Subject, scores: ScoreChange) -> float:
+def _said_factor(one: Subject, other: Subject, layers: tuple[Layer, Layer], measured: float = math.nan) -> float:
     """Return the factor that both files say of scores that differ otherwise, too; 1 if it is not certain."""
-    facts = one.facts, other.facts
     said = other.facts.prescaled / one.facts.prescaled
-    recorded = all(each.observed and not each.unknown_factor for each in facts)
-    return said if recorded or near(scores.factor, said, _MEASURED) else 1.0
+    recorded = all(each.observed and not each.unknown_factor for each in layers)
+    return said if recorded or near(measured, said, _MEASURED) else 1.0
 
 
 def _result(
@@ -258,7 +258,7 @@ def _values_stage(one: Subject, other: Subject, most: float) -> Stage:
 def _of_other_text(one: Subject, other: Subject, pair: HeadPair, common: Common) -> HeadComparison:
     """Compare what does not depend on the text."""
     layers = (pair.layer, pair.test_layer)
-    process = compare_processing(one, other, layers, 1.0, comparable=False)
+    process = compare_processing(one, other, layers, _said_factor(one, other, layers), comparable=False)
     why = common.note.split(":", 1)[0] if common.note else "no row is in both captures"
     found: list[Stage] = []
     for name in ORDER:
