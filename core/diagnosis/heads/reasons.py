@@ -88,8 +88,9 @@ def head_word(measured: Mapping[str, Estimate] | None, verdict: Verdict | None =
     """Return the status of a head in a word; what the evidence says of its scale comes before its numbers."""
     if verdict is not None and verdict.is_wrong:
         return message("wrong")
-    word = None if measured is None else status(measured)
-    return message("unusual") if verdict is not None and verdict.is_unusual and word == "healthy" else word
+    if verdict is not None and verdict.is_unusual:
+        return message("unusual")
+    return None if measured is None else status(measured)
 
 
 def reasons(

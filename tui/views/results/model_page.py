@@ -25,7 +25,7 @@ _MARGIN: Span = (" ", "text")
 _NUMBERS = 12  # cells before the words of what it does to a row
 _LEAST = 14  # lines from which there are large digits
 _TALL = 160  # columns from which digits are larger
-_BETWEEN = 6  # cells around a number in large digits
+_BETWEEN, _AFTER = 6, 4  # cells beside a number in large digits and its word, and those after the number
 _CELL = 3  # cells of a head on the map, at most
 # What a head is on the map: wrong, right, undecided, downstream of an earlier layer.
 _MARKS: Mapping[str, tuple[str, Role]] = {
@@ -120,7 +120,7 @@ def _headline(
         lines += [(), *numbers, ()]
     elif group.amounts:
         text = joined([text for text in (message("is {used}", used=group.amounts), fault.expected) if text], "  ")
-        lines += wrapped(glyphs.say(text), width - 2, "heading")
+        lines += [(_MARGIN, *line) for line in wrapped(glyphs.say(text), width - 2, "heading")]
     why = [] if healthy else [group.why]
     if not healthy and group.modules:
         why.append(message("Look at {modules}.", modules=group.modules))
@@ -139,7 +139,7 @@ def _digits(group: FaultGroup, should: float | None, formula: str, width: int, g
     if should is not None:
         word = glyphs.say("should be") if severe else glyphs.say("usual is")
         shown.append((word, _large(should, tall, glyphs), "good"))
-    if sum(cells(word) + len(number[0]) + _BETWEEN for word, number, _ in shown) > width:
+    if sum(cells(word) + len(number[0]) + _BETWEEN for word, number, _ in shown) - _AFTER > width:
         return []
     lines: list[Line] = []
     count = len(shown[0][1])
@@ -148,7 +148,7 @@ def _digits(group: FaultGroup, should: float | None, formula: str, width: int, g
         spans: list[Span] = []
         for word, number, shade in shown:
             spans.append((to_left(f" {word if last else ''}", cells(word) + 2), "label"))
-            spans.append((number[row] + "    ", shade))
+            spans.append((number[row] + " " * _AFTER, shade))
         end: Line = ((f"= {glyphs.say(formula)}", "dim"),) if last and formula else ()
         lines.append((*spans, *end))
     return lines
