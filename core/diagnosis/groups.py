@@ -52,6 +52,7 @@ class Fault:
     expected: str = ""  # what it should be, in words: should be × 0.1768 = 1/√32
     also: tuple[str, ...] = ()
     severe: bool = True  # whether it is wrong, and not only undecided
+    file: str = ""  # the name of its file, if there are several
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class FaultGroup:
     def place(self) -> str:
         """Where it is: `layers 0–5, all 18 heads (blocks.*.attn)`."""
         if not self.heads:
-            return message("file")
+            return self.fault.file or message("file")
         return place_in_words(self.heads)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,6 +17,8 @@ from .heads import files_entry
 from .table import Block, Cell, Table, entry, grid, table_of, text_cell
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..captures.capture import CaptureContents, Layer
     from ..diagnosis.check import HeadFigures, LimitFinding
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
@@ -76,14 +78,15 @@ def groups_of(heads: Sequence[HeadVerdict]) -> list[FaultGroup]:
     return groups(fault for each in heads for fault in faults_of(each))
 
 
-def group_entry(group: FaultGroup) -> dict[str, Any]:
-    """Return a fault and its heads as JSON has them."""
+def group_entry(group: FaultGroup, file: Path | None = None) -> dict[str, Any]:
+    """Return a fault and its heads as JSON has them; `file` is that of a fault without heads."""
     used = group.used
+    path = group.heads[0][0].path if group.heads else file
     return {
         "what": str(group.fault.label),
         "cause": group.rule,
         "also": list(group.fault.also),
-        "file": str(group.heads[0][0].path) if group.heads else None,
+        "file": str(path),
         "heads": [{"layer": str(layer.index), "layer_name": layer.name, "head": head} for layer, head in group.heads],
         "multiplier": None if used is None else {"least": used[0], "most": used[1]},
         "says": str(group.sentence),
@@ -253,6 +256,9 @@ def changed(each: HeadComparison, name: str) -> str:
 # The findings of a check.
 
 
+_OF_BASELINE = {f"baseline-{stage}": label for stage, label in WRONG.items()}
+
+
 @dataclass(frozen=True)
 class FileCheck:
     """The result of a check of one file."""
@@ -266,11 +272,14 @@ class FileCheck:
 
     @property
     def groups(self) -> Sequence[FaultGroup]:
-        """The findings, those of one fault together; what differs from the baseline only where nothing is wrong."""
-        found = groups(each.fault for each in self.findings)
-        wrong = {place for each in found if each.fault.label == WRONG["multiplier"] for place in each.heads
-                 if each.rule != "baseline-multiplier"}  # fmt: skip
-        return [each for each in found if each.rule != "baseline-multiplier" or not wrong.issuperset(each.heads)]
+        """The findings, those of one fault together; a stage differs from the baseline only where it is not wrong."""
+        found = groups(replace(each.fault, file=self.name) for each in self.findings)
+        told = {(each.fault.label, place) for each in found if each.rule not in _OF_BASELINE for place in each.heads}
+        return [
+            each
+            for each in found
+            if not each.heads or not all((_OF_BASELINE.get(each.rule), place) in told for place in each.heads)
+        ]
 
     @property
     def judged(self) -> Mapping[str, int]:
@@ -355,7 +364,7 @@ def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
         _FOUND,
         lambda: [grid(_FOUND, found)],
         tail=lambda _: {
-            "groups": [group_entry(each) for file in checked for each in file.groups],
+            "groups": [group_entry(each, file.capture.path) for file in checked for each in file.groups],
             "heads": [entry(_CHECKED, each) for file in checked for each in file.heads],
         },
         after={
