@@ -344,8 +344,8 @@ def _heads_in_words(heads: Sequence[Place]) -> str:
 
 def _modules(layers: Sequence[Layer]) -> str:
     """Return the names of modules, with * where they differ in a number: `blocks.*.attn`; empty without names."""
-    names = [layer.name for layer in layers if "." in layer.name]
-    if len(names) < len(layers):
+    names = [layer.name.removeprefix(f"{layer.file}: ") for layer in layers]
+    if not all("." in name for name in names):
         return ""
     parts = [re.split(r"(\d+)", name) for name in names]
     if len({tuple(each[::2]) for each in parts}) > 1:
