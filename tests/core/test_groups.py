@@ -231,6 +231,13 @@ def test_numbers_in_words(numbers: list[int], words: str) -> None:
     assert numbers_in_words(numbers) == words
 
 
+def test_the_name_of_a_file_is_no_module() -> None:
+    unnamed = replace(LAYERS[0], file="step-3.npz", name=plain("step-3.npz: layer 0"))
+    assert place_in_words([(unnamed, 0)]) == "step-3.npz: layer 0, head 0"
+    named = replace(LAYERS[0], file="step-3.npz", name=plain("step-3.npz: h.0.attn"))
+    assert place_in_words([(named, 0)]) == "step-3.npz: layer 0, head 0 (h.0.attn)"
+
+
 def test_many_numbers_are_cut_and_the_last_is_named() -> None:
     words = numbers_in_words(range(0, 100, 2))
     assert words.startswith("0, 2, 4,")
