@@ -110,7 +110,7 @@ async def test_undo_and_the_focus_bring_their_part_of_a_narrow_screen_to_the_fro
     await stage.press(*["v"] * 4)
     assert (pane.views.front, pane.views.chosen) == ("results", "statistics")
     await stage.press("u")
-    assert (pane.views.front, pane.views.chosen) == ("map", "attention")
+    assert (pane.views.front, pane.views.shown) == ("map", "attention")
     stage.app.screen.set_focus(pane.results.table)
     await stage.answered()
     assert pane.views.front == "results"

@@ -323,6 +323,6 @@ def change_words(comparison: Comparison, name: str) -> list[str]:
     forms = [
         message("{first}: {says}; {counts}", first=first, says=says, counts=counts),
         message("{first}: {says}", first=first, says=says),
-        message("{stage}: {says}", stage=STAGES[stage.name], says=says),
+        first,
     ]
     return [*map(in_words_of_baseline, forms)]

@@ -423,6 +423,7 @@ class CapturePane(Pane):
     # Selecting a head, a query and a key
 
     def _selected(self) -> None:
+        self.home = None  # a head was chosen
         self._measure()
         self._rank()
 
