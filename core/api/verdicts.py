@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..captures.head import CaptureFile
 from ..diagnosis.comparing.results import Comparison
+from ..diagnosis.groups import HeadVerdict
 from ..diagnosis.results import Verdict
-from ..tables.diagnosis import FileCheck, HeadVerdict, check_table, compare_table, diagnosis_table
+from ..tables.diagnosis import (
+    FileCheck,
+    check_counts,
+    check_table,
+    compare_table,
+    diagnosis_table,
+    groups_of,
+    verdict,
+    verdict_counts,
+)
 from ..tables.table import Table
 from .result import Result, short_lines
 
@@ -54,18 +63,13 @@ class Diagnosis(Result):
         return diagnosis_table([self.file], self.heads, len(self.heads))
 
     def __str__(self) -> str:
-        """Return a line for each head that is not healthy."""
-        return "\n".join(
-            f"{each.place}: {found.cause or found.verdict}{found.says and f': {found.says}'}"
-            for each in self.heads
-            if (found := each.verdict).verdict != "healthy"
-        )
+        """Return a line for each fault, whatever the number of its heads, and for what is not decided."""
+        found = (each for each in groups_of(self.heads) if each.rule != "healthy")
+        return "\n".join(f"{each.fault.label} {each.sentence}" for each in found)
 
     def __repr__(self) -> str:
-        counts = Counter(each.verdict.verdict for each in self.heads)
-        said = ", ".join(f"{count} {word}" for word, count in counts.items())
         notes = [f"note: {each}" for each in self.notes[:_NOTES]]
-        return short_lines(f"<{len(self.heads)} heads: {said}>", [*notes, *str(self).splitlines()])
+        return short_lines(f"<{verdict_counts(self.heads)}>", [*notes, *str(self).splitlines()])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,13 +89,8 @@ class Differences(Result):
         return compare_table(self.reference, self.test, self.comparison)
 
     def __repr__(self) -> str:
-        found = [each for each in self.comparison.heads if each.first is not None]
-        lines = [
-            f"{each.layer.place} head {each.head}: {each.first.name}, {each.first.says}"
-            for each in found
-            if each.first is not None
-        ]
-        return short_lines(f"<{len(found)} of {len(self.comparison.heads)} heads differ>", lines)
+        *lines, counts = verdict(self.comparison)
+        return short_lines(f"<{counts}>", lines)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +109,5 @@ class Check(Result):
         return check_table([self.checked])
 
     def __repr__(self) -> str:
-        judged = self.checked.judged
-        lines = [f"{each.place}: {each.message}" for each in self.checked.findings]
-        counts = f"{judged['healthy']} healthy, {len(lines)} findings, {self.checked.not_judged} not judged"
-        return short_lines(f"<{len(self.checked.heads)} heads: {counts}>", lines)
+        lines = [f"{each.fault.label} {each.sentence}" for each in self.checked.groups]
+        return short_lines(f"<{check_counts([self.checked])}>", lines)
