@@ -56,14 +56,11 @@ def model_lines(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> lis
 
 def _compared(page: ModelPage, found: Comparison, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the first difference from the baseline, then the stages of layers around the cursor."""
-    lines: list[Line] = []
-    if found.first is not None and found.first[0].name == "multiplier" and height >= _LEAST:
-        head = found.first[1][0]
-        if head.reference is not None and head.test is not None:
-            shown: list[Shown] = [(message("is"), head.test.multiplier, "alert"),
-                                  (message("in the baseline"), head.reference.multiplier, "good")]  # fmt: skip
-            lines = [*_digits(shown, "", width, glyphs), ()]
-    lines = [*lines, *((_MARGIN, *line) for line in difference_lines(found, glyphs, width - 2)), ()]
+    lines: list[Line] = [*((_MARGIN, *line) for line in difference_lines(found, glyphs, width - 2)), ()]
+    head = None if found.first is None or found.first[0].name != "multiplier" else found.first[1][0]
+    if head is not None and head.reference is not None and head.test is not None and height >= _LEAST:
+        is_now: Shown = (message("is"), head.test.multiplier, "alert")
+        lines += [*_digits([is_now, (message("baseline"), head.reference.multiplier, "good")], "", width, glyphs), ()]
     lines.append(section_line(message("stage by stage"), message("from q and k to the output"), width, glyphs))
     header, *stages = stage_lines(found, glyphs, width - 2)
     legend = wrapped(glyphs.say(LEGEND).replace("   ", "; "), width - 2, "dim")
