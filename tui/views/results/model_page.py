@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ....core.captures.capture import Layer
 from ....core.diagnosis.comparing.results import Comparison
@@ -20,7 +20,7 @@ from ..section import section_line
 from .comparison import LEGEND, difference_lines, stage_lines
 from .diagnosis import multiplier_lines, verdict_rows
 
-Place = tuple[int, int]
+Place: TypeAlias = tuple[int, int]
 _MARGIN: Span = (" ", "text")
 _NUMBERS = 12  # cells before the words of what it does to a row
 _LEAST = 14  # lines from which there are large digits
@@ -46,7 +46,7 @@ def model_lines(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> lis
     """Return the page, exactly `height` lines of `width`."""
     lines: list[Line] = [()] if height >= _LEAST else []
     if page.comparison is not None:
-        lines += _compared(page.comparison, width, height, glyphs)
+        lines += _compared(page, page.comparison, width, height - len(lines), glyphs)
     elif not page.heads:
         lines.append(((" " + glyphs.say("judging the evidence"), "dim"),))
     else:
@@ -54,13 +54,19 @@ def model_lines(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> lis
     return [fitted(line, width) for line in [*lines, *[()] * height][:height]]
 
 
-def _compared(found: Comparison, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return the first difference from the baseline, then the stages of every layer."""
-    lines = difference_lines(found, glyphs, width - 1)
+def _compared(page: ModelPage, found: Comparison, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return the first difference from the baseline, then the stages of layers around the cursor."""
+    lines: list[Line] = [*((_MARGIN, *line) for line in difference_lines(found, glyphs, width - 2)), ()]
+    head = None if found.first is None or found.first[0].name != "multiplier" else found.first[1][0]
+    if head is not None and head.reference is not None and head.test is not None and height >= _LEAST:
+        is_now: Shown = (message("is"), head.test.multiplier, "alert")
+        lines += [*_digits([is_now, (message("baseline"), head.reference.multiplier, "good")], "", width, glyphs), ()]
     lines.append(section_line(message("stage by stage"), message("from q and k to the output"), width, glyphs))
-    stages = stage_lines(found, glyphs, width - 2)
-    lines += [(_MARGIN, *line) for line in stages]
-    return [*lines, *([(_MARGIN, *line) for line in wrapped(glyphs.say(LEGEND), width - 2, "dim")])]
+    header, *stages = stage_lines(found, glyphs, width - 2)
+    legend = wrapped(glyphs.say(LEGEND).replace("   ", "; "), width - 2, "dim")
+    room = max(height - len(lines) - len(legend) - 1, 1)
+    first = window(page.cursor[0], len(stages), room)
+    return [*lines, *((_MARGIN, *line) for line in (header, *stages[first : first + room], *legend))]
 
 
 def _judged(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -115,7 +121,14 @@ def _headline(
     [expected] = [each.verdict.expected for each in page.heads if (each.layer, each.head) == group.heads[0]]
     numbers: list[Line] = []
     if height >= _LEAST and group.used is not None and group.used[0] == group.used[1]:
-        numbers = _digits(group, None if healthy else expected.multiplier, expected.formula, width, glyphs)
+        severe = fault.severe
+        shown: list[Shown] = [
+            (message("is"), group.used[0], "good" if healthy else "alert" if severe else "unscaled")
+        ]
+        if not healthy and expected.multiplier is not None:
+            word = message("should be") if severe else message("usual is")
+            shown.append((word, expected.multiplier, "good"))
+        numbers = _digits(shown, expected.formula, width, glyphs)
     if numbers:
         lines += [(), *numbers, ()]
     elif group.amounts:
@@ -130,32 +143,26 @@ def _headline(
     return lines
 
 
-def _digits(group: FaultGroup, should: float | None, formula: str, width: int, glyphs: Glyphs) -> list[Line]:
+Shown: TypeAlias = "tuple[str, float, Role]"  # a word, its number in large digits, and their role
+
+
+def _digits(shown: Sequence[Shown], formula: str, width: int, glyphs: Glyphs) -> list[Line]:
     """Return `is × 0.03125   should be × 0.1768` in large digits; empty where they have no room."""
-    assert group.used is not None
-    tall, severe = width >= _TALL, group.fault.severe
-    role: Role = "good" if should is None else "alert" if severe else "unscaled"
-    shown: list[tuple[str, tuple[str, ...], Role]] = [(glyphs.say("is"), _large(group.used[0], tall, glyphs), role)]
-    if should is not None:
-        word = glyphs.say("should be") if severe else glyphs.say("usual is")
-        shown.append((word, _large(should, tall, glyphs), "good"))
-    if sum(cells(word) + len(number[0]) + _BETWEEN for word, number, _ in shown) - _AFTER > width:
+    words = [glyphs.say(word) for word, _, _ in shown]
+    numbers = [large(f"×{number:.4g}", width >= _TALL, glyphs) for _, number, _ in shown]
+    room = (cells(word) + len(number[0]) + _BETWEEN for word, number in zip(words, numbers, strict=True))
+    if sum(room) - _AFTER > width:
         return []
     lines: list[Line] = []
-    count = len(shown[0][1])
-    for row in range(count):
-        last = row == count - 1
+    for row in range(len(numbers[0])):
+        last = row == len(numbers[0]) - 1
         spans: list[Span] = []
-        for word, number, shade in shown:
+        for word, number, (_, _, role) in zip(words, numbers, shown, strict=True):
             spans.append((to_left(f" {word if last else ''}", cells(word) + 2), "label"))
-            spans.append((number[row] + " " * _AFTER, shade))
+            spans.append((number[row] + " " * _AFTER, role))
         end: Line = ((f"= {glyphs.say(formula)}", "dim"),) if last and formula else ()
         lines.append((*spans, *end))
     return lines
-
-
-def _large(number: float, tall: bool, glyphs: Glyphs) -> tuple[str, ...]:
-    return large(f"×{number:.4g}", tall, glyphs)
 
 
 def _others(page: ModelPage, group: FaultGroup, found: Sequence[FaultGroup]) -> str:
