@@ -41,20 +41,6 @@ def test_the_example_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:
     assert found.stdout == printed
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
-def test_commands_of_the_readme_print_what_it_shows() -> None:
-    root = EXAMPLES.parent
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "80"}
-    blocks = re.findall(r"```console\n(.*?)```", (root / "README.md").read_text("utf-8"), re.DOTALL)
-    pairs = [each for block in blocks for each in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
-    assert len(pairs) >= 3
-    for command, printed in pairs:
-        found = subprocess.run(
-            ["sh", "-c", command], cwd=root, env=environment, capture_output=True, text=True, check=False
-        )
-        assert found.stdout == printed, command
-
-
 @pytest.mark.parametrize("wrong", [False, True])
 def test_keras(wrong: bool, tmp_path: Path) -> None:
     pytest.importorskip("tensorflow", reason="needs pip install keras tensorflow-cpu")
