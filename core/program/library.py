@@ -16,10 +16,10 @@ from .text import CodePiece, NoCodeError, assembled, expected, literal, shown
 if TYPE_CHECKING:
     from ..attention.cost import Cost
     from ..captures.capture import Layer
-    from ..claims.claim import Outcome
     from ..diagnosis.check import HeadFigures
     from ..diagnosis.comparing.results import HeadComparison
     from ..learning.card import Card
+    from ..learning.outcome import Outcome
     from ..statistics.measurement import Estimate
     from ..watching.snapshot import RunSnapshot
 

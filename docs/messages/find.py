@@ -40,7 +40,7 @@ TEXTS = {
 }  # fmt: skip
 # The constants whose texts are messages, by module; of a dictionary, its values.
 TABLES = {
-    "core/claims/claim.py": "VERDICT_WORDS", "core/diagnosis/comparing/results.py": "FIGURES",
+    "core/learning/claim.py": "VERDICT_WORDS", "core/diagnosis/comparing/results.py": "FIGURES",
     "core/diagnosis/results.py": "STAGES Word",
     "core/learning/bugs.py": "CAUSES", "core/models.py": "MODEL_WIDTHS?",
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",

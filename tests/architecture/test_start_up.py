@@ -28,7 +28,7 @@ def run_with(*words: str) -> str:
     [
         ("attn_tui.core.parameters", set[str]()),
         ("attn_tui.core.captures.files", set[str]()),
-        ("attn_tui.core.claims.claim", set[str]()),
+        ("attn_tui.core.learning.claim", set[str]()),
         ("attn_tui.core.lab.results", set[str]()),
         ("attn_tui.core.lab.experiment", {"numpy"}),
         ("attn_tui.core.theory.predict", {"numpy"}),

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.claims import catalogue
-from attn_tui.core.claims.claim import Verdict
 from attn_tui.core.files import check_replaceable
+from attn_tui.core.learning.claim import Verdict
+from attn_tui.core.learning.claims import catalogue
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.tui.cli.main import main

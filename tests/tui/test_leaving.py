@@ -22,8 +22,8 @@ def test_q_ends_a_long_computation_and_restores_the_terminal() -> None:
 @pytest.mark.parametrize(
     "where",
     [
-        "from attn_tui.core.work import claims; claims.examine = stuck",
-        "from attn_tui.core.questions.claims import CheckClaims; CheckClaims.work = lambda *_: iter(stuck, None)",
+        "from attn_tui.core.learning import measure; measure.stream = stuck",
+        "from attn_tui.core.questions.learn import ReadItems; ReadItems.work = lambda *_: iter(stuck, None)",
     ],
     ids=["in a pool", "in a step"],
 )
@@ -31,7 +31,14 @@ def test_q_ends_a_computation_that_hangs(where: str, tmp_path: Path) -> None:
     started = tmp_path / "started"
     stuck = f"pathlib.Path({str(started)!r}).touch(); threading.Event().wait()"
     with opened(first=in_engine(f"import pathlib, threading\ndef stuck(*_): {stuck}\n{where}")) as session:
-        for keys, seen in ((b"<", "leave the field"), (b"\x1b", "type a guess"), (b"V", "what is said")):
+        for keys, seen in (
+            (b"<", "leave the field"),
+            (b"\x1b", "type a guess"),
+            (b"M", "question 1"),
+            (b"M", "bug 1"),
+            (b"\x1b", "leave the field"),
+            (b"M", "claims tested"),
+        ):
             session.send(keys)  # one at a time: Esc and V at once are Alt+V
             session.sees(seen)
         session.until(started.exists, "test of a claim")

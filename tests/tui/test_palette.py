@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.learning.claims.catalogue import CLAIMS
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
@@ -15,15 +15,14 @@ from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.app.keys import EVERYWHERE, all_commands
 from attn_tui.tui.app.palette import Actions
 from attn_tui.tui.panes.catalogue import PANES, TABS
-from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.heads.pane import HeadsPane
+from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.glyphs import IN_LANGUAGE
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
-from cases import present
 from stage import FOREVER, SMALL, Stage, played
 from textual.command import CommandPalette, DiscoveryHit
 from textual.screen import Screen
@@ -116,8 +115,8 @@ async def test_everything_is_found_by_its_name(stage: Stage) -> None:
     for model in MODELS.values():
         assert f"model {model.title}" in (await titles(actions, model.name))[:3], model.name
     for claim in CLAIMS:
-        assert f"claim: {claim.statement}" in await titles(actions, claim.id), claim.id
-        assert f"claim: {claim.statement}" in await titles(actions, " ".join(claim.statement.split()[:9]))
+        assert f"what is said: {claim.statement}" in await titles(actions, claim.id), claim.id
+        assert f"what is said: {claim.statement}" in await titles(actions, " ".join(claim.statement.split()[:9]))
 
 
 MEANT = {  # the first result of a search
@@ -162,18 +161,6 @@ async def test_words_of_the_field_find_what_they_mean(stage: Stage) -> None:
     actions = await opened(stage)
     for words, first in MEANT.items():
         assert (await titles(actions, words))[0] == (first or "No matches found"), words
-
-
-@played()
-async def test_claims_are_found_once_they_are_known(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.01)
-    stage.engine.hold = True
-    actions = await opened(stage)
-    claim = f"claim: {CLAIMS[3].statement}"
-    assert claim not in await titles(actions, CLAIMS[3].id)
-    stage.engine.let_go()
-    await stage.at_rest()
-    assert claim in await titles(actions, CLAIMS[3].id)
 
 
 @played(glyphs=IN_LANGUAGE["zh"])
@@ -316,12 +303,11 @@ async def test_a_statistic_is_explained_in_a_lab_that_has_no_result_yet(stage: S
 
 @pytest.mark.slow
 @played(settled=True)
-async def test_a_model_is_shown_in_heads_and_a_claim_in_claims(stage: Stage) -> None:
+async def test_a_model_is_shown_in_heads_and_a_claim_in_learn(stage: Stage) -> None:
     await choose(stage, "cost llama 3 8b")
     heads = stage.pane(HeadsPane)
     assert heads.preset is PRESETS["llama-3-8b"]
     for claim in (CLAIMS[7], CLAIMS[3]):
         await choose(stage, claim.id)
         await stage.at_rest()
-        pane = stage.pane(ClaimsPane)
-        assert present(pane.claims.chosen).id == claim.id
+        assert stage.pane(LearnPane).item.content is claim

@@ -79,7 +79,7 @@ def after(pane: str, burst: str, size: tuple[int, int], *, together: bool) -> di
 BURSTS = [
     ("Capture", "/2/5⏎"),
     ("Rules", "/yarn⏎"),
-    ("Claims", "/overflow⏎"),
+    ("Learn", "⎋/overflow⏎"),
     ("Lab", "/bf16⏎ ?↓q 12"),
     ("Lab", ">12 <7 >>3"),
     ("Heads", "e-of-mine⏎ ⎋"),

@@ -1,4 +1,4 @@
-"""What the command palette finds besides commands: panes, parameters, choices, statistics, models and claims."""
+"""What the command palette finds besides commands: panes, parameters, choices, statistics, models, items to learn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ...core.attention.cost import SHAPE_FIELDS
 from ...core.errors import ParameterError
 from ...core.field import Field
+from ...core.learning.items import ITEMS, SECTIONS, Item
 from ...core.message import joined, message
 from ...core.parameters import FIELDS, Parameters, Value
 from ...core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
@@ -21,8 +22,6 @@ from ..views.results.table import EXPORTED_ONLY
 from .protocol import App
 
 if TYPE_CHECKING:
-    from ...core.claims.claim import Claim
-    from ..panes.claims.pane import ClaimsPane
     from ..panes.heads.pane import HeadsPane
     from ..panes.lab.pane import LabPane
     from ..panes.sweep.pane import SweepPane
@@ -39,7 +38,7 @@ class Offer:
     do: Callable[[], object]
 
 
-def offers(app: App, claims: Iterable[Claim]) -> list[Offer]:
+def offers(app: App) -> list[Offer]:
     """Return everything that can be found by its name, other than commands."""
     found = pane_offers(app)
     found += [_parameter(app, field) for field in FIELDS]
@@ -48,7 +47,7 @@ def offers(app: App, claims: Iterable[Claim]) -> list[Offer]:
     found += [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
     found += [_model(app, row) for row in model_choices()]
     found += [_statistic(app, each) for each in STATISTICS if each in ALWAYS or each.name not in EXPORTED_ONLY]
-    return [*found, _language(app), *(_claim(app, claim) for claim in claims)]
+    return [*found, _language(app), *(_item(app, item) for item in ITEMS)]
 
 
 def pane_offers(app: App) -> list[Offer]:
@@ -199,21 +198,12 @@ def _show_model(app: App, name: str) -> None:
     app.note("palette")
 
 
-def _claim(app: App, claim: Claim) -> Offer:
-    help = message("Show the claim with its verdict and its figures in Claims. From {source}.", source=claim.source)
+def _item(app: App, item: Item) -> Offer:
+    title = joined([SECTIONS[item.kind], item.statement or item.title], ": ")
     row = Choice(
-        claim.id,
-        message("claim: {statement}", statement=claim.statement),
-        help=help,
-        source=claim.why,
-        words=(claim.statement,),
+        item.id, title, help=item.shown.what, source=item.source, words=(item.word, item.title, item.statement)
     )
-    return Offer(row, lambda: _show_claim(app, claim.id))
-
-
-def _show_claim(app: App, name: str) -> None:
-    app.action_pane("Claims")
-    cast("ClaimsPane", app.pane).show_claim(name)
+    return Offer(row, lambda: app.to_pane("Learn", item.id))
 
 
 def _sentence(app: App, text: str) -> str:

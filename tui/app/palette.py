@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from textual import events, on
 from textual.await_complete import AwaitComplete
@@ -24,8 +21,6 @@ from textual.widgets.option_list import Option
 from textual.worker import WorkerCancelled
 
 from ...core.message import joined, message
-from ...core.questions.claims import ClaimList, ListClaims
-from ...core.questions.request import Request
 from ..panes.catalogue import TABS
 from ..views.fields.choices import Choice
 from ..views.fields.matching import in_both, matching
@@ -37,10 +32,6 @@ from .keys import EVERYWHERE, Command, all_commands, with_keys
 from .offers import Offer, in_order, offers, pane_offers
 from .protocol import App
 
-if TYPE_CHECKING:
-    from ...core.claims.claim import Claim
-
-_PATIENCE = 1.0  # seconds after opening that searches wait for the claims
 _OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane
 
 
@@ -126,13 +117,6 @@ class Actions(Provider):
 
     async def startup(self) -> None:
         self._offered: list[Offer] = []
-        self._patient_until = time.monotonic() + _PATIENCE
-        self._claims: asyncio.Future[Sequence[Claim]] = asyncio.get_running_loop().create_future()
-        self._attn.engine.ask(ListClaims(), self._receive)
-
-    def _receive(self, _: Request, answer: object) -> None:
-        if not self._claims.done():
-            self._claims.set_result(answer.claims if isinstance(answer, ClaimList) else ())
 
     async def discover(self) -> Hits:
         over_all = isinstance(self.screen, ModalScreen)
@@ -142,7 +126,7 @@ class Actions(Provider):
             yield DiscoveryHit(say(offer.row.name), offer.do, help=say(offer.row.help))
 
     async def search(self, query: str) -> Hits:
-        found = self._offered or await self._all()
+        found = self._offered = self._offered or self._all()
         matcher = self.matcher(query)
         glyphs = self._attn.glyphs
         rows = matching([offer.row for offer in found], query)
@@ -152,25 +136,15 @@ class Actions(Provider):
             name, help = glyphs.say(offer.row.name), glyphs.say(offer.row.help)
             yield Hit(1 / (1 + rank), matcher.highlight(name), offer.do, text=name, help=help)
 
-    async def _all(self) -> list[Offer]:
-        """Return everything that a search may find, and keep it for the next key once the claims are known."""
+    def _all(self) -> list[Offer]:
+        """Return everything that a search may find."""
         found = self._commands()
         if not isinstance(self.screen, ModalScreen):
-            found += offers(self._attn, await self._known_claims())
+            found += offers(self._attn)
         glyphs = self._attn.glyphs
         if glyphs.language != "en":
             found = [replace(offer, row=in_both(offer.row, glyphs.say)) for offer in found]
-        if self._claims.done():
-            self._offered = found
         return found
-
-    async def _known_claims(self) -> Sequence[Claim]:
-        """Return the claims, as soon as the engine has sent them; none if it takes long."""
-        try:
-            left = self._patient_until - time.monotonic()
-            return await asyncio.wait_for(asyncio.shield(self._claims), max(left, 0))
-        except TimeoutError:
-            return ()
 
     @property
     def _attn(self) -> App:
