@@ -121,7 +121,9 @@ class ReadItems(Question[Sequence[ItemFigures]]):
         return cards_table([each.card for each in answer])
 
     def written(self, answer: Sequence[ItemFigures], format: Format, say: Say, ascii_only: bool = False) -> str:
-        if format == "csv" and self.first.kind != "claim":
+        if format == "csv" and self.first.kind == "claim":
+            raise InputError("attn-tui claims prints CSV, of all claims.")
+        if format == "csv":
             raise InputError("The tour has no CSV; it has Markdown, as flash cards, and JSON.")
         return super().written(answer, format, say)
 

@@ -35,7 +35,7 @@ TEXTS = {
     "TourStep": "title source introduction explanation given",
     "Guess": "question", "PaneState": "what", "InterviewQuestion": "question short long usual verdict given",
     "Bug": "title story lesson", "Symptom": "label", "PaneRow": "title", "Binding": "description",
-    "CliCommand": "description examples title", "CommandRow": "summary", "Setting": "help",
+    "CliCommand": "description examples title", "CommandRow": "group summary", "Setting": "help",
     "Value": "formula? help source?", "_ColumnFormat": "titles words",
 }  # fmt: skip
 # The constants whose texts are messages, by module; of a dictionary, its values.

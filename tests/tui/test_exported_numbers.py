@@ -263,7 +263,8 @@ def test_the_command_of_a_claim_prints_its_outcome(monkeypatch: pytest.MonkeyPat
         for item in ids:
             pane.show_item(item)
             await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the claim")
-            taken.append(take(pane))
+            taken.append((pane.command(), {kind: pane.numbers(kind) for kind in ("json", "markdown")}))
+            assert "attn-tui claims" in refusal(lambda: pane.numbers("csv"))
 
     play(script, hold=True, claims=True)
     agree(taken, capsys)

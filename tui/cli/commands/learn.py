@@ -14,7 +14,7 @@ from ....core.questions.question import flag, option
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
 from .. import output as printing
-from ..output import CODE, WITH_CODE, Output
+from ..output import CODE, Output
 from ..parser import Arguments, CliCommand, Given, arguments
 from ..working import ProgressLine
 
@@ -87,8 +87,6 @@ def run(request: LearnArguments, output: Output) -> int:
             "--format: {format} prints the figures of one step or question; name it, such as 1 or q4",
             format=output.format,
         )
-    if output.format == "csv" and (request.item is None or request.item.kind != "claim"):
-        raise UsageError("--format: csv has the figures of a claim; name one, such as c3")
     output.check()
     items = [each for each in ITEMS if each.kind != "claim"] if request.item is None else [request.item]
     question = ReadItems(tuple(each.id for each in items))
@@ -168,6 +166,6 @@ examples:
 """,
     arguments=LearnArguments,
     run=run,
-    formats=WITH_CODE,
+    formats=("table", "json", "markdown", *CODE),
     check=_check,
 )
