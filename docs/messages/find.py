@@ -48,7 +48,7 @@ TABLES = {
     "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",
     "tui/views/results/mechanisms.py": "_WORDS",
     "tui/views/results/rules.py": "CURVE METER STATUS SATURATED _WORDS",
-    "tui/views/results/sweep.py": "_UNITS", "tui/panes/train/view.py": "_COLUMNS",
+    "tui/views/results/sweep.py": "_UNITS",
     "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help.py": "WORDS",
     "tui/views/notice.py": "GREETING COPIED _COPIED", "tui/views/plots/gauge.py": "TITLE",
     "tui/views/plots/histograms.py": "TITLES", "tui/views/results/comparison.py": "_TITLES",
