@@ -36,7 +36,7 @@ TEXTS = {
     "Guess": "question", "PaneState": "what", "InterviewQuestion": "question short long usual verdict given",
     "Bug": "title story lesson", "Symptom": "label", "PaneRow": "title", "Binding": "description",
     "CliCommand": "description examples title", "CommandRow": "group summary", "Setting": "help",
-    "Value": "formula? help source?", "_ColumnFormat": "titles words",
+    "Value": "formula? help source?", "_ColumnFormat": "titles",
 }  # fmt: skip
 # The constants whose texts are messages, by module; of a dictionary, its values.
 TABLES = {
@@ -46,7 +46,6 @@ TABLES = {
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",
     "tui/app/keys.py": "EVERYWHERE", "tui/cli/parser.py": "_TITLES",
     "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",
-    "tui/views/results/mechanisms.py": "_WORDS",
     "tui/views/results/rules.py": "CURVE METER STATUS SATURATED _WORDS",
     "tui/views/results/sweep.py": "_UNITS",
     "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help.py": "WORDS",
