@@ -82,7 +82,7 @@ async def script():
             while asked - answered:
                 await pilot.pause(0.01)
     engine.close()
-    print("numpy" in sys.modules, answered >= {"Lab", "Sweep", "Softmax", "Rules", "Capture", "Claims"})
+    print("numpy" in sys.modules, answered >= {"Lab", "Sweep", "Softmax", "Rules", "Capture", "Learn"})
 
 asyncio.run(asyncio.wait_for(script(), 60))
 """
