@@ -247,7 +247,7 @@ async def test_without_an_open_file_there_are_no_command_and_no_numbers(stage: S
     assert pane.files_read == ()
 
 
-# The Claims pane
+# Claims
 
 
 def test_the_command_of_a_claim_prints_its_outcome(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
