@@ -31,7 +31,9 @@ def claims_code(outcomes: Sequence[Outcome], command: str) -> str:
     """Return the program that prints the figures of claims; raise NoCodeError if none of them has any."""
     chosen = [each for each in outcomes if each.findings]
     if not chosen:
-        raise NoCodeError("No code: {reason}.", reason=outcomes[0].claim.untestable or outcomes[0].claim.why)
+        raise NoCodeError(
+            "No code: {reason}.", reason=(outcomes[0].claim.untestable or outcomes[0].claim.why).rstrip(".")
+        )
     rows = {
         f"{each.claim.id}: {found.label}": [_value(found.measured, found.exact)]
         for each in chosen
