@@ -136,6 +136,18 @@ async def test_claims_are_tested_once_and_again_on_r(stage: Stage) -> None:
     assert "Verdict:" in stage.words(pane.text)
 
 
+@played(hold=True)
+async def test_a_claim_that_is_sought_is_tested_before_the_others(stage: Stage) -> None:
+    pane = await first(stage)
+    pane.show_item(CLAIMS[-1].id)
+    await stage.still()
+    requests = [each.request for each in stage.engine.asked if isinstance(each.request, ReadItems)]
+    assert [request.items[:2] for request in requests[-2:]] == [
+        (CLAIMS[0].id, CLAIMS[1].id), (CLAIMS[-1].id, CLAIMS[0].id)
+    ]  # fmt: skip
+    assert {*requests[-1].items} == {claim.id for claim in CLAIMS}
+
+
 @played(claims=True)
 async def test_claims_go_on_being_tested_while_another_item_is_read(
     stage: Stage, monkeypatch: pytest.MonkeyPatch

@@ -291,6 +291,7 @@ class LearnPane(TwoParts):
         choose_one(self.host, message("item"), rows, self.item.id, self.show_item)
 
     def show_item(self, item: str) -> None:
+        self._asked = tuple(each for each in self._asked if each != item)  # so that it is tested before the others
         self._go(AT[item])
 
     def action_again(self) -> None:
