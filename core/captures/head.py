@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..attention.computation import Computation, Terms
 from ..attention.visibility import Bias, Slope, Visibility
 from ..message import message, plain
 from .axes import NamedAxes
@@ -62,6 +63,11 @@ class HeadData:
     scale: float | FloatArray | None = None
     extras: Extras = NO_EXTRAS  # how the numbers above were found
     row_factors: FloatArray | None = None  # that the stored queries contain, [batch or 1, queries or 1]
+
+    def terms(self, texts: slice, rows: slice, keys: slice = slice(None)) -> Terms:
+        """Return which keys are hidden from some queries, and what their logits gain."""
+        shape = (*self.q[texts, rows].shape[:2], len(range(self.k.shape[1])[keys]))
+        return Computation(biases=self.biases, visibility=self.visibility).terms(shape, texts, rows, keys)
 
 
 def read_head(capture: CaptureFile, layer: Layer, head: int) -> HeadData:

@@ -59,9 +59,9 @@ def read_subject(
     rows = _rows(layer, texts.stop)
     whole = rows == slice(0, layer.queries, 1)
     shape = (texts.stop, len(range(*rows.indices(layer.queries))), layer.keys)
-    seen = None
-    if found.visibility is not None:
-        seen = np.broadcast_to(~found.visibility.hidden(texts, rows), shape)
+    terms = found.terms(texts, rows)
+    seen = None if terms.hidden is None else ~terms.hidden
+    biases = [np.asarray(each, np.float64) for each in terms.biases]
     positions = found.positions[rows].astype(np.intp)
     scale, row_scales = _scale(found, layer, texts, rows)
     recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
@@ -128,7 +128,7 @@ def read_subject(
         positions=positions,
         seen=seen,
         present=present,
-        bias=_bias(found, texts, rows, shape),
+        bias=np.broadcast_to(sum(biases), shape) if biases else None,
         row_scales=row_scales,
         shift=layer.keys - layer.queries if layer.causal is not None and layer.rows is None else 0,
         whole=whole,
@@ -231,12 +231,6 @@ def _present(found: HeadData, texts: slice) -> BoolArray | None:
     mask = found.visibility.mask
     own = mask if len(mask) == 1 else mask[texts]
     return np.broadcast_to(np.any(own, axis=1, keepdims=True), (texts.stop, 1, own.shape[2]))[:, 0]
-
-
-def _bias(found: HeadData, texts: slice, rows: slice, shape: tuple[int, int, int]) -> FloatArray | None:
-    if not found.biases:
-        return None
-    return np.broadcast_to(sum(each.of(texts, rows).astype(np.float64) for each in found.biases), shape)
 
 
 def _tiled(capture: CaptureFile, layer: Layer, head: int, texts: slice, values: bool) -> KeysAndValues | None:

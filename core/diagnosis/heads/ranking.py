@@ -70,8 +70,16 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
         longest_key_size=float(lengths.max()) / typical,
         query_variety=variety(part.q),
         key_variety=variety(part.k),
-        bias_spread=None if part.bias is None else math.sqrt(float(variance(part.bias, part.seen)[used].mean())),
+        bias_spread=_bias_spread(part),
     )
+
+
+def _bias_spread(part: Rows) -> float | None:
+    """Return the spread of the biases within rows; None without biases."""
+    if not part.terms.biases:
+        return None
+    bias = np.broadcast_to(sum(part.terms.biases), (*part.used.shape, part.k.shape[1]))
+    return math.sqrt(float(variance(bias, part.seen)[part.used].mean()))
 
 
 def _scale(part: Rows) -> float:
