@@ -68,7 +68,7 @@ def read_subject(
     facts = StatedFacts(
         d_k=layer.d_k,
         scale=scale,
-        observed=layer.observed and (layer.scale is not None or recorded is not None),
+        observed=layer.observed and scale is not None,
         prescaled=layer.own_factor,
         inside=layer.prescaled,
         unknown_factor=layer.unknown_factor or (layer.observed and _lost_queries(found, texts, rows, positions)),
@@ -171,7 +171,7 @@ def _scale(found: HeadData, layer: Layer, texts: slice, rows: slice) -> tuple[fl
         return found.scale, None
     own = np.broadcast_to(found.scale, (layer.batch, layer.queries))[texts, rows].astype(np.float64)
     typical = float(np.median(own))
-    return typical, own / typical
+    return typical, None if (own == typical).all() else own / typical
 
 
 def _row_factors(found: HeadData, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
