@@ -286,9 +286,7 @@ class Feature:
     accepted: str = ""  # values of the key, for docs/capture-format.md
     meaning: str = ""
     places: tuple[str, ...] = ()  # that may have the key: "file", "entry" of `layers`; empty: it is a tensor only
-    parse: Callable[[Values], Any] | None = (
-        None  # returns the value of a layer, of LayerMetadata's field of this name
-    )
+    parse: Callable[[Values], Any] | None = None  # returns the value of a layer, for its field of this name
     changes: bool = False  # whether another spelling of the key refuses a layer
     tensors: tuple[str, ...] = ()  # names, in order of preference
     shape: str = ""  # of the tensor, for docs/capture-format.md
@@ -429,7 +427,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _of_layer(
         "output_factor", "positive number", "what the weighted values were multiplied by to give `o`",
-        lambda values: values.positive("output_factor"), changes=False,
+        lambda values: values.positive("output_factor") or 1.0, changes=False,
     ),
     _of_layer(
         "dropout", "number from 0 to 1", "the share of weights that dropout set to 0: o is not judged",

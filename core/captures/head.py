@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -17,7 +17,7 @@ from ..attention.computation import Computation, Terms
 from ..attention.visibility import Bias, Slope, Visibility
 from ..message import message, plain
 from .axes import NamedAxes
-from .capture import NO_EXTRAS, CaptureContents, Extras, Layer, MaskTensor
+from .capture import NO_EXTRAS, CaptureContents, Extras, Layer, MaskTensor, values_of
 from .features import LARGEST
 from .files import CaptureError, Identity, NotFiniteError, ValuesNotFiniteError, opened
 from .files.stored import AnyArray, AtHand, Stored
@@ -46,7 +46,7 @@ class CaptureFile(CaptureContents):
 
     def described(self) -> CaptureContents:
         """Return the contents without locations, which can be sent to a process without NumPy."""
-        return CaptureContents(**{each.name: getattr(self, each.name) for each in fields(CaptureContents)})
+        return CaptureContents(**values_of(CaptureContents, self))
 
 
 @dataclass(frozen=True, eq=False)

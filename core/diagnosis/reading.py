@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
-from ..captures.capture import Layer
+from ..captures.capture import Layer, StatedAttention, values_of
 from ..captures.head import CaptureFile, HeadData, read_evidence, read_finite_queries, read_head, read_once
 from ..message import message, plain
 from .configuration import Configuration, Growth, configuration_of, expecting
@@ -65,23 +65,17 @@ def read_subject(
     positions = found.positions[rows].astype(np.intp)
     scale, row_scales = _scale(found, layer, texts, rows)
     recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
+    stated = replace(layer, scale=scale, observed=layer.observed and scale is not None)
     facts = StatedFacts(
+        **values_of(StatedAttention, stated),
         d_k=layer.d_k,
-        scale=scale,
-        observed=layer.observed and scale is not None,
         prescaled=layer.own_factor,
-        inside=layer.prescaled,
+        inside=layer.inside,
         unknown_factor=layer.unknown_factor or (layer.observed and _lost_queries(found, texts, rows, positions)),
-        over_queries=layer.over_queries,
-        changed=layer.changed,
-        followed=layer.followed,
-        dropout=layer.dropout,
         not_finite=_scores_not_finite(layer, head),
         lost=None if seen is None else _lost_rows(capture, layer, head, seen, texts, rows),
-        softcap=layer.softcap,
         sink=found.sink,
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
-        scores=layer.scores,
         layer=layer.index,
         others=tuple(
             (each.index, each.applied)

@@ -43,7 +43,7 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
     part = some_rows(data, layer, rows)
     if not part.used.any():
         return None
-    d, used, (f_q, f_k) = layer.d_k, part.used, layer.prescaled
+    d, used, (f_q, f_k) = layer.d_k, part.used, layer.inside
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.sum(np.square(part.q), axis=-1) / f_q**2  # |q|², [texts, rows]
         traces = _traces(part) / f_k**2
