@@ -246,9 +246,9 @@ def _of_head(capture: CaptureFile, stored: StoredLayer, role: str, head: int) ->
         return None
     values = _read(capture, array, lambda stream: array.read(stream, (math.prod(array.shape),)))
     value = float(values[head])
-    least = 0.0 if role == "slopes" else -LARGEST
-    if not least <= value <= LARGEST:
-        accepted = message("a number from {least:g} to {most:g}", least=least, most=LARGEST)
+    lowest = 0.0 if role == "slopes" else -LARGEST
+    if not lowest <= value <= LARGEST:
+        accepted = message("a number from {least:g} to {most:g}", least=lowest, most=LARGEST)
         raise array.error(
             "{where}: head {head} has {value:g}; must be {accepted}", head=head, value=value, accepted=accepted
         )

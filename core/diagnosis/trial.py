@@ -20,7 +20,7 @@ from .causes.catalogue import CAUSES, RANK, ROUNDS, hypotheses, together
 from .causes.edits import HypothesisCase
 from .causes.factors import Free, left_with_factors
 from .causes.hypothesis import Hypothesis, as_stored, both
-from .fitting.evidence import FittingEvidence, arithmetics, observe
+from .fitting.evidence import Arithmetic, FittingEvidence, arithmetics, observe
 from .fitting.misfit import Fit, fit, misfits, search
 from .fitting.model import LogitModel
 from .multipliers import names
@@ -99,6 +99,11 @@ class Candidate:
         return float(self.fit.theta[0])
 
     @property
+    def arithmetic(self) -> Arithmetic | None:
+        """The finest arithmetic that explains the evidence, of those that the file allows; None if none does."""
+        return dict(enumerate(arithmetics(self.observed.subject, self.observed.evidence))).get(self.level)
+
+    @property
     def cost(self) -> float:
         """The distance, more for free coefficients."""
         extra = 0 if self.hypothesis is None else self.hypothesis.extra
@@ -126,15 +131,14 @@ def attempt(said: StatedFit, expected: float) -> Trial:
         start = search(glimpse, as_stored(quick), np.array([expected]), ())
         again = fitted(observed, None, stored.model, start)
         stored = min(stored, again, key=lambda found: (found.level, found.fit.distance))
-    if stored.level == len(arithmetics(subject, observed.evidence)):
+    if stored.arithmetic is None:
         return _chosen(observed, stored, _finalists(only, subject, observed, stored, expected), expected)
     return Trial(stored, ())
 
 
 def may_fit(whole: Subject, expected: float) -> bool:
     """Return whether what the file says explains all evidence of a head, with some multiplier."""
-    return all(fit_as_said(whole, each, expected).stored.level < len(arithmetics(whole, each))
-               for each in whole.evidence)  # fmt: skip
+    return all(fit_as_said(whole, each, expected).stored.arithmetic is not None for each in whole.evidence)
 
 
 class StatedFit(NamedTuple):
@@ -263,16 +267,16 @@ class _Search:
         quick = some_rows(self.quick, spread_rows(self.quick.q.shape[1], _PAIR_ROWS))
         glimpse = observe(quick, quick.evidence[0], self.case.expected)
         tried: list[tuple[float, Hypothesis, LogitModel, FloatArray]] = []
-        least = math.inf
+        closest = math.inf
         for each in self._pairs():
             model = each.build(quick)
             starts = (search(glimpse, model, start, self.guesses, False) for start in each.starts(self.guesses[0]))
             best = min((fit(glimpse, model, start, _PAIR_STEPS) for start in starts), key=lambda one: one.distance)
-            if model.gaps and not dropout.shows_in_weights(glimpse, model, best.theta):
+            if model.dropout and not dropout.shows_in_weights(glimpse, model, best.theta):
                 continue
-            if best.distance < least / _PROMISING:
+            if best.distance < closest / _PROMISING:
                 best = fit(glimpse, model, best.theta, _STEPS)
-                least = best.distance
+                closest = best.distance
                 if level_of(glimpse, model, best.theta)[1] < self.stored.level:
                     return self._on_all_rows([(best.distance, each, best.theta)])
             tried.append((best.distance, each, model, best.theta))
@@ -318,8 +322,8 @@ def _finalists(
 ) -> list[Candidate]:
     """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence."""
     trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
-    for late in range(ROUNDS):
-        found += trying.round(hypotheses(trying.case, late))
+    for number in range(ROUNDS):
+        found += trying.round(hypotheses(trying.case, number))
         if any(each.level < stored.level for each in found):
             return found
     found += trying.pairs()
@@ -387,15 +391,15 @@ def _is_plausible(observed: FittingEvidence, found: Candidate) -> bool:
             return False
     if model.free_sink and float(theta[-1]) <= -30:  # less than 1e-13 of e^0
         return False
-    return not model.gaps or dropout.shows_in_weights(observed, model, theta)
+    return not model.dropout or dropout.shows_in_weights(observed, model, theta)
 
 
 def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
     explaining = [each for each in finalists if each.level < stored.level]
-    if any(not each.model.gaps for each in explaining):
-        finalists = [each for each in finalists if not each.model.gaps]  # dropout explains any zeros
-        explaining = [each for each in explaining if not each.model.gaps]
+    if any(not each.model.dropout for each in explaining):
+        finalists = [each for each in finalists if not each.model.dropout]  # dropout explains any zeros
+        explaining = [each for each in explaining if not each.model.dropout]
     finalists = explaining or finalists
     if not finalists:
         return Trial(stored, ())

@@ -172,7 +172,7 @@ def _with_lse_factor(factor: float, _: Subject, model: LogitModel) -> LogitModel
 
 def dropped(_: HypothesisCase) -> Iterator[Hypothesis]:
     words = "weights are zero at random and the others enlarged: dropout was on"
-    yield Hypothesis(words, lambda _, model: replace(model, gaps=True))
+    yield Hypothesis(words, lambda _, model: replace(model, dropout=True))
 
 
 def no_softcap(case: HypothesisCase) -> Iterator[Hypothesis]:

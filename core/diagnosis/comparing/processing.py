@@ -11,7 +11,7 @@ from ...arrays import FloatArray
 from ...captures.capture import Layer
 from ...message import joined, message
 from ..disagreement import mask_words
-from ..fitting.evidence import arithmetics, residual, unit
+from ..fitting.evidence import residual, unit
 from ..judgement.scale import least_tolerance
 from ..multipliers import expected_multiplier, near
 from ..results import StageName, Verdict
@@ -128,8 +128,8 @@ def is_as_expected(found: Examination) -> bool:
     away = np.std(z if model.seen is None else np.where(model.seen, z, 0))
     if observed.errors < _FEW or away <= unit(observed.evidence.format):
         return True
-    allowed = arithmetics(observed.subject, observed.evidence)[trial.best.level : trial.best.level + 1]
-    if any(near(trial.best.multiplier, expected, 2 * each.coarsest) for each in allowed):
+    arithmetic = trial.best.arithmetic
+    if arithmetic is not None and near(trial.best.multiplier, expected, 2 * arithmetic.coarsest):
         return True
     left = residual(observed, model, np.array([expected])).distance
     return left <= math.sqrt(1 + _LUCK / observed.errors) * fit.distance

@@ -123,13 +123,13 @@ def arithmetic_of(head: Explanation, evidence: Evidence) -> Arithmetic:
     [own] = [each for each in some.evidence if each.kind == evidence.kind]
     allowed = arithmetics(some, own)
     known = trial is not None and trial.best.fit.theta is head.theta and trial.observed.evidence.kind == evidence.kind
-    if trial is not None and known and trial.best.level < len(allowed):
-        return allowed[trial.best.level]
+    if trial is not None and known and trial.best.arithmetic is not None:
+        return trial.best.arithmetic
     model = as_stored(some) if head.hypothesis is None or head.hypothesis.whole else head.hypothesis.build(some)
     observed = observe(some, own, float(head.theta[0]))
     left = misfits(observed, model, head.theta, allowed, EXPLAINED + 2 / math.sqrt(max(observed.errors, 1)))
-    least = int(np.argmin(left))
-    return allowed[least if left[least] <= _TOLERATED else 0]
+    closest = int(np.argmin(left))
+    return allowed[closest if left[closest] <= _TOLERATED else 0]
 
 
 def score_format(head: Explanation) -> str | None:
@@ -137,8 +137,7 @@ def score_format(head: Explanation) -> str | None:
     said, trial = head.subject.facts.scores, head.found.trial
     if said is not None or trial is None:
         return said
-    allowed = arithmetics(trial.observed.subject, trial.observed.evidence)
-    return allowed[trial.best.level].scores if trial.best.level < len(allowed) else None
+    return None if trial.best.arithmetic is None else trial.best.arithmetic.scores
 
 
 @dataclass(frozen=True, eq=False)

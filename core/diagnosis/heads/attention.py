@@ -206,12 +206,12 @@ def _threshold(row: Rows, c: Computation) -> float | None:
         return simple
     exact = replace(c, precision="float64")
 
-    def beyond(exponent: float) -> float:
+    def excess(exponent: float) -> float:
         z = exact.logits(products, row.terms._replace(multiplier=simple * math.exp(exponent)))
         return math.sqrt(variance(z, row.seen)[0, 0]) - saturated
 
     stored = shown_multiplier(file_rule(layer), layer, row.data)
-    root = _root(beyond, math.log(stored / simple))
+    root = _root(excess, math.log(stored / simple))
     return None if root is None else simple * math.exp(root)
 
 

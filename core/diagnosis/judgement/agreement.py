@@ -91,7 +91,7 @@ def _decides(found: Examination) -> bool:
 
 def is_fitting(best: Candidate) -> bool:
     """Return whether an explanation leaves no more than rounding, in an arithmetic that the file allows."""
-    return best.level < len(arithmetics(best.observed.subject, best.observed.evidence))
+    return best.arithmetic is not None
 
 
 def _is_settled(best: Candidate) -> bool:
@@ -144,13 +144,12 @@ def _explains(best: Candidate, observed: FittingEvidence) -> bool:
     if best.hypothesis is not None and best.hypothesis.whole:
         return False
     model = as_stored(subject) if best.hypothesis is None else best.hypothesis.build(subject)
-    count = len(arithmetics(subject, observed.evidence))
-    if level_of(observed, model, best.fit.theta)[1] < count:
+    if level_of(observed, model, best.fit.theta)[1] < len(arithmetics(subject, observed.evidence)):
         return True
     again = fitted(observed, best.hypothesis, model, best.fit.theta)
     away = np.abs(again.fit.theta - best.fit.theta)
     error = SIGMAS * (again.fit.errors + best.fit.errors + 2e-4 * np.abs(best.fit.theta))
-    known = again.level < count and away[0] <= SURE * abs(best.multiplier)
+    known = again.arithmetic is not None and away[0] <= SURE * abs(best.multiplier)
     return bool(known and np.all(away <= error))
 
 
@@ -219,7 +218,7 @@ def output_factor(observed: FittingEvidence, best: Candidate) -> float | None:
     evidence: Evidence = replace(observed.evidence, values=observed.evidence.values / factor)
     again = observe(subject, evidence, best.multiplier)
     found = fitted(again, best.hypothesis, model, theta)
-    if found.level == len(arithmetics(subject, evidence)) or not near(found.multiplier, best.multiplier, _OFF):
+    if found.arithmetic is None or not near(found.multiplier, best.multiplier, _OFF):
         return None
     return factor
 

@@ -33,9 +33,9 @@ class FittedScale:
         error = float(best.fit.errors[0])
         relative = error / abs(best.multiplier) if best.multiplier else math.inf
         self.tolerance = max(min(SIGMAS * relative, 0.5), least_tolerance(subject, observed.evidence))
-        sides = [each.sides for each in arithmetics(subject, observed.evidence)[best.level : best.level + 1]]
-        if sides and sides[0] is not None:  # the error of a query is common to its whole row
-            self.tolerance = max(self.tolerance, 3 * unit(sides[0]) / math.sqrt(max(int(subject.used.sum()), 1)))
+        sides = None if best.arithmetic is None else best.arithmetic.sides
+        if sides is not None:  # the error of a query is common to its whole row
+            self.tolerance = max(self.tolerance, 3 * unit(sides) / math.sqrt(max(int(subject.used.sum()), 1)))
         away = best.multiplier / self.expected
         far = away > 0 and abs(math.log(away)) > max(SIGMAS * relative, 1.0)
         self.sure = relative <= SURE or far
@@ -106,16 +106,16 @@ class FittedScale:
             return False
         theta = self.best.fit.theta.copy()
         theta[: len(self.best.model.inner)] *= ratio
-        best, allowed = self.best, arithmetics(self.subject, self.observed.evidence)
+        best = self.best
         found = fitted(self.observed, best.hypothesis, best.model, theta, free=False)
-        if found.level == len(allowed):
-            return found.level == best.level and found.misfit <= 1.1 * best.misfit
-        if found.level <= best.level:
-            return self._is_likely(found, allowed[found.level])
+        if found.arithmetic is None:
+            return best.arithmetic is None and found.misfit <= 1.1 * best.misfit
+        if best.arithmetic is None or found.level <= best.level:
+            return self._is_likely(found, found.arithmetic)
         if self.observed.errors < LEAST_NUMBERS:  # too few to tell a coarser arithmetic from another computation
             return False
         # The coarser arithmetic is less likely by the ratio of its noise for each number, unless the finer misfits.
-        [finer] = misfits(self.observed, found.model, found.fit.theta, allowed[best.level : best.level + 1], 0)
+        [finer] = misfits(self.observed, found.model, found.fit.theta, (best.arithmetic,), 0)
         better = math.log(finer / found.misfit) - (best.misfit**2 - found.misfit**2) / 2
         return self.observed.errors * better < _CERTAIN
 
@@ -131,8 +131,8 @@ def _is_blurred(observed: FittingEvidence, found: Candidate) -> bool:
     Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
     """
     theta, evidence = found.fit.theta, observed.evidence
-    allowed = arithmetics(observed.subject, evidence)
-    if logit_noise(observed, found.model, theta, allowed[min(found.level, len(allowed) - 1)]) > _COARSE:
+    arithmetic = found.arithmetic or arithmetics(observed.subject, evidence)[-1]
+    if logit_noise(observed, found.model, theta, arithmetic) > _COARSE:
         return True
     if evidence.kind != "o" or not is_short(evidence.format):
         return False
