@@ -108,7 +108,7 @@ class Computation:
         if self.visibility is not None:
             hidden = np.broadcast_to(self.visibility.hidden(draws, rows, keys), shape)
             seen = seen - np.count_nonzero(hidden, axis=-1) if callable(self.multiplier) else seen
-        biases = tuple(self._bias(each, draws, rows)[..., keys] for each in self.biases)
+        biases = tuple(self._bias(bias, draws, rows)[..., keys] for bias in self.biases)
         return Terms(hidden, self.multipliers(seen, draws, rows), biases)
 
     def multipliers(self, seen: npt.NDArray[np.intp], draws: slice = _ALL, rows: Rows = _ALL) -> FloatArray | float:

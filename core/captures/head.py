@@ -118,7 +118,7 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> HeadData:
             positions=None if "rows" not in stored.added else tuple(map(int, positions)),
             lengths=lengths,
             padding=visibility is not None and visibility.mask is not None and visibility.self_attention,
-            slope=next((each.slope for each in biases if isinstance(each, Slope)), None),
+            slope=next((bias.slope for bias in biases if isinstance(bias, Slope)), None),
             sink=sink,
             scales=_tensor_of_scales(stored) if isinstance(scale, np.ndarray) else None,
         ),

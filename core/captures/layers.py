@@ -139,8 +139,8 @@ def build_layer(
             or (each.name in SHARED and each.name in tensors)
         ),
         refusal=metadata.refusal or twice or refusal or ("" if known else mismatch) or unaligned,
-        q=tuple(each.described() for each in vectors.q),
-        k=tuple(each.described() for each in vectors.k),
+        q=tuple(part.described() for part in vectors.q),
+        k=tuple(part.described() for part in vectors.k),
     )
     used = {*pair.names, *mask_names, *(array.name for array in added.values())}
     used |= {located.array.name for located in evidence.values()}

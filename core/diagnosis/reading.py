@@ -61,7 +61,7 @@ def read_subject(
     shape = (texts.stop, len(range(*rows.indices(layer.queries))), layer.keys)
     terms = found.terms(texts, rows)
     seen = None if terms.hidden is None else ~terms.hidden
-    biases = [np.asarray(each, np.float64) for each in terms.biases]
+    biases = [np.asarray(bias, np.float64) for bias in terms.biases]
     positions = found.positions[rows].astype(np.intp)
     scale, row_scales = _scale(found, layer, texts, rows)
     recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
@@ -78,9 +78,9 @@ def read_subject(
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
         layer=layer.index,
         others=tuple(
-            (each.index, each.applied)
-            for each in (capture.layers if layer.observed else ())
-            if each.position != layer.position and each.kind == layer.kind and each.applied is not None
+            (other.index, other.applied)
+            for other in (capture.layers if layer.observed else ())
+            if other.position != layer.position and other.kind == layer.kind and other.applied is not None
         ),
         head=head,
         heads=layer.heads,
@@ -159,20 +159,20 @@ def _rows(layer: Layer, texts: int) -> slice:
     return slice((layer.queries - 1) % step, layer.queries, step)
 
 
-def _scale(found: HeadData, layer: Layer, texts: slice, rows: slice) -> tuple[float | None, FloatArray | None]:
+def _scale(data: HeadData, layer: Layer, texts: slice, rows: slice) -> tuple[float | None, FloatArray | None]:
     """Return the file's multiplier, and those of rows relative to it if they differ."""
-    if found.scale is None or isinstance(found.scale, float):
-        return found.scale, None
-    own = np.broadcast_to(found.scale, (layer.batch, layer.queries))[texts, rows].astype(np.float64)
+    if data.scale is None or isinstance(data.scale, float):
+        return data.scale, None
+    own = np.broadcast_to(data.scale, (layer.batch, layer.queries))[texts, rows].astype(np.float64)
     typical = float(np.median(own))
     return typical, None if (own == typical).all() else own / typical
 
 
-def _row_factors(found: HeadData, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
+def _row_factors(data: HeadData, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
     """Return the factors inside queries, [texts, rows]; None if the file has none."""
-    if found.row_factors is None:
+    if data.row_factors is None:
         return None
-    return np.broadcast_to(found.row_factors, (layer.batch, layer.queries))[texts, rows]
+    return np.broadcast_to(data.row_factors, (layer.batch, layer.queries))[texts, rows]
 
 
 def _relative(
@@ -212,17 +212,17 @@ def _unknown_positions(layer: Layer, growth: Growth, present: BoolArray | None) 
     return ""
 
 
-def _lost_queries(found: HeadData, texts: slice, rows: slice, positions: Indices) -> bool:
+def _lost_queries(data: HeadData, texts: slice, rows: slice, positions: Indices) -> bool:
     """Return whether tokens have keys, but queries of 0: each row then has its own factor, which is unknown."""
-    own = np.minimum(positions, found.k.shape[1] - 1)
-    return bool((found.k[texts][:, own].any(axis=-1) & ~found.q[texts, rows].any(axis=-1)).any())
+    own = np.minimum(positions, data.k.shape[1] - 1)
+    return bool((data.k[texts][:, own].any(axis=-1) & ~data.q[texts, rows].any(axis=-1)).any())
 
 
-def _present(found: HeadData, texts: slice) -> BoolArray | None:
+def _present(data: HeadData, texts: slice) -> BoolArray | None:
     """Return the keys of tokens rather than padding, [texts, keys]: those that the mask lets some query see."""
-    if found.visibility is None or found.visibility.mask is None:
+    if data.visibility is None or data.visibility.mask is None:
         return None
-    mask = found.visibility.mask
+    mask = data.visibility.mask
     own = mask if len(mask) == 1 else mask[texts]
     return np.broadcast_to(np.any(own, axis=1, keepdims=True), (texts.stop, 1, own.shape[2]))[:, 0]
 

@@ -138,7 +138,7 @@ def attempt(said: StatedFit, expected: float) -> Trial:
 
 def may_fit(whole: Subject, expected: float) -> bool:
     """Return whether what the file says explains all evidence of a head, with some multiplier."""
-    return all(fit_as_said(whole, each, expected).stored.arithmetic is not None for each in whole.evidence)
+    return all(fit_as_said(whole, evidence, expected).stored.arithmetic is not None for evidence in whole.evidence)
 
 
 class StatedFit(NamedTuple):
@@ -268,9 +268,9 @@ class _Search:
         glimpse = observe(quick, quick.evidence[0], self.case.expected)
         tried: list[tuple[float, Hypothesis, LogitModel, FloatArray]] = []
         closest = math.inf
-        for each in self._pairs():
-            model = each.build(quick)
-            starts = (search(glimpse, model, start, self.guesses, False) for start in each.starts(self.guesses[0]))
+        for pair in self._pairs():
+            model = pair.build(quick)
+            starts = (search(glimpse, model, start, self.guesses, False) for start in pair.starts(self.guesses[0]))
             best = min((fit(glimpse, model, start, _PAIR_STEPS) for start in starts), key=lambda one: one.distance)
             if model.dropout and not dropout.shows_in_weights(glimpse, model, best.theta):
                 continue
@@ -278,8 +278,8 @@ class _Search:
                 best = fit(glimpse, model, best.theta, _STEPS)
                 closest = best.distance
                 if level_of(glimpse, model, best.theta)[1] < self.stored.level:
-                    return self._on_all_rows([(best.distance, each, best.theta)])
-            tried.append((best.distance, each, model, best.theta))
+                    return self._on_all_rows([(best.distance, pair, best.theta)])
+            tried.append((best.distance, pair, model, best.theta))
         tried.sort(key=lambda each: each[0])
         ranked: list[tuple[float, Hypothesis, FloatArray]] = []
         for _, each, model, start in tried[:_LIKELY]:
@@ -306,9 +306,9 @@ class _Search:
         """Return pairs of masks, and of the best single hypotheses, with all others that have few coefficients."""
         self.singles.sort(key=lambda each: each[0])
         singles = [each for _, each in self.singles if each.extra <= _FEW and not each.whole]
-        first = [each for each in singles if each.stage != "mask"][:_PAIRED]
+        first = [single for single in singles if single.stage != "mask"][:_PAIRED]
         found: dict[frozenset[int], Hypothesis] = {}
-        for one in [*first, *(each for each in singles if each.stage == "mask")]:
+        for one in [*first, *(single for single in singles if single.stage == "mask")]:
             for other in singles:
                 key = frozenset((id(one), id(other)))
                 pair = None if key in found else together(one, other)
@@ -327,7 +327,7 @@ def _finalists(
         if any(each.level < stored.level for each in found):
             return found
     found += trying.pairs()
-    if any(each.level < stored.level for each in found):
+    if any(candidate.level < stored.level for candidate in found):
         return found
     return [*found, *_last_resort(trying, stored, expected)]
 
@@ -370,24 +370,24 @@ def _dropped_keys(trying: _Search, stored: Candidate, expected: float) -> list[C
 
     if not shows(expected):
         names(stored.multiplier, 1.0, expected, quick.facts, fits)
-        for each in trying.without_numbers():
-            shows(expected, each)
+        for hypothesis in trying.without_numbers():
+            shows(expected, hypothesis)
     return [
         Candidate(each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, stored.level - 1)
         for each, model, m in shown
     ]
 
 
-def _is_plausible(observed: FittingEvidence, found: Candidate) -> bool:
+def _is_plausible(observed: FittingEvidence, candidate: Candidate) -> bool:
     """Return whether the coefficients make sense for the hypothesis."""
-    hypothesis, theta, model = found.hypothesis, found.fit.theta, found.model
+    hypothesis, theta, model = candidate.hypothesis, candidate.fit.theta, candidate.model
     assert hypothesis is not None
-    if not math.isfinite(found.fit.distance):
+    if not math.isfinite(candidate.fit.distance):
         return False
     if model.free_softcap:
         scores = model.inner[0] if model.seen is None else np.where(model.seen, model.inner[0], 0)
         cap = math.exp(min(float(theta[len(model.inner) + len(model.outer)]), 300.0))
-        if cap > 5 * abs(found.multiplier) * float(np.abs(scores).max()):  # it lowers logits by 1.3 % at most
+        if cap > 5 * abs(candidate.multiplier) * float(np.abs(scores).max()):  # it lowers logits by 1.3 % at most
             return False
     if model.free_sink and float(theta[-1]) <= -30:  # less than 1e-13 of e^0
         return False
@@ -396,10 +396,10 @@ def _is_plausible(observed: FittingEvidence, found: Candidate) -> bool:
 
 def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
-    explaining = [each for each in finalists if each.level < stored.level]
-    if any(not each.model.dropout for each in explaining):
-        finalists = [each for each in finalists if not each.model.dropout]  # dropout explains any zeros
-        explaining = [each for each in explaining if not each.model.dropout]
+    explaining = [finalist for finalist in finalists if finalist.level < stored.level]
+    if any(not candidate.model.dropout for candidate in explaining):
+        finalists = [finalist for finalist in finalists if not finalist.model.dropout]  # dropout explains any zeros
+        explaining = [candidate for candidate in explaining if not candidate.model.dropout]
     finalists = explaining or finalists
     if not finalists:
         return Trial(stored, ())
@@ -413,7 +413,7 @@ def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Ca
     if gain < needed or not (paid or math.isnan(best.multiplier)):
         return Trial(stored, tuple(sorted(finalists, key=lambda found: found.cost)))
     limit = best.cost * _PARSIMONY
-    close = [each for each in finalists if each.cost <= limit]
+    close = [finalist for finalist in finalists if finalist.cost <= limit]
 
     def rank(found: Candidate) -> tuple[int, int, float, int]:
         assert found.hypothesis is not None

@@ -90,8 +90,8 @@ _CAUSES = (
     Cause("coarse-scores", "qk"),
     Cause("not-finite", "qk"),
 )
-CAUSES: dict[str, Cause] = {each.id: each for each in reversed(_CAUSES)}
-RANK = {id: number for number, id in enumerate(dict.fromkeys(each.id for each in _CAUSES))}
+CAUSES: dict[str, Cause] = {cause.id: cause for cause in reversed(_CAUSES)}
+RANK = {id: number for number, id in enumerate(dict.fromkeys(cause.id for cause in _CAUSES))}
 ROUNDS = 4
 
 
@@ -101,9 +101,9 @@ def hypotheses(case: HypothesisCase, number: int) -> list[Hypothesis]:
     for cause in _CAUSES:
         if cause.edits is not None and cause.round == number and case.evidence.kind in cause.needs:
             found += [
-                replace(each, cause=cause.id, stage=cause.stage, also=each.also or cause.also)
-                for each in cause.edits(case)
-                if case.evidence.kind in each.kinds
+                replace(hypothesis, cause=cause.id, stage=cause.stage, also=hypothesis.also or cause.also)
+                for hypothesis in cause.edits(case)
+                if case.evidence.kind in hypothesis.kinds
             ]
     return found
 

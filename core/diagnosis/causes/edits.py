@@ -280,13 +280,13 @@ def _used_buckets(subject: Subject) -> list[int]:
     buckets = _buckets(subject)
     if subject.seen is not None:
         buckets = buckets[subject.seen.any(axis=0)]
-    return [int(each) for each in np.unique(buckets)[1:]]
+    return [int(bucket) for bucket in np.unique(buckets)[1:]]
 
 
 def _bucketed(used: Sequence[int], subject: Subject, model: LogitModel) -> LogitModel:
     buckets = _buckets(subject)
     shape = subject.scores.shape
-    own = tuple(np.broadcast_to((buckets == each).astype(np.float64), shape) for each in used)
+    own = tuple(np.broadcast_to((buckets == bucket).astype(np.float64), shape) for bucket in used)
     return replace(model, outer=(*model.outer, *own))
 
 
@@ -306,7 +306,7 @@ def windows(said: bool, case: HypothesisCase) -> Iterator[Hypothesis]:
     if subject.seen is None or bool((subject.seen & future).any()) or own < 3:
         return
     lengths = list(range(1, own)) if own <= _EVERY else _usual(own)
-    guesses = [np.array([each]) for each in dict.fromkeys((case.expected, 1.0, case.expected**2))]
+    guesses = [np.array([guess]) for guess in dict.fromkeys((case.expected, 1.0, case.expected**2))]
     stored = as_stored(quick)
 
     def left(length: int) -> float:

@@ -74,7 +74,7 @@ def compare_processing(
 def _are_identical(one: Subject, other: Subject) -> bool:
     """Return whether q, k and the evidence of two heads are the same numbers."""
     pairs = [(one.q, other.q), (one.k, other.k)]
-    if [each.kind for each in one.evidence] != [each.kind for each in other.evidence]:
+    if [evidence.kind for evidence in one.evidence] != [evidence.kind for evidence in other.evidence]:
         return False
     for a, b in zip(one.evidence, other.evidence, strict=True):
         pairs.append((a.values, b.values))
@@ -85,8 +85,8 @@ def _are_identical(one: Subject, other: Subject) -> bool:
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def _fits(found: Examination) -> bool:
-    return found.verdict.verdict in ("healthy", "undecided")
+def _fits(examination: Examination) -> bool:
+    return examination.verdict.verdict in ("healthy", "undecided")
 
 
 def _may_fit(subject: Subject, source: Subject, factor: float) -> bool:
@@ -106,8 +106,8 @@ def _fitting(
     return {}
 
 
-def _used(found: Examination) -> float:
-    verdict = found.verdict
+def _used(examination: Examination) -> float:
+    verdict = examination.verdict
     return verdict.multiplier if verdict.multiplier and _is_sure(verdict) else verdict.expected.start
 
 
@@ -118,10 +118,10 @@ def _is_sure(verdict: Verdict) -> bool:
     return verdict.multiplier_error <= _UNSURE * abs(verdict.multiplier)
 
 
-def is_as_expected(found: Examination) -> bool:
+def is_as_expected(examination: Examination) -> bool:
     """Return whether the expected multiplier fits a head without a fault about as well as the best one."""
-    trial, expected = found.trial, found.verdict.expected.start
-    if trial is None or not _fits(found) or trial.best.hypothesis is not None:
+    trial, expected = examination.trial, examination.verdict.expected.start
+    if trial is None or not _fits(examination) or trial.best.hypothesis is not None:
         return False
     observed, model, fit = trial.observed, trial.best.model, trial.best.fit
     z = (trial.best.multiplier - expected) * model.inner[0]
@@ -135,49 +135,49 @@ def is_as_expected(found: Examination) -> bool:
     return left <= math.sqrt(1 + _LUCK / observed.errors) * fit.distance
 
 
-def stage_of(found: Examination) -> StageName | None:
+def stage_of(examination: Examination) -> StageName | None:
     """Return the stage at which the first cause of a verdict acts; None if there is no cause."""
-    findings = found.verdict.findings
+    findings = examination.verdict.findings
     return findings[0].stage if findings else None
 
 
-def _add_causes(found: Processing) -> None:
+def _add_causes(processing: Processing) -> None:
     """Add the stages at which a cause acts on one head and not on the other."""
-    first, second = found.reference.verdict, found.test.verdict
+    first, second = processing.reference.verdict, processing.test.verdict
     if first.cause is not None and second.cause in (first.cause, *first.also):
-        stage = stage_of(found.reference)
+        stage = stage_of(processing.reference)
         if stage is not None and first.cause == "not-finite":
             says = message("nothing can be compared, not-finite in both: {says}", says=first.says)
-            found.differences[stage] = Stage(stage, "differs", says)
-        elif stage is not None and stage not in found.differences:
-            found.notes[stage] = message("{cause} in both: {says}", cause=first.cause, says=first.says)
+            processing.differences[stage] = Stage(stage, "differs", says)
+        elif stage is not None and stage not in processing.differences:
+            processing.notes[stage] = message("{cause} in both: {says}", cause=first.cause, says=first.says)
         return
-    for each, where in ((found.reference, message("in the reference")), (found.test, _OF_THE_OTHER)):
+    for each, where in ((processing.reference, message("in the reference")), (processing.test, _OF_THE_OTHER)):
         stage = stage_of(each)
         if stage is None:
             continue
         says = message("{cause} {where}: {says}", cause=each.verdict.cause, where=where, says=each.verdict.says)
-        known = found.differences.get(stage)
+        known = processing.differences.get(stage)
         if known is not None:
-            found.differences[stage] = replace(known, says=joined((known.says, says), "; "))
+            processing.differences[stage] = replace(known, says=joined((known.says, says), "; "))
         elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in (each.verdict.cause or ""):
-            found.differences[stage] = Stage(stage, "differs", says)
+            processing.differences[stage] = Stage(stage, "differs", says)
 
 
-def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: float) -> None:
+def _add_multipliers(processing: Processing, one: Subject, other: Subject, factor: float) -> None:
     """Compare fitted multipliers, or a fitted one with what the other file says."""
-    verdicts = (found.reference.verdict, found.test.verdict)
+    verdicts = (processing.reference.verdict, processing.test.verdict)
     sure = [_is_sure(verdict) for verdict in verdicts]
-    if not any(sure) or any(stage_of(each) in ("qk", "weights") for each in (found.reference, found.test)):
+    if not any(sure) or any(stage_of(each) in ("qk", "weights") for each in (processing.reference, processing.test)):
         return
     if not all(sure) and verdicts[sure.index(False)].expected.assumed:
         return
-    before, after = found.multipliers
+    before, after = processing.multipliers
     ratio = after * factor / before
     tolerance = _proportion(one, other, factor)
     expected = [each.expected.start for each in verdicts]
     as_expected = not any(each.expected.unknown for each in verdicts) and all(
-        is_as_expected(each) for each in (found.reference, found.test)
+        is_as_expected(examination) for examination in (processing.reference, processing.test)
     )
     alike = as_expected and abs(expected[1] * factor / expected[0] - 1) <= tolerance
     for verdict, subject, known in zip(verdicts, (one, other), sure, strict=True):
@@ -188,9 +188,9 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
             error = 5 * verdict.multiplier_error / abs(verdict.multiplier)
             tolerance = max(tolerance, error, least_tolerance(subject, evidence))
     if alike or abs(ratio - 1) <= tolerance:
-        found.differences.pop("multiplier", None)
+        processing.differences.pop("multiplier", None)
         if factor != 1:
-            found.notes["multiplier"] = message(
+            processing.notes["multiplier"] = message(
                 "× {after:.4g} of scores that are × {factor:.4g}: the same product", after=after, factor=factor
             )
         return
@@ -205,7 +205,7 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
     if factor != 1:
         says = message("{says}, of scores that are × {factor:.4g}", says=says, factor=factor)
     says = message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio)
-    found.differences["multiplier"] = Stage("multiplier", "differs", says, abs(ratio - 1) / tolerance)
+    processing.differences["multiplier"] = Stage("multiplier", "differs", says, abs(ratio - 1) / tolerance)
 
 
 def _proportion(one: Subject, other: Subject, factor: float) -> float:
@@ -226,7 +226,7 @@ def _declared(
     before, after = expected_multiplier(a, None), expected_multiplier(b, None)
     ratio = after.start * factor / before.start
     if abs(ratio - 1) > _proportion(one, other, factor):
-        words = [" (assumed)" if each.assumed else "" for each in (before, after)]
+        words = [" (assumed)" if expected.assumed else "" for expected in (before, after)]
         says = message(
             "× {after:.4g}{format}, × {before:.4g}{format_before} in the reference",
             after=after.start,

@@ -70,19 +70,19 @@ class Explanation:
         return self.found.verdict.verdict in ("healthy", "cause")
 
 
-def explained(subject: Subject, found: Examination, multiplier: float) -> Explanation:
+def explained(subject: Subject, examination: Examination, multiplier: float) -> Explanation:
     """Return a head with its best explanation; `multiplier` is that of a head whose evidence does not tell it."""
     hypothesis, theta = None, np.array([multiplier])
-    if found.trial is not None and math.isfinite(found.trial.best.multiplier):
-        best = found.trial.best
+    if examination.trial is not None and math.isfinite(examination.trial.best.multiplier):
+        best = examination.trial.best
         if best.hypothesis is None:
-            if is_as_expected(found):
-                theta = np.array([found.verdict.expected.start])
-            elif found.verdict.verdict != "undecided":
+            if is_as_expected(examination):
+                theta = np.array([examination.verdict.expected.start])
+            elif examination.verdict.verdict != "undecided":
                 theta = best.fit.theta
         elif subject.whole or not best.hypothesis.whole:
             hypothesis, theta = best.hypothesis, best.fit.theta
-    return Explanation(subject, hypothesis, theta, found, multiplier)
+    return Explanation(subject, hypothesis, theta, examination, multiplier)
 
 
 def alike(one: Explanation, other: Explanation, factor: float) -> tuple[Explanation, Explanation]:
@@ -212,7 +212,7 @@ def returned(
 def _have_same_logits(one: Explanation, other: Explanation) -> bool:
     """Return whether the logits of two heads are the same numbers: lse or weights that rounded scores show are."""
     subjects = one.subject, other.subject
-    if not all(np.array_equal(*(getattr(each, side) for each in subjects)) for side in ("q", "k")):
+    if not all(np.array_equal(*(getattr(subject, side) for subject in subjects)) for side in ("q", "k")):
         return False
     for a in one.subject.evidence:
         for b in other.subject.evidence:

@@ -80,7 +80,7 @@ def arithmetics(subject: Subject, evidence: Evidence) -> tuple[Arithmetic, ...]:
         scores = [subject.format] if stored and evidence.kind != "lse" else ["float32", subject.format]
     else:
         scores = ["float32"]
-    found = [Arithmetic(each) for each in scores]
+    found = [Arithmetic(format) for format in scores]
     if short:
         found.append(Arithmetic(scores[-1], subject.format))
     elif is_short(scores[-1]):  # q and k were rounded before they met, as torch.autocast does

@@ -181,7 +181,7 @@ def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
 def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, HeadFacts]) -> HeadReasons:
     """Return the reasons of a head; `layer` has what is known of all heads of its layer."""
     own = layer[head]
-    others = [each.traits for each in layer.values() if each.traits is not None]
+    others = [facts.traits for facts in layer.values() if facts.traits is not None]
     return HeadReasons(reasons(measured, own.traits, others, own.verdict), own.verdict)
 
 

@@ -33,7 +33,7 @@ def file_summary(
     `measured` and `verdicts` are by (position of the layer, head), for the heads known so far; heads without evidence
     have no verdict. `disagreements` of its layers are said where nothing else is wrong.
     """
-    doubtful = any(each.is_doubtful for each in verdicts.values())
+    doubtful = any(verdict.is_doubtful for verdict in verdicts.values())
     parts = [] if doubtful else [*disagreements]
     words = (head_word(each, verdicts.get(place)) for place, each in measured.items() if each is not None)
     found = Counter(words)
@@ -61,27 +61,27 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict])
     unusual = {place: each for place, each in verdicts.items() if each.is_unusual}
     if unusual:
         return _unusual(layers, unusual, len(verdicts))
-    if disagreeing := sum(each.conflict for each in verdicts.values()):
+    if disagreeing := sum(verdict.conflict for verdict in verdicts.values()):
         return message("{heads}: the evidence disagrees with itself", heads=_heads(disagreeing, len(verdicts)))
-    undecided = sum(each.verdict == "undecided" for each in verdicts.values())
+    undecided = sum(verdict.verdict == "undecided" for verdict in verdicts.values())
     count = message("all {count} layers", count=len(layers)) if len(layers) > 1 else "1 layer"
-    kinds = sorted({each.evidence for each in verdicts.values() if each.evidence is not None})
-    misfit = max((each.misfit for each in verdicts.values() if each.misfit is not None), default=0.0)
+    kinds = sorted({verdict.evidence for verdict in verdicts.values() if verdict.evidence is not None})
+    misfit = max((verdict.misfit for verdict in verdicts.values() if verdict.misfit is not None), default=0.0)
     what = message(
         "({kinds}, misfit {misfit:.2g}{undecided})",
         kinds=joined(kinds, ", "),
         misfit=misfit,
         undecided=message(", {undecided} undecided", undecided=undecided) if undecided else "",
     )
-    unknown = next((each.expected.unknown for each in verdicts.values() if each.expected.unknown), "")
+    unknown = next((verdict.expected.unknown for verdict in verdicts.values() if verdict.expected.unknown), "")
     if undecided == len(verdicts) and unknown:
         return message(
             "{count}: the expected scale is not known: {unknown} {what}", count=count, unknown=unknown, what=what
         )
     if undecided == len(verdicts):
         return message("{count}: the evidence does not determine the scale {what}", count=count, what=what)
-    known = [each for each in verdicts.values() if not each.expected.unknown]
-    multipliers = {f"{each.expected.start:.4g}" for each in known}
+    known = [verdict for verdict in verdicts.values() if not verdict.expected.unknown]
+    multipliers = {f"{verdict.expected.start:.4g}" for verdict in known}
     source = next(iter(known))
     if len(multipliers) > 1:
         return message("{count}: scales as expected {what}", count=count, what=what)
@@ -134,16 +134,16 @@ def _as_expected(expected: Expected) -> str:
 
 
 def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Verdict], count: int) -> str:
-    causes = Counter(each.cause or "unexplained" for each in wrong.values())
+    causes = Counter(verdict.cause or "unexplained" for verdict in wrong.values())
     cause, most = causes.most_common(1)[0]
     alike = {place: each for place, each in wrong.items() if (each.cause or "unexplained") == cause}
     place, first = next(iter(alike.items()))
-    known = sorted(each.ratio for each in alike.values() if each.ratio is not None)
+    known = sorted(verdict.ratio for verdict in alike.values() if verdict.ratio is not None)
     text = joined((_heads(most, count), cause), ": ")
     if known and abs(known[0] - 1) > 0.01:
         low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
         used = {_scale_words(each.multiplier, layers) for each in alike.values() if each.multiplier is not None}
-        expected = {f"{each.expected.start:.4g}" for each in alike.values()}
+        expected = {f"{verdict.expected.start:.4g}" for verdict in alike.values()}
         if len(used) == len(expected) == 1:
             text = message(
                 "{text}, scale × {used}, not × {expected}", text=text, used=used.pop(), expected=expected.pop()

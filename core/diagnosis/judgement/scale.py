@@ -93,10 +93,10 @@ class FittedScale:
         all_rows = residual(observed, self.best.model, self.best.fit.theta)
         return observe(some, some.evidence[0], self.expected), model, all_rows.r.size
 
-    def _is_likely(self, found: Candidate, arithmetic: Arithmetic) -> bool:
+    def _is_likely(self, candidate: Candidate, arithmetic: Arithmetic) -> bool:
         """Return whether another multiplier is not much less likely than the best one, in one arithmetic."""
         [own] = misfits(self.observed, self.best.model, self.best.fit.theta, (arithmetic,))
-        better = (found.misfit**2 - own**2) / (2 * max(own, 1.0) ** 2)
+        better = (candidate.misfit**2 - own**2) / (2 * max(own, 1.0) ** 2)
         return self.observed.errors * better < _CERTAIN
 
     def _explains(self, candidate: float) -> bool:
@@ -125,19 +125,19 @@ def _rounded(number: float, format: str) -> float:
     return round(number / step) * step
 
 
-def _is_blurred(observed: FittingEvidence, found: Candidate) -> bool:
+def _is_blurred(observed: FittingEvidence, candidate: Candidate) -> bool:
     """Return whether rounding blurs the multiplier in a way that its standard error does not show.
 
     Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
     """
-    theta, evidence = found.fit.theta, observed.evidence
-    arithmetic = found.arithmetic or arithmetics(observed.subject, evidence)[-1]
-    if logit_noise(observed, found.model, theta, arithmetic) > _COARSE:
+    theta, evidence = candidate.fit.theta, observed.evidence
+    arithmetic = candidate.arithmetic or arithmetics(observed.subject, evidence)[-1]
+    if logit_noise(observed, candidate.model, theta, arithmetic) > _COARSE:
         return True
     if evidence.kind != "o" or not is_short(evidence.format):
         return False
-    shown = logits(found.model, theta)
-    top = softmax(found.model, shown).weights.max(axis=-1)[observed.subject.used]
+    shown = logits(candidate.model, theta)
+    top = softmax(candidate.model, shown).weights.max(axis=-1)[observed.subject.used]
     return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
 
 
