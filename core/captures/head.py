@@ -332,16 +332,16 @@ def _mask_and_biases(
     left_out: BoolArray | None = None
     used: list[MaskTensor] = []
     biases: list[Bias | Slope] = []
-    for each in stored.masks:
-        if each.of_queries:
-            out, one = _left_out(capture, each, layer, positions)
+    for convention in stored.masks:
+        if convention.of_queries:
+            out, one = _left_out(capture, convention, layer, positions)
             left_out = out if left_out is None else left_out | out
             used.append(one)
-    tensors = [(each, False) for each in stored.masks if not each.of_queries]
+    tensors = [(convention, False) for convention in stored.masks if not convention.of_queries]
     if "bias" in stored.added:
         tensors.append((MaskConvention(stored.added["bias"], "visible", stored.declared), True))
-    for each, is_bias in tensors:
-        visible, added, one = _mask_or_bias(capture, each, is_bias, layer, head, positions)
+    for convention, is_bias in tensors:
+        visible, added, one = _mask_or_bias(capture, convention, is_bias, layer, head, positions)
         used.append(one)
         if visible is not None:
             mask = visible if mask is None else mask & visible

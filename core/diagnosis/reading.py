@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..attention.visibility import Visibility
 from ..captures.capture import Layer, StatedAttention, values_of
 from ..captures.head import CaptureFile, HeadData, read_evidence, read_finite_queries, read_head, read_once
 from ..message import message, plain
 from .configuration import Configuration, Growth, configuration_of, expecting
 from .fitting.evidence import unit
 from .multipliers import deciding
-from .subject import Evidence, Indices, KeysAndValues, Kind, StatedFacts, Subject, places
+from .subject import Evidence, Indices, KeysAndValues, Kind, StatedFacts, Subject
 
 _MOST = 1 << 19  # scores of a subject; a larger head is represented by some of its rows
 _MOST_TEXTS = 8
@@ -147,7 +148,7 @@ def _completed(subject: Subject, given: Configuration, layer: Layer) -> Subject:
     keys = layer.keys
     if facts.window is not None or window is None or window >= keys or layer.causal is None:
         return replace(subject, facts=facts)
-    near = places(keys) > subject.positions[:, np.newaxis] - window
+    near = Visibility(keys, subject.positions, before=window - 1).of(slice(None), slice(None))
     seen = np.broadcast_to(near, subject.scores.shape) if subject.seen is None else subject.seen & near
     return replace(subject, facts=replace(facts, window=window), seen=seen)
 

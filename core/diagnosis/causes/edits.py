@@ -10,11 +10,14 @@ from functools import partial
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
+from ...attention.visibility import Visibility
 from ...message import message
 from ..fitting.evidence import observe, residual
 from ..fitting.model import LogitModel
 from ..subject import Evidence, Indices, Subject, places, some_rows, spread_rows
 from .hypothesis import Hypothesis, as_stored, in_rows
+
+_ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ def variants(subject: Subject) -> Iterator[Variant]:
     seen = everything if subject.seen is None else subject.seen
     present = np.ones((texts, keys), np.bool_) if subject.present is None else subject.present
     tokens = np.broadcast_to(present[:, np.newaxis], seen.shape)
-    place, own = places(keys), subject.positions[:, np.newaxis]
+    place, own, window = places(keys), subject.positions[:, np.newaxis], subject.facts.window
     future = place > own
     causal = not bool((seen & future).any()) and bool((tokens & future).any())
     found: list[tuple[str, str, BoolArray]] = []
@@ -48,29 +51,20 @@ def variants(subject: Subject) -> Iterator[Variant]:
             found.append(("own-key-hidden", "no query sees its own key but the first", others | first))
         if subject.shift:
             for shift, words in ((-subject.shift, "top-left"), (subject.shift, "bottom-right")):
-                moved = tokens & (place <= own + shift) & _window(subject, own + shift, place)
+                moved = tokens & (place <= own + shift) & _near(subject, window, shift=shift)
                 found.append(("causal-shifted", message("the causal mask is aligned {words}", words=words), moved))
     else:
         found.append(("causal-extra", "no query sees later keys, as with a causal mask", seen & ~future))
         found.append(("own-key-hidden", "no query sees its own key", seen & (place != own)))
     past = tokens & ~future if causal else tokens
     found.append(("window-ignored", "queries see keys outside the window", past))
-    padded = everything & ~future if causal else everything
-    if subject.facts.window is not None:
-        padded = padded & _window(subject, own, place)
+    padded = (everything & ~future if causal else everything) & _near(subject, window)
     found.append(("padding-attended", "padding is attended to", seen | (padded & ~tokens)))
     found.append(("causal-lost", "neither the causal mask nor padding is applied", everything))
-    window = subject.facts.window
     if window is not None:
         for other in (window - 1, window + 1):
-            reach = _reach(other, own, place, causal)
-            found.append(
-                (
-                    "window-ignored",
-                    message("the window has {other} keys, not {window}", other=other, window=window),
-                    past & reach,
-                )
-            )
+            words = message("the window has {other} keys, not {window}", other=other, window=window)
+            found.append(("window-ignored", words, past & _near(subject, other, causal)))
     known = [seen]
     for cause, words, mask in found:
         if mask[subject.used].any(axis=-1).all() or cause == "own-key-hidden":
@@ -80,16 +74,11 @@ def variants(subject: Subject) -> Iterator[Variant]:
                 yield Variant(cause, words, None if mask.all() else mask)
 
 
-def _window(subject: Subject, own: Indices, place: Indices) -> BoolArray:
-    window = subject.facts.window
-    if window is None:
-        return np.ones((1, 1), np.bool_)
-    return _reach(window, own, place, True)
-
-
-def _reach(window: int, own: Indices, place: Indices, causal: bool) -> BoolArray:
-    near = place > own - window
-    return near if causal else near & (place < own + window)
+def _near(subject: Subject, window: int | None, causal: bool = True, shift: int = 0) -> BoolArray:
+    """Return the keys in a window, [1, rows, keys]; if `causal`, later keys are in it, too."""
+    before = None if window is None else window - 1
+    at = subject.positions + shift
+    return Visibility(subject.k.shape[1], at, before=before, after=None if causal else before).of(_ALL, _ALL)
 
 
 _BUCKETS, _FARTHEST = 32, 128  # of T5's relative positions
@@ -331,8 +320,7 @@ def _usual(most: int) -> list[int]:
 
 def _within(length: int, subject: Subject, model: LogitModel) -> LogitModel:
     """Return the model with a causal window of this many keys instead of the file's mask of positions."""
-    place, own = places(subject.k.shape[1]), subject.positions[:, np.newaxis]
-    near = (place <= own) & (place > own - length)
+    near = Visibility(subject.k.shape[1], subject.positions, before=length - 1, after=0).of(_ALL, _ALL)
     seen = np.broadcast_to(near, subject.scores.shape)
     if subject.present is not None:
         seen = seen & subject.present[:, np.newaxis]
