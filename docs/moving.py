@@ -1,34 +1,33 @@
-"""The moving picture of the READMEs: what unscaled and scaled attention do while d_k grows from 4 to 64."""
+"""The moving picture of the READMEs: what unscaled and scaled attention do while d_k grows from 4 to 256."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from attn_tui.core.lab.experiment import row_weights, stream
-from attn_tui.core.lab.sampling import Draws
+from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.statistics.measurement import RowWeights
+from attn_tui.core.statistics.measurement import Column
 from attn_tui.core.theory.score_law import score_density
 from attn_tui.tui.terminal.themes import DARK
 
-WIDTHS = (4, 6, 8, 11, 16, 23, 32, 45, 64)
+WIDTHS = (4, 6, 8, 11, 16, 23, 32, 45, 64, 90, 128, 181, 256)
 LANGUAGES = {
-    "": ("logits of one query, on one axis", "weights of one query, the largest first", "effective keys: {}"),
-    ".zh": ("一个查询对各键的注意力分数，同一坐标轴", "一个查询的权重，从大到小", "{} 个键分享这一行"),
+    "": ("logits, on one axis", "a row of attention, largest key first: mean of 1,024 rows", "{} keys matter"),
+    ".zh": ("注意力分数，同一坐标轴", "一行注意力，从最大的键起：1,024 行的平均", "{} 个键有份"),
 }
 NAMES = {"": ("unscaled", "× 1/√d_k"), ".zh": ("未缩放", "× 1/√d_k")}
 COLOURS = (DARK.warning, DARK.accent)
 BARS = 20
 SECONDS, HELD = 8, 0.2  # a turn, and the share of it that the last picture stays
 WIDTH, HEIGHT, LEFT, RIGHT = 720, 330, 24, 24
-AXIS = 24.0  # the largest logit drawn
+AXIS = 40.0  # the largest logit drawn
 
 
 def moving(language: str) -> str:
     """Return the picture as an animated SVG; without animation, it shows the last width."""
     logits, weights, share = LANGUAGES[language]
-    rows = [_weights(width) for width in WIDTHS]
+    rows = [_columns(width) for width in WIDTHS]
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
         f'font-size="15" fill="{DARK.foreground}">',
@@ -37,7 +36,7 @@ def moving(language: str) -> str:
         _text(LEFT, 186, weights),
         f'<path d="M{LEFT} 150H{WIDTH - RIGHT}M{LEFT} 300H{WIDTH - RIGHT}" stroke="#4c4f55"/>',
     ]
-    for logit in (-20, -10, 0, 10, 20):
+    for logit in (-40, -20, 0, 20, 40):
         parts.append(_text(_x(logit), 166, f"{logit}".replace("-", "−"), 'text-anchor="middle" font-size="12"'))
     for side, (name, colour) in enumerate(zip(NAMES[language], COLOURS, strict=True)):
         parts.append(_text(WIDTH - RIGHT - 190 + 110 * side, 62, name, f'fill="{colour}"'))
@@ -45,21 +44,22 @@ def moving(language: str) -> str:
         parts.append(_animated("path", "d", shapes, f'fill="{colour}" fill-opacity=".35" stroke="{colour}"'))
         start = LEFT + side * (WIDTH - LEFT - RIGHT) / 2
         for bar in range(BARS):
-            heights = [row[side].largest[bar] * 100 for row in rows]
+            heights = [row[side].average_row[bar] * 100 for row in rows]
             place = f'x="{start + bar * 16:.0f}" width="13" fill="{colour}"'
             parts.append(_bar(heights, place))
-        parts += _turns([share.format(round(row[side].effective or 0)) for row in rows], start + 150, 215, colour)
+        parts += _turns(
+            [share.format(f"{row[side].measured['effective_keys'].value:.2g}") for row in rows],
+            start + 150,
+            215,
+            colour,
+        )
     parts += _turns([f"d_k {width}" for width in WIDTHS], WIDTH - RIGHT - 190, 36, DARK.foreground, 22)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _weights(width: int) -> tuple[RowWeights, ...]:
-    """Return the weights of one query, as the Lab shows them."""
-    p = Parameters(d_k=width)
-    draws = Draws()
-    for _ in stream(p, draws):
-        pass
-    return row_weights(p, draws)
+def _columns(width: int) -> Sequence[Column]:
+    """Return what the Lab shows at a width."""
+    return run(Parameters(d_k=width), full=False).columns
 
 
 def _density(width: int, side: int) -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..arrays import BoolArray, FloatArray
 from ..captures.capture import StatedAttention
 from .configuration import Configuration
+from .results import Product
 
 Kind: TypeAlias = Literal["weights", "lse", "o"]
 KeysAndValues: TypeAlias = "Callable[[], tuple[FloatArray, FloatArray | None]]"
@@ -66,6 +67,10 @@ class StatedFacts(StatedAttention):
     def judges_outputs(self) -> bool:
         """Whether outputs tell of the weights that softmax returned."""
         return self.followed and not self.changed and not self.dropout
+
+    def product(self, multiplier: float) -> Product:
+        """Return what q·k was multiplied by in all, from the multiplier of q·k as stored."""
+        return Product(self.prescaled * multiplier)
 
 
 @dataclass(frozen=True, eq=False)

@@ -324,7 +324,7 @@ def _finalists(
     trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
     for number in range(ROUNDS):
         found += trying.round(hypotheses(trying.case, number))
-        if any(each.level < stored.level for each in found):
+        if any(candidate.level < stored.level for candidate in found):
             return found
     found += trying.pairs()
     if any(candidate.level < stored.level for candidate in found):

@@ -5,22 +5,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from ..against import apart, settings, share_scores
-from ..arrays import FloatArray
-from ..attention.computation import Computation
-from ..attention.scores import Weights
-from ..parameters import ROUNDED, Parameters, ScaleName, Value
-from ..scales import multiplier
+from ..parameters import Parameters, ScaleName, Value
 from ..statistics import reading, tally
 from ..statistics.catalogue import EVERY, OF_GRADIENTS
-from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurement, RowWeights
+from ..statistics.measurement import HISTOGRAMS, Column, HistogramName, Measurement
 from . import one_pass, two_pass
 from .numerics import Numerics, numerics
 from .sampling import Draws, drawn_from, with_rough_errors
@@ -28,17 +21,12 @@ from .scoring import (
     RuleColumn,
     columns_of,
     columns_under,
-    computation,
     empty_tally,
     fits,
     grow,
     is_one_pass,
-    kept_draws,
-    learned_weights,
-    preparation,
     range_of_rows,
     sides,
-    vectors_of,
     weights_of,
 )
 
@@ -76,7 +64,7 @@ class RunStep(NamedTuple):
             if self.numerics is not None:
                 measured = {**measured, **self.numerics.estimates(index, draws)}
             of_rows = range_of_rows(self.parameters, RuleColumn(column.rule, c, self.parameters.setting))
-            column = Column(column.rule, c, measured, column.histograms, multipliers=of_rows, keys=column.keys)
+            column = replace(column, multiplier=c, measured=measured, multipliers=of_rows)
             columns.append(with_rough_errors(self.parameters, column, draws))
         return (*self.earlier, *columns)
 
@@ -165,50 +153,3 @@ def _together(
     else:
         for fraction, done, tallies in two_pass.stream(p, draws, full, columns, statistics, histograms):
             yield RunStep(made + (1 - made) * fraction, p, tallies, multipliers, done, rough)
-
-
-LARGEST = 256  # weights kept, more than a line of a terminal can show
-
-
-def row_weights(p: Parameters, draws: Draws) -> tuple[RowWeights, ...]:
-    """Return the weights of the last query of the first draw under A and B, from the draws of a finished run.
-
-    The last query is one that sees the most keys, and components of a draw are nested, so a row changes little from
-    one d_k to the next. Empty if the components are too many to keep.
-    """
-    a, b = settings(p)
-    if not (fits(a) and fits(b)):
-        return ()
-    learned, shared = learned_weights(b), share_scores(p)
-    of_a, of_b = _computation(a, learned if shared else learned_weights(a)), _computation(b, learned)
-    if shared and preparation(of_a) == preparation(of_b):
-        return _weights(b, draws, of_a, of_b)
-    same = shared or drawn_from(a, sides(a)) == drawn_from(b, sides(b))
-    return *_weights(a, draws if same else draws.other, of_a), *_weights(b, draws, of_b)
-
-
-def _computation(p: Parameters, learned: Weights) -> Computation:
-    return computation(p, RuleColumn(p.scale, multiplier(p.scale, p.setting), p.setting), learned)
-
-
-def _weights(p: Parameters, draws: Draws, *columns: Computation) -> tuple[RowWeights, ...]:
-    """Return the weights under computations that differ only in their multipliers."""
-    by: FloatArray = np.concatenate([np.asarray(each.multiplier)[:, -1:] for each in columns])
-    c = replace(columns[0], multiplier=by)
-    query, *others = kept_draws(p, sides(p), draws, slice(0, 1))
-    if p.precision not in ROUNDED:  # in float8, the scale of a vector depends on the other ones
-        query = query[:, :, -1:]
-    q, k = c.vectors(*vectors_of(p, [query, *others]))
-    scores = c.scores(q[:, -1:], k)
-    terms = c.terms((len(by), 1, p.n_keys), rows=slice(p.n_queries - 1, p.n_queries))
-    weights = c.weights(c.logits(scores, terms), terms.hidden).weights[:, 0].astype(np.float64)
-    if terms.hidden is not None:
-        weights = weights[:, ~terms.hidden[0, 0]]
-    return tuple(map(_row, np.sort(weights)[:, ::-1]))
-
-
-def _row(weights: FloatArray) -> RowWeights:
-    """Return what is shown of weights, the largest first."""
-    some = weights[weights > 0]
-    entropy = -float(some @ np.log(some)) if some.size and not np.isnan(weights[0]) else None
-    return RowWeights(len(weights), tuple(weights[:LARGEST].tolist()), None if entropy is None else math.exp(entropy))

@@ -17,7 +17,7 @@ from .request import Priority
 
 if TYPE_CHECKING:
     from ..program.text import Dialect
-    from ..statistics.measurement import Measurement, RowWeights
+    from ..statistics.measurement import Measurement
     from ..tables.table import Table
     from ..theory.prediction import Theory
 
@@ -31,13 +31,12 @@ class Report:
     parameters: Parameters
     measurement: Measurement[Parameters]
     theory: Theory
-    row: tuple[RowWeights, ...] = ()  # of one query, under A and B; empty if the components are not kept
     full: bool = True
 
 
 def measure(p: Parameters, full: bool) -> Steps[Report]:
     """Measure parameters: all statistics, or those of the Lab's first view. The last report is of all draws."""
-    from ..lab.experiment import row_weights, stream
+    from ..lab.experiment import stream
     from ..theory.predict import theory_of
 
     last, answered, draws = time.monotonic(), 0, last_draws(p)
@@ -49,8 +48,7 @@ def measure(p: Parameters, full: bool) -> Steps[Report]:
             yield step.fraction, ()
         else:
             last, answered = time.monotonic(), measurement.draws
-            row = row_weights(p, draws)
-            yield step.fraction, (Report(p, measurement, theory_of(measurement), row, full),)
+            yield step.fraction, (Report(p, measurement, theory_of(measurement), full),)
 
 
 @dataclass(frozen=True)

@@ -40,14 +40,6 @@ class RoughEstimate(Estimate):
     __slots__ = ()
 
 
-class RowWeights(NamedTuple):
-    """The attention weights of one query."""
-
-    keys: int  # that it sees
-    largest: tuple[float, ...]  # weights, the largest first
-    effective: float | None  # e^H of the weights, the effective keys; None if they are NaN or there are none
-
-
 @dataclass(frozen=True, eq=False)
 class Column:
     """All statistics and histograms at one multiplier."""
@@ -63,6 +55,8 @@ class Column:
     # The smallest and the largest multiplier of a row that sees two keys; None if all have the same.
     multipliers: tuple[float, float] | None = None
     keys: int = 0  # of a row, hidden ones included; 0 if unknown
+    # The means over rows of the largest weight, the second, …; empty if weights are not counted.
+    average_row: tuple[float, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,7 @@ def _copy(part: Tally) -> Tally:
     copy.score_sums = _placed(part.score_sums, part.held, part.held)
     copy.row_sums = _placed(part.row_sums, part.held, part.held)
     copy.counts = {which: counts.copy() for which, counts in part.counts.items()}
+    copy.largest_weights = part.largest_weights.copy()
     if part.gradient_norms is not None:
         copy.gradient_norms = part.gradient_norms.copy()
     return copy
@@ -66,6 +67,8 @@ def _add(merged: Tally, part: Tally) -> Tally:
     merged.smallest = min(merged.smallest, part.smallest)
     merged.largest = max(merged.largest, part.largest)
     merged.counts = {which: counts + part.counts[which] for which, counts in merged.counts.items()}
+    merged.largest_weights += part.largest_weights
+    merged.averaged += part.averaged
     return merged
 
 
@@ -124,5 +127,6 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
         if norms is not None and {*HISTOGRAMS} <= {*tally.histograms}:
             logs = np.log10(np.maximum(norms[~np.isnan(norms)], np.finfo(norms.dtype).tiny))
             histograms["gradient"] = histogram(count(logs, GRADIENTS), GRADIENTS)
-        result.append(Column(rule, multiplier, measured, histograms, keys=tally.shape.keys))
+        row = tuple((tally.largest_weights[index] / tally.averaged).tolist()) if tally.averaged else ()
+        result.append(Column(rule, multiplier, measured, histograms, keys=tally.shape.keys, average_row=row))
     return tuple(result)

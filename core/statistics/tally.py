@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ..arrays import BoolArray, Counts, FloatArray
 from ..attention.row_gradients import LogitGradients, Upstream, logit_gradients, upstream, weight_gradients
 from ..attention.softmax import (
+    FLOOR,
     RowStatistics,
     ShiftedRows,
     Softmax,
@@ -39,6 +40,10 @@ BLOCK = 1 << 19
 # The most entries that the histograms of logits and of weights count, in whole rows spread evenly over all draws: a
 # plot has a few hundred columns, and counting an entry costs more than all other work on it.
 COUNTED = 1 << 16
+# The most entries whose rows are sorted for the average row, and the most weights of it that are kept: more than a
+# line of a terminal can show.
+SORTED = 1 << 17
+LARGEST = 256
 # The most rows of a draw whose gradients are computed, spread evenly over it: each costs as much as its scores.
 DIFFERENTIATED = 256
 WEIGHTS = BinAxis(-12.0, 0.0, 240, log10=True)
@@ -58,6 +63,11 @@ class Shape(NamedTuple):
     def every(self) -> int:
         """The size of the groups of rows of which the histograms of logits and weights count one row each."""
         return math.ceil(self.draws * self.rows * self.keys / COUNTED)
+
+    @property
+    def every_sorted(self) -> int:
+        """The size of the groups of rows of which the average row takes one each."""
+        return math.ceil(self.draws * self.rows * self.keys / SORTED)
 
     @property
     def differentiated(self) -> slice:
@@ -89,6 +99,8 @@ class Tally:
     score_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     row_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])  # (rules, draws held)
     counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # by rule; scores under rule 0
+    largest_weights: FloatArray = field(init=False)  # (rules, LARGEST at most), in order; counted with weights
+    averaged: int = 0  # rows whose largest weights these are
     gradient_norms: FloatArray | None = None  # ‖∂L/∂q‖ (rules, draws, rows measured), NaN if unseen
     scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # reused by blocks
 
@@ -99,6 +111,7 @@ class Tally:
             for name, axis in self.axes.items()
             for rule in range(1 if name == "logits" else len(self.rules))
         }
+        self.largest_weights = np.zeros((len(self.rules), min(self.shape.keys, LARGEST)))
 
     @cached_property
     def axes(self) -> Mapping[HistogramName, BinAxis]:
@@ -138,6 +151,7 @@ class _Block(NamedTuple):
     offsets: FloatArray | None  # (draws · rows,)
     counted: npt.NDArray[np.intp] | None  # the rows that the histograms of logits and weights count
     unseen: BoolArray | None  # the keys that are hidden from these
+    sorted: npt.NDArray[np.intp] | None  # the rows that the average row takes
     scratch: Sequence[FloatArray]  # memory for three arrays of the scores' shape
 
 
@@ -195,8 +209,9 @@ def add(
     first = draws.start * tally.shape.rows + rows.start
     counted = counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None
     unseen = None if hidden is None or counted is None else hidden[counted]
+    averaged = counted_rows(tally.shape.every_sorted, first, len(flat)) if "weights" in tally.histograms else None
     own = None if offsets is None else offsets.ravel()
-    block = _Block(shape, flat, hidden, own, counted, unseen, _scratch(tally, flat))
+    block = _Block(shape, flat, hidden, own, counted, unseen, averaged, _scratch(tally, flat))
     shifted, largest = _add_scores(tally, draws, block)
     gradients = None if backward is None else _differentiated(tally, backward, rows, block, shifted)
     if rounded is None:
@@ -249,6 +264,7 @@ def _weights_of_rules(
     """Return the statistics (rules, draws, rows) of weights, and how many keys rows see; count weights."""
     logits, scratch, _ = block.scratch
     counted, sums = block.counted, np.empty((5, len(tally.rules), len(largest)))
+    average = None if block.sorted is None else _LargestOfRows(tally, shifted, block.sorted)
     for index, (_, multiplier) in enumerate(tally.rules):
         sums[:, index] = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
         sink = _above_largest(tally, multiplier, largest)
@@ -262,10 +278,36 @@ def _weights_of_rules(
             shift = np.log1p(others)[:, np.newaxis] / -_LN10
             values = block.scores[counted]
             tally.counts["weights", index] += count(values, WEIGHTS, multiplier / _LN10, shift, block.unseen)
+        if average is not None:
+            others = sums[1, index, average.rows] + (0.0 if sink is None else sink_power(sink[average.rows]))
+            tally.largest_weights[index] += average.weights(multiplier, others)
     multipliers = np.array([multiplier for _, multiplier in tally.rules])[:, np.newaxis, np.newaxis]
     sink = _above_largest(tally, multipliers, largest.reshape(block.shape))
     visible = _visible(block, shifted)
     return row_statistics(sums.reshape(5, -1, *block.shape), visible, sink), visible
+
+
+class _LargestOfRows:
+    """The largest weights of some rows under several multipliers, whose order is that of their scores."""
+
+    def __init__(self, tally: Tally, shifted: ShiftedRows, rows: npt.NDArray[np.intp]) -> None:
+        self.rows, self._visible = rows, shifted.visible[rows, np.newaxis]
+        below = shifted.below[rows]
+        if shifted.hidden is not None:  # after all others
+            np.copyto(below, below.dtype.type(FLOOR[below.dtype]) + shifted.lowest, where=shifted.hidden[rows])
+        below.sort(axis=1)
+        self._below = below[:, : -LARGEST - 1 : -1]
+        tally.averaged += int(np.count_nonzero(self._visible))
+
+    def weights(self, multiplier: float, others: FloatArray) -> FloatArray:
+        """Return the sum over rows of the largest weight, the second, …; `others` are sums without the largest."""
+        powers: FloatArray = np.exp(
+            np.maximum(self._below * self._below.dtype.type(multiplier), FLOOR[self._below.dtype])
+        )
+        if (self._visible < powers.shape[1]).any():
+            seen: BoolArray = np.arange(powers.shape[1]) < self._visible
+            powers = np.where(seen, powers, 0)
+        return (1 / (1 + others)) @ powers
 
 
 def _rounded_weights(
@@ -280,6 +322,10 @@ def _rounded_weights(
     if block.counted is not None and ("weights", 0) in tally.counts:
         with np.errstate(divide="ignore"):
             tally.counts["weights", 0] += count(np.log10(rows.seen_weights(block.counted)), WEIGHTS)
+    if block.sorted is not None:
+        largest = np.sort(rows.weights[block.sorted], axis=1)[:, : -LARGEST - 1 : -1]
+        tally.largest_weights[0] += largest.sum(axis=0, dtype=np.float64)
+        tally.averaged += int(np.count_nonzero(rows.visible[block.sorted]))
     add_sums(tally, draws, rows.sums(block.shape))
     statistics = RowStatistics(*(each.reshape(1, *block.shape) for each in rows.statistics))
     return statistics, rows.visible.reshape(block.shape)

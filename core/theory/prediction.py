@@ -15,7 +15,7 @@ from ..statistics.measurement import Estimate
 from ..statistics.status import SATURATED, Status, status
 
 Interval: TypeAlias = tuple[int, int]  # of d_k, the first and the last
-REACH = 256  # the d_k up to which one axis of logits holds
+REACH = 512  # the d_k up to which one axis of logits holds
 _NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 

@@ -22,6 +22,7 @@ from .pane import Host, Pane
 
 HELD = 0.12  # seconds between repeats of a held key, at most: terminals send ten or more a second
 SLOW = 12  # steps of a held arrow before these are of a tenth
+STOP = 512  # the d_k at which a held key stops once: by then softmax is saturated, and the story told
 _SHARED = (  # key, action, what it does, name; the same in every pane
     ("s", "choose('scale')", "choose the scale rule", "scale"),
     ("S", "step('scale', 1)", "next scale rule", "next_scale"),
@@ -67,26 +68,39 @@ class SteppingPane(Pane):
     """A pane whose keys step d_k and other parameters."""
 
     last_step: Callable[[int], int] = staticmethod(by(1))  # that the last key made, which a key may repeat
+    stopped = False  # whether a held key has reached STOP; it goes on when it is pressed again
     _repeats = 0  # of the key that is held
     _last_key: tuple[object, float] = None, -math.inf  # what the last key did, and when it came
 
     def action_d_k(self, change: int) -> None:
         """Step d_k by `change`, staying within bounds; an arrow that is held soon steps by a tenth."""
-        self._count(change)
-        self.last_step = by(change) if self._repeats < SLOW else by_a_tenth(change)
-        self.set_value("d_k", self.last_step(self.parameters.d_k))
+        self._step_d_k(change, lambda: by(change) if self._repeats < SLOW else by_a_tenth(change))
 
     def action_double(self, direction: Literal[-1, 1]) -> None:
         """Step d_k to the next power of two."""
-        self._count(("double", direction))
-        self.last_step = lambda d_k: int(FIELD["d_k"].stepped(d_k, direction))
-        self.set_value("d_k", self.last_step(self.parameters.d_k))
+        self._step_d_k(("double", direction), lambda: lambda d_k: int(FIELD["d_k"].stepped(d_k, direction)))
 
     def action_width(self, direction: int) -> None:
         """Step d_k to the next width that a real model uses."""
-        self._count(("width", direction))
-        self.last_step = lambda d_k: next_width(d_k, direction)
-        self.set_value("d_k", self.last_step(self.parameters.d_k))
+        self._step_d_k(("width", direction), lambda: lambda d_k: next_width(d_k, direction))
+
+    @property
+    def awaits_picture(self) -> bool:
+        """Whether what is on screen is not yet that of the last step: a held key waits for it."""
+        return False
+
+    def _step_d_k(self, key: object, step: Callable[[], Callable[[int], int]]) -> None:
+        """Step d_k by what `step` returns. A held key waits for the picture of its last step, and stops at STOP."""
+        self._count(key)
+        if not self._repeats:
+            self.stopped = False
+        elif self.stopped or self.awaits_picture:
+            return
+        self.last_step, before = step(), self.parameters.d_k
+        after = self.last_step(before)
+        if self._repeats and before < STOP <= after:
+            self.stopped, after = True, STOP
+        self.set_value("d_k", after)
 
     def _count(self, key: object) -> None:
         """Count how often the key that steps d_k has been repeated."""

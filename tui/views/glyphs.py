@@ -32,6 +32,8 @@ class Glyphs(NamedTuple):
     foot: str  # of the cursor, on the axis
     box: str  # a border: its four corners, and a side; `rule` is its upper and lower side
     thumb: str  # of a scroll bar
+    halves: str  # the upper and the lower half of a cell
+    axis: str  # a line from the start of an axis to a point, and where it crosses a limit
     line: str  # a thin line at the foot of a cell, and at equal steps up to its top; empty if braille can be shown
     ascii: bool
 
@@ -67,11 +69,13 @@ class Glyphs(NamedTuple):
 
 UNICODE = Glyphs(
     " ▁▂▃▄▅▆▇█", " ▏▎▍▌▋▊▉█", " ░▒▓█", "─", "┬", "◂", "▸", "▌",
-    marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", box="╭╮╰╯│", thumb="┃", line="", ascii=False,
+    marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", box="╭╮╰╯│", thumb="┃", halves="▀▄",
+    axis="━┿", line="", ascii=False,
 )  # fmt: skip
 ASCII = Glyphs(
     " .:-=+*#@", " .-=#", " .:+#@", "-", "+", "<", ">", ">",
-    marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", box="++++|", thumb="#", line="_-'", ascii=True,
+    marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", box="++++|", thumb="#", halves="'.",
+    axis="=+", line="_-'", ascii=True,
 )  # fmt: skip
 
 _PHRASES = (

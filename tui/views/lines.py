@@ -50,6 +50,9 @@ Name: TypeAlias = Literal[
     "cursor",  # the cursor of a map
     "selected",  # text selected with the mouse
     "alert",  # errors and warnings
+    "wrong",  # the label of a fault
+    "right",  # the label of what is as it should be
+    "good",  # what is as it should be
     "key",  # a key to press
     "frame",  # a border
     "title",  # in a border
@@ -82,6 +85,9 @@ PRINTED: dict[Name, Style] = {
     "cursor": Style(reverse=True),
     "selected": Style(reverse=True),
     "alert": Style(color="red"),
+    "wrong": Style(color="red", bold=True, reverse=True),
+    "right": Style(color="green", bold=True, reverse=True),
+    "good": Style(color="green"),
     "key": Style(bold=True),
     "frame": Style(dim=True),
     "title": Style(bold=True),
@@ -298,17 +304,17 @@ def top_line(
     corners = (glyphs.box[0] if left else " ") + (glyphs.box[1] if right else " ")
     named: Role = "lit" if role == "lit" else "title"
     words: Line = tuple((text, named if of == "heading" else of) for text, of in title)
-    return _side(words, note, width, role, glyphs, corners)
+    return ruled(words, note, width, role, glyphs, corners)
 
 
 @lru_cache(maxsize=256)
 def bottom_line(text: Line, width: int, role: Role, glyphs: Glyphs) -> Line:
     """Return the lower side with its corners, and a text at its right if it fits."""
-    return _side((), text, width, role, glyphs, glyphs.box[2:4])
+    return ruled((), text, width, role, glyphs, glyphs.box[2:4])
 
 
-def _side(left: Line, right: Line, width: int, role: Role, glyphs: Glyphs, corners: str) -> Line:
-    """Return `╭─ left ──── right ─╮`."""
+def ruled(left: Line, right: Line, width: int, role: Role, glyphs: Glyphs, corners: str) -> Line:
+    """Return `╭─ left ──── right ─╮`; `right` is left out if both do not fit."""
     if width < 2:
         return fitted((), max(width, 0))
     rule, room = glyphs.rule, max(width - EDGES, 0)

@@ -14,7 +14,7 @@ from ...core.field import Field
 from ...core.message import message
 from ...core.parameters import FIELD, Parameters, Value
 from ..views.fields.entry import CHARACTERS, FieldEntry, typed
-from ..views.fields.panel import applicable, field_rows, leading, panel_lines
+from ..views.fields.panel import applicable, field_rows, panel_lines
 from ..views.lines import Line
 from .lines import LinesWidget
 from .typing import pasted_line, typed_character
@@ -44,9 +44,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
 
     cursor = "d_k"
     editing: FieldEntry | None = None
-    whole = True  # whether all fields are shown; otherwise the leading ones
-    foldable = True  # whether a key shows all, or the leading ones
-    keys: Mapping[str, str] = MappingProxyType({})  # that set a field, by its name, and `p`
+    keys: Mapping[str, str] = MappingProxyType({})  # that set a field, by its name, and the one that hides all
 
     def __init__(
         self,
@@ -80,26 +78,20 @@ class ParameterPanel(LinesWidget, can_focus=True):
     @property
     def fields(self) -> Sequence[Field]:
         """The fields that are shown."""
-        if self.whole:
-            return applicable(self.parameters)
-        return leading(self.parameters, self.cursor if self.has_focus else None)
+        return applicable(self.parameters)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        focus, _, shown, line = self._rows()
-        return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing, shown, self.keys, line)
+        focus, _, line = self._rows()
+        return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing, self.keys, line)
 
-    def _rows(self) -> tuple[str | None, FieldEntry | None, Sequence[Field], int | None]:
+    def _rows(self) -> tuple[str | None, FieldEntry | None, int | None]:
         """Return what the field of each line depends on, as `field_rows` takes it."""
         line = None if self._line is None else min(self._line, self.size.height - 1)
-        shown = () if self.whole else self.fields
-        return (self.cursor, self.editing, shown, line) if self.has_focus else (None, self.editing, shown, None)
+        return (self.cursor, self.editing, line) if self.has_focus else (None, self.editing, None)
 
     def note(self) -> Line:
-        key, hidden = self.keys.get("", ""), len(applicable(self.parameters)) - len(self.fields)
-        if not key or not self.foldable:
-            return ()
-        said = message("{count} more", count=hidden) if hidden else message("fewer")
-        return (key, "key"), (f" {self.glyphs.say(said)}", "dim")
+        key = self.keys.get("", "")
+        return ((key, "key"), (f" {self.glyphs.say('hide')}", "dim")) if key else ()
 
     def type_into(self, name: str, character: str) -> None:
         """Type a character into a field; the first one replaces its value. It takes effect at once, or on accept."""

@@ -1,26 +1,20 @@
-"""Pictures of a measurement: its saturation, the weights of one query, entropy over d_k, histograms."""
+"""Pictures of a measurement: its saturation and its histograms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from textual.message import Message
-
 from ...core.message import joined, message
-from ...core.statistics.measurement import Column, HistogramName, RowWeights
+from ...core.statistics.measurement import Column, HistogramName
 from ..views.lines import Line, fitted
-from ..views.plots.entropy_curve import TITLE as ENTROPY
-from ..views.plots.entropy_curve import Curve, entropy_lines
-from ..views.plots.gauge import TITLE, gauge_lines, threshold_note
 from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
-from ..views.plots.weights import TITLE as WEIGHTS
-from ..views.plots.weights import weight_lines
+from ..views.results.saturation import TITLE, gauge_lines, gauge_note
 from ..views.results.table import TableContents
+from ..views.section import picture_columns
 from .lines import LinesWidget
 
 if TYPE_CHECKING:
-    from ...core.parameters import Parameters
     from ...core.statistics.histogram import Histogram
 
 
@@ -38,63 +32,11 @@ class SaturationGauge(LinesWidget):
         self.redraw()
 
     def note(self) -> Line:
-        known = [column.saturation.threshold for column in self.contents.theory if column.saturation]
-        return ((threshold_note(known[0] if len({*known}) == 1 else None, self.glyphs), "dim"),)
+        note = gauge_note(self.contents)
+        return ((self.glyphs.say(note), "dim"),) if note else ()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return gauge_lines(self.contents, width, height, self.glyphs)
-
-
-class QueryWeights(LinesWidget):
-    """Shows how one query divides its attention among the keys, under each column."""
-
-    TITLE = WEIGHTS
-    DEFAULT_CLASSES = "region"
-
-    columns: Sequence[Column] = ()
-    row: Sequence[RowWeights] = ()
-
-    def show(self, columns: Sequence[Column], row: Sequence[RowWeights]) -> None:
-        """Show the weights of a query under these columns; none are known if `row` is empty."""
-        self.columns, self.row = columns, row
-        self.redraw()
-
-    def note(self) -> Line:
-        keys = {weights.keys for weights in self.row}
-        return ((self.glyphs.say(message("{keys} keys", keys=keys.pop())), "dim"),) if len(keys) == 1 else ()
-
-    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return weight_lines(self.row, self.columns, width, self.glyphs)[:height] if self.row else ()
-
-
-class EntropyCurve(LinesWidget):
-    """Shows the exact entropy over d_k, with a cursor at the d_k of the measurement."""
-
-    TITLE = ENTROPY
-    DEFAULT_CLASSES = "region"
-
-    columns: Sequence[Column] = ()
-    parameters: Parameters | None = None
-    curves: tuple[Curve, ...] = ()
-
-    class Placed(Message):
-        """It has a place, or another one."""
-
-    def on_resize(self) -> None:
-        self.post_message(self.Placed())
-
-    def show(self, parameters: Parameters, columns: Sequence[Column], curves: tuple[Curve, ...]) -> None:
-        """Show these curves, and the measurement of these parameters."""
-        self.parameters, self.columns, self.curves = parameters, columns, curves
-        self.redraw()
-
-    def note(self) -> Line:
-        return ((self.glyphs.say(message("0 to ln n")), "dim"),)
-
-    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        if self.parameters is None or not self.curves:
-            return ()
-        return entropy_lines(self.curves, self.columns, self.parameters, width, height, self.glyphs)
+        return gauge_lines(self.contents, picture_columns(width), self.glyphs)[:height]
 
 
 class Histograms(LinesWidget):

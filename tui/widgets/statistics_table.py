@@ -9,15 +9,13 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from ...core.message import message
-from ...core.statistics.catalogue import STATISTICS, Statistic
+from ...core.statistics.catalogue import Statistic
 from ..views.lines import Line, Span, fitted
 from ..views.results.table import (
     FIRST_GROUP,
     TableContents,
     TableRow,
-    has_row,
     layout,
-    leading_rows,
     rows_for,
     table_lines,
     table_rows,
@@ -49,7 +47,6 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self._described = described
 
     contents = TableContents(())
-    leading = False  # whether only the leading rows are shown, as under the saturation gauge
     turn = 0  # selects among values, ± and exact values if not all fit
     _cursor = 0  # index among the rows that are statistics
     _top = 0
@@ -106,17 +103,14 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     def _how(self, left: int) -> str:
         """Return how many rows are left out, and how to see them."""
-        return message(" {left} more: v", left=left) if self.leading else message(" {left} hidden (Tab)", left=left)
+        return message(" {left} hidden (Tab)", left=left)
 
     def note(self) -> Line:
-        key = "v" if self.leading else "Tab"
         left = self._left if self.contents.columns else 0
-        return ((self.glyphs.say("{left} more rows: {key}", left=left, key=key), "dim"),) if left else ()
+        return ((self.glyphs.say("{left} more rows: {key}", left=left, key="Tab"), "dim"),) if left else ()
 
     def _left_out(self, rows: Sequence[TableRow]) -> Sequence[object]:
         shown = {row.label for row in rows}
-        if self.leading:  # the gauge says what is not a statistic
-            return [s for s in STATISTICS if s.short_label not in shown and has_row(s, self.contents)]
         return [row for row in table_rows(self.contents) if not row.is_heading and row.label not in shown]
 
     def action_move(self, step: Literal[-8, -1, 1, 8]) -> None:
@@ -160,7 +154,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     def _rows(self, focused: bool | None = None) -> list[TableRow]:
         """Return the rows that fit under the head line; with focus, all of them, which then scroll."""
-        rows = (leading_rows if self.leading else rows_for)(self.contents, self.size.height - 1)
+        rows = rows_for(self.contents, self.size.height - 1)
         if (self.has_focus if focused is None else focused) and not any(row.label and row.is_heading for row in rows):
             return [row for row in table_rows(self.contents) if not row.is_heading]
         return rows

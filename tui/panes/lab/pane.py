@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from asyncio import Event, wait_for
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
-from textual.widget import Widget
+from textual.geometry import Size
 
 from ....core.against import fault_of_settings
 from ....core.errors import InputError
 from ....core.field import Field
-from ....core.message import joined, message
-from ....core.parameters import FIELD, FIELDS, Parameters, context_note, model_title
+from ....core.message import counted, joined, message
+from ....core.models import MODEL_WIDTHS
+from ....core.parameters import FIELD, FIELDS, Parameters
 from ....core.questions.lab import Measure, Report
 from ....core.questions.request import Failed, Progress, Request
 from ....core.statistics.catalogue import STATISTIC, Statistic
@@ -28,15 +29,15 @@ from ...views.fields.panel import value_text
 from ...views.help import key_word
 from ...views.lines import Line
 from ...views.plots.entropy_curve import WIDTHS, Curve, curves_of
-from ...views.results.advice import advice
+from ...views.results.lab_page import LabPage, changed_settings, shows_curve
 from ...views.results.table import with_theory
 from ...widgets.parameter_panel import ParameterPanel
-from ...widgets.pictures import EntropyCurve
-from ...widgets.results import Results, View
+from ...widgets.results import View
 from ...widgets.typing import typing
 from ..fields import TwoParts
 from ..pane import Host
-from ..stepping import SteppingPane, stepping_keys
+from ..stepping import STOP, SteppingPane, stepping_keys
+from .results import LabResults, PageLines
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("↑↓", "step"), ("←→", "±1"), ("a-z 0-9", "type"), ("Enter", "accept, list"), ("Tab", "next field"),
@@ -58,7 +59,7 @@ class LabPane(TwoParts, SteppingPane):
 
     NAME = "Lab"
     LEFT = (24, 30)
-    SIDE_BY_SIDE = 100  # narrower screens have the pictures at full width, and the fields a key away
+    SIDE_BY_SIDE = 72  # narrower screens have the fields instead of the pictures
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("s", "scale"), ("p", "parameters"), ("Enter", "tour"), ("?", "help"),
         ("q", "quit"), (">", "next tab"), ("v", "view"), ("0-9", "type"), ("[ ]", "keys"), ("a", "A"), ("c", "law"),
@@ -84,22 +85,22 @@ class LabPane(TwoParts, SteppingPane):
     ]
 
     def __init__(self, host: Host, whole: bool = False, statistics: bool = False) -> None:
-        """Show all parameters if `whole`, and all `statistics` instead of the histograms."""
+        """Show the parameters beside the page if `whole`, and all `statistics` instead of the page."""
         super().__init__(host)
         self._saved = {"all_parameters": whole, "all_statistics": statistics}
-        self.whole = whole  # whether all parameters are shown where there is room for both parts
+        self.whole = whole  # whether the parameters are shown where there is room for both parts
         self.panel = self.left = ParameterPanel(
             host.parameters, host.change, self._typed, host.say, self.action_choose, self.action_fields
         )
-        self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
+        self.results = self.right = self.in_front = LabResults(host.glyphs)
         self.results.view = "table" if statistics else "both"
         self.panel.keys = self._field_keys()
-        self.panel.whole = whole
         self.panel.cursor = self.panel.fields[0].name
         self.answer: Report | None = None  # the one on screen
         self._before: Report | None = None  # the one that was on screen before the last keys
         self._shown_at = 0.0  # when the parameters on screen changed last, in seconds
         self._is_full = Event()  # set by a full answer
+        self._early = ""  # that the answer on screen is of the first draws
         self._to_explain = ""  # the statistic to explain once there is a result
         self._curves: tuple[PredictEntropy | None, tuple[Curve, ...]] = None, ()  # asked last, and known last
         self._objection = ""  # why the parameters, or the text being typed, are not accepted
@@ -113,24 +114,14 @@ class LabPane(TwoParts, SteppingPane):
     # Where the parts stand
 
     @property
-    def _is_folded(self) -> bool:
-        """Whether the leading parameters stand beside the table, below the pictures."""
-        return not (self.one_at_a_time or self.whole) and self.results.shown == "both"
+    def _shows_fields(self) -> bool:
+        """Whether the parameters stand beside the results."""
+        return self.whole or self.panel.has_focus
 
     def columns(self, size: Size) -> tuple[int, int]:
-        if self._is_folded:
-            return self.LEFT[1], size.width
-        return super().columns(size)
-
-    def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
-        folded, panel = self._is_folded, self.panel
-        panel.foldable = not self.one_at_a_time
-        self._show_fields(self.whole or self.one_at_a_time)
-        self.results.beside = (self.LEFT[1], len(panel.fields)) if folded else (0, 0)
-        if not folded:
-            return super().regions(size)
-        table = next(region for part, region in self.results.regions(size) if part is self.results.table)
-        return (self.right, Region(0, 0, *size)), (self.left, Region(0, table.y, table.x, table.height))
+        if size.width < self.SIDE_BY_SIDE or self._shows_fields:
+            return super().columns(size)
+        return 0, size.width
 
     # Results
 
@@ -164,7 +155,7 @@ class LabPane(TwoParts, SteppingPane):
         self._take(known)
         return None
 
-    def on_results_turned(self, event: Results.Turned) -> None:
+    def on_lab_results_turned(self, event: LabResults.Turned) -> None:
         event.stop()
         if not (self.is_current or self._fault()) and (lacking := self._lacking()) is not None:
             self.ask(lacking)
@@ -173,8 +164,7 @@ class LabPane(TwoParts, SteppingPane):
         if isinstance(answer, ExactCells):
             if request == self._curves[0] and self.answer is not None:
                 self._curves = self._curves[0], curves_of(answer.cells)
-                self.results.entropy.dim(self.is_stale)
-                self._show_entropy(self.answer)
+                self._show_page()
             return
         full = isinstance(answer, Report) and answer.full and answer.measurement.complete
         if self.is_current and not (full and request == Measure(self.parameters)):  # of earlier parameters
@@ -207,10 +197,10 @@ class LabPane(TwoParts, SteppingPane):
             if measured.complete
             else message("After {draws} of {asked} draws: ", draws=measured.draws, asked=measured.asked)
         )
+        self._early = early
         contents = with_theory(measured, theory, answer.full)
-        self.results.show(contents, early, theory.curves, self._advice(answer), answer.row, self._earlier(answer))
-        if self.results.shows_entropy(self.results.size):
-            self._show_entropy(answer)
+        self.results.show(contents, early, theory.curves, self._earlier(answer))
+        self._show_page()
         if self._objection:
             self._show_stale(self._objection)
         if self._to_explain:
@@ -231,29 +221,43 @@ class LabPane(TwoParts, SteppingPane):
         before = self._before
         return () if before is None or before.parameters == answer.parameters else before.measurement.columns
 
-    def on_entropy_curve_placed(self, event: EntropyCurve.Placed) -> None:
+    def on_page_lines_resized(self, event: PageLines.Resized) -> None:
         event.stop()
-        if self.answer is not None:
-            self._show_entropy(self.answer)
+        self._show_page()
 
-    def _show_entropy(self, answer: Report) -> None:
-        """Show entropy over d_k, dim until it is known; the curves are the same at every d_k."""
+    def _show_page(self) -> None:
+        """Show the page of the answer on screen, or what is typed and why it is not accepted."""
+        answer = self.answer
+        if answer is None:
+            return
+        measured, editing = answer.measurement, self.panel.editing
+        contents = with_theory(measured, answer.theory, answer.full)
+        typed = editing.text if editing is not None and editing.field == "d_k" else None
+        curves = self._entropy(answer) if shows_curve(self.results.page.size) else ()
+        stale = self.results.why_stale
+        page = LabPage(
+            answer.parameters, contents, measured.draws, curves, self._hint(), self._early, typed, stale
+        )  # fmt: skip
+        self.results.page.show(page)
+
+    def _hint(self) -> Sequence[str]:
+        """Return what the arrow does, or which settings are not the usual ones, in forms from long to short."""
+        p = self.parameters
+        if self.stopped and p.d_k == STOP:
+            return message("a held key stops here; press again to go on"), message("press again to go on"), "→"
+        if changed := changed_settings(p):
+            return (changed,)
+        if p.d_k in MODEL_WIDTHS and not self.held:
+            return message("as in {model}", model=MODEL_WIDTHS[p.d_k]), message("hold →")
+        return message("hold → to widen q and k"), message("hold →")
+
+    def _entropy(self, answer: Report) -> tuple[Curve, ...]:
+        """Return entropy over d_k, or none until it is known; the curves are the same at every d_k."""
         asked = PredictEntropy(replace(answer.parameters, d_k=Parameters.d_k), WIDTHS, (answer.parameters.n_keys,))
         if asked != self._curves[0]:
-            self._curves = asked, self._curves[1]
-            self.results.entropy.dim(True)
+            self._curves = asked, ()
             self.ask(asked)
-        self.results.entropy.show(answer.parameters, answer.measurement.columns, self._curves[1])
-
-    def _advice(self, answer: Report) -> str:
-        """Return the advice on B, the column that keys change."""
-        column, exact = answer.measurement.columns[1], answer.theory.prediction.columns[1]
-        said = advice(answer.parameters, column, exact.saturation, self.glyphs)
-        said = said and message("B is {said}", said=said)
-        note = context_note(answer.parameters)
-        if note:
-            note = message("{title}: {note}.", title=model_title(answer.parameters), note=note)
-        return self.glyphs.say(joined([each for each in (said, note) if each]))
+        return self._curves[1]
 
     @property
     def is_current(self) -> bool:
@@ -291,6 +295,7 @@ class LabPane(TwoParts, SteppingPane):
             value = value_text(field, self.answer.parameters)
             shown = message(" The numbers shown are for {label} {value}.", label=field.label, value=value)
         self.results.show_stale(joined([reason, shown], ""))
+        self._show_page()
 
     def _changed_field(self) -> Field:
         """Return the first field that has changed since the answer on screen; without one, d_k."""
@@ -309,20 +314,27 @@ class LabPane(TwoParts, SteppingPane):
 
     # Actions
 
+    @property
+    def awaits_picture(self) -> bool:
+        return not self.is_current
+
     def action_type(self, character: str) -> None:
         """Type a digit of d_k."""
         self.panel.type_into("d_k", character)
+        self._show_page()
 
     def action_typed(self, end: Literal["erase", "cancel"]) -> None:
         """Erase a digit or cancel, if something is being typed."""
         panel = self.panel
         if panel.editing is not None:
             {"erase": panel.action_erase, "cancel": panel.action_cancel}[end]()
+            self._show_page()
 
     def action_enter(self) -> None:
         """Accept what is typed; if nothing is, open the guided tour."""
         if self.panel.editing is not None:
             self.panel.leave_field()
+            self._show_page()
         else:
             self.host.to_pane("Learn")
 
@@ -334,7 +346,7 @@ class LabPane(TwoParts, SteppingPane):
         stops[(at + direction) % len(stops)].focus()
 
     def action_parameters(self) -> None:
-        """Show all parameters, or the leading ones; on a narrow screen, bring them to the front, or the results."""
+        """Show the parameters beside the page, or hide them; on a narrow screen, bring them to the front, or it."""
         if self.one_at_a_time:
             front = self.results if self.in_front is self.panel else self.panel
             self.focus()
@@ -344,22 +356,21 @@ class LabPane(TwoParts, SteppingPane):
 
     def _unfold(self, whole: bool) -> None:
         self.whole = whole
-        self._show_fields(whole or self.one_at_a_time)
+        if not whole and self.panel.has_focus:
+            self.focus()
         self.panel.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
-        self.results.words.refresh(layout=True)
 
-    def _show_fields(self, whole: bool) -> None:
-        """Show all fields, or the leading ones; Tab goes to the first of them."""
-        if whole != self.panel.whole:
-            self.panel.whole = whole
-            if not self.panel.has_focus:
-                self.panel.cursor = self.panel.fields[0].name
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        super().on_descendant_focus(event)
+        self.panel.refresh(layout=True)
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        super().on_descendant_blur(event)
+        self.panel.refresh(layout=True)
 
     def go_to_field(self, name: str) -> None:
         """Focus the field of a parameter."""
         self.panel.finish()
-        if name not in {field.name for field in self.panel.fields}:
-            self._unfold(True)
         self.panel.cursor = name
         self.bring(self.panel)
         self.panel.focus()
@@ -387,6 +398,7 @@ class LabPane(TwoParts, SteppingPane):
 
     def end_typing(self) -> None:
         self.panel.finish()
+        self._show_page()
 
     def action_theory(self) -> None:
         self.results.table.swap()
@@ -434,8 +446,15 @@ class LabPane(TwoParts, SteppingPane):
         self.results.table.redraw()
 
     def statuses(self) -> Sequence[Line]:
-        forms = super().statuses()
-        if self.progress is not None or not self.host.as_left:
+        """Return how many keys there are: d_k, which moves, stands in large digits."""
+        forms: Sequence[Line] = super().statuses()
+        if self.progress is not None:
+            return forms
+        if self.results.shows_d_k:
+            keys = counted("{number} key", "{number} keys", self.parameters.n_keys)
+            alone: Line = ((self.glyphs.say(keys), "text"),)
+            forms = [alone]
+        if not self.host.as_left:
             return forms
         restored: Line = ((self.glyphs.say("as you left it, R resets · "), "accent"),)
         return [*((*restored, *form) for form in forms), *forms]

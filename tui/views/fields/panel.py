@@ -9,7 +9,7 @@ from types import MappingProxyType
 from ....core.against import against_word
 from ....core.field import Field
 from ....core.message import message
-from ....core.parameters import FIELDS, Parameters, choice_word, model_title, usual_of
+from ....core.parameters import FIELDS, Parameters, choice_word, model_title
 from ....core.scales import scale_rule
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
@@ -21,7 +21,6 @@ _ROOM_FOR_HELP = 7  # lines
 _SHARE_OF_HELP = 4  # one line in four is for the help of the field with the cursor, if not all fields fit beside it
 
 
-LEADING = ("d_k", "n_keys", "scale", "mask", "precision", "seed")  # shown where there is no room for all
 _USUAL = {field.name: field for field in FIELDS if field.applies(Parameters())}
 
 
@@ -29,17 +28,6 @@ _USUAL = {field.name: field for field in FIELDS if field.applies(Parameters())}
 def applicable(parameters: Parameters) -> tuple[Field, ...]:
     """Return the fields that have an effect with these parameters; one that a choice adds comes after the choice."""
     return tuple(field for field in FIELDS if field.applies(parameters))
-
-
-@lru_cache(maxsize=4)
-def leading(parameters: Parameters, focus: str | None = None) -> tuple[Field, ...]:
-    """Return the fields of LEADING, those with other values than usual, and the one that has the focus."""
-    usual = usual_of(parameters)
-    return tuple(
-        field
-        for field in applicable(parameters)
-        if field.name in (*LEADING, focus) or getattr(parameters, field.name) != getattr(usual, field.name)
-    )
 
 
 def _group(field: Field) -> str:
@@ -66,20 +54,19 @@ def field_rows(
     glyphs: Glyphs,
     focus: str | None,
     editing: FieldEntry | None,
-    shown: Sequence[Field] = (),
     line: int | None = None,
 ) -> list[Field | None]:
     """Return the field of each line; None separates groups, if that leaves room for a few lines of help.
 
-    With `shown`, only these fields have a line. With `line`, the field with the focus stands there, at the cost of
+    With `line`, the field with the focus stands there, at the cost of
     the help: what was clicked does not move under the pointer.
 
     Fields that a choice adds are below all others, so that nothing moves when they appear.
     If there are more fields than lines, those around the focus are shown, with room for its help or an error message.
     """
-    fields = sorted(shown or applicable(parameters), key=lambda field: field.name not in _USUAL)
+    fields = sorted(applicable(parameters), key=lambda field: field.name not in _USUAL)
     roomy = len(_USUAL) + len({field.group for field in _USUAL.values()}) - 1 + _ROOM_FOR_HELP
-    spaced = not shown and height >= roomy
+    spaced = height >= roomy
     rows: list[Field | None] = []
     for before, field in zip((None, *fields), fields, strict=False):
         if spaced and before is not None and _group(before) != _group(field):
@@ -105,16 +92,15 @@ def panel_lines(
     glyphs: Glyphs,
     focus: str | None = None,
     editing: FieldEntry | None = None,
-    shown: Sequence[Field] = (),
     keys: Mapping[str, str] = MappingProxyType({}),
     line: int | None = None,
 ) -> list[Line]:
     """Return the panel, exactly `height` lines of `width`; `focus` names the field with the cursor.
 
-    `shown` and `line` are those of `field_rows`. `keys` are those that set a field, by its name.
+    `line` is that of `field_rows`. `keys` are those that set a field, by its name.
     """
     lines: list[Line] = []
-    for field in field_rows(parameters, width, height, glyphs, focus, editing, shown, line):
+    for field in field_rows(parameters, width, height, glyphs, focus, editing, line):
         if field is None:
             lines.append(())
             continue

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ....core.message import message
 from ....core.statistics.measurement import Column, HistogramName, column_names
+from ....core.theory.prediction import REACH
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left
 from ..glyphs import Glyphs
@@ -25,7 +26,9 @@ _LEAST = 27  # cells per pair from which two stand side by side
 _TALLEST = 16  # lines of bars: higher ones tell no more
 _ROOMY = 8  # lines per group of pairs from which all groups are shown
 LOWEST = 4  # lines of the lowest pair: its title, bars for two columns, its axis
-FIRST_AXIS = 50.0  # half of the axis of logits that holds three standard deviations of unscaled ones at d_k 256
+# Half of the axis of logits, and the largest standard deviation at which it is not four times as long: that of
+# unscaled logits at d_k 512. It stays while d_k grows to 512, so that a hill only widens, and says what is beyond it.
+FIRST_AXIS, ON_FIRST_AXIS = 40.0, math.sqrt(REACH)
 NAME = 9  # cells before the bars, for the name of the column
 
 # In the order shown. The gradient comes before the Jacobian, whose norm is in the table too.
@@ -277,8 +280,8 @@ def axis_span(
 ) -> AxisSpan:
     """Return the axis of a pair: fixed if the quantity has natural bounds, with round ends for logits.
 
-    With `reach`, the largest standard deviation of centred logits at the widths of interest, the axis of logits
-    holds three of them, in steps of four, and does not depend on what was drawn.
+    With `reach`, the largest standard deviation of centred logits at the widths of interest, the axis of logits has a
+    length for it, in steps of four, and does not depend on what was drawn.
     """
     axis = max((histogram.axis for histogram in histograms), key=lambda axis: axis.high)
     if axis.log10:
@@ -289,7 +292,7 @@ def axis_span(
         last = message("ln n {words}", words=words[2]) if name == "entropy" else words[2]
         return AxisSpan(axis.low, axis.high, (words[0], words[1], last))
     low, high = _extent(histograms)
-    half = FIRST_AXIS * 4.0 ** math.ceil(math.log(3 * reach / FIRST_AXIS, 4) - 1e-9) if reach else 0.0
+    half = FIRST_AXIS * axis_growth(reach) if reach else 0.0
     if abs(low + high) < half / 2:
         ends = [short(value, glyphs) for value in (-half, 0, half)]
         return AxisSpan(-half, half, (ends[0], ends[1], ends[2]))
@@ -298,6 +301,13 @@ def axis_span(
     low, high = nice_range(low, high)
     words = [short(value, glyphs) for value in (low, (low + high) / 2, high)]
     return AxisSpan(low, high, (words[0], words[1], words[2]))
+
+
+def axis_growth(reach: float) -> float:
+    """Return how many times the first one the axis of logits is long: a power of four, small for small logits."""
+    beyond = math.ceil(math.log(reach / ON_FIRST_AXIS, 4) - 1e-9)
+    whole = math.ceil(math.log(3 * reach / FIRST_AXIS, 4) - 1e-9)  # three standard deviations
+    return 4.0 ** (whole if whole < 0 else max(beyond, 0))
 
 
 def axis_marks(columns: Sequence[Column], name: HistogramName, glyphs: Glyphs) -> list[tuple[float, str]]:

@@ -101,7 +101,7 @@ def draw(plot: Plot, width: int, height: int, glyphs: Glyphs) -> Drawing:
     at = Frame(plot, margin, max(width - margin - 1, 1), rows)
     cells: Cells = [[(" ", "text")] * at.columns for _ in range(rows)]
     _draw_marks(cells, at, glyphs)
-    _draw_curves(cells, at, glyphs)
+    draw_curves(cells, at, glyphs)
     for series in plot.series:
         for point in series.points:
             for row, column, sign in _error_bar(point, series.role, at, glyphs):
@@ -128,7 +128,7 @@ def with_cursor(drawing: Drawing, x: float, here: Sequence[tuple[Series, Point]]
     for series, point in here if inside else ():
         over |= {row: sign for row, _, sign in _error_bar(point, series.role, at, glyphs)}
     for series, point in here if inside else ():
-        row = _cell(at.down(point.y), at.rows)
+        row = cell_at(at.down(point.y), at.rows)
         if row is not None:
             shared = over.get(row, (" ", "text"))[0] in glyphs.marks[:-1]
             sign: Span = (glyphs.marks[-1], "heading") if shared else (series.mark, series.role)
@@ -172,13 +172,13 @@ def _signs(text: str) -> list[str]:
 def _draw_marks(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
     """Draw the vertical lines of the marks."""
     for mark in at.plot.marks:
-        column = _cell(at.across(mark.x), at.columns)
+        column = cell_at(at.across(mark.x), at.columns)
         if column is not None:
             for row in cells:
                 row[column] = (glyphs.uprights[0], mark.role)
 
 
-def _draw_curves(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
+def draw_curves(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
     """Draw every curve as dots, connected from column to column; curves in one cell share its dots."""
     across, down = (1, 3) if glyphs.ascii else (2, 4)
     drawn: dict[tuple[int, int], int] = {}
@@ -212,7 +212,7 @@ def _levels(exact: Sequence[tuple[float, float]], at: Frame, across: int) -> Ite
 
 def _error_bar(point: Point, role: Role, at: Frame, glyphs: Glyphs) -> Iterator[tuple[int, int, Span]]:
     """Yield the row, column and sign of each cell within one standard error of the point, to half a cell."""
-    column, top = _cell(at.across(point.x), at.columns), at.down(point.y + (point.stderr or 0))
+    column, top = cell_at(at.across(point.x), at.columns), at.down(point.y + (point.stderr or 0))
     if column is None or top is None or not point.stderr:
         return
     lower = at.down(point.y - point.stderr)
@@ -228,7 +228,7 @@ def _draw_points(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
     seen: dict[tuple[int, int], str] = {}
     for series in at.plot.series:
         for point in series.points:
-            column, row = _cell(at.across(point.x), at.columns), _cell(at.down(point.y), at.rows)
+            column, row = cell_at(at.across(point.x), at.columns), cell_at(at.down(point.y), at.rows)
             if column is None or row is None:
                 continue
             shared = seen.setdefault((row, column), series.mark) != series.mark
@@ -239,7 +239,7 @@ def _draw_points(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
 def _write_words(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
     """Write the words of each mark on the first line where they cover, and touch, only blanks and vertical lines."""
     for mark in at.plot.marks:
-        column, words = _cell(at.across(mark.x), at.columns), glyphs.say(mark.words)
+        column, words = cell_at(at.across(mark.x), at.columns), glyphs.say(mark.words)
         if column is None:
             continue
         signs = _signs(words)
@@ -257,7 +257,7 @@ def _axis_lines(at: Frame, glyphs: Glyphs) -> list[Line]:
     widest = len(f"{at.plot.x.high:.0f}") + 2
     ticks = at.plot.x.ticks(at.columns // widest)
     for value in (tick for tick in ticks if abs(tick - round(tick)) < 1e-6):  # d_k, keys and steps are whole
-        column, text = _cell(at.across(value), at.columns), f"{value:.0f}"
+        column, text = cell_at(at.across(value), at.columns), f"{value:.0f}"
         if column is not None:
             rule[column] = glyphs.tick
             start = max(min(column - (len(text) - 1) // 2, len(labels) - len(text)), 0)
@@ -272,13 +272,13 @@ def _labels(plot: Plot, rows: int, glyphs: Glyphs) -> dict[int, str]:
     ticks = plot.y.ticks(max(2 * rows // 5, 2 if rows > 1 else 1))
     labels: dict[int, str] = {}
     for value, text in zip(ticks, tick_labels(ticks, plot.y, glyphs), strict=True):
-        row = _cell(at.down(value), rows)
+        row = cell_at(at.down(value), rows)
         if row is not None:
             labels[row] = text + plot.unit
     return labels
 
 
-def _cell(position: float | None, count: int) -> int | None:
+def cell_at(position: float | None, count: int) -> int | None:
     """Return the cell that contains a position; None outside the plot."""
     at = -1 if position is None or not math.isfinite(position) else math.floor(position)
     return at if 0 <= at < count else None

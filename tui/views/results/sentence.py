@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....core.against import words
-from ....core.message import joined, message
+from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
 from ....core.statistics.measurement import Column, column_names
 from ....core.statistics.status import GATHERED, SATURATED, is_sink, status
@@ -20,7 +20,7 @@ def sentence(contents: TableContents, glyphs: Glyphs) -> str:
         for number, (column, name) in enumerate(zip(columns, names, strict=True))
     ]
     exact = [message("Theory is that of exact arithmetic.")] if contents.rounded and contents.theory else []
-    return glyphs.say(joined([*_disagreements(contents), *clauses, *exact]))
+    return glyphs.say(joined([*disagreements(contents), *clauses, *exact]))
 
 
 def row_words(statistic: Statistic, contents: TableContents, glyphs: Glyphs, values: bool) -> str:
@@ -44,23 +44,23 @@ def row_words(statistic: Statistic, contents: TableContents, glyphs: Glyphs, val
     return glyphs.say(text)
 
 
-def _disagreements(contents: TableContents) -> list[str]:
+def disagreements(contents: TableContents) -> list[str]:
     """Return a sentence on the measured values that are far from theory, if there are any."""
     found = [
         message(
             "{who} {label} by {deviation:.1f} standard errors",
-            who=who,
+            who=name_of,
             label=STATISTIC[name].label,
             deviation=abs(deviation),
         )
-        for who, deviations in zip(column_names(contents.columns), contents.deviations, strict=False)
+        for name_of, deviations in zip(column_names(contents.columns), contents.deviations, strict=False)
         for name, deviation in deviations.items()
         if deviation is not None and is_far(deviation)
     ]
     return [message("Differs from theory: {found}.", found=joined(found, ", "))] if found else []
 
 
-def _who(column: Column, name: str, glyphs: Glyphs) -> str:
+def who(column: Column, name: str, glyphs: Glyphs) -> str:
     """Return the subject of the sentence on a column with this name: `Unscaled`, `With × 0.125`, `With 1/d_k`."""
     if column.rule == "file":
         other = words(column.apart)
@@ -75,28 +75,30 @@ def _who(column: Column, name: str, glyphs: Glyphs) -> str:
 
 def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) -> str:
     """Return the sentence on a column; shorter after the one on the column `before`."""
-    who = _who(column, name, glyphs)
+    subject = who(column, name, glyphs)
     value = {name: estimate.value for name, estimate in column.measured.items()}
     failed, lost = value.get("nan_rows") or 0, value.get("weight_lost") or 0
     if failed == 1:
-        return message("{who}, every row is NaN: logits overflow.", who=who)
+        return message("{who}, every row is NaN: logits overflow.", who=subject)
     if value["logit_std"] is None:
-        return message("{who}, no query sees a key.", who=who)
+        return message("{who}, no query sees a key.", who=subject)
     most, effective, dead = value["max_weight"], value["effective_keys"], value["dead_rows"]
     if most is None or effective is None or value["one_hot_rows"] is None:
-        return message("{who}, no query sees more than one key.", who=who)
-    facts = [_shared(who, most, effective)]
+        return message("{who}, no query sees more than one key.", who=subject)
+    first, sink, takes = value["first_key_weight"], value.get("sink_weight"), is_sink(column.measured)
+    if takes and sink:
+        facts: list[str] = [message("{who}, the sink takes {share} of a row", who=subject, share=percent(sink))]
+    elif takes:
+        facts = [message("{who}, the first key takes {share} of a row", who=subject, share=percent(first or 0))]
+    else:
+        facts = [_shared(subject, most, effective)]
     if dead:
         facts.append(message(", and {share} of rows pass no gradient", share=percent(dead)))
     elif before is not None and before.measured["dead_rows"].value:
         facts.append(message(", and all pass gradients"))
-    fraction, first, sink = value["entropy_fraction"], value["first_key_weight"], value.get("sink_weight")
+    fraction = value["entropy_fraction"]
     if fraction is not None and fraction > UNIFORM:
         facts.append(message("; attention is nearly uniform ({fraction} of ln n)", fraction=percent(fraction)))
-    if is_sink(column.measured) and sink:
-        facts.append(message("; the sink gets {share}", share=percent(sink)))
-    elif is_sink(column.measured):
-        facts.append(message("; the first key gets {share}", share=percent(first or 0)))
     if lost > MUCH_LOST:
         facts.append(message("; rounding loses {share} of the weight", share=percent(lost)))
     elif lost < -MUCH_LOST:
@@ -130,4 +132,5 @@ def _shared(who: str, most: float, effective: float) -> str:
     """Return how a row divides its attention: `Unscaled, one key takes 76 % of a row`."""
     if most >= GATHERED:
         return message("{who}, one key takes {share} of a row", who=who, share=percent(most))
-    return message("{who}, some {count} keys share a row", who=who, count=round(effective))
+    number = round(effective)
+    return counted("{who}, {number} key takes a row", "{who}, some {number} keys share a row", number, who=who)

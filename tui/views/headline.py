@@ -1,0 +1,64 @@
+"""The headline of a tab: its one number in large digits, with a few lines of words beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from ..language.cells import to_left
+from .glyphs import Glyphs
+from .lines import Line, Role, Span, fitted
+
+LOW, TALL = 3, 5  # lines of digits: of half blocks, or of whole cells, two for each pixel
+
+# Three by five pixels for each sign, row by row.
+_SIGNS: Mapping[str, str] = {
+    "0": "### #.# #.# #.# ###", "1": "##. .#. .#. .#. ###", "2": "### ..# ### #.. ###", "3": "### ..# .## ..# ###",
+    "4": "#.# #.# ### ..# ..#", "5": "### #.. ### ..# ###", "6": "### #.. ### #.# ###", "7": "### ..# ..# ..# ..#",
+    "8": "### #.# ### #.# ###", "9": "### #.# ### ..# ###", ".": "... ... ... ... .#.", "×": "... #.# .#. #.# ...",
+    "−": "... ... ### ... ...", "-": "... ... ### ... ...", "%": "#.# ..# .#. #.. #.#", "_": "... ... ... ... ###",
+    "e": "... ### ### #.. .##", "/": "..# ..# .#. #.. #..", "—": "... ... ### ... ...",
+}  # fmt: skip
+_BLANK = "... ... ... ... ..."
+
+
+def headline_lines(
+    label: str,
+    number: str,
+    words: Sequence[Line],
+    width: int,
+    glyphs: Glyphs,
+    at: int,
+    role: Role = "heading",
+    tall: bool = False,
+    beside: int = 0,
+) -> list[Line]:
+    """Return the lines of a headline: the label on the last line of the digits, which begin at cell `at`, then words.
+
+    Words begin at cell `beside`, or after the digits if these reach further; there are as many lines as words need.
+    """
+    digits = large(number, tall, glyphs)
+    lines: list[Line] = []
+    for row in range(max(len(digits), len(words))):
+        left = glyphs.say(label) if row == len(digits) - 1 else ""
+        spans: list[Span] = [(to_left(f" {left}", at), "label")]
+        if row < len(digits):
+            spans.append((digits[row], role))
+        start = max(beside, at + len(digits[0]) + 2)
+        if row < len(words):
+            spans = [*fitted(tuple(spans), start), *words[row]]
+        lines.append(fitted(tuple(spans), width))
+    return lines
+
+
+@lru_cache(maxsize=64)
+def large(number: str, tall: bool, glyphs: Glyphs) -> tuple[str, ...]:
+    """Return a number in large digits: TALL lines of whole cells, or LOW lines of half blocks."""
+    signs = [_SIGNS.get(sign, _BLANK).split() for sign in number]
+    rows = [".".join(sign[row] for sign in signs) for row in range(TALL)]
+    full = glyphs.bars[-1]
+    if tall:
+        return tuple("".join(2 * (full if pixel == "#" else " ") for pixel in row) for row in rows)
+    halves = {"##": full, "#.": glyphs.halves[0], ".#": glyphs.halves[1], "..": " "}
+    pairs = zip(rows[::2], [*rows[1::2], "." * len(rows[0])], strict=True)
+    return tuple("".join(halves[top + under] for top, under in zip(*pair, strict=True)) for pair in pairs)
