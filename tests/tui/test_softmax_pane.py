@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from attn_tui.core.attention.worked_example import MOST, START, WorkedExample
+from attn_tui.core.attention.worked_example import MOST, WorkedExample, start_scores
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from cases import present
@@ -31,7 +31,7 @@ def top(stage: Stage) -> str:
 @played()
 async def test_it_starts_with_the_example_under_the_scale_width_and_format_of_the_lab(stage: Stage) -> None:
     pane = await opened(stage)
-    assert pane.example.scores == START
+    assert pane.example.scores == start_scores(64)
     assert [side.multiplier for side in await worked_out(stage, pane)] == [1, 0.125]
     assert "scaled × 0.125 (1/√d_k, d_k 64)" in stage.text
     assert "5 scores · d_k 64 · 1/√d_k" in stage.lines[0]
@@ -104,19 +104,19 @@ async def test_text_that_is_not_a_score_is_explained_and_nothing_is_lost(stage: 
     before = pane.worked
     await stage.press("-", "-")
     assert "from -1000 to 1000" in top(stage)
-    assert pane.example.scores == START
+    assert pane.example.scores == start_scores(64)
     assert pane.worked is before
     for ask in (pane.command, lambda: pane.numbers("json")):
         assert "from -1000 to 1000" in refusal(ask)
     await stage.press("backspace", "9", "9", "9", "9")
     assert "from -1000 to 1000" in top(stage)
-    assert pane.example.scores == START
+    assert pane.example.scores == start_scores(64)
     await stage.until(lambda: pane.text.dimmed)
     await stage.press("escape")
-    assert pane.example.scores == START
+    assert pane.example.scores == start_scores(64)
     assert "logit x" in top(stage)
     await stage.press("5", "e", "right", "left", "up")
-    assert pane.example.scores[0] == START[0] + 1
+    assert pane.example.scores[0] == start_scores(64)[0] + 1
     assert "logit x" in top(stage)
 
 
@@ -157,7 +157,7 @@ async def test_keys_step_temperature_and_shift_and_reset_everything(stage: Stage
     await stage.answered()
     assert pane.example.temperature == 0.5
     await stage.press("up", "]", "R")
-    assert (pane.example.scores, pane.example.temperature, pane.example.shift) == (START, 1, 0)
+    assert (pane.example.scores, pane.example.temperature, pane.example.shift) == (start_scores(64), 1, 0)
 
 
 @played(Parameters(scale="cosine_10"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -16,13 +17,14 @@ from ...widgets.lines import LinesWidget
 from ...widgets.results import Results, View
 
 if TYPE_CHECKING:
+    from ....core.statistics.catalogue import Statistic
     from ....core.statistics.histogram import Histogram
     from ....core.statistics.measurement import Column
     from ...views.glyphs import Glyphs
     from ...views.lines import Line
 
-_TABLE = 80  # cells of the table beside the page
-_BESIDE = 158  # cells from which it stands there
+_TABLE = 88  # cells of the table beside the page
+_BESIDE = 166  # cells from which it stands there
 _HEADED = 20  # lines from which the headline stands above the other views
 
 
@@ -108,6 +110,15 @@ class LabResults(Results):
         head = HEADLINE if size.height >= _HEADED else 0
         below = Size(size.width, size.height - head)
         return ((self.page, head), *super().heights(below))
+
+    def explain(self, statistic: Statistic) -> bool:
+        if self.shown != "table":
+            self.turn("table")
+        return super().explain(statistic)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if self.shown != "table":  # the focused table must be visible
+            self.turn("table")
 
     def rearrange(self) -> None:
         super().rearrange()
