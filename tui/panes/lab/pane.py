@@ -237,8 +237,8 @@ class LabPane(TwoParts, SteppingPane):
         curves = self._entropy(answer) if shows_curve(self.results.page.size) else ()
         stale = self.results.why_stale
         page = LabPage(
-            answer.parameters, contents, measured.draws, curves, self._hint(), self._early, self.parameters.d_k, typed,
-            stale,
+            answer.parameters, contents, measured.draws, curves, self._hint(), self._early, self.parameters.d_k,
+            typed, stale,
         )  # fmt: skip
         self.results.page.show(page)
 

@@ -96,7 +96,8 @@ class LabResults(Results):
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
         if not (self._has_room(size) and self.shown_in(size) == "table"):
             return super().regions(size)
-        left, words = size.width - _TABLE, self.lines_of_words(_TABLE)
+        left = size.width - _TABLE
+        words = self.lines_of_words(_TABLE) if self.table.has_focus else 0  # the page has the sentence
         return (
             (self.page, Region(0, 0, left, size.height)),
             (self.table, Region(left, 0, _TABLE, size.height - words)),
@@ -119,6 +120,10 @@ class LabResults(Results):
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         if self.shown != "table":  # the focused table must be visible
             self.turn("table")
+        self.words.refresh(layout=True)
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        self.words.refresh(layout=True)
 
     def rearrange(self) -> None:
         super().rearrange()

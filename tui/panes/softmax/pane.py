@@ -95,7 +95,7 @@ class SoftmaxPane(SteppingPane):
         super().__init__(host)
         self._d_k = self._usable()[0].d_k  # whose scores those to start with are
         self.example: Example = Example(start_scores(self._d_k))
-        self.editing = ScoreEntry(0)
+        self.editing = self._largest()
         self.text = SoftmaxText()
         self.worked: SoftmaxSteps | None = None  # the results shown
         self._touched = _SCORE
@@ -140,6 +140,11 @@ class SoftmaxPane(SteppingPane):
     def is_current(self) -> bool:
         shown = self.worked
         return shown is not None and (shown.example, shown.parameters) == (self.example, self._usable()[0])
+
+    def _largest(self) -> ScoreEntry:
+        """Return the entry of the largest score, whose rise moves the most weight."""
+        scores = self.example.scores
+        return ScoreEntry(scores.index(max(scores)))
 
     # Selecting and editing a score
 
@@ -262,12 +267,14 @@ class SoftmaxPane(SteppingPane):
         self._take(self.example.stepped(name, direction, step))
 
     def show_item(self, item: tuple[float, ...]) -> None:
-        self.editing = ScoreEntry(0)
-        self._take(Example(item))
+        self.example = Example(item)
+        self.editing = self._largest()
+        self._take(self.example)
 
     def action_reset(self) -> None:
-        self.editing = ScoreEntry(0)
-        self._take(Example(start_scores(self._usable()[0].d_k)))
+        self.example = Example(start_scores(self._usable()[0].d_k))
+        self.editing = self._largest()
+        self._take(self.example)
 
     def set_value(self, name: str, value: Value) -> None:
         self._touched = FIELD[name]

@@ -107,10 +107,7 @@ _PINNED = (60, 16)  # columns and lines from which the explanation stays in plac
 class SoftmaxText(ScrolledLines):
     """Shows the steps from scores to weights; scrolls to the selected score."""
 
-    TITLE = "from scores to weights"
     INDENT = " "
-    LEADS = True
-    DEFAULT_CLASSES = "region"
 
     undimmed = ("alert", "accent")  # the typed text and the reason why it is refused
     worked: SoftmaxSteps | None = None
@@ -167,7 +164,7 @@ class SoftmaxText(ScrolledLines):
     def _is_tall(self, height: int) -> bool:
         """Whether the page has blank lines between scores."""
         scores = len(self.worked.example.scores) if self.worked else 0
-        return height >= page_height(scores) + 2 * scores + 1
+        return height >= page_height(scores) + scores
 
     def _follow(self, row: int, height: int) -> None:
         """Scroll to a line; to the top if the line is visible from there."""

@@ -81,7 +81,7 @@ def page_layout(width: int, height: int) -> Layout:
             blanks.add(name)
 
     wanted: list[tuple[str, int, int]] = [("axis", 1, 1), ("zones", 1, 1), ("hill", 1, 2)]
-    wanted += [] if tall else [("words", 1, 1)]
+    wanted += [] if tall else [("words", 1, 1)] * (3 if width < 70 else 1)
     wanted += [("top", 1, 1), ("saturation", 1, 1), ("sentence", 1, 1)]
     wanted += [("curve", 9, 1)] if height >= _TALL else []
     wanted += [("hill", 1, 2), ("row", 1, 1), ("between", 1, 1), ("share", 1, 2), ("hill", 1, 2)]

@@ -37,14 +37,15 @@ def page_height(scores: int) -> int:
 
 
 def page_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry, tall: bool) -> list[Line]:
-    """Return the page; if `tall`, with a blank line after each score and before each part."""
+    """Return the page; if `tall`, with a blank line after each weight."""
     side, at = (width - _LEFT) // 2, editing.at
     pairs = list(zip(worked.sides, COLUMN_ROLES, strict=True))
     stale = bool(editing.objection)
-    gap: list[Line] = [()] if tall else []
 
-    def rows(left: Sequence[Line], part: Callable[[WorkedExample, Role], Sequence[Line]]) -> list[Line]:
-        """Return a line for each score, with a part of both columns beside it."""
+    def rows(
+        left: Sequence[Line], part: Callable[[WorkedExample, Role], Sequence[Line]], gap: Sequence[Line] = ()
+    ) -> list[Line]:
+        """Return a line for each score, with a part of both columns beside it, and a gap after each."""
         both = [part(each, role) for each, role in pairs]
         return [
             line
@@ -56,19 +57,24 @@ def page_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreE
     still = [_right(line) for line in score_lines(worked.example, glyphs, None)]
     titles = [glyphs.say(side_title(worked, number, side - 2, glyphs)) for number in range(len(pairs))]
     head: list[Span] = [(to_left(f"  {glyphs.say('score')}", _LEFT), "dim")]
-    head += [(to_left(title, side), role) for title, role in zip(titles, COLUMN_ROLES, strict=True)]
+    head.extend((to_left(title, side), role) for title, role in zip(titles, COLUMN_ROLES, strict=True))
     lines: list[Line] = [(), *_headline(worked, width, glyphs), ()]
     lines += [section_line("weights", message("logit → e^(x − max) → ÷ sum → weight"), width, glyphs), tuple(head)]
-    lines += rows(marked, lambda each, role: _weights(each, side, role, glyphs))
+    lines += rows(marked, lambda each, role: _weights(each, side, role, glyphs), [()] if tall else [])
     lines += [section_line("gradient", message("a small rise of the marked score moves each weight"), width, glyphs)]
     lines += rows(still, lambda each, role: _slopes(each, at, side, role, glyphs))
-    norms = [(to_left(_norm(each, glyphs), side), role) for each, role in pairs]
-    lines += [((" " * _LEFT, "text"), *norms), *gap]
-    lines += [((" ", "text"), *line) for line in _words(worked, width - 2, glyphs, editing)]
+    norms: Line = tuple((to_left(_norm(each, glyphs), side), role) for each, role in pairs)
+    indent, margin = _blank(_LEFT), _blank(1)
+    lines += [(indent, *norms)]
+    lines += [(margin, *line) for line in _words(worked, width - 2, glyphs, editing)]
     if stale:
-        kept = {FIRST + at * (1 + len(gap)) - 1, *range(len(lines) - _WORDS, len(lines))}
+        kept = {FIRST + at * (1 + tall), *range(len(lines) - _WORDS, len(lines))}
         lines = [line if n in kept else tuple((text, "dim") for text, _ in line) for n, line in enumerate(lines)]
     return [fitted(line, width) for line in lines]
+
+
+def _blank(width: int) -> Span:
+    return " " * width, "text"
 
 
 def _right(line: Line) -> Line:
