@@ -15,5 +15,5 @@ def shows_number(lines: Sequence[str], number: object) -> bool:
 def _has(lines: Sequence[str], digits: Sequence[str]) -> bool:
     """Return whether the first of these lines begin with the digits, at any column, and no others beside them."""
     wide = [f"  {line} " for line in digits]
-    at = lines[0].find(wide[0])
-    return at >= 0 and all(line[at : at + len(row)] == row for line, row in zip(lines, wide, strict=False))
+    starts = [at for at in range(len(lines[-1])) if lines[len(digits) - 1].startswith(wide[-1], at)]
+    return any(all(line.startswith(row, at) for line, row in zip(lines, wide, strict=False)) for at in starts)

@@ -7,12 +7,14 @@ from attn_tui.core.attention.worked_example import MOST, WorkedExample, start_sc
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from cases import present
+from digits import shows_number
 from stage import Stage, played, refusal
 
 
 async def opened(stage: Stage) -> SoftmaxPane:
     pane = await stage.opened(SoftmaxPane)
     await stage.at_rest()
+    await stage.press("v", *["left"] * 4)
     return pane
 
 
@@ -25,7 +27,7 @@ async def worked_out(stage: Stage, pane: SoftmaxPane) -> Sequence[WorkedExample]
 
 def top(stage: Stage) -> str:
     """Return the line with the formula or an error."""
-    return stage.lines[2].strip("│ ")
+    return stage.lines[1].strip()
 
 
 @played()
@@ -34,7 +36,7 @@ async def test_it_starts_with_the_example_under_the_scale_width_and_format_of_th
     assert pane.example.scores == start_scores(64)
     assert [side.multiplier for side in await worked_out(stage, pane)] == [1, 0.125]
     assert "scaled × 0.125 (1/√d_k, d_k 64)" in stage.text
-    assert "5 scores · d_k 64 · 1/√d_k" in stage.lines[0]
+    assert "5 scores" in stage.lines[0]
     await stage.press("L", "F", "F", "S")
     assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (128, "bfloat16", "d_k")
     assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
@@ -200,3 +202,23 @@ async def test_a_small_screen_scrolls_and_follows_the_cursor(stage: Stage) -> No
     await stage.press("left")
     assert "▸" in stage.text
     assert pane.text.top == 0
+
+
+@played(Parameters(d_k=4), size=(80, 24))
+async def test_its_page_shows_the_largest_weights_and_what_the_marked_score_does(
+    stage: Stage,
+) -> None:
+    pane = await stage.opened(SoftmaxPane)
+    await stage.at_rest()
+    assert pane.editing.at == 4
+    assert shows_number(stage.lines, 97)
+    assert any("+0.031" in line and "+0.156" in line for line in stage.lines)
+    await stage.click((9, stage.place("−2.5").y - 1), pane.text)
+    assert pane.editing.at == 1
+    await stage.press("1", "0", "0", "0", "0")
+    assert "from −1000 to 1000" in stage.text or "from -1000 to 1000" in stage.text
+    await stage.press("escape", "L")
+    await stage.at_rest()
+    assert pane.example.scores == start_scores(8)
+    await stage.press("up", "L")
+    assert pane.example.scores[1] == start_scores(8)[1] + 1

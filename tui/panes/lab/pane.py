@@ -95,7 +95,6 @@ class LabPane(TwoParts, SteppingPane):
         self.results = self.right = self.in_front = LabResults(host.glyphs)
         self.results.view = "table" if statistics else "both"
         self.panel.keys = self._field_keys()
-        self.panel.cursor = self.panel.fields[0].name
         self.answer: Report | None = None  # the one on screen
         self._before: Report | None = None  # the one that was on screen before the last keys
         self._shown_at = 0.0  # when the parameters on screen changed last, in seconds

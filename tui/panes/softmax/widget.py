@@ -142,7 +142,8 @@ class SoftmaxText(ScrolledLines):
         if self._has_page(width, height):
             tall = self._is_tall(height)
             page = page_lines(self.worked, width, self.glyphs, self.editing, tall)
-            return [*page, *curve_lines(self.worked, width, height - len(page), self.glyphs)]
+            curves = curve_lines(self.worked, width, height - len(page), self.glyphs)
+            return [*page, *(fitted(line, width) for line in curves)]
         words = word_lines(self.worked, width, self.glyphs, self.editing)
         pinned: Sequence[Line] = ()
         if width >= _PINNED[0] and height >= _PINNED[1]:

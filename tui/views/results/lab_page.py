@@ -233,5 +233,4 @@ def _matter(keys: float | None, room: int, glyphs: Glyphs) -> str:
     if keys is None:
         return "—"
     number = to_right(f"{keys:.1f}" if keys < 9.95 else f"{keys:,.0f}", 3)
-    many, short = ("{n} keys matter", "{n} keys")
-    return glyphs.say(many if room > 12 else short, n=number)
+    return glyphs.say(message("{n} keys matter", n=number) if room > 12 else message("{n} keys", n=number))
