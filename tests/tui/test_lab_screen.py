@@ -176,7 +176,7 @@ async def test_long_work_shows_progress_and_early_results_and_is_replaced_by_the
     for answer in (Progress(0.5), stage.lab.answer):
         stage.lab.show_answer(Measure(long), answer)
         assert (stage.lab.progress is None, stage.lab.results.why_stale) == (False, "")
-    stage.send("p", *["tab"] * 5, "2", "enter", "escape")
+    stage.send("p", *["tab"] * 4, "2", "enter", "escape")
     await stage.settled()
     assert stage.asked.batch == 2
     assert "draws: " not in stage.text
@@ -209,7 +209,7 @@ async def test_as_d_k_grows_unscaled_logits_spread_on_an_axis_that_does_not_move
     assert len(axes) == 1
     assert [*unscaled] == sorted(unscaled)
     assert len({*unscaled}) > 3
-    assert max(scaled) - min(scaled) <= 2
+    assert max(scaled) - min(scaled) <= 4
 
 
 @played(parameters=Parameters(d_k=4, n_queries=2, n_keys=4, batch=2), settled=True)
@@ -291,6 +291,6 @@ async def test_a_held_step_waits_for_the_picture_of_the_one_before(
 ) -> None:
     monkeypatch.setattr(stepping, "HELD", math.inf)
     monkeypatch.setattr(LabPane, "is_current", False)
-    for _ in range(5):
+    for _ in range(stepping.HOLD + 5):
         stage.lab.action_d_k(1)
-    assert stage.asked.d_k == 65
+    assert stage.asked.d_k == 64 + stepping.HOLD

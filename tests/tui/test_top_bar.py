@@ -101,7 +101,7 @@ async def test_the_fields_and_the_table_of_the_lab_show_their_own_keys(stage: St
     assert "q quit" in stage.lines[-1]
     await stage.press("down", "escape")
     assert stage.asked == before == SMALL
-    assert stage.lines[-1].startswith(" ←→ d_k   ↑↓ ×2")
+    assert stage.lines[-1].startswith(" ←→ d_k   s scale")
 
 
 @played(size=(120, 40), first_pane="Capture")

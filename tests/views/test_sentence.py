@@ -274,7 +274,7 @@ def test_what_it_suggests_is_healthy(change: dict[str, Any]) -> None:
         ({"scale": "d_k"}, " With 1/d_k, attention is nearly uniform. 1/√d_k would be healthy."),
         ({"std_k": 0.0}, "Unscaled, attention is nearly uniform."),
         ({"n_keys": 1}, "Unscaled, no query sees more than one key."),
-        ({"correlation": 0.5}, "With × 0.125, "),
+        ({"correlation": 0.5}, "With 1/√d_k, "),
     ],
 )
 def test_the_sentences_of_the_lab(change: dict[str, Any], words: str) -> None:

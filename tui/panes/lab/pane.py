@@ -61,7 +61,7 @@ class LabPane(TwoParts, SteppingPane):
     LEFT = (24, 30)
     SIDE_BY_SIDE = 72  # narrower screens have the fields instead of the pictures
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k"), ("↑↓", "×2"), ("s", "scale"), ("p", "parameters"), ("v", "numbers"), ("Enter", "tour"),
+        ("←→", "d_k"), ("s", "scale"), ("v", "numbers"), ("p", "parameters"), ("↑↓", "×2"), ("Enter", "tour"),
         ("?", "help"), ("q", "quit"), (">", "next tab"), ("0-9", "type"), ("[ ]", "keys"), ("a", "A"), ("c", "law"),
         ("d", "mechanism"), ("f", "format"), ("x", "mask"), ("r", "redraw"), ("Tab", "fields"), ("i", "exact"),
         ("R", "reset"),
