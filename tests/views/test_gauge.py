@@ -10,7 +10,7 @@ from attn_tui.core.theory.predict import theory_of
 from attn_tui.core.theory.prediction import ratio_given, status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.headline import headline_lines, large
-from attn_tui.tui.views.lines import line_width
+from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.plots.gauge import END, cell_of, gauge_line, zone_line
 from attn_tui.tui.views.plots.share import share_bar
 from attn_tui.tui.views.results.saturation import gauge_lines, gauge_note
@@ -120,7 +120,8 @@ def test_a_number_in_large_digits_begins_at_one_cell_and_grows_to_the_right(glyp
             assert len({len(line) for line in digits}) == 1
             assert "".join(digits).isascii() or not glyphs.ascii
         assert all(long.startswith(short) for short, long in zip(shown[1], shown[2], strict=True))
-        lines = headline_lines("d_k", "64", [(("words", "text"),)] * 4, 80, glyphs, 11, tall=tall, beside=35)
+        word: Line = (("words", "text"),)
+        lines = headline_lines("d_k", "64", [word] * 4, 80, glyphs, 11, tall=tall, beside=35)
         assert [line_width(line) for line in lines] == [80] * max(4, 5 if tall else 3)
         assert text_of(lines[0])[35:].startswith("words")
         assert text_of(lines[4 if tall else 2]).startswith(" d_k")

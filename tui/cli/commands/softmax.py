@@ -59,7 +59,8 @@ def _check(given: Given) -> SoftmaxArguments:
     parameters, remarks = parameters_of({name: text for name, text in given.items() if name in EXAMPLE_PARAMETERS})
     remarks += tuple(no_effect(f"--against {FIELD[name].option[2:]}") for name in irrelevant(parameters))
     parameters = relevant(parameters)
-    example = Example(**{"scores": start_scores(parameters.d_k), **values})
+    values.setdefault("scores", start_scores(parameters.d_k))
+    example = Example(**values)
     sides = parameters, setting_a(parameters)
     for each in sides:
         multiplier_of(each)
