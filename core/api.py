@@ -6,7 +6,6 @@ Results print in a few lines, and `to_dict()` is what the command's `--format js
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,6 +35,7 @@ from .diagnosis.check import measure as head_figures
 from .diagnosis.comparing.compare import compare_heads
 from .diagnosis.comparing.results import Comparison, HeadComparison, HeadPair
 from .diagnosis.configuration import Configuration, configuration_of
+from .diagnosis.groups import HeadVerdict
 from .diagnosis.limits import LIMITS, limit
 from .diagnosis.reading import file_configuration
 from .diagnosis.replay import replay
@@ -56,7 +56,16 @@ from .questions.question import Question
 from .scales import SCALE_RULES
 from .statistics.catalogue import STATISTIC
 from .statistics.measurement import Estimate, Measurement, column_names
-from .tables.diagnosis import FileCheck, HeadVerdict, check_table, compare_table, diagnosis_table
+from .tables.diagnosis import (
+    FileCheck,
+    check_counts,
+    check_table,
+    compare_table,
+    diagnosis_table,
+    groups_of,
+    verdict,
+    verdict_counts,
+)
 from .tables.heads import inspect_table, replay_table
 from .tables.lab import Axis, SweepResult, prediction_table, report_table, sweep_table
 from .tables.runs import watch_table
@@ -505,17 +514,12 @@ class Diagnosis(Result):
         return diagnosis_table([self.file], self.heads, len(self.heads))
 
     def __str__(self) -> str:
-        """Return a line for each head that is not healthy."""
-        return "\n".join(
-            f"{each.layer.place} head {each.head}: {found.cause or found.verdict}{found.says and f': {found.says}'}"
-            for each in self.heads
-            if (found := each.verdict).verdict != "healthy"
-        )
+        """Return a line for each fault, whatever the number of its heads, and for what is not decided."""
+        found = (each for each in groups_of(self.heads) if each.rule != "healthy")
+        return "\n".join(f"{each.fault.label} {each.sentence}" for each in found)
 
     def __repr__(self) -> str:
-        counts = Counter(each.verdict.verdict for each in self.heads)
-        said = ", ".join(f"{count} {word}" for word, count in counts.items())
-        return _short(f"<{len(self.heads)} heads: {said}>", str(self).splitlines())
+        return _short(f"<{verdict_counts(self.heads)}>", str(self).splitlines())
 
 
 def diagnose(
@@ -565,13 +569,8 @@ class Differences(Result):
         return compare_table(self.reference, self.test, self.comparison)
 
     def __repr__(self) -> str:
-        found = [each for each in self.comparison.heads if each.first is not None]
-        lines = [
-            f"{each.layer.place} head {each.head}: {each.first.name}, {each.first.says}"
-            for each in found
-            if each.first is not None
-        ]
-        return _short(f"<{len(found)} of {len(self.comparison.heads)} heads differ>", lines)
+        *lines, counts = verdict(self.comparison)
+        return _short(f"<{counts}>", lines)
 
 
 def compare(reference: Path_ | Capture, test: Path_ | Capture) -> Differences:
@@ -597,10 +596,8 @@ class Check(Result):
         return check_table([self.checked])
 
     def __repr__(self) -> str:
-        judged = self.checked.judged
-        lines = [f"{each.place}: {each.message}" for each in self.checked.findings]
-        counts = f"{judged['healthy']} healthy, {len(lines)} findings, {self.checked.not_judged} not judged"
-        return _short(f"<{len(self.checked.heads)} heads: {counts}>", lines)
+        lines = [f"{each.fault.label} {each.sentence}" for each in self.checked.groups]
+        return _short(f"<{check_counts([self.checked])}>", lines)
 
 
 def check(

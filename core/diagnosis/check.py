@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import median
@@ -18,13 +18,16 @@ from ..captures.settings import ScoreProcessing
 from ..message import joined, message
 from ..statistics.histogram import Histogram
 from ..statistics.measurement import Column
-from .comparing.results import Comparison, in_words_of_baseline
+from .comparing.results import Comparison, HeadComparison, Stage, in_words_of_baseline
 from .configuration import Configuration
+from .groups import WRONG, Fault, faults_of, groups
 from .heads.ranking import variety
 from .limits import Limits
-from .results import STAGES, Verdict
+from .results import STAGES, Verdict, amount, is_of_scale
 from .verdict import at_birth, diagnose_head
 
+_DIFFERS = message("DIFFERENT")
+_BEYOND = message("OVER THE LIMIT")
 _SPREAD = 4.0  # times the spread of logits in a baseline of another text
 
 
@@ -64,6 +67,9 @@ class LimitFinding:
     value: float | None
     limit: float | None
     mild: bool = False  # whether it fails no build unless the user chose the limit
+    fault: Fault = field(
+        default=Fault("", "", ""), repr=False, compare=False
+    )  # what is said of all heads that have it
 
     @property
     def place(self) -> str:
@@ -134,7 +140,7 @@ def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequen
     heads = [replace(each, verdict=at_birth(each.verdict, each.layer, first)) for each in heads]
     found = [finding for each in heads for finding in _of_head(each, limits)]
     if not any(each.rule.startswith("scale-") for each in found):
-        found += [LimitFinding(None, None, "inconsistent", says, None, None) for says in disagreements]
+        found += [_of_file("inconsistent", says) for says in disagreements]
     fractions = [each.entropy_fraction for each in heads if each.entropy_fraction is not None]
     if fractions and median(fractions) < limits.min_file_entropy:
         says = message(
@@ -144,30 +150,25 @@ def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequen
         )
         healthy = 2 * sum(each.verdict.verdict == "healthy" for each in heads) > len(heads)
         mild = healthy and all(each.mild for each in found)
-        found.append(LimitFinding(None, None, "file-entropy", says, median(fractions), limits.min_file_entropy, mild))
+        beyond = _of_file("file-entropy", says, _BEYOND)
+        found.append(replace(beyond, value=median(fractions), limit=limits.min_file_entropy, mild=mild))
     return [replace(each, mild=each.mild and _MILD[each.rule] not in limits.set) for each in found]
+
+
+def _of_file(rule: str, says: str, label: str = _DIFFERS) -> LimitFinding:
+    return LimitFinding(None, None, rule, says, None, None, fault=Fault(label, rule, says))
 
 
 def _of_head(each: HeadFigures, limits: Limits) -> list[LimitFinding]:
     found: list[LimitFinding] = []
-
     verdict = each.verdict
-
-    def add(rule: str, message: str, value: float | None = None, limit: float | None = None) -> None:
-        mild = rule in _MILD and verdict.verdict == "healthy"
-        found.append(LimitFinding(each.layer, each.head, rule, message, value, limit, mild))
-
-    for each_cause in verdict.findings:
-        cause: str = each_cause.cause
-        if each_cause.also:
-            cause = message("{cause} (or {also})", cause=cause, also=", ".join(each_cause.also))
-        add(each_cause.cause, joined((cause, each_cause.says), ": "), verdict.multiplier, verdict.expected.multiplier)
-    if verdict.verdict == "unexplained":
-        add(
-            "unexplained",
-            message("{says} ({evidence})", says=verdict.says, evidence=verdict.evidence),
-            verdict.misfit,
-        )
+    if verdict.is_wrong:
+        for fault in faults_of(each):
+            [group] = groups([fault])
+            says = joined([group.names, group.said], ": ")
+            of_fit = fault.rule == "unexplained"
+            numbers = (verdict.misfit, None) if of_fit else (verdict.multiplier, verdict.expected.multiplier)
+            found.append(LimitFinding(each.layer, each.head, fault.rule, says, *numbers, fault=fault))
     for rule, words, value, limit, least in (
         ("max-logit", "largest |logit|", each.largest_logit, limits.max_logit, False),
         ("capped", "share of logits beyond 2 soft-caps", each.capped, limits.max_capped, False),
@@ -180,36 +181,49 @@ def _of_head(each: HeadFigures, limits: Limits) -> list[LimitFinding]:
         if value is not None and limit is not None and (value < limit if least else value > limit):
             sign = "<" if least else ">"
             says = message("{words} {value:.4g} {sign} {limit:g}", words=words, value=value, sign=sign, limit=limit)
-            add(rule, says, value, limit)
+            mild = rule in _MILD and verdict.verdict == "healthy"
+            fault = Fault(_BEYOND, rule, says, each.layer, each.head)
+            found.append(LimitFinding(each.layer, each.head, rule, says, value, limit, mild, fault))
     return found
 
 
-def changes(comparison: Comparison) -> list[LimitFinding]:
+def changes(comparison: Comparison, heads: Sequence[HeadFigures] = ()) -> list[LimitFinding]:
     """Return what differs between a baseline, the reference of the comparison, and the file that is checked.
 
     A head has one finding: the first stage that differs, or, of another text, a spread of logits that is 4 × as large
-    or as small.
+    or as small. `heads` are those of the file, whose verdicts may tell why.
     """
     found: list[LimitFinding] = []
+    verdicts = {(each.layer.position, each.head): each.verdict for each in heads}
     for each in comparison.heads:
-        first = each.first
+        first, layer, head = each.first, each.test_layer, each.test_head
         if first is not None:
+            rule = f"baseline-{first.name}"
             says = in_words_of_baseline(
                 message("{stages} is not that of the baseline: {says}", stages=STAGES[first.name], says=first.says)
             )
-            place = (each.test_layer, each.test_head)
-            found.append(LimitFinding(*place, f"baseline-{first.name}", says, first.change, None))
+            fault = _of_baseline(each, first, verdicts.get((layer.position, head)))
+            found.append(LimitFinding(layer, head, rule, says, first.change, None, fault=fault))
         elif each.divergence is None and each.reference is not None and each.test is not None:
             now, then = each.test.spread, each.reference.spread
             if then > 0 and not 1 / _SPREAD < now / then < _SPREAD:
                 says = message(
                     "standard deviation within rows {now:.4g}, {then:.4g} in the baseline", now=now, then=then
                 )
-                found.append(LimitFinding(each.test_layer, each.test_head, "baseline-spread", says, now, _SPREAD))
-    return [
-        *found,
-        *(
-            LimitFinding(None, None, "baseline-missing", in_words_of_baseline(each), None, None)
-            for each in comparison.missing
-        ),
-    ]
+                fault = Fault(_DIFFERS, "baseline-spread", says, layer, head)
+                found.append(LimitFinding(layer, head, "baseline-spread", says, now, _SPREAD, fault=fault))
+    return [*found, *(_of_file("baseline-missing", in_words_of_baseline(each)) for each in comparison.missing)]
+
+
+def _of_baseline(each: HeadComparison, first: Stage, verdict: Verdict | None) -> Fault:
+    """Return the first difference of a head from the baseline; its verdict may tell why."""
+    says, used, expected = in_words_of_baseline(first.says), None, ""
+    if first.name == "multiplier" and each.reference is not None and each.test is not None:
+        used = each.test.multiplier
+        expected = message("in the baseline {then}", then=amount(each.reference.multiplier))
+    label = WRONG[first.name] if expected else _DIFFERS
+    says = joined([STAGES[first.name], says], ": ")
+    if expected:
+        causes = (*verdict.findings, verdict.suspect) if verdict is not None else ()
+        says = next((cause.says for cause in causes if cause is not None and is_of_scale(cause)), "")
+    return Fault(label, f"baseline-{first.name}", says, each.test_layer, each.test_head, used, expected=expected)

@@ -74,11 +74,7 @@ def _scales(layers: Sequence[Layer], config: Configuration | None) -> _Differing
 
 
 def _scale_words(layer: Layer) -> str:
-    inside, whole = layer.own_factor, f"× {layer.applied or math.nan:.4g}"
-    if layer.scale is None or abs(inside / layer.scale - 1) > 1e-3:
-        return whole
-    words = "{whole} in all (q and k arrive × {inside:.4g}, attention multiplies by {inside:.4g} again)"
-    return message(words, whole=whole, inside=inside)
+    return message("× {whole:.4g}", whole=layer.applied or math.nan)
 
 
 def _ratio(layer: Layer, expected: float) -> str:

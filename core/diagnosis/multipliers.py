@@ -33,7 +33,16 @@ class Name:
 
 
 def expected_multiplier(facts: StatedFacts, given: Configuration | None) -> Expected:
-    """Return the multiplier of q·k as stored: what is intended or configured, else the file's, else configured there.
+    """Return the multiplier that a head should have, and its formula; see `_expected`."""
+    found = _expected(facts, given)
+    powers = {f"1/√{facts.d_k}": facts.d_k**-0.5, f"1/{facts.d_k}": 1 / facts.d_k}
+    whole = facts.product(found.start)
+    formula = next((name for name, power in powers.items() if facts.d_k > 1 and near(whole, power, 1e-4)), "")
+    return replace(found, inside=facts.prescaled, formula=formula)
+
+
+def _expected(facts: StatedFacts, given: Configuration | None) -> Expected:
+    """Return the expected multiplier: what is intended or configured, else the file's, else configured there.
 
     What a recorder saw is not an expectation; neither is the file's configuration for heads of another width, such as
     those of images beside a text. Without any, 1/√d_k is assumed.
@@ -72,7 +81,6 @@ def _configured(config: Configuration, facts: StatedFacts, source: str) -> Expec
         if amplitude is not None and near(facts.prescaled, amplitude**2, 1e-3):
             multiplier *= amplitude**2
         multiplier /= facts.prescaled
-        words = message("{words}, ÷ {prescaled:.4g} that is inside q and k", words=words, prescaled=facts.prescaled)
     unknown = found.unknown or facts.unknown_positions
     return Expected(multiplier, words, assumed=bool(unknown), unknown=unknown)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NewType, TypeAlias
 
+from ..message import joined, message
 from ..parameters import Value
 
 if TYPE_CHECKING:
@@ -30,21 +31,38 @@ STAGES: dict[StageName, str] = {
 }
 ORDER: tuple[StageName, ...] = tuple(STAGES)
 Word: TypeAlias = Literal["healthy", "cause", "undecided", "unexplained", "no-evidence"]
+# What q·k was multiplied by in all: the factors inside q and k times what was applied to their product. No other
+# multiplier is told to people.
+Product = NewType("Product", float)
+
+
+def amount(multiplier: float) -> str:
+    """Return `× 0.1768`: four digits, everywhere."""
+    return message("× {multiplier:.4g}", multiplier=multiplier)
 
 
 @dataclass(frozen=True)
 class Expected:
     """The multiplier that a head should have had, and the words for where it comes from."""
 
-    start: float  # the multiplier; if that is not known, what a fit starts from
+    start: float  # the multiplier of q·k as stored; if that is not known, what a fit starts from
     words: str
     assumed: bool = False
     unknown: str = ""  # why it is not known
+    inside: float = 1.0  # the factors in the stored q and k, multiplied
+    formula: str = ""  # of d_k, such as 1/√64, if it is one
 
     @property
-    def multiplier(self) -> float | None:
-        """The multiplier of q·k as stored; None if it is not known."""
-        return None if self.unknown else self.start
+    def multiplier(self) -> Product | None:
+        """What q·k should have been multiplied by in all; None if it is not known."""
+        return None if self.unknown else Product(self.start * self.inside)
+
+    @property
+    def says(self) -> str:
+        """The multiplier and its formula: `× 0.125 = 1/√64`; empty if it is not known."""
+        if self.multiplier is None:
+            return ""
+        return joined([amount(self.multiplier), *([self.formula] if self.formula else [])], " = ")
 
 
 @dataclass(frozen=True)
@@ -66,10 +84,15 @@ class Finding:
     """One thing that was done to a head."""
 
     cause: str
-    says: str
+    says: str  # why; what q·k is multiplied by stands in the verdict
     also: tuple[str, ...] = ()  # causes that explain the evidence as well
     stage: StageName = "multiplier"  # at which it acts
     born: bool = False  # whether it began in this layer for sure, whatever earlier ones did
+
+
+def is_of_scale(finding: Finding) -> bool:
+    """Return whether a cause is that q·k was multiplied by another number than expected."""
+    return finding.stage == "multiplier" and "-by-" not in finding.cause
 
 
 @dataclass(frozen=True)
@@ -82,12 +105,13 @@ class Verdict:
     findings: tuple[Finding, ...] = field(default=(), repr=False)  # in the order of computing
     maybe: tuple[str, ...] = ()  # causes that would explain an undecided head
     evidence: str | None = None
-    multiplier: float | None = None
+    multiplier: Product | None = None
     multiplier_error: float | None = None
     misfit: float | None = None  # in units of rounding
     consequence: Consequence | None = field(default=None, repr=False)
     conflict: bool = False  # whether it is undecided because two kinds of evidence are of different computations
     note: str = ""  # what else is to be known of the head, such as why its outputs are not judged
+    suspect: Finding | None = None  # of a recorded multiplier that is not 1/√d_k, if nothing says what is intended
 
     @property
     def cause(self) -> str | None:
@@ -107,7 +131,7 @@ class Verdict:
     @property
     def is_unusual(self) -> bool:
         """Whether a recorded multiplier is not 1/√d_k, and nothing says what is intended."""
-        return self.verdict == "undecided" and bool(self.also) and not self.conflict
+        return self.suspect is not None
 
     @property
     def is_doubtful(self) -> bool:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from .configuration import Configuration
+from .results import Product
 
 Kind: TypeAlias = Literal["weights", "lse", "o"]
 KeysAndValues: TypeAlias = "Callable[[], tuple[FloatArray, FloatArray | None]]"
@@ -70,6 +71,10 @@ class StatedFacts:
     def judges_outputs(self) -> bool:
         """Whether outputs tell of the weights that softmax returned."""
         return self.followed and not self.changed and not self.dropout
+
+    def product(self, multiplier: float) -> Product:
+        """Return what q·k was multiplied by in all, from the multiplier of q·k as stored."""
+        return Product(self.prescaled * multiplier)
 
 
 @dataclass(frozen=True, eq=False)

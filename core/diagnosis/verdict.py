@@ -32,10 +32,10 @@ from .judgement.finite import (
     would_overflow,
 )
 from .judgement.scale import LEAST_NUMBERS, FittedScale
-from .judgement.words import other_scale_words, times, unusual
+from .judgement.words import other_scale, unusual
 from .multipliers import expected_multiplier, names, near
 from .reading import read_subject
-from .results import Expected, Finding, Verdict
+from .results import Expected, Finding, Product, Verdict, amount
 from .subject import Evidence, StatedFacts, Subject
 from .trial import SIGMAS, Trial, attempt, explains, fit_as_said, fitted
 
@@ -226,8 +226,9 @@ def _as_if_shortened(subject: Subject, evidence: Evidence, expected: Expected) -
             trial = Trial(said.stored, ())
             found = _judged(assumed, trial, expected)
             if not found.is_wrong:
-                words = "× {multiplier:.4g} as if multiplied in {format}: say 'scores' in the metadata if it was"
-                says = message(words, multiplier=said.stored.multiplier, format=scores)
+                words = "{used} as if multiplied in {format}: say 'scores' in the metadata if it was"
+                used = amount(subject.facts.product(said.stored.multiplier))
+                says = message(words, used=used, format=scores)
                 found = replace(found, verdict="undecided", says=says)
             return found, trial
     return None
@@ -240,8 +241,8 @@ def _with_factor(observed: FittingEvidence, expected: Expected) -> Examination |
     factor = output_factor(observed, said)
     if factor is None:
         return None
-    as_expected = message("× {multiplier:.4g}, as expected", multiplier=expected.start)
-    healthy = Verdict("healthy", as_expected, expected, evidence="o", multiplier=expected.start)
+    as_expected = message("{used}, as expected", used=expected.says)
+    healthy = Verdict("healthy", as_expected, expected, evidence="o", multiplier=expected.multiplier)
     found = with_findings(healthy, [of_factor(factor)])
     return Examination(replace(found, says=joined((as_expected, found.says), "; ")), Trial(said, ()))
 
@@ -250,13 +251,14 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     """Put the best explanation into words."""
     observed, best = trial.observed, trial.best
     multiplier, error = best.multiplier, float(best.fit.errors[0])
+    product = subject.facts.product(multiplier)
     fitted = Verdict(
         "healthy",
-        message("× {multiplier:.4g}, as expected", multiplier=multiplier),
+        message("{used}, as expected", used=amount(product)),
         expected,
         evidence=observed.evidence.kind,
-        multiplier=None if math.isnan(multiplier) else multiplier,
-        multiplier_error=error if math.isfinite(error) else None,
+        multiplier=None if math.isnan(product) else product,
+        multiplier_error=abs(subject.facts.prescaled) * error if math.isfinite(error) else None,
         misfit=best.misfit,
     )
     if best.misfit > _TOLERATED:
@@ -276,41 +278,41 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     if math.isnan(multiplier) or len(best.model.inner) > 1:
         return replace(with_findings(fitted, findings), consequence=consequence(trial, expected.start))
     if subject.facts.unknown_factor and not findings:
-        says = message(
-            "× {multiplier:.4g} as recorded; q or k contains a factor that is unknown, so the whole scale is, too",
-            multiplier=multiplier,
-        )
+        words = "{used} of q and k that contain an unknown factor, so the whole scale is unknown, too"
+        says = message(words, used=amount(product))
         return replace(fitted, verdict="undecided", says=says)
     if subject.facts.row_factors is not None and not findings:
         least, most = subject.facts.row_factors
         words = (
-            "× {multiplier:.4g} as recorded, of queries that were multiplied by {least:.4g} to {most:.4g} before, "
-            "each by its own number. Say what is intended with `--config`"
+            "{used} of queries that were multiplied by {least:.4g} to {most:.4g} before, each by its own number: a "
+            "configuration says what is intended"
         )
-        says = message(words, multiplier=multiplier, least=least, most=most)
+        says = message(words, used=amount(product), least=least, most=most)
         return replace(fitted, verdict="undecided", says=says)
     scale = FittedScale(subject, observed, best, expected)
     known = not (subject.facts.unknown_factor or subject.facts.row_factors or expected.unknown)
-    other_scale = False
+    is_other = False
     if scale.sure and known and not scale.is_expected:
         if scale.rounded:
-            says = "× {multiplier:.6g}, as expected, rounded to {format}"
-            fitted = replace(fitted, says=message(says, multiplier=multiplier, format=subject.format))
+            says = message("{used}, as expected, rounded to {format}", used=amount(product), format=subject.format)
+            fitted = replace(fitted, says=says)
         else:
             named = scale.names()
-            also = tuple(name.cause for name in named)
             if not findings and expected.assumed and subject.facts.observed:
-                says = unusual(multiplier, expected.start, subject.facts, named)
-                return replace(fitted, verdict="undecided", says=says, maybe=also)
+                says, suspect = unusual(multiplier, expected.start, subject.facts, named)
+                maybe = (suspect.cause, *suspect.also)
+                effect = consequence(trial, expected.start)
+                return replace(
+                    fitted, verdict="undecided", says=says, maybe=maybe, suspect=suspect, consequence=effect
+                )
             if not findings and observed.numbers < LEAST_NUMBERS:
                 return replace(fitted, verdict="undecided", says=_UNDETERMINED)
-            says = other_scale_words(multiplier, expected.start, subject.facts, named[0].words)
-            findings.append(Finding(also[0], says, also[1:]))
-            other_scale = True
+            findings.append(other_scale(multiplier, expected.start, subject.facts, named))
+            is_other = True
     if findings and _is_nothing(trial, expected.start, findings):
-        if other_scale and multiplier > 0:
-            words = "× {multiplier:.4g}: {ratio:.4g} × the expected, within the rounding of the logits"
-            says = message(words, multiplier=multiplier, ratio=multiplier / expected.start)
+        if is_other and multiplier > 0:
+            words = "{used}, within the rounding of the logits of the expected {expected}"
+            says = message(words, used=amount(product), expected=expected.says)
             return replace(fitted, verdict="undecided", says=says)
         findings = []
     if findings:
@@ -335,10 +337,10 @@ def _scale_nearby(trial: Trial, expected: Expected) -> list[str]:
     return [names(near.multiplier, error, expected.start, facts, fits)[0].cause]
 
 
-def _not_known(expected: Expected, multiplier: float | None = None) -> str:
+def _not_known(expected: Expected, used: Product | None = None) -> str:
     """Return what is said of a head whose expected multiplier is not known."""
     said = message("the expected scale is not known: {why}", why=expected.unknown)
-    return said if multiplier is None else message("× {multiplier:.4g}; {said}", multiplier=multiplier, said=said)
+    return said if used is None else joined([amount(used), said], "; ")
 
 
 _UNDETERMINED = message("the evidence does not determine the multiplier")
@@ -348,12 +350,13 @@ def _done(hypothesis: Hypothesis, trial: Trial) -> list[Finding]:
     """Return what a hypothesis says was done; of a single one with others that come as close."""
     if hypothesis.parts:
         return [Finding(each.cause, each.words, each.also, each.stage) for each in hypothesis.parts]
+    words = hypothesis.words if hypothesis.told is None else hypothesis.told(trial.best.fit.theta)
     also = [*hypothesis.also]
     for each in trial.close:
         assert each.hypothesis is not None
         also += [name for part in each.hypothesis.each for name in (part.cause, *part.also)]
     named = tuple(name for name in dict.fromkeys(also) if name != hypothesis.cause)
-    return [Finding(hypothesis.cause, times(trial.best.multiplier, hypothesis.words), named, hypothesis.stage)]
+    return [Finding(hypothesis.cause, words, named, hypothesis.stage)]
 
 
 def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> bool:

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..diagnosis.comparing.results import FIGURES, heads_in_words
+from ..diagnosis.comparing.results import FIGURES, difference_in_words, downstream_words, same_before
+from ..diagnosis.groups import WRONG, HeadVerdict, faults_of, groups, place_in_words
 from ..diagnosis.results import ORDER, STAGES
-from ..message import message, plain
+from ..message import counted, joined, message, plain
 from .formats import NONE, digits
 from .heads import files_entry
 from .table import Block, Cell, Table, entry, grid, table_of, text_cell
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..captures.capture import CaptureContents, Layer
     from ..diagnosis.check import HeadFigures, LimitFinding
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
-    from ..diagnosis.results import StageName, Verdict
-
-
-@dataclass(frozen=True)
-class HeadVerdict:
-    """The verdict on one head."""
-
-    layer: Layer
-    head: int
-    verdict: Verdict
+    from ..diagnosis.groups import FaultGroup
+    from ..diagnosis.results import StageName
 
 
 def diagnosis_table(
@@ -42,8 +37,8 @@ def diagnosis_table(
         return [grid(_DIAGNOSED if several else _DIAGNOSED[1:], found)]
 
     return table_of(
-        "diagnosis-1", files_entry(captures, "notes"), "heads", heads, _DIAGNOSED, page,
-        tail=lambda found: {"summary": summary(found)}, asked=asked,
+        "diagnosis-2", files_entry(captures, "notes"), "heads", heads, _DIAGNOSED, page,
+        tail=lambda found: {"groups": [*map(group_entry, groups_of(found))], "summary": summary(found)}, asked=asked,
     )  # fmt: skip
 
 
@@ -65,6 +60,7 @@ _DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
     ]),
     Cell("multiplier", float, "verdict.multiplier", "multiplier"),
     Cell("multiplier_error", float, "verdict.multiplier_error"),
+    Cell("inside", float, "verdict.expected.inside"),
     Cell("expected", float, "verdict.expected.multiplier", "expected"),
     Cell("expected_from", str, "verdict.expected.words"),
     Cell("evidence", str, "verdict.evidence", "evidence"),
@@ -75,6 +71,26 @@ _DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
         lambda each: None if each.verdict.consequence is None else asdict(each.verdict.consequence),
     ),
 )  # fmt: skip
+
+
+def groups_of(heads: Sequence[HeadVerdict]) -> list[FaultGroup]:
+    """Return verdicts, those of one fault together."""
+    return groups(fault for each in heads for fault in faults_of(each))
+
+
+def group_entry(group: FaultGroup, file: Path | None = None) -> dict[str, Any]:
+    """Return a fault and its heads as JSON has them; `file` is that of a fault without heads."""
+    used = group.used
+    path = group.heads[0][0].path if group.heads else file
+    return {
+        "what": str(group.fault.label),
+        "cause": group.rule,
+        "also": list(group.fault.also),
+        "file": str(path),
+        "heads": [{"layer": str(layer.index), "layer_name": layer.name, "head": head} for layer, head in group.heads],
+        "multiplier": None if used is None else {"least": used[0], "most": used[1]},
+        "says": str(group.sentence),
+    }
 
 
 def summary(heads: Sequence[HeadVerdict]) -> dict[str, Any]:
@@ -88,11 +104,41 @@ def summary(heads: Sequence[HeadVerdict]) -> dict[str, Any]:
     }
 
 
+def verdict_counts(heads: Sequence[HeadVerdict]) -> str:
+    """Return `32 heads: 8 wrong, 24 right`."""
+    verdicts = [each.verdict for each in heads]
+    unusual = sum(each.is_unusual for each in verdicts)
+    words = Counter(each.verdict for each in verdicts)
+    found = (
+        (words["cause"] + words["unexplained"], message("wrong")),
+        (words["healthy"], message("right")),
+        (unusual, message("unusual")),
+        (words["undecided"] - unusual, message("undecided")),
+        (words["no-evidence"], message("without evidence")),
+    )
+    counts = joined([message("{number} {word}", number=number, word=word) for number, word in found if number], ", ")
+    number = counted("{number} head", "{number} heads", len(verdicts))
+    return message("{heads}: {counts}", heads=number, counts=counts)
+
+
+def evidence_words(heads: Sequence[HeadVerdict]) -> list[str]:
+    """Return by which evidence heads were judged, and how closely it is explained; nothing without evidence."""
+    kinds = [STAGES[name] for name in ORDER if any(each.verdict.evidence == name for each in heads)]
+    misfits = [each.verdict.misfit for each in heads if each.verdict.misfit is not None and not each.verdict.is_wrong]
+    if not kinds:
+        return []
+    said = message("by the {kinds}", kinds=joined(kinds, ", "))
+    if not misfits:
+        return [said]
+    words = "{said}, explained to {misfit:.2g} × rounding"
+    return [message(words, said=said, misfit=max(misfits))]
+
+
 # The comparison of two captures.
 
 # The stages whose difference is a number.
 _MEASURED: tuple[StageName, ...] = ("qk", "multiplier", "lse", "weights", "v", "o")
-_STATES: tuple[State, ...] = ("same", "differs", "follows", "not-compared")
+_STATES: tuple[State, ...] = ("same", "differs", "follows", "downstream", "not-compared")
 
 
 def compare_table(reference: CaptureContents, test: CaptureContents, found: Comparison) -> Table[HeadComparison]:
@@ -116,7 +162,7 @@ def compare_table(reference: CaptureContents, test: CaptureContents, found: Comp
         "stages": {name: counts(found, name) for name in ORDER},
     }
     return table_of(
-        "compare-1", head, "heads", found.ranked, _COMPARED,
+        "compare-2", head, "heads", found.ranked, _COMPARED,
         lambda: [*verdict(found), *found.missing, *found.notes, grid(_COMPARED, found.ranked)],
     )  # fmt: skip
 
@@ -171,33 +217,34 @@ def counts(found: Comparison, stage: StageName) -> dict[str, int]:
 def verdict(found: Comparison) -> list[str]:
     """Return what a comparison found: outputs that are not compared, then the first difference."""
     heads = len(found.heads)
-    first = found.first
-    unknown = [
-        message("output of layer {layer} not compared: {why}", layer=layer, why=why)
-        for layer, why in found.changed.items()
-    ]
-    if first is None:
-        if found.missing:
-            return [*unknown, message("{number} heads", number=heads)]
-        return [*unknown, message("{number} heads, everything that can be compared is the same", number=heads)]
-    stage, where = first
-    says = (
-        stage.says
-        if len(where) == 1
-        else message("head {head}: {difference}", head=where[0].head, difference=stage.says)
-    )
-    differ = sum(each.first is not None for each in found.heads)
+    if found.first is None:
+        same = "{number} heads" if found.missing else "{number} heads, everything that can be compared is the same"
+        return [*not_compared(found), message(same, number=heads)]
+    stage, where = found.first
+    template = "first difference: {stage}, {place}: {difference}"
+    place = place_in_words([(each.layer, each.head) for each in where])
     return [
-        *unknown,
-        message(
-            "first difference: {stage} in layer {layer}, {heads} ({difference})",
-            stage=STAGES[stage.name],
-            layer=where[0].layer.index,
-            heads=heads_in_words([each.head for each in where]),
-            difference=says,
-        ),
-        message("{differing} of {number} heads differ", differing=differ, number=heads),
+        *not_compared(found),
+        message(template, stage=STAGES[stage.name], place=place, difference=difference_in_words(where)),
+        *(words for words in (same_before(found), downstream_words(found)) if words),
+        difference_counts(found),
     ]
+
+
+def not_compared(found: Comparison) -> list[str]:
+    """Return why outputs of layers are not compared."""
+    words = "output of layer {layer} not compared: {why}"
+    return [message(words, layer=layer, why=why) for layer, why in found.changed.items()]
+
+
+def difference_counts(found: Comparison) -> str:
+    """Return `32 heads: 8 differ, 8 downstream, 16 the same`."""
+    differ, later = sum(each.first is not None for each in found.heads), len(found.downstream)
+    same = len(found.heads) - differ - later
+    numbers = ((differ, "{number} differ"), (later, "{number} downstream"), (same, "{number} the same"))
+    counts = joined([message(words, number=number) for number, words in numbers if number], ", ")
+    heads = counted("{number} head", "{number} heads", len(found.heads))
+    return message("{heads}: {counts}", heads=heads, counts=counts)
 
 
 def changed(each: HeadComparison, name: str) -> str:
@@ -209,6 +256,9 @@ def changed(each: HeadComparison, name: str) -> str:
 # The findings of a check.
 
 
+_OF_BASELINE = {f"baseline-{stage}": label for stage, label in WRONG.items()}
+
+
 @dataclass(frozen=True)
 class FileCheck:
     """The result of a check of one file."""
@@ -218,18 +268,34 @@ class FileCheck:
     findings: Sequence[LimitFinding]
     allowed: Sequence[LimitFinding]
     name: str = ""  # of the file, if there are several
-    compared: Sequence[str] = ()  # notes on the comparison with a baseline
+    comparison: Comparison | None = field(default=None, repr=False)  # with the baseline, the reference
+
+    @property
+    def groups(self) -> Sequence[FaultGroup]:
+        """The findings, those of one fault together; a stage differs from the baseline only where it is not wrong."""
+        found = groups(replace(each.fault, file=self.name) for each in self.findings)
+        told = {(each.fault.label, place) for each in found if each.rule not in _OF_BASELINE for place in each.heads}
+        return [
+            each
+            for each in found
+            if not each.heads or not all((_OF_BASELINE.get(each.rule), place) in told for place in each.heads)
+        ]
 
     @property
     def judged(self) -> Mapping[str, int]:
-        """Return how many heads are healthy, have a finding, allowed or not, and are not judged, by the reason."""
+        """Return how many heads are healthy, have a finding, allowed or not, are downstream, and are not judged."""
         found = {(each.layer, each.head) for each in (*self.findings, *self.allowed) if not each.mild}
-        rest = [each.verdict.verdict for each in self.heads if (each.layer, each.head) not in found]
+        rest = [each for each in self.heads if (each.layer, each.head) not in found]
+        later = () if self.comparison is None else self.comparison.downstream
+        places = {(each.test_layer.position, each.test_head) for each in later}
+        downstream = [each for each in rest if (each.layer.position, each.head) in places]
+        words = [each.verdict.verdict for each in rest if (each.layer.position, each.head) not in places]
         return {
-            "healthy": rest.count("healthy"),
+            "healthy": words.count("healthy"),
             "with_findings": len(self.heads) - len(rest),
-            "undecided": len(rest) - rest.count("healthy") - rest.count("no-evidence"),
-            "no_evidence": rest.count("no-evidence"),
+            "undecided": len(words) - words.count("healthy") - words.count("no-evidence"),
+            "no_evidence": words.count("no-evidence"),
+            "downstream": len(downstream),
         }
 
     @property
@@ -259,6 +325,31 @@ class FileCheck:
         return each.place if each.layer is not None or not self.name else self.name
 
 
+def check_counts(checked: Sequence[FileCheck]) -> str:
+    """Return the line that counts heads: `32 heads: 8 wrong, 24 right`."""
+    judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
+    left = judged["undecided"] + judged["no_evidence"]
+    allowed = sum(len(each.allowed) for each in checked)
+    of_files = sum(each.layer is None for file in checked for each in file.findings)
+    counts = [
+        counted("{number} wrong", "{number} wrong", judged["with_findings"]),
+        counted("{number} right", "{number} right", judged["healthy"]),
+        counted("{number} downstream", "{number} downstream", judged["downstream"]),
+        counted("{number} finding of the file", "{number} findings of the file", of_files),
+        counted("{number} allowed", "{number} allowed", allowed),
+    ]
+    numbers = (judged["with_findings"], judged["healthy"], judged["downstream"], of_files, allowed)
+    shown = [words for words, number in zip(counts, numbers, strict=True) if number]
+    if left:
+        reasons = [message("no evidence")] if judged["no_evidence"] else []
+        reasons += [message("undecided")] if judged["undecided"] else []
+        shown.append(message("{number} not judged ({reasons})", number=left, reasons=joined(reasons, " · ")))
+    heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
+    if len(checked) > 1:
+        heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
+    return message("{heads}: {counts}", heads=heads, counts=joined(shown, ", "))
+
+
 Found: TypeAlias = tuple[FileCheck, "LimitFinding", bool]  # where a finding is, and whether it is allowed
 
 
@@ -266,13 +357,16 @@ def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
     """Return the findings, those that are allowed last, and the figures of every head."""
     found = [(file, each, False) for file in checked for each in file.findings]
     return table_of(
-        "check-1",
+        "check-2",
         files_entry([each.capture for each in checked]),
         "findings",
         [*found, *((file, each, True) for file in checked for each in file.allowed)],
         _FOUND,
         lambda: [grid(_FOUND, found)],
-        tail=lambda _: {"heads": [entry(_CHECKED, each) for file in checked for each in file.heads]},
+        tail=lambda _: {
+            "groups": [group_entry(each, file.capture.path) for file in checked for each in file.groups],
+            "heads": [entry(_CHECKED, each) for file in checked for each in file.heads],
+        },
         after={
             "summary": {
                 name: sum(len(getattr(each, name)) for each in checked) for name in ("heads", "findings", "allowed")
@@ -363,12 +457,12 @@ def _case(name: str, head: str, found: Sequence[LimitFinding]) -> str:
 
 
 def check_github(checked: Sequence[FileCheck]) -> str:
-    """Return a workflow command of GitHub Actions for each finding."""
+    """Return a workflow command of GitHub Actions for each fault, whatever the number of its heads."""
     return "".join(
         f"::error file={_property(str(file.capture.path))},title={_property(f'attn-tui {each.rule}')}::"
-        f"{_data(f'{file.place(each)}: {each.message}')}\n"
+        f"{_data(f'{each.fault.label}: {each.sentence}')}\n"
         for file in checked
-        for each in file.findings
+        for each in file.groups
     )
 
 

@@ -32,7 +32,8 @@ def test_the_exit_code_says_whether_anything_differs(tmp_path: Path, capsys: Cap
     assert "72 heads, everything that can be compared is the same" in out
     code, out = compared([SAMPLE, WRONG, "--layer", "1"], capsys)
     assert code == 1
-    assert "first difference: multiplier in layer 1, heads 0 to 5" in out
+    for words in ("layer 1, heads 0–5", "multiplier: ", "× 1, ", "× 0.1768 "):
+        assert words in out
     assert "no such file" in refusal(["compare", SAMPLE, str(tmp_path / "nothing.npz")], capsys)
     assert "no layer 99" in refusal(["compare", SAMPLE, SAMPLE, "--layer", "99"], capsys)
     assert "no head is in both" in refusal(["compare", SAMPLE, WRONG, "--layer", "5"], capsys)
@@ -56,10 +57,12 @@ def test_every_format_lists_every_head_the_most_changed_first(tmp_path: Path, ca
     assert rows[0]["qk"] == "same"
     assert float(rows[0]["divergence"]) > 0.1
     markdown = compared([*files, "--format", "markdown"], capsys)[1]
-    assert "first difference: multiplier in layer 3, head 1" in markdown
+    assert "layer 3, head 1 (layers.3.attn): is × 0.5, × 0.25 in the reference" in markdown
     assert markdown.index("| 3 | 1 | 1 | multiplier |") < markdown.index("| 3 | 0 | 0 | — |")
     table = compared(files, capsys)[1]
-    assert "layer 3, head 1  multiplier\n    × 0.25, × 0.25 in the reference, of scores that are × 2" in table
+    assert "layer 3, head 1 (layers.3.attn)\n" in table
+    assert "multiplier: is × 0.5, × 0.25 in the reference\n" in table
+    assert float(rows[0]["test_multiplier"]) == pytest.approx(2 * float(rows[0]["reference_multiplier"]))
 
 
 @pytest.mark.parametrize("fault", ["q", "k"])

@@ -43,6 +43,7 @@ class Layer:
     said_scores: str | None = None
     kept: Array | None = None  # what weights were multiplied by after softmax
     whole: float = 1.0  # what outputs and weights were multiplied by
+    said_inside: float | None = None  # the factor in the stored q, as a recorder says it
 
 
 @dataclass(eq=False)
@@ -100,9 +101,9 @@ def written(made: Recipe, path: Path) -> CaptureFile:
     layers: list[dict[str, Any]] = []
     for index, each in enumerate(made.layers):
         name = f"layers.{index}.attn"
-        lse, weights, o = _attention(each)
+        lse, weights, o = attention(each)
         if made.returned is not None:
-            _, weights, o = _attention(made.returned[index])
+            _, weights, o = attention(made.returned[index])
         if made.spoiled is not None and made.spoiled[0] == index:
             {"lse": lse, "weights": weights, "o": o}[made.spoiled[1]][0, 1, 3] = np.nan
         short = {"q": each.q, "k": each.k}
@@ -138,12 +139,15 @@ def _said(index: int, each: Layer) -> dict[str, Any]:
         said["alignment"] = each.causal
     if each.said_softcap is not None:
         said["softcap"] = each.said_softcap
+    if each.said_inside is not None:
+        said |= {"prescaled": [each.said_inside, 1.0], "observed": True}
     if each.said_scores is not None:
         said["scores"] = each.said_scores
     return said
 
 
-def _attention(each: Layer) -> tuple[Array, Array, Array]:
+def attention(each: Layer) -> tuple[Array, Array, Array]:
+    """The log-sum-exps, the weights and the outputs."""
     scores = each.q @ (each.k if each.used_k is None else each.used_k).mT
     z = each.scale * scores
     if each.scores is not None:

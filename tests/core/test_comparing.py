@@ -65,6 +65,20 @@ def first(found: Comparison) -> tuple[StageName, str, list[int]] | None:
     return stage.name, str(heads[0].layer.index), [each.head for each in heads]
 
 
+def says(found: Comparison, stage: StageName) -> str:
+    """What is said of a stage of the last head."""
+    return found.heads[-1].stages[ORDER.index(stage)].says
+
+
+def products(found: Comparison, layer: int) -> list[tuple[float, float]]:
+    """What q·k of the reference was multiplied by in both captures, in each head of a layer."""
+    return [
+        (each.reference.multiplier, each.test.multiplier)
+        for each in found.heads
+        if each.layer.index == layer and each.reference and each.test
+    ]
+
+
 @pytest.mark.parametrize("format", ["float32", "float16", "bfloat16"])
 def test_a_capture_is_the_same_as_itself_and_as_itself_in_another_basis(format: str, tmp_path: Path) -> None:
     one = recipe(format)
@@ -126,9 +140,7 @@ def test_a_scale_that_is_six_per_cent_too_large_is_found_in_every_format(
     one = replace(recipe(format), evidence=evidence)
     found = compared(one, rescaled(one, 1.06), tmp_path)
     assert first(found) == ("multiplier", "1", ALL)
-    ratios = [
-        each.test.multiplier / each.reference.multiplier for each in found.heads if each.test and each.reference
-    ]
+    ratios = [after / before for layer in (0, 1) for before, after in products(found, layer)]
     assert ratios == pytest.approx([1.0] * 4 + [1.06] * 4, rel=5e-3)
 
 
@@ -140,10 +152,12 @@ def test_a_scale_moved_into_the_queries_is_the_same_and_one_applied_twice_is_not
 
     found = compared(one, edited(one, q=inside, scale=1.0), tmp_path)
     assert not found.differs
-    assert "the same product" in found.heads[-1].stages[ORDER.index("multiplier")].says
+    assert says(found, "multiplier").startswith("× 0.25, ")
+    assert products(found, 1) == [(pytest.approx(0.25, rel=1e-3),) * 2] * HEADS
     found = compared(one, edited(one, q=inside), tmp_path)
     assert first(found) == ("multiplier", "1", ALL)
-    assert "0.25 times as much" in found.heads[-1].stages[ORDER.index("multiplier")].says
+    assert "is × 0.0625, × 0.25 in the reference" in says(found, "multiplier")
+    assert products(found, 1) == [(pytest.approx(0.25, rel=1e-3), pytest.approx(1 / 16, rel=1e-3))] * HEADS
 
 
 LOST: list[tuple[dict[str, Value], str, str]] = [
@@ -196,7 +210,7 @@ def test_files_that_say_different_things_of_the_same_attention_are_the_same(tmp_
     one = recipe()
     found = compared(one, edited(one, said_scale=0.1), tmp_path)
     assert not found.differs
-    assert "the same product" in found.heads[-1].stages[1].says or "fits both" in found.heads[-1].stages[1].says
+    assert "fits both" in says(found, "multiplier")
 
 
 def test_without_evidence_what_the_files_say_is_compared(tmp_path: Path) -> None:
@@ -487,5 +501,5 @@ def test_texts_share_their_start_only_if_both_files_are_causal(tmp_path: Path) -
 def test_what_follows_from_other_scores_is_not_called_the_same(tmp_path: Path) -> None:
     found = compared(recipe(), recipe(seed=1), tmp_path)
     stages = [stage for each in found.heads for stage in each.stages if stage.name in ("lse", "weights", "o")]
-    assert {stage.state for stage in stages} == {"follows"}
+    assert [stage.state for stage in stages] == ["follows"] * 3 * HEADS + ["downstream"] * 3 * HEADS
     assert all("text" in each.stages[0].says for each in found.heads)

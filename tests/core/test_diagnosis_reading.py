@@ -203,16 +203,35 @@ def test_the_expected_scale(text: str, layer: int, scale: float) -> None:
 @pytest.mark.parametrize(
     ("text", "prescaled", "expected"),
     [
-        (None, 0.25, 1 / 8 / 0.25),
-        ('{"head_dim": 64}', 0.25, 1 / 8 / 0.25),
-        ('{"rope_scaling": {"rope_type": "yarn", "factor": 40}}', YARN**2, 1 / 8),  # YaRN's amplitude is inside
-        ('{"rope_scaling": {"rope_type": "yarn", "factor": 40}}', 0.25, 1 / 8 / 0.25),
+        (None, 0.25, 1 / 8),
+        ('{"head_dim": 64}', 0.25, 1 / 8),
+        ('{"rope_scaling": {"rope_type": "yarn", "factor": 40}}', YARN**2, YARN**2 / 8),  # its amplitude is inside
+        ('{"rope_scaling": {"rope_type": "yarn", "factor": 40}}', 0.25, 1 / 8),
     ],
 )
 def test_factors_inside_q_and_k_are_not_expected_again(text: str | None, prescaled: float, expected: float) -> None:
     given = None if text is None else parse_configuration(text, "config.json")
-    assert expected_multiplier(StatedFacts(64, prescaled=prescaled), given).multiplier == pytest.approx(expected)
-    assert expected_multiplier(StatedFacts(64, scale=0.5, prescaled=prescaled), None).multiplier == 0.5
+    found = expected_multiplier(StatedFacts(64, prescaled=prescaled), given)
+    assert (found.multiplier, found.start, found.inside) == pytest.approx((expected, expected / prescaled, prescaled))
+    assert expected_multiplier(StatedFacts(64, scale=0.5, prescaled=prescaled), None).multiplier == 0.5 * prescaled
+
+
+@for_each(
+    ("facts", "formula"),
+    [
+        (StatedFacts(64), "1/√64"),
+        (StatedFacts(64, prescaled=0.25), "1/√64"),
+        (StatedFacts(64, scale=1 / 64), "1/64"),
+        (StatedFacts(64, scale=1 / 8, prescaled=1 / 8), "1/64"),
+        (StatedFacts(64, scale=1 / 4, prescaled=1 / 2), "1/√64"),
+        (StatedFacts(64, scale=0.126), ""),
+        (StatedFacts(1, scale=1.0), ""),  # 1/√1 = 1/1 says nothing
+    ],
+)
+def test_an_expectation_that_is_a_power_of_d_k_says_so(facts: StatedFacts, formula: str) -> None:
+    found = expected_multiplier(facts, None)
+    assert found.formula == formula
+    assert found.says.endswith(f"× {found.multiplier:.4g} = {formula}" if formula else f"× {found.multiplier:.4g}")
 
 
 @for_each(
@@ -311,7 +330,7 @@ def test_a_factor_of_the_configuration_that_is_not_inside_q_and_k_is_not_expecte
     for facts, expected in (
         (StatedFacts(64), 1 / 8),
         (StatedFacts(64, observed=True), 1 / 16),
-        (StatedFacts(64, prescaled=0.5), 1 / 8),
+        (StatedFacts(64, prescaled=0.5), 1 / 16),  # 1/√64 of what the keys arrive as
     ):
         assert expected_multiplier(facts, given).multiplier == pytest.approx(expected)
 

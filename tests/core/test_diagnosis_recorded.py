@@ -39,8 +39,11 @@ def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(
     path = recorded(tmp_path, 1 / WIDTH)
     found = verdict(path)
     assert (found.verdict, found.cause) == ("undecided", None)
-    assert found.says.startswith("× 0.125 as recorded, where 1/√8 is × 0.3536: scale-twice, scale-1-over-d?")
-    assert found.also[0] == "scale-twice"
+    assert "× 0.125, " in found.says
+    assert "1/√8 is × 0.3536" in found.says
+    assert (found.multiplier, found.expected.multiplier) == (pytest.approx(1 / WIDTH, rel=1e-5), ROOT)
+    assert found.suspect is not None
+    assert (found.suspect.cause, found.suspect.also[0]) == ("scale-twice", "scale-1-over-d")
     capture = open_capture(path)
     [*_, (_, figures)] = measure(capture, capture.layers[0], 0, None, None)
     assert figures is not None
@@ -48,26 +51,23 @@ def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(
     assert verdict(recorded(tmp_path, ROOT)).verdict == "healthy"
 
 
-def test_a_factor_applied_twice_is_told_beside_the_other_layers(tmp_path: Path) -> None:
-    capture = open_capture(recorded(tmp_path, ROOT, prescaled=[ROOT, 1.0]))
-    subject = read_subject(capture, capture.layers[0], 0, None, None)
-    for others, words in (
-        (((1, ROOT), (2, ROOT), (4, ROOT**2)), "; layers 1, 2 have × 0.3536. Look where q is made"),
-        (((1, ROOT), (2, ROOT**2)), "× 0.125 in all. Look where q is made"),
+def test_a_factor_inside_q_is_part_of_the_product(tmp_path: Path) -> None:
+    """What is told is what q·k was multiplied by in all: what q contains times what attention multiplied by."""
+    for inside, applied, cause, numbers in (
+        (ROOT, ROOT, "scale-twice", ("× 0.125", "q arrives × 0.3536", "× 0.3536 again")),
+        (8**0.5, ROOT, "scale-missing", ("× 1", "q arrives × 2.828", "attention's × 0.3536")),
+        (ROOT, 1.0, None, ("× 0.3536",)),
     ):
-        found = diagnose(replace(subject, facts=replace(subject.facts, others=others)))
-        assert found.verdict == "undecided"
-        assert words in found.says
-    assert "layer 0 multiplies twice: q and k arrive × 0.3536, attention multiplies by 0.3536 again" in found.says
-
-
-@pytest.mark.parametrize("error", [0.0, 1e-9, -1e-9, 1e-4])
-def test_layers_whose_multiplier_is_the_same_to_rounding_are_not_told_apart(error: float, tmp_path: Path) -> None:
-    """0.03125 lies between two numbers of three digits."""
-    capture = open_capture(recorded(tmp_path, 1 / 32))
-    subject = read_subject(capture, capture.layers[0], 0, None, None)
-    other = replace(subject.facts, scale=1 / 32, others=((1, (1 + error) / 32),))
-    assert "layer" not in diagnose(replace(subject, facts=other)).says
+        capture = open_capture(
+            attended(
+                tmp_path, "lse", {"scale": applied}, {"scale": applied, "observed": True, "prescaled": [inside, 1]}
+            )
+        )
+        found = diagnose(read_subject(capture, capture.layers[0], 0, None, None))
+        assert found.multiplier == pytest.approx(inside * applied, rel=1e-5)
+        assert (found.expected.multiplier, found.expected.inside) == (pytest.approx(ROOT), pytest.approx(inside))
+        assert (found.suspect.cause if found.suspect else None) == cause
+        assert all(number in found.says for number in numbers)
 
 
 def test_a_file_that_was_not_recorded_says_what_is_expected(tmp_path: Path) -> None:

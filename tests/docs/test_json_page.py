@@ -66,13 +66,13 @@ RUNS = {
         "inspect --rules all {one}",
         f"inspect --rules all {SAMPLE} {{one}} --head 0",
     ],
-    "diagnosis-1": [
+    "diagnosis-2": [
         f"diagnose {WRONG}",
         "diagnose {bare}",
         f"diagnose {{bare}} {WRONG} --head 0",
         f"diagnose {WRONG} --head 0 --config {{unapplied}}",
     ],
-    "compare-1": [
+    "compare-2": [
         f"compare {SAMPLE} {WRONG} --head 0",
         f"compare {SAMPLE} {PADDED} --head 1",
         "compare {broken} {square}",
@@ -80,7 +80,7 @@ RUNS = {
         f"compare {SAMPLE} {{square}}",
         "compare {whole} {whole}",
     ],
-    "check-1": [
+    "check-2": [
         f"check {WRONG} --min-file-entropy 1",
         f"check {SAMPLE} --baseline {WRONG}",
         "check {broken}",

@@ -315,10 +315,17 @@ class Stage:
         await self.still()
         return pane
 
-    async def head(self) -> CapturePane:
-        """Open the Capture pane and wait for the selected head, or for the reason why there is no result."""
+    async def head(self, place: tuple[int, int] | None = (0, 0)) -> CapturePane:
+        """Open the Capture pane and wait for a head, by default the first one; None: the one that the pane selects.
+
+        Or wait for the reason why there is no result.
+        """
         pane = await self.opened(CapturePane)
         await self.until(lambda: pane.measurement or pane.results.why_stale, "the head")
+        if place is not None and pane.heads.capture is not None:
+            pane.home = None
+            pane.map.go(*place)
+            await self.until(lambda: pane.is_current or pane.results.why_stale, "the head")
         await self.still()
         return pane
 

@@ -50,6 +50,9 @@ Name: TypeAlias = Literal[
     "cursor",  # the cursor of a map
     "selected",  # text selected with the mouse
     "alert",  # errors and warnings
+    "wrong",  # the label of a fault
+    "right",  # the label of what is as it should be
+    "good",  # what is as it should be
     "key",  # a key to press
     "frame",  # a border
     "title",  # in a border
@@ -82,6 +85,9 @@ PRINTED: dict[Name, Style] = {
     "cursor": Style(reverse=True),
     "selected": Style(reverse=True),
     "alert": Style(color="red"),
+    "wrong": Style(color="red", bold=True, reverse=True),
+    "right": Style(color="green", bold=True, reverse=True),
+    "good": Style(color="green"),
     "key": Style(bold=True),
     "frame": Style(dim=True),
     "title": Style(bold=True),

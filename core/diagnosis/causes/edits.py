@@ -192,6 +192,7 @@ def softcap(said: bool, case: HypothesisCase) -> Iterator[Hypothesis]:
             "logits are bent as by a soft-cap",
             lambda _, model: replace(model, free_softcap=True),
             softcaps=tuple(math.log(largest * factor) for factor in (1.0, 0.3, 3.0)),
+            told=lambda theta: message("logits are bent as by a soft-cap of {cap:.4g}", cap=math.exp(theta[1])),
         )
 
 
@@ -202,7 +203,12 @@ def no_sink(case: HypothesisCase) -> Iterator[Hypothesis]:
 
 def sink(_: HypothesisCase) -> Iterator[Hypothesis]:
     words = "a logit of no key takes weight from every row"
-    yield Hypothesis(words, lambda _, model: replace(model, free_sink=True), sinks=(0.0, 4.0))
+    yield Hypothesis(
+        words,
+        lambda _, model: replace(model, free_sink=True),
+        sinks=(0.0, 4.0),
+        told=lambda theta: message("a logit {sink:.4g} of no key takes weight from every row", sink=theta[1]),
+    )
 
 
 def no_bias(case: HypothesisCase) -> Iterator[Hypothesis]:
@@ -217,7 +223,12 @@ def scaled_bias(case: HypothesisCase) -> Iterator[Hypothesis]:
             assert s.bias is not None
             return replace(model, bias=None, outer=(*model.outer, s.bias))
 
-        yield Hypothesis("the bias was multiplied", edit, outer=((1.0,),))
+        yield Hypothesis(
+            "the bias was multiplied",
+            edit,
+            outer=((1.0,),),
+            told=lambda theta: message("the bias was multiplied by {factor:.4g}", factor=theta[1]),
+        )
 
 
 def bias_of_distance(_: HypothesisCase) -> Iterator[Hypothesis]:
@@ -229,6 +240,7 @@ def bias_of_distance(_: HypothesisCase) -> Iterator[Hypothesis]:
         edit,
         also=("bias-position",),
         outer=((0.0,), (0.1,)),
+        told=lambda theta: message("a bias falls by {slope:.4g} a token, as ALiBi does", slope=theta[1]),
     )
 
 

@@ -35,6 +35,7 @@ class Hypothesis:
     kinds: tuple[Kind, ...] = ("weights", "lse", "o")  # evidence that can tell
     whole: bool = False  # whether all rows are needed
     parts: tuple[Hypothesis, ...] = ()  # of several
+    told: Callable[[FloatArray], str] | None = None  # the words with the numbers that were fitted, if it has any
 
     @property
     def each(self) -> tuple[Hypothesis, ...]:

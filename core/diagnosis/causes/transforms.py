@@ -154,7 +154,12 @@ def by_part(case: HypothesisCase) -> Iterator[Hypothesis]:
             return replace(model, inner=(first, in_rows(s, s.q[..., place:] @ s.k[..., place:].mT)))
 
         words = message("the multiplier differs between components below {place} and from {place} up", place=place)
-        yield Hypothesis(words, parted, inner=(1.0, 1.0))
+
+        def told(theta: FloatArray, place: int = place) -> str:
+            words = "components from {place} up count {ratio:.4g} × as much as those below"
+            return message(words, place=place, ratio=theta[1] / theta[0])
+
+        yield Hypothesis(words, parted, inner=(1.0, 1.0), told=told)
 
 
 def uneven_blocks(case: HypothesisCase) -> Iterator[Hypothesis]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...attention.softmax import divergence, moved, weight_statistics
+from ...captures.capture import Layer
 from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
 from ...message import joined, message
@@ -17,18 +18,20 @@ from ...statistics.catalogue import ONE_HOT
 from ..causes.coarse import rounded_weights
 from ..fitting.evidence import unit
 from ..heads.rows import overflow, variance
+from ..multipliers import near
 from ..reading import read_for_comparison
-from ..results import ORDER, StageName
+from ..results import ORDER, Product, StageName, amount
 from ..subject import Subject, some_rows, spread_rows
 from ..verdict import Examination
 from .evidence_stage import evidence_stage, rounding_words
 from .pairing import Common, aligned, common_tokens, plan
 from .precision import CoarseScores, coarse_scores
 from .processing import Processing, compare_processing, percent
-from .results import Comparison, HeadComparison, HeadPair, PairFigures, Stage
+from .results import Comparison, HeadComparison, HeadPair, PairFigures, Stage, compared
 from .returned import Explanation, explained
 from .score_change import ScoreChange, limit, product_change, score_change
 
+_MEASURED = 0.2  # relative: how near a factor of scores that differ otherwise, too, is to the one that files say
 _ROWS = 64  # of a head that statistics are taken over
 
 
@@ -56,7 +59,7 @@ def weights_of(
     return p, z
 
 
-def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: float) -> PairFigures | None:
+def figures(subject: Subject, p: FloatArray, z: FloatArray, multiplier: Product) -> PairFigures | None:
     """Return the statistics of the rows that see at least one key; None if there are none."""
     seen = np.ones(p.shape, np.bool_) if subject.seen is None else np.broadcast_to(subject.seen, p.shape)
     counts = np.count_nonzero(seen, axis=-1)
@@ -92,7 +95,7 @@ def compare(reference: CaptureFile, test: CaptureFile) -> Comparison:
     """Compare all heads; raise InputError if a file cannot be read."""
     whole = plan(reference, test)
     heads = tuple(compare_heads(reference, test, pair) for pair in whole.pairs)
-    return Comparison(heads, whole.missing, whole.notes)
+    return compared(heads, whole.missing, whole.notes)
 
 
 def compare_heads(reference: CaptureFile, test: CaptureFile, pair: HeadPair) -> HeadComparison:
@@ -131,7 +134,7 @@ def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Commo
     one, other = both
     most = limit(first=pair.layer.position == 0)
     scores = score_change(one, other, most)
-    factor = scores.factor if scores.change <= most else 1.0  # of scores that differ otherwise, none is known
+    factor = scores.factor if scores.change <= most else _said_factor(one, other, layers, scores.factor)
     process = compare_processing(one, other, layers, factor, comparable=True)
     first, second = process.subjects
     heads = (
@@ -150,13 +153,22 @@ def compare_subjects(one: Subject, other: Subject, pair: HeadPair, common: Commo
     to = [coarse.format if coarse is not None and coarse.place == place else None for place in (0, 1)]
     p, z = weights_of(some, process.reference, process.multipliers[0], to[0])
     r, y = weights_of(others, process.test, process.multipliers[1], to[1])
+    before, after = process.multipliers
+    known = scores.change <= most or factor != 1  # of what the scores are a multiple
     return _result(
         pair,
         tuple(found[name] for name in ORDER),
-        figures(some, p, z, process.multipliers[0]),
-        figures(others, r, y, process.multipliers[1]),
+        figures(some, p, z, one.facts.product(before)),
+        figures(others, r, y, one.facts.product(factor * after) if known else other.facts.product(after)),
         change(some, others, p, r),
     )
+
+
+def _said_factor(one: Subject, other: Subject, layers: tuple[Layer, Layer], measured: float = math.nan) -> float:
+    """Return the factor that both files say of scores that differ otherwise, too; 1 if it is not certain."""
+    said = other.facts.prescaled / one.facts.prescaled
+    recorded = all(each.observed and not each.unknown_factor for each in layers)
+    return said if recorded or near(measured, said, _MEASURED) else 1.0
 
 
 def _result(
@@ -187,7 +199,7 @@ def _scores_stage(
         )
         if scores.correlation < 0.5:
             says = message("{says}: other queries and keys, or another text", says=says)
-        return Stage("qk", "differs", says, scores.change)
+        return Stage("qk", "differs", says, scores.change, arrives=True)
     if known is not None:
         return replace(known, change=scores.change)
     if coarse is not None:
@@ -218,9 +230,9 @@ def _processing_stage(name: StageName, process: Processing, one: Subject, other:
     facts = one.facts
     fitted = any(each.verdict.evidence is not None for each in (process.reference, process.test))
     says = {
-        "multiplier": message("× {b:.6g} in both", b=b)
-        if f"{a:.6g}" == f"{b:.6g}"
-        else message("× {b:.6g}, × {a:.6g} in the reference", b=b, a=a),
+        "multiplier": message("{used} in both", used=amount(facts.product(a)))
+        if f"{a:.4g}" == f"{b:.4g}"
+        else message("{b}, {a} in the reference", b=amount(other.facts.product(b)), a=amount(facts.product(a))),
         "softcap": "none" if facts.softcap is None else f"{facts.softcap:g}",
         "sink": "none" if facts.sink is None else f"{facts.sink:.4g}",
         "bias": "none" if one.bias is None else "the same numbers",
@@ -239,13 +251,14 @@ def _values_stage(one: Subject, other: Subject, most: float) -> Stage:
     change = product_change((a.v, a.v), (b.v, b.v), worst.v_format)
     if change <= most:
         return Stage("v", "same", rounding_words(change), change)
-    return Stage("v", "differs", message("v·vᵀ differ by {change:.3g} × rounding", change=change), change)
+    says = message("v·vᵀ differ by {change:.3g} × rounding", change=change)
+    return Stage("v", "differs", says, change, arrives=True)
 
 
 def _of_other_text(one: Subject, other: Subject, pair: HeadPair, common: Common) -> HeadComparison:
     """Compare what does not depend on the text."""
     layers = (pair.layer, pair.test_layer)
-    process = compare_processing(one, other, layers, 1.0, comparable=False)
+    process = compare_processing(one, other, layers, _said_factor(one, other, layers), comparable=False)
     why = common.note.split(":", 1)[0] if common.note else "no row is in both captures"
     found: list[Stage] = []
     for name in ORDER:
@@ -258,4 +271,5 @@ def _of_other_text(one: Subject, other: Subject, pair: HeadPair, common: Common)
     p, z = weights_of(some, process.reference, process.multipliers[0])
     r, y = weights_of(others, process.test, process.multipliers[1])
     before, after = process.multipliers
-    return _result(pair, tuple(found), figures(some, p, z, before), figures(others, r, y, after))
+    used = (one.facts.product(before), other.facts.product(after))
+    return _result(pair, tuple(found), figures(some, p, z, used[0]), figures(others, r, y, used[1]))

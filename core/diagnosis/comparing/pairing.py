@@ -142,9 +142,11 @@ def common_tokens(reference: CaptureContents, test: CaptureContents, one: Layer,
         return _different("the texts are different")
     if one.keys != other.keys:
         return _different(message("the sizes are different ({size})", size=size))
-    said = reference.text is not None and test.text is not None
-    note = None if said else "taken for the same text: the files do not both say it"
-    return Common("same", texts, one.keys, note)
+    said = (reference.text is not None) + (test.text is not None)
+    note = message("assuming both are of the same text: only one says so")
+    if not said:
+        note = message("assuming both are of the same text: neither file says so")
+    return Common("same", texts, one.keys, None if said == 2 else note)
 
 
 def _different(why: str) -> Common:

@@ -14,7 +14,7 @@ from ..disagreement import mask_words
 from ..fitting.evidence import arithmetics, residual, unit
 from ..judgement.scale import least_tolerance
 from ..multipliers import expected_multiplier, near
-from ..results import StageName, Verdict
+from ..results import Product, StageName, Verdict, amount
 from ..subject import Subject
 from ..trial import may_fit
 from ..verdict import Examination, examine
@@ -107,8 +107,9 @@ def _fitting(
 
 
 def _used(found: Examination) -> float:
-    verdict = found.verdict
-    return verdict.multiplier if verdict.multiplier and _is_sure(verdict) else verdict.expected.start
+    """Return the multiplier of q·k as stored that a head had: what is known of it, else what is expected."""
+    verdict, expected = found.verdict, found.verdict.expected
+    return verdict.multiplier / expected.inside if verdict.multiplier and _is_sure(verdict) else expected.start
 
 
 def _is_sure(verdict: Verdict) -> bool:
@@ -156,8 +157,9 @@ def _add_causes(found: Processing) -> None:
         stage = stage_of(each)
         if stage is None:
             continue
-        says = message("{cause} {where}: {says}", cause=each.verdict.cause, where=where, says=each.verdict.says)
         known = found.differences.get(stage)
+        why = each.verdict.says if known is None else joined([one.says for one in each.verdict.findings], "; ")
+        says = message("{cause} {where}: {says}", cause=each.verdict.cause, where=where, says=why)
         if known is not None:
             found.differences[stage] = replace(known, says=joined((known.says, says), "; "))
         elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in (each.verdict.cause or ""):
@@ -190,22 +192,19 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
     if alike or abs(ratio - 1) <= tolerance:
         found.differences.pop("multiplier", None)
         if factor != 1:
-            found.notes["multiplier"] = message(
-                "× {after:.4g} of scores that are × {factor:.4g}: the same product", after=after, factor=factor
-            )
+            template = "{product}, of factors that are elsewhere than in the reference"
+            found.notes["multiplier"] = message(template, product=amount(one.facts.product(before)))
         return
-    sources = [message("evidence") if known else message("file") for known in sure]
-    says = message(
-        "× {after:.4g} ({source}), × {before:.4g} in the reference ({source_before})",
-        after=after,
-        source=sources[1],
-        before=before,
-        source_before=sources[0],
-    )
-    if factor != 1:
-        says = message("{says}, of scores that are × {factor:.4g}", says=says, factor=factor)
-    says = message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio)
+    sources = ["" if known else message(" (as the file says)") for known in sure]
+    says = _products(one.facts.product(before), ratio, *sources)
     found.differences["multiplier"] = Stage("multiplier", "differs", says, abs(ratio - 1) / tolerance)
+
+
+def _products(before: Product, ratio: float, of_reference: str, of_other: str) -> str:
+    """Return what q·k was multiplied by in all, in both captures."""
+    template = "is {after}{of_other}, {before} in the reference{of_reference}"
+    after = Product(before * ratio)
+    return message(template, after=amount(after), of_other=of_other, before=amount(before), of_reference=of_reference)
 
 
 def _proportion(one: Subject, other: Subject, factor: float) -> float:
@@ -226,18 +225,8 @@ def _declared(
     before, after = expected_multiplier(a, None), expected_multiplier(b, None)
     ratio = after.start * factor / before.start
     if abs(ratio - 1) > _proportion(one, other, factor):
-        words = [" (assumed)" if each.assumed else "" for each in (before, after)]
-        says = message(
-            "× {after:.4g}{format}, × {before:.4g}{format_before} in the reference",
-            after=after.start,
-            format=words[1],
-            before=before.start,
-            format_before=words[0],
-        )
-        if factor != 1:
-            says = message("{says}, of scores that are × {factor:.4g}", says=says, factor=factor)
-            says = message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio)
-        add("multiplier", says, abs(ratio - 1) / _EXACT)
+        words = [message(" (assumed)") if each.assumed else "" for each in (before, after)]
+        add("multiplier", _products(a.product(before.start), ratio, *words), abs(ratio - 1) / _EXACT)
     elif comparable and _arrays_differ(one.row_scales, other.row_scales, 1.0):
         add("multiplier", "rows have other multipliers than in the reference")
     numbers: dict[StageName, tuple[float | None, float | None]]

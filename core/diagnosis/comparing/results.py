@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from ...captures.capture import Layer
-from ...message import Message, message
-from ..results import ORDER, StageName
+from ...message import Message, counted, message
+from ..groups import numbers_in_words
+from ..results import ORDER, Product, StageName
 
-State: TypeAlias = Literal["same", "differs", "follows", "not-compared"]
+State: TypeAlias = Literal["same", "differs", "follows", "downstream", "not-compared"]
 
 # The statistics of a head that are compared, and their labels.
 FIGURES: dict[str, str] = {
@@ -34,13 +35,14 @@ class Stage:
     says: str
     change: float | None = None  # the difference over what rounding makes; None where it is not a number
     changed: bool = False  # whether outputs are not compared since weights were changed before they met the values
+    arrives: bool = False  # whether the difference is in what arrives from the layers before: q and k, or v
 
 
 @dataclass(frozen=True)
 class PairFigures:
     """Means over rows of one head; None if no row sees two keys."""
 
-    multiplier: float  # of q·k as stored: fitted to evidence where it determines it, else what the file says
+    multiplier: Product  # fitted to evidence where it determines it, else what the file says
     spread: float  # standard deviation of logits within a row
     entropy: float  # nats
     entropy_fraction: float | None
@@ -67,6 +69,11 @@ class HeadComparison:
     def first(self) -> Stage | None:
         """The first stage that differs."""
         return next((each for each in self.stages if each.state == "differs"), None)
+
+    @property
+    def is_downstream(self) -> bool:
+        """Whether it differs only because an earlier layer does."""
+        return self.first is None and any(stage.state == "downstream" for stage in self.stages)
 
     @property
     def change(self) -> float:
@@ -107,6 +114,11 @@ class Comparison:
     notes: tuple[str, ...]
 
     @property
+    def downstream(self) -> tuple[HeadComparison, ...]:
+        """The heads that differ only because an earlier layer does."""
+        return tuple(each for each in self.heads if each.is_downstream)
+
+    @property
     def differs(self) -> bool:
         """Whether anything differs."""
         return bool(self.missing) or any(each.first is not None for each in self.heads)
@@ -141,6 +153,65 @@ class Comparison:
             )  # fmt: skip
 
         return tuple(sorted(self.heads, key=key))
+
+
+def compared(heads: Sequence[HeadComparison], missing: tuple[str, ...], notes: tuple[str, ...]) -> Comparison:
+    """Return the comparison of two captures; what arrives after the first layer that differs is downstream of it."""
+    positions = [each.layer.position for each in heads if each.first is not None]
+    first = min(positions, default=len(heads))
+    later = tuple(_with_downstream(each) if each.layer.position > first else each for each in heads)
+    return Comparison(later, missing, notes)
+
+
+def _with_downstream(head: HeadComparison) -> HeadComparison:
+    """Return a head of which q·k and v, and what follows from them, are downstream of an earlier layer."""
+    arriving = {stage.name for stage in head.stages if stage.state == "differs" and stage.arrives}
+    if not arriving:
+        return head
+    own = any(stage.state == "differs" and not stage.arrives for stage in head.stages)
+    return replace(
+        head,
+        stages=tuple(
+            replace(stage, state="downstream")
+            if stage.name in arriving or (stage.state == "follows" and not own)
+            else stage
+            for stage in head.stages
+        ),
+    )
+
+
+def difference_in_words(heads: Sequence[HeadComparison]) -> str:
+    """Return what differs in heads of one layer at their first stage; of one head, if they differ in other words."""
+    says = {each.first.says for each in heads if each.first is not None}
+    worst = max(heads, key=lambda each: each.change)
+    said = "" if worst.first is None else worst.first.says
+    return said if len(says) < 2 else message("head {head}: {text}", head=worst.head, text=said)
+
+
+def same_before(found: Comparison) -> str:
+    """Return that the layers before the first difference are the same; empty if there are none."""
+    if found.first is None:
+        return ""
+    numbers = {each.layer.index for each in found.heads if each.layer.position < found.first[1][0].layer.position}
+    if not numbers:
+        return ""
+    words = numbers_in_words(numbers)
+    return counted("layer {numbers} is the same", "layers {numbers} are the same", len(numbers), numbers=words)
+
+
+def downstream_words(found: Comparison) -> str:
+    """Return where heads differ only because an earlier layer does: `layers 1–3, 24 heads: …`; empty if none does."""
+    heads = found.downstream
+    if not heads or found.first is None:
+        return ""
+    numbers = {each.test_layer.index for each in heads}
+    return message(
+        "{layers}, {heads}: {arrives} differ because layer {first} does",
+        layers=counted("layer {numbers}", "layers {numbers}", len(numbers), numbers=numbers_in_words(numbers)),
+        heads=counted("{number} head", "{number} heads", len(heads)),
+        arrives=message("q and k"),
+        first=found.first[1][0].test_layer.index,
+    )
 
 
 def heads_in_words(heads: Sequence[int]) -> str:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from ...message import Message, counted, message
+from ...message import counted, joined, message
 from ...statistics.catalogue import SINK
 from ...statistics.measurement import Estimate
 from ...statistics.status import SATURATING, Status, status
-from ..results import Verdict
+from ..groups import should_be
+from ..results import Verdict, amount, is_of_scale
 
 if TYPE_CHECKING:
     from ...captures.capture import Layer
@@ -24,7 +25,6 @@ _NOTABLE = 1.5  # a factor from which it is a reason
 _LONGER = 3.0  # a key this many times longer than the median one is named
 _MORE = 0.1  # a cosine this much larger than the average one is a reason
 _ALIKE = 0.05  # vectors whose tokens differ by less than this share of their length are alike
-_OFF = 0.01  # a multiplier this far from the expected one, relative to it, is told as a ratio
 _MOST = 2  # reasons of a head
 
 
@@ -88,8 +88,9 @@ def head_word(measured: Mapping[str, Estimate] | None, verdict: Verdict | None =
     """Return the status of a head in a word; what the evidence says of its scale comes before its numbers."""
     if verdict is not None and verdict.is_wrong:
         return message("wrong")
-    word = None if measured is None else status(measured)
-    return message("unusual") if verdict is not None and verdict.is_unusual and word == "healthy" else word
+    if verdict is not None and verdict.is_unusual:
+        return message("unusual")
+    return None if measured is None else status(measured)
 
 
 def reasons(
@@ -118,18 +119,15 @@ def reasons(
 
 
 def _of_verdict(verdict: Verdict) -> str:
-    ratio = verdict.ratio
-    if verdict.is_unusual or verdict.conflict:
+    """Return what is wrong with a head: its first cause, or why it is in doubt."""
+    found = verdict.suspect if verdict.suspect is not None else next(iter(verdict.findings), None)
+    if found is None:
         return verdict.says
-    if ratio is not None and abs(ratio - 1) > _OFF:
-        name = "" if verdict.cause is None else f"{verdict.cause}: "
-        used = verdict.multiplier
-        return message("{name}scale × {used:.4g}, {ratio:.3g} × expected", name=name, used=used, ratio=ratio)
-    if verdict.cause is None:
-        return verdict.says
-    says = verdict.says  # without the multiplier
-    words = says.values.get("words", says) if isinstance(says, Message) else says
-    return message("{cause}: {words}", cause=verdict.cause, words=words)
+    if verdict.multiplier is None or not is_of_scale(found):
+        return joined([found.cause, found.says], ": ")
+    template = "{cause}: {used}, {expected}: {why}"
+    used, expected = amount(verdict.multiplier), should_be(verdict)
+    return message(template, cause=found.cause, used=used, expected=expected, why=found.says)
 
 
 def _of_sink(measured: Mapping[str, Estimate], traits: Traits) -> list[str]:

@@ -17,7 +17,7 @@ from ..causes.hypothesis import as_stored
 from ..fitting.evidence import FittingEvidence, arithmetics, is_short, observe, unit
 from ..fitting.model import logits, softmax
 from ..multipliers import near
-from ..results import ORDER, STAGES, Finding, StageName, Verdict
+from ..results import ORDER, STAGES, Finding, StageName, Verdict, amount, is_of_scale
 from ..subject import Evidence, Subject
 from ..trial import SIGMAS, Candidate, Trial, fitted, level_of
 
@@ -69,6 +69,10 @@ def with_findings(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
     """Return the verdict that these causes were found, in the order of computing."""
     ordered = sorted(found, key=lambda each: ORDER.index(each.stage))
     says = joined([each.says for each in ordered], "; ") if len(ordered) > 1 else ordered[0].says
+    expected = verdict.expected.says
+    if verdict.multiplier is not None and expected and any(map(is_of_scale, ordered)):
+        template = "{used}, should be {expected}: {why}"
+        says = message(template, used=amount(verdict.multiplier), expected=expected, why=says)
     return replace(verdict, verdict="cause", findings=tuple(ordered), says=says)
 
 

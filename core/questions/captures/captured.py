@@ -155,8 +155,12 @@ class HeadsQuestion(CaptureQuestion[A]):
     def notes(self) -> Iterator[str]:
         several = len(self.captures) > 1
         for each in self.captures:
-            for note in each.notes:
+            for note in self.notes_on(each):
                 yield message("{path}: {note}", path=plain(each.path), note=note) if several else note
+
+    def notes_on(self, capture: CaptureFile) -> Sequence[str]:
+        """Return what was assumed of a capture, and what its layers disagree on."""
+        return capture.notes
 
     @cached_property
     def chosen(self) -> Sequence[Sequence[Head]]:
@@ -176,7 +180,10 @@ class HeadsQuestion(CaptureQuestion[A]):
 
 @dataclass(frozen=True)
 class VerdictQuestion(HeadsQuestion[A]):
-    """A question about heads of which a scale is expected."""
+    """A question about heads of which a scale is expected.
+
+    Where there is evidence, verdicts say how layers disagree; notes need not.
+    """
 
     config: Path | None = option(
         "file",
@@ -194,6 +201,10 @@ class VerdictQuestion(HeadsQuestion[A]):
     given: Configuration | None = field(
         default=None, compare=False, kw_only=True
     )  # what `config` holds, if it is read
+
+    def notes_on(self, capture: CaptureFile) -> Sequence[str]:
+        judged = any(layer.evidence for layer in capture.layers)
+        return [note for note in capture.notes if not (judged and note in capture.disagreements)]
 
     @cached_property
     def configuration(self) -> Configuration | None:

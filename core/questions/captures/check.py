@@ -126,12 +126,13 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
         found: list[LimitFinding] = findings(heads, limits, capture.disagreements)
         found += [
             each if each.layer is None else replace(each, layer=capture.layers[each.layer.position])
-            for each in (() if compared is None else changes(compared))
+            for each in (() if compared is None else changes(compared, heads))
         ]
+        if any(each.rule == "baseline-multiplier" for each in found):
+            found = [each for each in found if each.rule != "inconsistent"]
         allowed = [each for each in found if each.allowed(self.allow)]
         name = capture.layers[0].file if len(self.captures) > 1 else ""
-        notes = () if compared is None else compared.notes
-        return FileCheck(capture, heads, [each for each in found if each not in allowed], allowed, name, notes)
+        return FileCheck(capture, heads, [each for each in found if each not in allowed], allowed, name, compared)
 
     def table(self, answer: Sequence[FileCheck]) -> Table[Any]:
         from ...tables.diagnosis import check_table

@@ -64,9 +64,9 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
         yield pair_task(self.captures, self.plan.pairs)
 
     def result(self, found: Sequence[Any]) -> Comparison:
-        from ...diagnosis.comparing.results import Comparison
+        from ...diagnosis.comparing.results import compared
 
-        return Comparison(tuple(found), self.plan.missing, self.plan.notes)
+        return compared(found, self.plan.missing, self.plan.notes)
 
     def table(self, answer: Comparison) -> Table[Any]:
         from ...tables.diagnosis import compare_table

@@ -15,8 +15,8 @@ from .captured import Head, HeadTask, VerdictQuestion, chosen_heads, head_number
 
 if TYPE_CHECKING:
     from ...captures.capture import Layer
+    from ...diagnosis.groups import HeadVerdict
     from ...program.text import Dialect
-    from ...tables.diagnosis import HeadVerdict
     from ...tables.table import Table
 
 
@@ -41,8 +41,8 @@ class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
 
     def heads(self, results: Iterator[Any]) -> Generator[HeadVerdict | InputError, None, None]:
         """Yield the verdicts as results come; an InputError stays one."""
+        from ...diagnosis.groups import HeadVerdict
         from ...diagnosis.verdict import at_birth
-        from ...tables.diagnosis import HeadVerdict
 
         first: dict[Path, Layer] = {}
         for each in self.with_layers(results):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....core.message import counted, joined, message
+from ....core.message import joined, message
 from ....core.questions.captures.check import CheckCaptures
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output, OutputFormat, say
@@ -16,6 +16,8 @@ from ..working import USUAL, Work, complete
 
 if TYPE_CHECKING:
     from ....core.tables.diagnosis import FileCheck
+    from ...views.glyphs import Glyphs
+    from ...views.lines import Line
 
 _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
@@ -44,10 +46,10 @@ def run(request: CheckArguments, output: Output) -> int:
     question = opened(request.question, request.work, output)
     what = message("checking {number} heads", number=question.asked)
     checked = question.result(complete(head_results(question, request.work, what, output)))
-    for note in (note for each in checked for note in each.compared):
+    for note in (note for each in checked if each.comparison is not None for note in each.comparison.notes):
         say(message("note: baseline: {note}", note=note), output.messages)
     output.emit(
-        lambda: _table(checked, question, output.glyphs.say),
+        lambda: _table(checked, question, output),
         lambda: question.table(checked),
         lambda dialect: question.code(checked, dialect),
         others={"junit": lambda: check_junit(checked), "github": lambda: check_github(checked)},
@@ -56,37 +58,50 @@ def run(request: CheckArguments, output: Output) -> int:
     return _FOUND if failed else 0
 
 
-def _table(checked: Sequence[FileCheck], question: CheckCaptures, say: Callable[[str], str]) -> str:
-    """Return a line for each finding, one that counts heads by their verdicts, and what to do about the rest."""
-    lines = [
-        message("{place}: {finding}", place=file.place(each), finding=each.message)
-        for file in checked
-        for each in file.findings
-    ]
-    lines += [
-        message("allowed: {place}: {finding}; the scale is as expected", place=file.place(each), finding=each.message)
-        for file in checked
-        for each in file.allowed
-        if each.mild
-    ]
-    lines += [
-        message("note: {place}: {note}", place=place, note=note) for file in checked for place, note in file.notes
-    ]
-    judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
-    left = judged["undecided"] + judged["no_evidence"]
-    allowed = sum(len(each.allowed) for each in checked)
-    counts = [message("{number} healthy", number=judged["healthy"])]
-    counts.append(counted("{number} finding", "{number} findings", sum(len(each.findings) for each in checked)))
-    counts += [message("{number} allowed", number=allowed)] if allowed else []
-    if left:
-        reasons = [message("no evidence")] if judged["no_evidence"] else []
-        reasons += [message("undecided")] if judged["undecided"] else []
-        counts.append(message("{number} not judged ({reasons})", number=left, reasons=joined(reasons, " · ")))
-    heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
-    if len(checked) > 1:
-        heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
-    if judged["no_evidence"]:
-        lines.append(
+def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output) -> str:
+    """Return a block for each fault, one for what follows from it, and a line that counts the heads."""
+    from ....core.diagnosis.comparing.results import downstream_words
+    from ....core.diagnosis.groups import right_layers
+    from ....core.tables.diagnosis import check_counts
+    from ...views.results.faults import block, fault_lines
+    from ..printing import page
+
+    glyphs, width = output.glyphs, output.text_width
+    lines: list[Line] = []
+    for file in checked:
+        for each in file.groups:
+            later = file.comparison is not None and file.comparison.downstream
+            lines += fault_lines(each, glyphs, width, "" if later else right_layers(file.heads, each))
+        lines += [
+            line
+            for each in file.allowed
+            if each.mild
+            for line in block(message("allowed"), joined([file.place(each), each.message], ": "), (), glyphs, width)
+        ]
+        if file.comparison is not None and file.comparison.downstream:
+            lines += block(message("downstream"), downstream_words(file.comparison), (), glyphs, width)
+        for place, note in file.notes:
+            lines += block(message("note"), joined([place, note], ": "), (), glyphs, width)
+    if not any(each.findings for each in checked):
+        lines += [line for file in checked for line in _right(file, glyphs, width)]
+    return page(output, (), "", lines, *_advice(checked, question), check_counts(checked))
+
+
+def _right(file: FileCheck, glyphs: Glyphs, width: int) -> list[Line]:
+    """Return what is said of a file in which nothing is wrong: which scale is right, and by which evidence."""
+    from ....core.diagnosis.groups import faults_of, groups
+    from ...views.results.faults import fault_lines
+
+    healthy = [each for each in file.heads if each.verdict.verdict == "healthy"]
+    found = groups(fault for each in healthy for fault in faults_of(each))
+    return [line for each in found for line in fault_lines(each, glyphs, width)]
+
+
+def _advice(checked: Sequence[FileCheck], question: CheckCaptures) -> list[str]:
+    """Return what to do about heads that are not judged."""
+    found: list[str] = []
+    if any(file.judged["no_evidence"] for file in checked):
+        found.append(
             message("No evidence: the file needs lse, weights, or o and v, as `attn-tui record` writes them.")
         )
     if question.expect is None and any(
@@ -94,9 +109,8 @@ def _table(checked: Sequence[FileCheck], question: CheckCaptures, say: Callable[
         for file in checked
         for each in file.heads
     ):
-        lines.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
-    lines.append(message("{heads}: {counts}", heads=heads, counts=joined(counts, ", ")))
-    return "".join(f"{say(line)}\n" for line in lines)
+        found.append(message("Undecided: say what is intended with --expect FORMULA or --config FILE."))
+    return found
 
 
 COMMAND = CliCommand(

@@ -40,7 +40,7 @@ def run(request: CompareArguments, output: Output) -> int:
 
 
 def _table(captures: Sequence[CaptureContents], found: Comparison, output: Output) -> str:
-    from ...views.results.comparison import LEGEND, change_lines, reasons, sentences, stage_lines
+    from ...views.results.comparison import LEGEND, change_lines, difference_lines, reasons, stage_lines
     from ..printing import page
 
     glyphs, width = output.glyphs, output.text_width
@@ -55,9 +55,7 @@ def _table(captures: Sequence[CaptureContents], found: Comparison, output: Outpu
         return [((pad, "text"), *line) for line in wrapped(glyphs.say(sentence), width - indent)]
 
     blank: Line = ()
-    lines: list[Line] = []
-    for sentence in sentences(found):
-        lines += text(0, sentence)
+    lines = difference_lines(found, glyphs, width)
     screen = output.width if output.on_screen else None
     lines += [blank, *stage_lines(found, glyphs, screen)]
     legend = glyphs.say(LEGEND)

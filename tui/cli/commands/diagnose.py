@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....core.message import counted, joined, message, plain
+from ....core.message import message, plain
 from ....core.questions.captures.diagnose import DiagnoseCaptures
-from ...views.lines import Line, wrapped
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, CliCommand, Given, arguments, part
@@ -16,7 +15,7 @@ from ..working import USUAL, ResultStream, Work
 
 if TYPE_CHECKING:
     from ....core.captures.capture import CaptureContents
-    from ....core.tables.diagnosis import HeadVerdict
+    from ....core.diagnosis.groups import HeadVerdict
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,8 @@ def run(request: DiagnoseArguments, output: Output) -> int:
 
 
 def _table(captures: Sequence[CaptureContents], heads: Sequence[HeadVerdict], output: Output) -> str:
-    """Return a line for each run of heads with the same verdict, each with its explanation."""
-    from ....core.tables.diagnosis import summary
+    """Return what q·k was multiplied by in layers that agree, each fault once, and how many heads are wrong."""
+    from ....core.tables.diagnosis import evidence_words, verdict_counts
     from ....core.tables.heads import files_words
     from ...views.results.diagnosis import diagnosis_lines
     from ..printing import page
@@ -55,26 +54,15 @@ def _table(captures: Sequence[CaptureContents], heads: Sequence[HeadVerdict], ou
     words = files_words(captures, lambda capture: plain(capture.path.name))
     sources = dict.fromkeys(message("expected from {source}", source=each.verdict.expected.words) for each in heads)
     words += [*sources][:1] if len(sources) == 1 else []
-    counts = summary(heads)["verdicts"]
-    found = (
-        counted("{number} {verdict}", "{number} {verdict}", count, verdict=word)
-        for word, count in counts.items()
-        if count
-    )
-    words.append(joined(found, ", "))
     glyphs, width = output.glyphs, output.text_width
-    lines: list[Line] = []
-    for verdict, explanation in diagnosis_lines(heads, glyphs):
-        lines.append(((glyphs.say(verdict), "text"),))
-        for text in explanation:
-            for line in wrapped(glyphs.say(text), width - 4):
-                lines.append((("    ", "text"), *line))
-    if counts["no-evidence"]:
-        hint = glyphs.say(
-            "without evidence: `attn-tui inspect FILE --rules all` shows what every scale rule would do to a head"
-        )
-        lines += [(), *wrapped(hint, width, "dim")]
-    return page(output, words, "", lines)
+    lines = diagnosis_lines(heads, glyphs, width)
+    last = [*evidence_words(heads), verdict_counts(heads)]
+    if any(each.verdict.verdict == "no-evidence" for each in heads):
+        hint = message("`attn-tui inspect FILE --rules all` shows what every scale rule would do to a head")
+        last.insert(0, message("without evidence: {hint}", hint=hint))
+    elif any(each.verdict.is_unusual for each in heads):
+        last.insert(0, message("Say what is intended with --expect FORMULA or --config FILE."))
+    return page(output, words, "", lines, *last)
 
 
 COMMAND = CliCommand(

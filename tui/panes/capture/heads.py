@@ -8,13 +8,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from ....core.diagnosis.comparing.results import Comparison, heads_in_words, in_words_of_baseline
+from ....core.diagnosis.comparing.results import (
+    Comparison,
+    compared,
+    difference_in_words,
+    in_words_of_baseline,
+)
+from ....core.diagnosis.groups import HeadVerdict, place_in_words
 from ....core.diagnosis.heads.reasons import has_evidence, head_word, severity
 from ....core.diagnosis.heads.summary import file_summary
 from ....core.diagnosis.results import STAGES
 from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
+from ....core.tables.diagnosis import difference_counts
+from ...views.results.model_page import ModelPage
 from ...views.results.ranked import RankedHead
 from .row import token
 
@@ -88,7 +96,9 @@ class Heads:
     def learn_changes(self, found: ComparedHeads) -> None:
         """Add how more heads differ from the baseline; map and list turn to that with the first ones."""
         first = not self.compared
-        self.compared.update({(each.test_layer.position, each.test_head): each for each in found.heads})
+        known = [*self.compared.values(), *found.heads]
+        heads = compared(sorted(known, key=lambda each: each.test_layer.position), (), ()).heads
+        self.compared = {(each.test_layer.position, each.test_head): each for each in heads}
         self.missing = found.missing
         if first and self.compared:
             self.statistic, self.order = CHANGE, ORDERS.index("largest")
@@ -114,6 +124,26 @@ class Heads:
         layers = self.capture.layers if self.capture is not None else ()
         ratio = (RATIO,) if any(map(has_evidence, layers)) else ()
         return (*ALWAYS, *ratio, *((CHANGE,) if self.compared else ()))
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is a verdict on the file: it has evidence of its scale, or is compared with a baseline."""
+        layers = self.capture.layers if self.capture is not None else ()
+        return bool(self.compared) or any(map(has_evidence, layers))
+
+    @property
+    def page(self) -> ModelPage:
+        """What is said of the file, with the selected head first."""
+        layers = self.capture.layers if self.capture is not None else ()
+        heads = [HeadVerdict(layers[place[0]], place[1], each) for place, each in sorted(self.verdicts.items())]
+        return ModelPage(layers, heads, self.cursor, self.comparison)
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """How the heads compared so far differ from the baseline, if there is one."""
+        if self.baseline is None or not self.compared:
+            return None
+        return compared([self.compared[each] for each in sorted(self.compared)], self.missing, ())
 
     @property
     def verdicts(self) -> Mapping[Place, Verdict]:
@@ -231,8 +261,7 @@ class Heads:
     def verdict(self) -> tuple[Sequence[str], bool]:
         """Return the verdict on the file, in forms from long to short, and whether it is bad."""
         assert self.capture is not None
-        if self.baseline is not None and self.compared:
-            found = Comparison(tuple(self.compared[each] for each in sorted(self.compared)), self.missing, ())
+        if self.baseline is not None and (found := self.comparison) is not None:
             return change_words(found, self.baseline.name), found.differs
         forms = file_summary(self.capture.layers, self.measured, self.verdicts, self.capture.disagreements)
         return forms, any(each.is_wrong for each in self.verdicts.values())
@@ -286,19 +315,14 @@ def change_words(comparison: Comparison, name: str) -> list[str]:
         found = comparison.missing[0] if comparison.missing else message("nothing differs")
         return [message("against {name}: {found}", name=name, found=in_words_of_baseline(found))]
     stage, heads = comparison.first
-    count = sum(each.first is not None for each in comparison.heads)
-    place = message(
-        "layer {index}, {heads}",
-        index=heads[0].test_layer.index,
-        heads=heads_in_words([each.test_head for each in heads]),
+    place = place_in_words([(each.test_layer, each.test_head) for each in heads])
+    first = message(
+        "FIRST DIFFERENCE from {name}: {stage}, {place}", name=name, stage=STAGES[stage.name], place=place
     )
-    share = message("{differing} of {heads} heads differ", differing=count, heads=len(comparison.heads))
-    first = message("{stage} differs first, {place}", stage=STAGES[stage.name], place=place)
+    says, counts = difference_in_words(heads), difference_counts(comparison)
     forms = [
-        message("against {name}: {first}; {share}: {says}", name=name, first=first, share=share, says=stage.says),
-        message("{first}: {says}", first=first, says=stage.says),
-        message("against {name}: {first}; {share}", name=name, first=first, share=share),
-        message("{first}; {share}", first=first, share=share),
+        message("{first}: {says}; {counts}", first=first, says=says, counts=counts),
+        message("{first}: {says}", first=first, says=says),
         first,
     ]
     return [*map(in_words_of_baseline, forms)]

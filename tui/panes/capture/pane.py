@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
@@ -14,6 +15,8 @@ from textual.layout import Layout
 from textual.widget import Widget
 
 from ....core.captures.capture import CaptureContents, HeadSubject, sample_path
+from ....core.diagnosis.groups import HeadVerdict
+from ....core.diagnosis.heads.reasons import has_evidence
 from ....core.diagnosis.results import AttentionCells, AttentionRow, Replay
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
@@ -30,7 +33,7 @@ from ..lists import choose_of
 from ..pane import FileHead, Host, Pane
 from .heads import ORDERS, Heads
 from .heatmap import HeadMapWidget
-from .parts import AttentionBars, AttentionMatrix, HeadList, MatrixPlace
+from .parts import AttentionBars, AttentionMatrix, HeadList, MatrixPlace, VerdictPage
 from .replay import ReplayList
 from .requests import (
     ComparedHeads,
@@ -73,9 +76,9 @@ class CapturePane(Pane):
     NAME = "Capture"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "head"), ("n N", "of note"), ("a s", "scales"), ("v", "view"), ("/", "find"), ("?", "help"),
-        ("q", "quit"), (">", "next tab"), ("o", "order"), ("f", "format"), ("b", "baseline"), ("m", "map"),
-        ("↑↓", "layer"), ("Tab", "list, matrix"), ("i", "list"), ("+ -", "zoom"), ("Enter", "Lab"), ("r", "reload"),
-        ("PgUp PgDn", "scroll"), (", .", "text"),
+        ("q", "quit"), (">", "next tab"), ("w", "should be"), ("o", "order"), ("f", "format"), ("b", "baseline"),
+        ("m", "map"), ("↑↓", "layer"), ("Tab", "list, matrix"), ("i", "list"), ("+ -", "zoom"), ("Enter", "Lab"),
+        ("r", "reload"), ("PgUp PgDn", "scroll"), (", .", "text"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", id="capture.next_head"),
@@ -88,6 +91,7 @@ class CapturePane(Pane):
         Binding("b", "baseline", "compare with another capture", id="capture.baseline"),
         Binding("m", "options('statistic')", "choose the statistic on the map", id="capture.statistic"),
         Binding("M", "statistic", "next statistic on the map", id="capture.next_statistic"),
+        Binding("w", "expect", "choose what the scale should be", id="capture.expect"),
         Binding("o", "choose_order", "choose the order of the list", id="capture.order"),
         Binding("O", "order", "next order of the list", id="capture.sort_next"),
         Binding("i", "options", "choose statistic, scale rules or formats from a list", id="capture.options"),
@@ -121,14 +125,15 @@ class CapturePane(Pane):
         self.measurement: Measurement[HeadSubject] | None = None
         self.verdict = VerdictLine(self._take_answer)
         self.map = HeadMapWidget(self.heads, self._selected)
+        self.page = VerdictPage(self.heads, lambda layer, head: self.map.go(layer, head))
         self.list = HeadList(lambda row: self.map.go(*self.heads.places[row]))
         self.matrix = AttentionMatrix(self._matrix_moved)
         self.bars = AttentionBars(self._choose_key)
         self.results = Results(host.glyphs)
         self.replay = ReplayList()
         self.parts: Mapping[Part, Widget] = {
-            "verdict": self.verdict, "map": self.map, "list": self.list, "matrix": self.matrix, "row": self.bars,
-            "results": self.results, "replay": self.replay,
+            "verdict": self.verdict, "page": self.page, "map": self.map, "list": self.list, "matrix": self.matrix,
+            "row": self.bars, "results": self.results, "replay": self.replay,
         }  # fmt: skip
         self.views = HeadViews(self, self.heads, self.parts, self.results, self.verdict, self._request_view)
 
@@ -188,10 +193,16 @@ class CapturePane(Pane):
             raise InputError("No file is open.")
         replayed = self.views.shown == "replay"
         baseline = None if replayed else self.heads.baseline
-        return InspectHead(self.heads.capture, self.file, self.heads.cursor, self.sides, baseline, replayed)
+        judged = self.views.shown == "verdict"
+        return InspectHead(self.heads.capture, self.file, self.heads.cursor, self.sides, baseline, replayed, judged)
 
-    def answered(self) -> Measurement[HeadSubject] | Replay:
-        """Return what is shown of the selected head; raise InputError if it is not known yet."""
+    def answered(self) -> Measurement[HeadSubject] | Replay | Sequence[HeadVerdict]:
+        """Return what is shown of the selected head, or of all; raise InputError if it is not known yet."""
+        if self.views.shown == "verdict" and self.heads.baseline is None:
+            found = self.heads.page
+            if len(found.heads) < sum(layer.heads for layer in found.layers if has_evidence(layer)):
+                raise InputError("The heads are still being judged.")
+            return found.heads
         if self.views.shown == "replay":
             table = self.replay.table
             if table is None or (table.layer.position, table.head) != self.heads.cursor:
@@ -207,7 +218,7 @@ class CapturePane(Pane):
         return self.measurement
 
     def code(self, dialect: Dialect) -> str:
-        return self.question.code(self._measured_head(), dialect)
+        return replace(self.question, judged=False).code(self._measured_head(), dialect)
 
     @property
     def is_current(self) -> bool:
@@ -272,6 +283,7 @@ class CapturePane(Pane):
                     self.replay.show(answer)
             case ComparedHeads() if answer.baseline == self.heads.baseline:
                 self.heads.learn_changes(answer)
+                self.views.show_parts()
                 self._show_heads()
             case Progress(fraction) if isinstance(request, MeasureHead):
                 self.results.show_stale(message("Computing this head."))
@@ -301,7 +313,7 @@ class CapturePane(Pane):
         """Show the file and request its heads, the one with the cursor first."""
         self.home = None if self.source else self.heads.cursor
         self.heads.open(capture)
-        self.views.arrange_parts()  # the map is as wide as its heads need
+        self.views.show_parts()  # the page of the verdict where there is evidence, and the map as wide as its heads
         self.matrix.text = 0
         self.host.show_status()
         self._measure()
@@ -319,6 +331,7 @@ class CapturePane(Pane):
     def _rank(self) -> None:
         """Show the map, and the list in its order."""
         self.map.redraw()
+        self.page.redraw()
         if self.heads.capture is not None:
             self.list.show(self.heads.rank())
 
@@ -328,9 +341,9 @@ class CapturePane(Pane):
             self.verdict.show(*forms, role="alert" if bad else "text")
 
     def _to_first(self) -> None:
-        """Go to the first head of the list unless another was chosen, or nothing contradicts it."""
+        """Go to the first head of the list, the worst one, unless another was chosen."""
         places = self.heads.places
-        if places and self.home == self.heads.cursor and self.heads.is_contradicted(places[0]):
+        if places and self.home == self.heads.cursor:
             self.map.go(*places[0])
         self.home = None
 
@@ -410,6 +423,7 @@ class CapturePane(Pane):
     # Selecting a head, a query and a key
 
     def _selected(self) -> None:
+        self.home = None  # a head was chosen
         self._measure()
         self._rank()
 
@@ -437,6 +451,21 @@ class CapturePane(Pane):
     def action_find(self) -> None:
         if self.heads.capture is not None:
             self.verdict.ask("find")
+
+    def action_expect(self) -> None:
+        """Choose what is intended; every head is then judged by it."""
+        if self.heads.capture is not None:
+            from .expect import choose_expectation
+
+            choose_expectation(self.host, self.heads.page.heads, self.file.expect, self._expect)
+
+    def _expect(self, rule: str | None) -> None:
+        """Judge the file by another expectation."""
+        if rule != self.file.expect:
+            for kind in _OF_FILE:
+                self.host.engine.withdraw(kind)
+            self.file = replace(self.file, expect=rule)
+            self.ask(self.file)
 
     def action_baseline(self) -> None:
         if self.heads.capture is not None:

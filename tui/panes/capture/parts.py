@@ -12,9 +12,10 @@ from ....core.against import words as setting_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC
 from ...views.lines import Line, Thumb, fitted
+from ...views.results.model_page import model_lines
 from ...views.results.ranked import full_bar, ranked_lines
 from ...widgets.lines import ChoosingLines, LinesWidget
-from .heads import HeadRanking
+from .heads import HeadRanking, Heads
 from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
 from .row import key_at, named, nan_words, row_lines, shared, threshold_words
 
@@ -91,6 +92,24 @@ class HeadList(ChoosingLines, can_focus=True):
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
         self.action_move(direction)
+
+
+class VerdictPage(LinesWidget):
+    """Shows the page of a model; the keys of the pane select a head on it."""
+
+    LEADS = True
+
+    def __init__(self, heads: Heads, go: Callable[[int, int], object]) -> None:
+        """Show these heads; call `go` with the layer and head to select."""
+        super().__init__()
+        self._known, self._go = heads, go
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return model_lines(self._known.page, width, height, self.glyphs)
+
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        layer, head = self._known.cursor
+        self._go(layer + direction, head)
 
 
 class AttentionMatrix(LinesWidget, can_focus=True):

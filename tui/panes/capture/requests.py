@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ....core.captures.head import CaptureFile
     from ....core.captures.rules import Rule
     from ....core.diagnosis.comparing.results import HeadComparison
+    from ....core.diagnosis.groups import HeadVerdict
     from ....core.diagnosis.heads.reasons import HeadReasons
     from ....core.program.text import Dialect
     from ....core.statistics.measurement import Estimate, Measurement
@@ -186,8 +187,8 @@ class MeasureHeads(Request):
 
 
 @dataclass(frozen=True, eq=False)
-class InspectHead(Question["Measurement[HeadSubject] | Replay"]):
-    """What is shown of a head: its figures in the settings of A and B, or every rule replayed on it.
+class InspectHead(Question["Measurement[HeadSubject] | Replay | Sequence[HeadVerdict]"]):
+    """What is shown of a head: its figures in the settings of A and B, every rule replayed on it, or all verdicts.
 
     With a baseline, the command compares both captures.
     """
@@ -198,12 +199,15 @@ class InspectHead(Question["Measurement[HeadSubject] | Replay"]):
     sides: Sides
     baseline: Path | None
     replayed: bool
+    judged: bool = False  # whether all heads are diagnosed
 
     @property
     def words(self) -> Sequence[str]:
         path = _as_argument(self.capture.path)
         if self.baseline is not None:
             words = ["compare", _as_argument(self.baseline), path]
+        elif self.judged:
+            words = ["diagnose", path, *(["--expect", self.file.expect] if self.file.expect is not None else [])]
         else:
             layer, head = self.place
             words = ["inspect", path, "--layer", _layer_word(self.capture.layers, layer), "--head", str(head)]
@@ -215,24 +219,29 @@ class InspectHead(Question["Measurement[HeadSubject] | Replay"]):
     @property
     def file_name(self) -> str:
         layer, head = self.place
+        if self.judged:
+            return f"{self.capture.path.stem}-verdicts"
         return f"{self.capture.path.stem}-layer{self.capture.layers[layer].index}-head{head}"
 
     @property
     def files(self) -> Sequence[Path]:
         return (*self.capture.files, *(() if self.baseline is None else (self.baseline,)))
 
-    def table(self, answer: Measurement[HeadSubject] | Replay) -> Table[Any]:
+    def table(self, answer: Measurement[HeadSubject] | Replay | Sequence[HeadVerdict]) -> Table[Any]:
+        from ....core.tables.diagnosis import diagnosis_table
         from ....core.tables.heads import inspect_table, replay_table
 
+        if isinstance(answer, Sequence):
+            return diagnosis_table([self.capture], answer, len(answer))
         if isinstance(answer, Replay):
             return replay_table([self.capture], [answer], 1)
         apart = [*dict.fromkeys(name for column in answer.columns for name in column.apart)]
         return inspect_table([self.capture], [(answer, None)], len(answer.columns), apart, whole=True)
 
-    def code(self, answer: Measurement[HeadSubject] | Replay, dialect: Dialect) -> str:
+    def code(self, answer: Measurement[HeadSubject] | Replay | Sequence[HeadVerdict], dialect: Dialect) -> str:
         from ....core.program.captured import head_code
 
-        assert not isinstance(answer, Replay)
+        assert not isinstance(answer, Replay | Sequence)
         return head_code(answer, dialect, self.line())
 
 

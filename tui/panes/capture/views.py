@@ -17,18 +17,20 @@ from .heads import Heads
 from .heatmap import wanted_width
 from .verdict_line import VerdictLine
 
-Part: TypeAlias = Literal["verdict", "map", "list", "matrix", "row", "results", "replay"]
-PaneView: TypeAlias = Literal["attention", "statistics", "replay"]
+Part: TypeAlias = Literal["verdict", "page", "map", "list", "matrix", "row", "results", "replay"]
+PaneView: TypeAlias = Literal["verdict", "attention", "statistics", "replay"]
 ViewState: TypeAlias = tuple[PaneView, View]
 
 _VIEWS: Mapping[Part, PaneView] = {
-    "list": "attention", "matrix": "attention", "row": "attention", "results": "statistics", "replay": "replay",
+    "page": "verdict", "list": "attention", "matrix": "attention", "row": "attention", "results": "statistics",
+    "replay": "replay",
 }  # fmt: skip
-_PARTS: tuple[Part, ...] = ("map", "list", "matrix", "row", "results", "replay")  # in the order of v
+_PARTS: tuple[Part, ...] = ("page", "map", "list", "matrix", "row", "results", "replay")  # in the order of v
 _WIDE, _ROOMY = 100, 150  # from these widths the parts have borders, and a map may be very wide
 _LEAST_MAP, _LEAST_ROW, _LEAST_MATRIX = 24, 30, 22
 _BORDER, _RULE = 3, 2  # columns of a border, or of a line at the right, and what it keeps free
 _VERDICT, _NARROW_VERDICT = 12, 9  # lines from which the verdict is shown
+_VERDICT_PAGE = 24  # lines of the page of the verdict where attention stands below it
 _LOW = 14  # lines below which list and matrix do not both fit
 
 
@@ -47,8 +49,8 @@ class HeadViews:
         """Arrange the parts of a pane; `request` requests what the view on screen needs."""
         self.pane, self.heads, self.parts, self.results, self.verdict = pane, heads, parts, results, verdict
         self._request = request
-        self.chosen: PaneView = "attention"  # the view
-        self.front: Part = "map"  # the part shown alone on narrow screens
+        self.chosen: PaneView = "verdict"  # the view
+        self.front: Part = "page"  # the part shown alone on narrow screens
         self.problem = ""  # why the selected head cannot be shown
 
     @property
@@ -59,13 +61,16 @@ class HeadViews:
     @property
     def shown(self) -> PaneView:
         """The view on screen."""
-        return "statistics" if self.problem else self.chosen
+        if self.problem:
+            return "statistics"
+        return "attention" if self.chosen == "verdict" and not self.heads.is_judged else self.chosen
 
     def arranged(self, size: Size) -> Mapping[Part, Region]:
         """Return where the parts stand in this size."""
         capture = self.heads.capture
         heads = max((layer.heads for layer in capture.layers), default=0) if capture is not None else 0
         front: Part = "results" if self.problem and size.width < NARROW else self.front
+        front = "map" if front == "page" and not self.heads.is_judged else front
         return arrangement(size, self.shown, front, heads, self.verdict.draft is not None)
 
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
@@ -79,7 +84,7 @@ class HeadViews:
         focused = self.pane.screen.focused
         for part, view in _VIEWS.items():
             widget = self.parts[part]
-            display = self.one_at_a_time or self.shown == view
+            display = self.one_at_a_time or self.shown == view or part in self.arranged(self.pane.size)
             if not display and focused is not None and widget in focused.ancestors_with_self:
                 self.pane.focus()
             widget.display = display
@@ -94,8 +99,8 @@ class HeadViews:
         """Bring a part to the front of a narrow screen, or of a low one."""
         if part != self.front:
             self.front = part
-            self.chosen = _VIEWS.get(part, self.chosen)
-            self.arrange_parts()
+            self.chosen = _VIEWS.get(part, "attention" if self.chosen == "verdict" else self.chosen)
+            self.show_parts()
 
     def focus(self, widget: Widget) -> None:
         """Bring the part that contains a focused widget to the front."""
@@ -109,10 +114,13 @@ class HeadViews:
         if at_statistics and not self.results.next_view():
             return
         if self.one_at_a_time:
-            self.front = next_of(_PARTS, self.front)
+            parts = [each for each in _PARTS if each != "page" or self.heads.is_judged]
+            self.front = next_of(parts, self.front if self.front in parts else "map")
             self.chosen = _VIEWS.get(self.front, "attention")
         else:
-            self.chosen, self.front = next_of([*dict.fromkeys(_VIEWS.values())], self.chosen), "map"
+            views: list[PaneView] = ["verdict"] if self.heads.is_judged else []
+            self.chosen = next_of([*views, "attention", "statistics", "replay"], self.shown)
+            self.front = "page" if self.chosen == "verdict" else "map"
         self.results.first_view()
         self.show_parts()
 
@@ -155,6 +163,8 @@ def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: boo
         return {front: Region(0, 0, width, height)}
     top = int(asking or height >= (_NARROW_VERDICT if width < NARROW else _VERDICT))
     parts: dict[Part, Region] = {"verdict": Region(0, 0, width, 1)} if top else {}
+    if view == "verdict" and front == "page":  # which says the verdict itself
+        return {**({"verdict": Region(0, 0, width, 1)} if asking else {}), **_verdict_parts(size, int(asking))}
     if width < NARROW:
         return {**parts, front: Region(0, top, width, height - top)}
     boxed = width >= _WIDE
@@ -175,4 +185,18 @@ def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: boo
         "list": Region(right.x, right.y, right.width, listed),
         "matrix": Region(under.x, under.y, under.width - bars, under.height),
         "row": Region(under.right - bars, under.y, bars, under.height),
+    }
+
+
+def _verdict_parts(size: Size, top: int) -> Mapping[Part, Region]:
+    """Return where the page of the verdict stands, and on a large screen the attention of the head below it."""
+    width, height = size.width, size.height - top
+    if width < _WIDE or height < _VERDICT_PAGE + _LOW:
+        return {"page": Region(0, top, width, height)}
+    under = Region(0, top + _VERDICT_PAGE, width, height - _VERDICT_PAGE)
+    bars = max(width * 9 // 20, _LEAST_ROW)
+    return {
+        "page": Region(0, top, width, _VERDICT_PAGE),
+        "matrix": Region(0, under.y, width - bars, under.height),
+        "row": Region(width - bars, under.y, bars, under.height),
     }

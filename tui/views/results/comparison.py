@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ....core.diagnosis.comparing.results import heads_in_words
+from ....core.diagnosis.comparing.results import difference_in_words, downstream_words, same_before
+from ....core.diagnosis.groups import place_in_words
 from ....core.diagnosis.results import ORDER, STAGES
 from ....core.message import joined, message
-from ....core.tables.diagnosis import changed, verdict
+from ....core.tables.diagnosis import changed, difference_counts, not_compared, verdict
 from ....core.tables.formats import digits
 from ....core.tables.table import TextGrid
 from ..glyphs import Glyphs
 from ..grid import table_lines
-from ..lines import Line
+from ..lines import Line, wrapped
+from .faults import block
 
 if TYPE_CHECKING:
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison
@@ -24,9 +26,18 @@ _FIGURES = ("multiplier", "spread", "entropy", "first_key_weight")
 _TITLES = ("σ in row", "entropy", "first key")
 
 
-def sentences(found: Comparison) -> list[str]:
-    """Return the verdict and everything that is in one capture only."""
-    return [*verdict(found), *found.missing]
+def difference_lines(found: Comparison, glyphs: Glyphs, width: int) -> list[Line]:
+    """Return the first difference as a block, what is downstream of it, and what is in one capture only."""
+    if found.first is None:
+        return [line for text in (*verdict(found), *found.missing) for line in wrapped(glyphs.say(text), width)]
+    stage, heads = found.first
+    where = place_in_words([(each.layer, each.head) for each in heads])
+    rest = [joined([STAGES[stage.name], difference_in_words(heads)], ": "), same_before(found)]
+    lines = block(message("FIRST DIFFERENCE"), where, rest, glyphs, width, "wrong")
+    if found.downstream:
+        lines += block(message("downstream"), downstream_words(found), (), glyphs, width)
+    texts = [*not_compared(found), *found.missing, difference_counts(found)]
+    return [*lines, *(line for text in texts for line in wrapped(glyphs.say(text), width))]
 
 
 def stage_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:
@@ -37,20 +48,22 @@ def stage_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> 
     header = [message("layer"), *STAGES.values(), message("median KL")]
     lines: list[list[str]] = []
     for heads in _layers(found):
-        cells = [_cell([each.stages[number].state for each in heads]) for number in range(len(ORDER))]
+        cells = [_cell([each.stages[number].state for each in heads], glyphs) for number in range(len(ORDER))]
         known = sorted(each.divergence for each in heads if each.divergence is not None)
         lines.append([str(heads[0].layer.index), *cells, digits(known[len(known) // 2] if known else None)])
     return table_lines(TextGrid(header, lines), glyphs, width)
 
 
 LEGEND = message(
-    "number: heads that differ   ~: heads that differ as a stage before does   =: same   blank: not compared"
+    "number: heads that differ   ~: as a stage before does   ↓: as an earlier layer does   =: same   blank: not "
+    "compared"
 )
 
 
 def reasons(found: Comparison) -> list[tuple[str, str]]:
-    """Return each first difference of a layer: the heads and the stage, and what differs there."""
+    """Return each other first difference of a layer: the heads and the stage, and what differs there."""
     result: list[tuple[str, str]] = []
+    first = None if found.first is None else found.first[0]
     for heads in _layers(found):
         by_stage: dict[StageName, list[HeadComparison]] = {}
         for each in heads:
@@ -60,16 +73,10 @@ def reasons(found: Comparison) -> list[tuple[str, str]]:
             if name not in by_stage:
                 continue
             alike = by_stage[name]
-            place = message(
-                "layer {index}, {heads}",
-                index=alike[0].layer.index,
-                heads=heads_in_words([each.head for each in alike]),
-            )
-            worst = max(alike, key=lambda each: each.change)
-            assert worst.first is not None
-            says = worst.first.says
-            says = says if len(alike) == 1 else message("head {head}: {text}", head=worst.head, text=says)
-            result.append((joined([place, STAGES[name]], "  "), says))
+            if any(each.first is first for each in alike):
+                continue
+            place = place_in_words([(each.layer, each.head) for each in alike])
+            result.append((joined([place, STAGES[name]], "  "), difference_in_words(alike)))
     return result
 
 
@@ -98,10 +105,12 @@ def _layers(found: Comparison) -> list[list[HeadComparison]]:
     return [by_layer[position] for position in sorted(by_layer)]
 
 
-def _cell(states: list[str]) -> str:
+def _cell(states: list[str], glyphs: Glyphs) -> str:
     count = Counter(states)
     if count["differs"]:
         return str(count["differs"])
+    if count["downstream"]:
+        return glyphs.say("↓")
     if count["follows"]:
         return f"~{count['follows']}"
     return "=" if count["same"] else ""

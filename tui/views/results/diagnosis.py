@@ -1,111 +1,84 @@
-"""Verdicts on heads, as lines: neighbouring heads with the same verdict together."""
+"""Verdicts on heads: a line for layers that agree, on one axis, and a block for each fault."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ....core.message import Message, joined, message
-from ....core.tables.formats import digits
-from ...language.cells import cells, to_left
+from ....core.diagnosis.groups import FaultGroup, Judged, faults_of, groups, right_layers
+from ....core.message import message
+from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
+from ..lines import Line, Role
+from ..plots.dots import axis_labels, axis_of, dot_line
+from .faults import fault_lines
 
 if TYPE_CHECKING:
-    from ....core.tables.diagnosis import HeadVerdict
+    from ....core.diagnosis.groups import HeadVerdict
 
-_WORDS = 12  # cells of the widest verdict, and a space
-
-
-def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs) -> list[tuple[str, tuple[str, ...]]]:
-    """Return a line for each run of heads with the same verdict, and the sentences below it that explain it."""
-    found: list[tuple[str, tuple[str, ...]]] = []
-    runs = _runs(heads)
-    places = [glyphs.say(_place(run)) for run in runs]
-    wide = max(map(cells, places), default=0)
-    for run, place in zip(runs, places, strict=True):
-        verdict = run[0].verdict
-        parts = [to_left(place, wide), to_left(glyphs.say(verdict.verdict), _WORDS), glyphs.say(_multipliers(run))]
-        if verdict.evidence is not None:
-            worst = max((each.verdict.misfit or 0.0 for each in run), default=0.0)
-            parts.append(glyphs.say("{evidence}, misfit {misfit}", evidence=verdict.evidence, misfit=digits(worst)))
-        found.append(("  ".join(parts).rstrip(), () if verdict.verdict == "healthy" else _explanation(run)))
-    return found
+_GAP = "  "
+_AXIS = (24, 60)  # cells of the axis, the least and the most
+_MOST_LINES = 64  # of layers; a file with more kinds of lines tells its faults alone
 
 
-def _explanation(run: Sequence[HeadVerdict]) -> tuple[str, ...]:
-    verdict = run[0].verdict
-    lines: list[str] = []
-    cause, says = verdict.cause, verdict.says
-    if cause is not None:
-        also = joined(verdict.also, ", ")
-        lines.append(message("{cause} (or {also})", cause=cause, also=also) if verdict.also else cause)
-    lines.append(says if len(run) == 1 or cause is None else _of_all(says))
-    effect = verdict.consequence
-    if effect is not None:
-        text = message(
-            "entropy {entropy} nats (expected {expected_entropy}), largest weight {max_weight} "
-            "({expected_max_weight}), KL {divergence} nats, another largest key in {changed:.0f} % of rows",
-            entropy=digits(effect.entropy),
-            expected_entropy=digits(effect.expected_entropy),
-            max_weight=digits(effect.max_weight),
-            expected_max_weight=digits(effect.expected_max_weight),
-            divergence=digits(effect.divergence),
-            changed=100 * effect.changed_rows,
-        )
-        lines.append(text if len(run) == 1 else message("head {head}: {text}", head=run[0].head, text=text))
-    return tuple(lines)
+def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs, width: int) -> list[Line]:
+    """Return the table of layers, then the block of each fault."""
+    found = groups(fault for each in heads for fault in faults_of(each))
+    lines: list[Line] = []
+    rows = verdict_rows(found)
+    if any(row.used is not None for row in rows) and len(rows) <= _MOST_LINES:
+        lines += [*multiplier_lines(rows, heads, glyphs, width), ()]
+    for group in found:
+        if group.rule != "healthy":
+            lines += fault_lines(group, glyphs, width, right_layers(heads, group) if group.used is not None else "")
+    return lines
 
 
-def _of_all(says: str) -> str:
-    """Return what a verdict says of all heads of a run: without the multiplier, which stands before a colon."""
-    words = says.values.get("words") if isinstance(says, Message) else None
-    return words if isinstance(words, str) else says.rpartition(": ")[2]
+def _order(row: FaultGroup) -> tuple[int, int]:
+    layer, head = row.heads[0]
+    return layer.position, head
 
 
-def _runs(heads: Sequence[HeadVerdict]) -> list[list[HeadVerdict]]:
-    """Group neighbouring heads of a layer with the same verdict, causes and expected multiplier."""
-    runs: list[list[HeadVerdict]] = []
-    for each in heads:
-        if runs and _alike(runs[-1][-1], each):
-            runs[-1].append(each)
-        else:
-            runs.append([each])
-    return runs
+def verdict_rows(found: Sequence[FaultGroup]) -> list[FaultGroup]:
+    """Return layers that agree, in order: of each group, those that follow each other and have the same heads."""
+    return sorted((run for group in found if group.heads for run in group.runs), key=_order)
 
 
-def _alike(one: HeadVerdict, other: HeadVerdict) -> bool:
-    a, b = one.verdict, other.verdict
-    same = (a.verdict, a.cause, a.also, a.evidence, a.expected) == (
-        b.verdict,
-        b.cause,
-        b.also,
-        b.evidence,
-        b.expected,
-    )
-    return one.layer is other.layer and same
+def multiplier_lines(
+    rows: Sequence[FaultGroup], heads: Iterable[Judged], glyphs: Glyphs, width: int, chosen: int | None = None
+) -> list[Line]:
+    """Return a header and what q·k was multiplied by, a line a row: its number, where it should be, and a word.
 
-
-def _place(run: Sequence[HeadVerdict]) -> str:
-    first, last = run[0], run[-1]
-    heads = (
-        message("head {head}", head=first.head)
-        if first is last
-        else message("heads {first} to {last}", first=first.head, last=last.head)
-    )
-    return joined([first.layer.place, heads], ", ")
-
-
-def _multipliers(run: Sequence[HeadVerdict]) -> str:
-    """Return the multiplier, or the range of those of a run, and the expected one."""
-    numbers = [each.verdict.multiplier for each in run]
-    known = sorted(number for number in numbers if number is not None)
-    expected = run[0].verdict.expected.multiplier
-    if not known:
-        return "" if expected is None else message("expected × {expected}", expected=digits(expected))
-    low, high = digits(known[0]), digits(known[-1])
-    shown = f"× {low}" if low == high else message("× {low} to {high}", low=low, high=high)
-    if expected is None:
-        return shown
-    if run[0].verdict.expected.assumed and run[0].verdict.verdict == "undecided":
-        return message("{multiplier}, assumed × {expected}", multiplier=shown, expected=digits(expected))
-    return message("{multiplier}, expected × {expected}", multiplier=shown, expected=digits(expected))
+    `chosen` is the row with the cursor.
+    """
+    expected = {(each.layer, each.head): each.verdict.expected for each in heads}
+    wanted = [expected[row.heads[0]] for row in rows]
+    amounts = [row.amounts or "—" for row in rows]
+    words = [glyphs.say("right") if row.rule == "healthy" else glyphs.say(row.rule) for row in rows]
+    titles = [glyphs.say(text) for text in (message("layer"), message("heads"), message("q·k was multiplied by"))]
+    numbers = [glyphs.say(row.layer_numbers) for row in rows]
+    places = [glyphs.say(row.head_numbers) for row in rows]
+    wide = [
+        max(map(cells, [title, *column]))
+        for title, column in zip(titles, (numbers, places, map(glyphs.say, amounts)), strict=True)
+    ]
+    room = width - (chosen is not None) - sum(wide) - max(map(cells, words)) - 4 * len(_GAP)
+    used = [number for row in rows if row.used is not None for number in row.used]
+    axis = axis_of([*used, *(one.multiplier for one in wanted if one.multiplier)], min(max(room, 0), _AXIS[1]))
+    shown = room >= _AXIS[0]
+    formulas = {(one.multiplier, one.formula) for one in wanted if one.multiplier and one.formula}
+    labels = axis_labels(*(next(iter(formulas)) if len(formulas) == 1 else (None, "")), axis, glyphs) if shown else ""
+    header = [to_right(titles[0], wide[0]), to_left(titles[1], wide[1]), to_left(titles[2], wide[2]), labels]
+    margin = "" if chosen is None else " "
+    lines: list[Line] = [((margin + _GAP.join(header).rstrip(), "dim"),)]
+    table = zip(rows, wanted, numbers, places, amounts, words, strict=True)
+    for at, (row, want, number, place, amount, word) in enumerate(table):
+        healthy = row.rule == "healthy"
+        role: Role = "scaled" if healthy else "alert" if row.fault.severe else "unscaled"
+        start = f"{to_right(number, wide[0])}{_GAP}{to_left(place, wide[1])}{_GAP}"
+        middle = row.used[0] if row.used is not None else None
+        used_words = to_left(glyphs.say(amount), wide[2]) + _GAP
+        dots: Line = (*dot_line(middle, want.multiplier, axis, glyphs, role), (_GAP, "text")) if shown else ()
+        mark: Line = () if chosen is None else ((glyphs.cursor if at == chosen else " ", "accent"),)
+        lines.append((*mark, (start, "text"), (used_words, role), *dots, (word, "text" if healthy else role)))
+    return lines

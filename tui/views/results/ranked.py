@@ -155,6 +155,7 @@ def _scale_fact(layer: Layer, glyphs: Glyphs) -> str:
 _PLACE, _VALUE, _STATUS = 7, 8, 9  # cells
 _SHARES = {"max_weight": 6, "first_key_weight": 8}
 _BAR = 8
+_BAD = ("wrong", "NaN")  # words in red
 _ROOM = 19  # cells that reasons need before bars and shares are shown
 _FULL = 3.0  # the saturation ratio of a full bar in every file
 
@@ -209,7 +210,7 @@ def ranked_lines(
             for name, room in _SHARES.items():
                 share = _number(_value(each.measured, name), STATISTIC[name], glyphs)
                 spans.append((to_right(share, room - 1) + " ", certain))
-        role: Role = "heading" if word == "healthy" else "alert"
+        role: Role = "alert" if each.measured is None or word in _BAD else "heading" if word == "healthy" else "text"
         rough = glyphs.say("≈") if each.rough else " "
         spans.append((rough + to_left(glyphs.say(word), _STATUS), role))
         because = joined(each.because, "; ")

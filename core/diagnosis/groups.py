@@ -1,0 +1,353 @@
+"""One line for one fault, whatever the number of heads. This module does not need NumPy."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
+
+from ..captures.capture import Layer
+from ..message import Message, counted, joined, message
+from .results import Product, StageName, Verdict, amount, is_of_scale
+
+Place: TypeAlias = "tuple[Layer, int]"  # a head
+
+# What is wrong, by the stage at which a cause acts.
+WRONG: dict[StageName, str] = {
+    "qk": message("WRONG SCORES"),
+    "multiplier": message("WRONG SCALE"),
+    "softcap": message("WRONG SOFT-CAP"),
+    "bias": message("WRONG BIAS"),
+    "mask": message("WRONG MASK"),
+    "sink": message("WRONG SINK"),
+    "lse": message("WRONG LSE"),
+    "weights": message("WRONG WEIGHTS"),
+    "v": message("WRONG VALUES"),
+    "o": message("WRONG OUTPUT"),
+}
+_CALLED = {
+    "healthy": message("RIGHT SCALE"),
+    "unexplained": message("UNEXPLAINED"),
+    "undecided": message("UNDECIDED"),
+    "no-evidence": message("NOT JUDGED"),
+}
+_ALIKE = 5.0  # standard errors by which two fitted multipliers are two
+_ROUNDING = 1e-3  # relative: what is the same at four digits
+_LISTED = 6  # layers and heads that are named
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is said of one head, or of a whole file: its verdict, a cause, or a figure beyond a limit."""
+
+    label: str  # what is wrong: WRONG SCALE
+    rule: str  # the cause, the limit or the verdict
+    why: str
+    layer: Layer | None = None  # None: of the file
+    head: int = 0
+    used: Product | None = None  # what q·k was multiplied by
+    error: float = 0.0
+    expected: str = ""  # what it should be, in words: should be × 0.1768 = 1/√32
+    also: tuple[str, ...] = ()
+    severe: bool = True  # whether it is wrong, and not only undecided
+    file: str = ""  # the name of its file, if there are several
+
+
+@dataclass(frozen=True)
+class FaultGroup:
+    """All heads of a file with one fault, in the order of layers."""
+
+    fault: Fault  # that of the first head; its `also` is what explains all of them
+    heads: tuple[Place, ...]
+    used: tuple[Product, Product] | None  # the least and the largest; the same one twice if they are alike
+    same_words: bool = field(default=True)  # whether the fault's words are those of every head
+
+    @property
+    def rule(self) -> str:
+        """The cause, the limit or the verdict."""
+        return self.fault.rule
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of its heads."""
+        return tuple(dict.fromkeys(layer for layer, _ in self.heads))
+
+    @property
+    def layer_numbers(self) -> str:
+        """The numbers of its layers: `0–5`, after the file if there are several."""
+        numbers = numbers_in_words(layer.index for layer in self.layers)
+        file = self.layers[0].file
+        return message("{file}: {numbers}", file=file, numbers=numbers) if file else numbers
+
+    @property
+    def head_numbers(self) -> str:
+        """The numbers of its heads, in each of its layers: `0–7`."""
+        return numbers_in_words(head for _, head in self.heads)
+
+    @property
+    def modules(self) -> str:
+        """The names of its modules, with * where they differ in a number; empty if they have none."""
+        return _modules(self.layers)
+
+    @property
+    def short_place(self) -> str:
+        """Where it is, without the names of modules."""
+        return joined([_layers_in_words(self.layers), _heads_in_words(self.heads)], ", ")
+
+    @property
+    def place(self) -> str:
+        """Where it is: `layers 0–5, all 18 heads (blocks.*.attn)`."""
+        if not self.heads:
+            return self.fault.file or message("file")
+        return place_in_words(self.heads)
+
+    @property
+    def runs(self) -> list[FaultGroup]:
+        """Its layers that follow each other and have the same heads of it, each run as a group."""
+        of: dict[Layer, list[int]] = {}
+        for layer, head in sorted(self.heads, key=lambda place: (place[0].position, place[1])):
+            of.setdefault(layer, []).append(head)
+        runs: list[list[Layer]] = []
+        for layer in of:
+            last = runs[-1][-1] if runs else None
+            if last is not None and layer.position == last.position + 1 and of[layer] == of[last]:
+                runs[-1].append(layer)
+            else:
+                runs.append([layer])
+        return [replace(self, heads=tuple((each, head) for each in run for head in of[each])) for run in runs]
+
+    @property
+    def amounts(self) -> str:
+        """What q·k was multiplied by: `× 0.03125`, or a range if heads differ by more than their errors."""
+        if self.used is None:
+            return ""
+        least, most = self.used
+        if least == most:
+            return amount(least)
+        return message("× {least:.4g} to {most:.4g}", least=least, most=most)
+
+    @property
+    def why(self) -> str:
+        """Why it is so, in words that are true of all heads, or of the first."""
+        if self.same_words or not self.heads:
+            return self.fault.why
+        layer, head = self.heads[0]
+        template = "{why} (layer {layer} head {head})"
+        return message(template, why=self.fault.why, layer=layer.index, head=head)
+
+    @property
+    def said(self) -> str:
+        """What it is, what it should be, and why."""
+        used = self.amounts if self.rule != "healthy" else ""
+        numbers = joined([text for text in (used, self.fault.expected) if text], ", ")
+        return joined([text for text in (numbers, self.why) if text], ": ")
+
+    @property
+    def sentence(self) -> str:
+        """All of it on one line: where, what it is, what it should be, and why."""
+        return joined([text for text in (self.place, self.said) if text], ": ")
+
+    @property
+    def names(self) -> str:
+        """The cause, and others that explain as much: `scale-twice, or scale-1-over-d`."""
+        if not self.fault.also:
+            return self.fault.rule
+        return message("{cause}, or {also}", cause=self.fault.rule, also=joined(self.fault.also, ", "))
+
+
+@dataclass(frozen=True)
+class HeadVerdict:
+    """The verdict on one head."""
+
+    layer: Layer
+    head: int
+    verdict: Verdict
+
+
+class Judged(Protocol):
+    """A head with its verdict."""
+
+    @property
+    def layer(self) -> Layer: ...
+
+    @property
+    def head(self) -> int: ...
+
+    @property
+    def verdict(self) -> Verdict: ...
+
+
+def should_be(verdict: Verdict) -> str:
+    """Return `should be × 0.1768 = 1/√32`; of an assumption, what that is; empty if it is not known."""
+    expected = verdict.expected.says
+    if not expected:
+        return ""
+    if verdict.is_unusual:
+        return message("where {expected} is usual", expected=expected)
+    return message("should be {expected}", expected=expected)
+
+
+def faults_of(each: Judged) -> list[Fault]:
+    """Return what is said of a head: each cause, or its verdict if it has none."""
+    verdict = each.verdict
+    at = Fault("", "", "", each.layer, each.head, verdict.multiplier, verdict.multiplier_error or 0.0)
+    if verdict.findings:
+        return [
+            replace(
+                at,
+                label=message("NOT FINITE") if one.cause == "not-finite" else WRONG[one.stage],
+                rule=one.cause,
+                why=one.says,
+                also=one.also,
+                used=verdict.multiplier if is_of_scale(one) else None,
+                expected=should_be(verdict) if is_of_scale(one) else "",
+            )
+            for one in verdict.findings
+        ]
+    if (suspect := verdict.suspect) is not None:
+        return [
+            replace(
+                at,
+                label=message("UNUSUAL SCALE"),
+                rule=suspect.cause,
+                why=suspect.says,
+                also=suspect.also,
+                expected=should_be(verdict),
+                severe=False,
+            )
+        ]
+    healthy = verdict.verdict == "healthy"
+    at = replace(at, label=_CALLED.get(verdict.verdict, ""), rule=verdict.verdict, severe=verdict.is_wrong)
+    if healthy:
+        return [replace(at, why=message("as expected"), expected=verdict.expected.says)]
+    return [replace(at, why=verdict.says, used=None, also=verdict.maybe)]
+
+
+def groups(found: Iterable[Fault]) -> list[FaultGroup]:
+    """Return faults, those that are one together, in the order of their first heads.
+
+    Of several causes that explain as much, a group has the one that explains most of its heads.
+    """
+    buckets: dict[tuple[object, ...], list[Fault]] = {}
+    for each in found:
+        file = None if each.layer is None else each.layer.file
+        number = f"{each.used:.3g}" if each.used is not None and each.expected else ""
+        cause = "" if number else (each.rule, each.why if each.layer is None else _template(each.why))
+        buckets.setdefault((file, each.label, each.expected, number, cause), []).append(each)
+    merged: dict[tuple[object, ...], list[Fault]] = {}
+    for key, bucket in buckets.items():
+        why = key[4] or (_commonest(bucket), _template(bucket[0].why))
+        merged.setdefault((*key[:3], why), []).extend(bucket)
+    found_groups = [_group(bucket) for bucket in merged.values()]
+    return sorted(found_groups, key=lambda group: group.layers[0].position if group.heads else 1 << 30)
+
+
+def _template(words: str) -> str:
+    return words.template if isinstance(words, Message) else words
+
+
+def _commonest(bucket: Sequence[Fault]) -> str:
+    """Return the cause that explains most heads; of those, the one that is named first most often."""
+    explains = Counter(name for each in bucket for name in (each.rule, *each.also))
+    first = Counter(each.rule for each in bucket)
+    return max(explains, key=lambda name: (explains[name], first[name]))
+
+
+def _group(bucket: Sequence[Fault]) -> FaultGroup:
+    rule = _commonest(bucket)
+    shown = next((each for each in bucket if each.rule == rule), bucket[0])
+    causes = [{each.rule, *each.also} for each in bucket]
+    also = tuple(name for name in shown.also if all(name in names for names in causes))
+    whys = {each.why for each in bucket if each.rule == shown.rule}
+    heads = {(each.layer, each.head): None for each in bucket if each.layer is not None}
+    ordered = sorted(heads, key=lambda place: (place[0].position, place[1]))
+    if len(whys) > 1 and shown.layer is not None:  # the words are of the head that is named
+        ordered.insert(0, ordered.pop(ordered.index((shown.layer, shown.head))))
+    return FaultGroup(replace(shown, also=also), tuple(ordered), _range(bucket), len(whys) == 1)
+
+
+def _range(bucket: Sequence[Fault]) -> tuple[Product, Product] | None:
+    """Return the least and the largest multiplier; the same one twice if errors explain the difference."""
+    known = sorted((each for each in bucket if each.used is not None), key=lambda each: each.used or 0.0)
+    if not known:
+        return None
+    low, high = known[0], known[-1]
+    assert low.used is not None
+    assert high.used is not None
+    allowed = max(_ALIKE * (low.error + high.error), _ROUNDING * abs(high.used))
+    middle = known[len(known) // 2].used
+    assert middle is not None
+    return (middle, middle) if high.used - low.used <= allowed else (low.used, high.used)
+
+
+def right_layers(heads: Iterable[Judged], group: FaultGroup) -> str:
+    """Return which other layers of a file are right: `layers 0, 1 and 3 are right`; empty if none is."""
+    if not group.heads:
+        return ""
+    of: dict[Layer, bool] = {}
+    for each in heads:
+        if each.layer.file == group.layers[0].file:
+            of[each.layer] = of.get(each.layer, True) and each.verdict.verdict == "healthy"
+    right = [layer for layer, healthy in of.items() if healthy]
+    if not right:
+        return ""
+    where = _layers_in_words(right)
+    return counted("{where} is right", "{where} are right", len(right), where=where)
+
+
+def place_in_words(heads: Sequence[Place]) -> str:
+    """Return `layers 0–5, all 18 heads (blocks.*.attn)`."""
+    layers = tuple(dict.fromkeys(layer for layer, _ in heads))
+    where = joined([_layers_in_words(layers), _heads_in_words(heads)], ", ")
+    where = message("{file}: {where}", file=layers[0].file, where=where) if layers[0].file else where
+    modules = _modules(layers)
+    return message("{where} ({modules})", where=where, modules=modules) if modules else where
+
+
+def numbers_in_words(numbers: Iterable[int]) -> str:
+    """Return `3`, `0 and 2`, `0–5`, `0–2, 5 and 7–9`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = [part for run in runs for part in ([f"{run[0]}–{run[-1]}"] if len(run) > 2 else map(str, run))]
+    if len(parts) > _LISTED:
+        return message("{first}, … {last}", first=", ".join(parts[: _LISTED - 1]), last=parts[-1])
+    if len(parts) == 1:
+        return parts[0]
+    return message("{most} and {last}", most=", ".join(parts[:-1]), last=parts[-1])
+
+
+def _layers_in_words(layers: Sequence[Layer]) -> str:
+    numbers = numbers_in_words(layer.index for layer in layers)
+    return counted("layer {numbers}", "layers {numbers}", len(layers), numbers=numbers)
+
+
+def _heads_in_words(heads: Sequence[Place]) -> str:
+    """Return `all 8 heads`, `head 3`, `heads 0 and 2`, `7 of 16 heads`."""
+    of: dict[Layer, list[int]] = {}
+    for layer, head in heads:
+        of.setdefault(layer, []).append(head)
+    count = sum(layer.heads for layer in of)
+    if len(heads) == count:
+        return counted("its only head", "all {number} heads", count)
+    numbers = {tuple(sorted(each)) for each in of.values()}
+    if len(numbers) == 1:
+        [same] = numbers
+        return counted("head {numbers}", "heads {numbers}", len(same), numbers=numbers_in_words(same))
+    return message("{some} of {count} heads", some=len(heads), count=count)
+
+
+def _modules(layers: Sequence[Layer]) -> str:
+    """Return the names of modules, with * where they differ in a number: `blocks.*.attn`; empty without names."""
+    names = [layer.name.removeprefix(f"{layer.file}: ") for layer in layers]
+    if not all("." in name for name in names):
+        return ""
+    parts = [re.split(r"(\d+)", name) for name in names]
+    if len({tuple(each[::2]) for each in parts}) > 1:
+        return ""
+    return "".join(found[0] if len(set(found)) == 1 else "*" for found in zip(*parts, strict=True))

@@ -1,0 +1,245 @@
+"""The page of a model: what is wrong with the selected head, what q·k was multiplied by, and all heads by verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from ....core.captures.capture import Layer
+from ....core.diagnosis.comparing.results import Comparison
+from ....core.diagnosis.groups import FaultGroup, HeadVerdict, faults_of, groups
+from ....core.diagnosis.results import Consequence
+from ....core.message import counted, joined, message
+from ....core.tables.formats import digits
+from ...language.cells import cells, to_left
+from ..glyphs import Glyphs
+from ..headline import large
+from ..lines import Line, Role, Span, ends, fitted, window, wrapped
+from ..section import section_line
+from .comparison import LEGEND, difference_lines, stage_lines
+from .diagnosis import multiplier_lines, verdict_rows
+
+Place: TypeAlias = tuple[int, int]
+_MARGIN: Span = (" ", "text")
+_NUMBERS = 12  # cells before the words of what it does to a row
+_LEAST = 14  # lines from which there are large digits
+_TALL = 160  # columns from which digits are larger
+_BETWEEN, _AFTER = 6, 4  # cells beside a number in large digits and its word, and those after the number
+_CELL = 3  # cells of a head on the map, at most
+# What a head is on the map: wrong, right, undecided, downstream of an earlier layer.
+_MARKS: Mapping[str, tuple[str, Role]] = {
+    "wrong": ("×", "wrong"), "right": ("·", "dim"), "undecided": ("?", "unscaled"), "downstream": ("↓", "dim"),
+}  # fmt: skip
+
+
+class ModelPage(NamedTuple):
+    """What the page shows."""
+
+    layers: Sequence[Layer]
+    heads: Sequence[HeadVerdict]  # those judged so far, in the order of the file
+    cursor: Place
+    comparison: Comparison | None = None  # with the baseline
+
+
+def model_lines(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return the page, exactly `height` lines of `width`."""
+    lines: list[Line] = [()] if height >= _LEAST else []
+    if page.comparison is not None:
+        lines += _compared(page, page.comparison, width, height - len(lines), glyphs)
+    elif not page.heads:
+        lines.append(((" " + glyphs.say("judging the evidence"), "dim"),))
+    else:
+        lines += _judged(page, width, height - len(lines), glyphs)
+    return [fitted(line, width) for line in [*lines, *[()] * height][:height]]
+
+
+def _compared(page: ModelPage, found: Comparison, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return the first difference from the baseline, then the stages of layers around the cursor."""
+    lines: list[Line] = [*((_MARGIN, *line) for line in difference_lines(found, glyphs, width - 2)), ()]
+    head = None if found.first is None or found.first[0].name != "multiplier" else found.first[1][0]
+    if head is not None and head.reference is not None and head.test is not None and height >= _LEAST:
+        is_now: Shown = (message("is"), head.test.multiplier, "alert")
+        lines += [*_digits([is_now, (message("baseline"), head.reference.multiplier, "good")], "", width, glyphs), ()]
+    lines.append(section_line(message("stage by stage"), message("from q and k to the output"), width, glyphs))
+    header, *stages = stage_lines(found, glyphs, width - 2)
+    legend = wrapped(glyphs.say(LEGEND).replace("   ", "; "), width - 2, "dim")
+    room = max(height - len(lines) - len(legend) - 1, 1)
+    first = window(page.cursor[0], len(stages), room)
+    return [*lines, *((_MARGIN, *line) for line in (header, *stages[first : first + room], *legend))]
+
+
+def _judged(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    found = groups(fault for each in page.heads for fault in faults_of(each))
+    shown = _of_cursor(page, found)
+    lines = _headline(page, shown, found, width, height, glyphs)
+    rows = verdict_rows([group for group in found if group.used is not None])
+    left = height - len(lines)
+    if rows and left > 3:
+        at = next((n for n, row in enumerate(rows) if _has(row, page.layers, page.cursor)), 0)
+        table = multiplier_lines(rows, page.heads, glyphs, width - 2, at)
+        note = message("dot: is · line: should be · log axis")
+        lines += [(), section_line(message("what q·k was multiplied by"), note, width, glyphs)]
+        room = max(min(left - 4, len(rows)), 1)
+        first = window(at, len(rows), room)
+        lines += [(_MARGIN, *line) for line in (table[0], *table[1 + first : 1 + first + room])]
+    effect = _effect(page, glyphs)
+    left = height - len(lines)
+    if effect and left >= len(effect) + 2:
+        title, note = message("what it does to a row"), _head_words(page)
+        lines += [(), section_line(title, note, width, glyphs), *effect]
+        left -= len(effect) + 2
+    return [*lines, (), *_map(page, width, left - 1, glyphs)] if left > 4 else lines
+
+
+def _has(group: FaultGroup, layers: Sequence[Layer], cursor: Place) -> bool:
+    return any(layer.position == cursor[0] and head == cursor[1] for layer, head in group.heads)
+
+
+def _of_cursor(page: ModelPage, found: Sequence[FaultGroup]) -> FaultGroup:
+    """Return the fault of the selected head, the first one that is wrong if it has several."""
+    of_head = [group for group in found if _has(group, page.layers, page.cursor)] or found
+    return min(of_head, key=lambda group: (not group.fault.severe, group.rule == "healthy"))
+
+
+def _headline(
+    page: ModelPage, group: FaultGroup, found: Sequence[FaultGroup], width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return the label of a fault and where it is, the two numbers in large digits, and why."""
+    fault, healthy = group.fault, group.rule == "healthy"
+    role: Role = "right" if healthy else "wrong" if fault.severe else "cursor"
+    label = f" {glyphs.say(fault.label)} "
+    where = glyphs.say(group.place)
+    room = width - cells(label) - 5
+    if cells(where) > room and "(" in where:
+        where = glyphs.say(group.short_place)
+    rest = _others(page, group, found)
+    first: Line = (_MARGIN, (label, role), ("   ", "text"), (where, "heading"))
+    side = glyphs.say(rest)
+    fits = cells(label) + cells(where) + cells(side) + 8 <= width
+    lines: list[Line] = [ends(first, ((side, "dim"), (" ", "text")), width) if fits else fitted(first, width)]
+    [expected] = [each.verdict.expected for each in page.heads if (each.layer, each.head) == group.heads[0]]
+    numbers: list[Line] = []
+    if height >= _LEAST and group.used is not None and group.used[0] == group.used[1]:
+        severe = fault.severe
+        shown: list[Shown] = [
+            (message("is"), group.used[0], "good" if healthy else "alert" if severe else "unscaled")
+        ]
+        if not healthy and expected.multiplier is not None:
+            word = message("should be") if severe else message("usual is")
+            shown.append((word, expected.multiplier, "good"))
+        numbers = _digits(shown, expected.formula, width, glyphs)
+    if numbers:
+        lines += [(), *numbers, ()]
+    elif group.amounts:
+        text = joined([text for text in (message("is {used}", used=group.amounts), fault.expected) if text], "  ")
+        lines += [(_MARGIN, *line) for line in wrapped(glyphs.say(text), width - 2, "heading")]
+    why = [] if healthy else [group.why]
+    if not healthy and group.modules:
+        why.append(message("Look at {modules}.", modules=group.modules))
+    if healthy and group.fault.expected:
+        why = [joined([group.fault.expected, group.why], ", ")]
+    lines += [(_MARGIN, *line) for text in why for line in wrapped(glyphs.say(text), width - 2)]
+    return lines
+
+
+Shown: TypeAlias = "tuple[str, float, Role]"  # a word, its number in large digits, and their role
+
+
+def _digits(shown: Sequence[Shown], formula: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return `is × 0.03125   should be × 0.1768` in large digits; empty where they have no room."""
+    words = [glyphs.say(word) for word, _, _ in shown]
+    numbers = [large(f"×{number:.4g}", width >= _TALL, glyphs) for _, number, _ in shown]
+    room = (cells(word) + len(number[0]) + _BETWEEN for word, number in zip(words, numbers, strict=True))
+    if sum(room) - _AFTER > width:
+        return []
+    lines: list[Line] = []
+    for row in range(len(numbers[0])):
+        last = row == len(numbers[0]) - 1
+        spans: list[Span] = []
+        for word, number, (_, _, role) in zip(words, numbers, shown, strict=True):
+            spans.append((to_left(f" {word if last else ''}", cells(word) + 2), "label"))
+            spans.append((number[row] + " " * _AFTER, role))
+        end: Line = ((f"= {glyphs.say(formula)}", "dim"),) if last and formula else ()
+        lines.append((*spans, *end))
+    return lines
+
+
+def _others(page: ModelPage, group: FaultGroup, found: Sequence[FaultGroup]) -> str:
+    """Return what is said of the other heads: how many are wrong, or that they are right."""
+    count = sum(layer.heads for layer in page.layers)
+    if len(page.heads) < count:
+        return message("{judged} of {count} heads judged", judged=len(page.heads), count=count)
+    wrong = {
+        (layer.position, head)
+        for each in found
+        if each.fault.severe and each.rule != "healthy"
+        for layer, head in each.heads
+    }
+    others = wrong - {(layer.position, head) for layer, head in group.heads}
+    if others:
+        return counted("{number} other head is wrong (n)", "{number} other heads are wrong (n)", len(others))
+    right = sum(each.verdict.verdict == "healthy" for each in page.heads)
+    if group.rule == "healthy" or not right:
+        return ""
+    left = count - len(group.heads)
+    if right == left:
+        return counted("the other head is right", "the other {number} heads are right", right)
+    return message("{right} of the other {left} heads are right", right=right, left=left)
+
+
+def _head_words(page: ModelPage) -> str:
+    layer, head = page.layers[page.cursor[0]], page.cursor[1]
+    return message("layer {layer} head {head}, mean over rows", layer=layer.index, head=head)
+
+
+def _effect(page: ModelPage, glyphs: Glyphs) -> list[Line]:
+    """Return what a fault does to attention, if that is known of the selected head."""
+    of: dict[Place, Consequence | None] = {
+        (each.layer.position, each.head): each.verdict.consequence for each in page.heads
+    }
+    effect = of.get(page.cursor)
+    if effect is None:
+        return []
+    words = "{keys} keys matter, largest weight {most:.0f} %, entropy {entropy} nats"
+    rows: tuple[tuple[str, float, float, Role], ...] = (
+        (message("is"), effect.entropy, effect.max_weight, "alert"),
+        (message("should be"), effect.expected_entropy, effect.expected_max_weight, "good"),
+    )
+    lines: list[Line] = []
+    for name, entropy, most, role in rows:
+        said = glyphs.say(words, keys=f"{math.exp(entropy):.3g}", most=100 * most, entropy=digits(entropy))
+        lines.append(((" " + to_left(glyphs.say(name), _NUMBERS), role), (said, "text")))
+    said = glyphs.say(
+        "KL {divergence} nats; another largest key in {changed:.0f} % of rows",
+        divergence=digits(effect.divergence),
+        changed=100 * effect.changed_rows,
+    )
+    return [*lines, ((" " + " " * _NUMBERS + said, "dim"),)]
+
+
+def _map(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return the heads by verdict: a row a layer, around the cursor if they do not fit, and what the marks mean."""
+    of = {(each.layer.position, each.head): _word(each) for each in page.heads}
+    most = max(layer.heads for layer in page.layers)
+    cell = min(max((width - 14) // most, 1), _CELL)
+    down, across = max(height - 2, 1), (width - 14) // cell
+    first, start = window(page.cursor[0], len(page.layers), down), window(page.cursor[1], most, across)
+    count = counted("{number} head", "{number} heads", sum(layer.heads for layer in page.layers))
+    lines: list[Line] = [section_line(count, message("by verdict"), width, glyphs)]
+    for layer in page.layers[first : first + down]:
+        line: list[Span] = [(" " + to_left(glyphs.say("layer {index}", index=layer.index), 12), "label")]
+        for head in range(start, min(start + across, layer.heads)):
+            mark, role = _MARKS.get(of.get((layer.position, head), ""), (" ", "dim"))
+            here = page.cursor == (layer.position, head)
+            line.append((to_left(glyphs.say(mark), cell), "cursor" if here else role))
+        lines.append(tuple(line))
+    meanings = "   ".join(
+        f"{glyphs.say(mark)} {glyphs.say(word)}" for word, (mark, _) in _MARKS.items() if word in of.values()
+    )
+    return [*lines, ((" " + meanings, "dim"),)]
+
+
+def _word(each: HeadVerdict) -> str:
+    verdict = each.verdict
+    return "wrong" if verdict.is_wrong else "right" if verdict.verdict == "healthy" else "undecided"
