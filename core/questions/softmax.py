@@ -14,6 +14,7 @@ from ..attention.worked_example import (
     multiplier_curves,
     relevant,
     scores_text,
+    start_scores,
     work_out_sides,
 )
 from ..field import differing, words_of
@@ -59,7 +60,7 @@ class WorkOut(Question[SoftmaxSteps]):
     @property
     def words(self) -> Sequence[str]:
         words, usual = ["softmax"], Example()
-        if self.example.scores != usual.scores:
+        if self.example.scores != start_scores(relevant(self.parameters).d_k):
             words.append(f"--scores={scores_text(self.example.scores)}")
         others = words_of(EXAMPLE_FIELDS[1:], differing(EXAMPLE_FIELDS, self.example, usual))
         return [*words, *others, *parameter_options(relevant(self.parameters))]

@@ -306,8 +306,7 @@ class _LargestOfRows:
             np.maximum(self._below * self._below.dtype.type(multiplier), FLOOR[self._below.dtype])
         )
         if (self._visible < powers.shape[1]).any():
-            seen: BoolArray = np.arange(powers.shape[1]) < self._visible
-            powers = np.where(seen, powers, 0)
+            powers[np.arange(powers.shape[1]) >= self._visible] = 0
         return (1 / (1 + others)) @ powers
 
 
