@@ -10,14 +10,12 @@ from warnings import warn
 
 from ..attention.cost import SHAPE_FIELDS, Cost, LayerShape
 from ..attention.presets import PRESETS
-from ..claims import catalogue
-from ..claims.claim import Outcome
 from ..errors import InputError
 from ..learning.card import Card
 from ..learning.items import ITEMS
-from ..questions.claims import CheckClaims
+from ..learning.outcome import Outcome
 from ..questions.cost import CountCost
-from ..questions.learn import ReadItem
+from ..questions.learn import ReadItems, all_claims
 from ..questions.watch import WatchRun
 from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTIC
@@ -44,20 +42,27 @@ def cost(preset: str | None = None, **shape: Any) -> Answer[Cost]:
 
 def claims(*ids: str) -> Answer[Sequence[Outcome]]:
     """Test claims of study notes, by default all, as `attn-tui claims` does; this takes some seconds."""
-    known = [claim.id for claim in catalogue.CLAIMS]
-    return answered(CheckClaims(ids=tuple(known_name(each, known) for each in ids)))
+    known = all_claims().items
+    named = [known_name(each, known) for each in ids] or known
+    question = ReadItems(tuple(each for each in known if each in named))
+    found = question.answer()
+    return Answer([each.outcome for each in found], question, found)
 
 
 def learn(item: str | SupportsIndex) -> Answer[Card]:
     """Return a step of the tour, a question, such as "q1", or a bug, such as "b1", with figures of now."""
-    word, words = str(own_number(item)), {each.word: each for each in ITEMS}
+    word, words = str(own_number(item)), {each.word: each for each in ITEMS if each.kind != "claim"}
     if word not in words and word.isdigit():
         steps = [int(each) for each in words if each.isdigit()]
-        raise InputError("{word}: must be a step from {first} to {last}, or a question or a bug, such as q1 and b1",
-                         word=word, first=min(steps), last=max(steps))  # fmt: skip
-    question = ReadItem(words[known_name(word, words)].id)
+        raise InputError(
+            "{word}: must be a step from {first} to {last}, or a question or a bug, such as q1 and b1",
+            word=word,
+            first=min(steps),
+            last=max(steps),
+        )
+    question = ReadItems((words[known_name(word, words)].id,))
     found = question.answer()
-    return Answer(found.card, question, found)
+    return Answer(found[0].card, question, found)
 
 
 def watch(

@@ -11,12 +11,14 @@ from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.claim import UNCLAIMED, Claim, ClaimFigure, Outcome, Reading, at_least, value
-from attn_tui.core.claims.examine import examine
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.learning.claim import UNCLAIMED, Claim, ClaimFigure, at_least, value
+from attn_tui.core.learning.claims.catalogue import CLAIMS
 from attn_tui.core.learning.items import ITEMS, Attempt
+from attn_tui.core.learning.measure import examine
+from attn_tui.core.learning.outcome import Outcome
+from attn_tui.core.learning.sources import Reading
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.scales import FORMULA_NAMES
 from attn_tui.core.statistics.catalogue import STATISTIC
@@ -44,16 +46,17 @@ from attn_tui.tui.views.grid import block_lines
 from attn_tui.tui.views.help import help_lines
 from attn_tui.tui.views.lines import Line, line_width, wrapped
 from attn_tui.tui.views.notice import GREETING
-from attn_tui.tui.views.plots.gauge import gauge_lines, threshold_note
 from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results import watching
-from attn_tui.tui.views.results.advice import advice
 from attn_tui.tui.views.results.cards import item_lines
-from attn_tui.tui.views.results.claims import claim_lines, claim_list, overview_lines
+from attn_tui.tui.views.results.claims import claim_lines, overview_lines
+from attn_tui.tui.views.results.lab_page import LabPage, page_lines
 from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
+from attn_tui.tui.views.results.saturation import gauge_lines
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import ESSENTIAL, TableContents, layout, table_lines, table_rows, with_theory
 from attn_tui.tui.views.results.watching import chart_lines
+from attn_tui.tui.views.section import picture_columns
 from cases import for_each, present
 from line_texts import text_of
 
@@ -99,9 +102,9 @@ def watched() -> RunSnapshot:
 def outcome() -> Outcome:
     """A claim with figures that agree, are off, and are not claimed."""
     figures = (
-        ClaimFigure("variance", value(64), lambda _: Reading(Estimate(63.9, 0.4), 64.0)),
-        ClaimFigure("weight", at_least(0.99), lambda _: Reading(Estimate(0.5, 0.01))),
-        ClaimFigure("other", UNCLAIMED, lambda _: Reading(None, 3.0)),
+        ClaimFigure("variance", value(64), Reading(Estimate(63.9, 0.4), 64.0)),
+        ClaimFigure("weight", at_least(0.99), Reading(Estimate(0.5, 0.01))),
+        ClaimFigure("other", UNCLAIMED, Reading(None, 3.0)),
     )
     return examine(Claim("made-up", "It is so.", "a note", "It is.", figures=figures))
 
@@ -131,8 +134,7 @@ def claims(width: int, glyphs: Glyphs) -> Sequence[Line]:
     tested = outcome()
     found = {tested.claim.id: tested}
     return [
-        *claim_list([tested.claim], found, 0, width, 3, glyphs),
-        *overview_lines([tested.claim], found, 0, width, 12, glyphs),
+        *overview_lines(found, tested.claim.id, width, 12, glyphs),
     ]
 
 
@@ -206,8 +208,12 @@ def gauges(width: int, glyphs: Glyphs) -> Iterable[Line]:
         {"n_keys": 1},
     ):
         measured = run(replace(ASKED, **change))
-        for height in (1, 3):
-            yield from gauge_lines(with_theory(measured, theory_of(measured)), width, height, glyphs)
+        contents = with_theory(measured, theory_of(measured))
+        yield from gauge_lines(contents, picture_columns(width), glyphs)
+        for height in (4, 10, 22, 38):
+            lines = page_lines(LabPage(ASKED, contents, 4), width, height, glyphs)
+            assert len(lines) == height
+            yield from lines
 
 
 def ends(width: int, glyphs: Glyphs) -> Iterable[Line]:
@@ -276,12 +282,11 @@ def bars(glyphs: Glyphs) -> Iterable[Line]:
 def lab(glyphs: Glyphs) -> Iterable[Line]:
     for width in (38, 60, 80, 118):
         yield from table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, width), glyphs)
-    yield from gauge_lines(CONTENTS, 118, 3, glyphs)
+    for height in (10, 22, 38):
+        yield from page_lines(LabPage(ASKED, CONTENTS, 4), 118, height, glyphs)
     yield from grid_lines(MEASURED.columns, 118, 40, glyphs)
     yield from panel_lines(ASKED, 30, 40, glyphs, "precision")
-    column, exact = MEASURED.columns[1], THEORY.prediction.columns[1]
-    said = (sentence(CONTENTS, glyphs), advice(ASKED, column, exact.saturation, glyphs), threshold_note(2.0, glyphs))
-    for text in (*said, glyphs.say(GREETING)):
+    for text in (sentence(CONTENTS, glyphs), glyphs.say(GREETING)):
         yield from wrapped(text, 118)
 
 

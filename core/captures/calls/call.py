@@ -25,7 +25,7 @@ from .texts import layout_of, padded
 MEMORY = Path("arrays")  # stands for a file in messages and results
 _AXES = ("batch", "head", "token", "d_k")
 # The name of each tensor of a layer, and whether it is a mask.
-_TENSORS = {each.tensors[0]: each.group == "mask" for each in FEATURES if each.tensors}
+_TENSORS = {feature.tensors[0]: feature.group == "mask" for feature in FEATURES if feature.tensors}
 _KEYWORDS = {*OF_ENTRIES, *ALIASES, *_TENSORS}
 
 
@@ -122,7 +122,7 @@ def contents_of(
     Raise InputError if two of them have the same index.
     """
     entries = [{"index": i, **each.entry} for i, each in enumerate(calls)]
-    numbers = [each["index"] for each in entries]
+    numbers = [entry["index"] for entry in entries]
     if len({*numbers}) < len(numbers):
         raise InputError(f"calls have the indexes {numbers}; each must have its own")
     tensors = {f"layers.{i}.attn.{role}": np.ascontiguousarray(array)
