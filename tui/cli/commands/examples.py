@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ....core.captures.capture import EXAMPLES, example_path
 from ....core.message import joined, message
+from ....core.message import name as as_it_is
 from ....core.questions.captures.diagnose import DiagnoseCaptures
 from ....core.questions.question import option
 from ....core.watching.snapshot import sample_run
@@ -45,7 +46,9 @@ def run(request: ExampleArguments, output: Output) -> int:
 
 
 def _listed() -> str:
-    lines = joined((message("{name:<13}{words}", name=name, words=words) for name, words in _ALL.items()), "\n")
+    lines = joined(
+        (message("{name:<13}{words}", name=as_it_is(name), words=words) for name, words in _ALL.items()), "\n"
+    )
     folder = example_path("right").parent
     return message(
         "{lines}\n\nattn-tui examples NAME opens one. Their files are in\n{folder}\n", lines=lines, folder=folder
