@@ -179,6 +179,7 @@ _OF_D_K = (
         "sqrt_d_k", "1/√d_k", "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "almost every transformer; the default of PyTorch's scaled_dot_product_attention",
         "Vaswani et al. 2017, arXiv 1706.03762, section 3.2.1",
+        note="with grouped queries (GQA, MQA) too: heads share keys, and a score is still a sum of d_k products",
     ),
     ScaleRule(
         "d_k", "1/d_k", "1 / d_k", lambda s: 1 / s.d_k, ("d_k",),

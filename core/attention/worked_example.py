@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Vector = tuple[float, ...]
 
-START = (-24.0, -10.0, 0.0, 10.0, 24.0)  # ±3 standard deviations of a score at d_k 64, as in study notes
+_START = (-3.0, -1.25, 0.0, 1.25, 3.0)  # standard deviations of a score; at d_k 64, the scores of study notes
 FEWEST, MOST = 2, 8
 FINE = 0.1  # the fine step of a score
 
@@ -55,11 +55,16 @@ EXAMPLE_PARAMETERS = (
 )  # fmt: skip
 
 
+def start_scores(d_k: int) -> tuple[float, ...]:
+    """Return the scores to start with: multiples of √d_k, the standard deviation of a score, to four digits."""
+    return tuple(float(f"{each * math.sqrt(d_k):.4g}") for each in _START)
+
+
 @dataclass(frozen=True)
 class Example:
     """Scores of one query with a few keys, and a temperature and shift for their logits; validated."""
 
-    scores: tuple[float, ...] = START
+    scores: tuple[float, ...] = start_scores(Parameters.d_k)
     temperature: float = 1.0
     shift: float = 0.0
 

@@ -14,6 +14,7 @@ from ..attention.worked_example import (
     multiplier_curves,
     relevant,
     scores_text,
+    start_scores,
     work_out_sides,
 )
 from ..parameters import Parameters
@@ -58,7 +59,7 @@ class WorkOut(Question[SoftmaxSteps]):
     @property
     def words(self) -> Sequence[str]:
         words, usual = ["softmax"], Example()
-        if self.example.scores != usual.scores:
+        if self.example.scores != start_scores(relevant(self.parameters).d_k):
             words.append(f"--scores={scores_text(self.example.scores)}")
         for name in ("temperature", "shift"):
             value, field = getattr(self.example, name), EXAMPLE_FIELD[name]

@@ -301,10 +301,11 @@ class _LargestOfRows:
 
     def weights(self, multiplier: float, others: FloatArray) -> FloatArray:
         """Return the sum over rows of the largest weight, the second, …; `others` are sums without the largest."""
-        powers: FloatArray = np.exp(np.maximum(self._below * self._below.dtype.type(multiplier), FLOOR[self._below.dtype]))
+        powers: FloatArray = np.exp(
+            np.maximum(self._below * self._below.dtype.type(multiplier), FLOOR[self._below.dtype])
+        )
         if (self._visible < powers.shape[1]).any():
-            seen: BoolArray = np.arange(powers.shape[1]) < self._visible
-            powers = np.where(seen, powers, 0)
+            powers[np.arange(powers.shape[1]) >= self._visible] = 0
         return (1 / (1 + others)) @ powers
 
 

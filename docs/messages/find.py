@@ -50,7 +50,9 @@ TABLES = {
     "tui/views/results/rules.py": "CURVE METER STATUS SATURATED _WORDS",
     "tui/views/results/sweep.py": "_UNITS", "tui/panes/train/view.py": "_COLUMNS",
     "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help.py": "WORDS",
-    "tui/views/notice.py": "GREETING COPIED _COPIED", "tui/views/plots/gauge.py": "TITLE",
+    "tui/views/notice.py": "GREETING COPIED _COPIED", "tui/views/results/saturation.py": "TITLE",
+    "tui/views/plots/logits.py": "TITLE", "tui/views/plots/entropy_curve.py": "TITLE",
+    "tui/views/results/lab_page.py": "ROW",
     "tui/views/plots/histograms.py": "TITLES", "tui/views/results/comparison.py": "_TITLES",
     "tui/views/results/watching.py": "LABELS", "tui/widgets/modal.py": "_TITLES",
 }  # fmt: skip

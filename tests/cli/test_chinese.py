@@ -165,3 +165,15 @@ def test_a_completion_script_is_english_in_every_language(capsys: Captured) -> N
     english = printed(["completion", "bash"], capsys)
     assert printed(["completion", "bash", "--lang", "zh"], capsys) == english
     assert not CHINESE.search(english)
+
+
+@for_each("before", [("--lang", "zh"), ("--lang=zh", "--ascii"), ("--ascii",)])
+def test_options_of_the_screen_may_stand_before_a_command(before: tuple[str, ...], capsys: Captured) -> None:
+    assert main(["rules", *before]) == main([*before, "rules"]) == 0
+    text = capsys.readouterr().out
+    assert text[: len(text) // 2] == text[len(text) // 2 :]
+
+
+def test_a_command_that_is_advised_is_what_to_type(capsys: Captured) -> None:
+    assert main(["--d-k", "4", "--lang", "zh", "learn"]) == 2
+    assert "attn-tui learn" in capsys.readouterr().err

@@ -1,16 +1,21 @@
 """Tallies of scores: the same numbers whatever the blocks, and histograms of every visible pair."""
 
+import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from attn_tui.core.arrays import FloatArray
 from attn_tui.core.attention.row_gradients import LogitGradients
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.histogram import BinAxis
 from attn_tui.core.statistics.measurement import Column, HistogramName
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from measurements import assert_equal
@@ -215,3 +220,30 @@ def test_gradients_are_measured_on_evenly_spaced_rows_whatever_the_blocks(
         received = g @ v.mT
         expected = np.linalg.norm(p * (received - (p * received).sum(axis=-1, keepdims=True)), axis=-1)
         assert found == pytest.approx(expected[:, taken], rel=1e-5, abs=1e-9)
+
+
+@for_each("hides", [False, True])
+@for_each("sink", [None, 0.5])
+def test_the_average_row_is_the_mean_of_sorted_softmax_rows(hides: bool, sink: float | None) -> None:
+    """Its first weight is max weight, whatever is hidden; a row that sees no key is left out."""
+    rng = np.random.default_rng(3)
+    scores = rng.standard_normal((2, 8, 12)) * 4
+    hidden = rng.random(scores.shape) < 0.4 if hides else None
+    if hidden is not None:
+        hidden[0, 0] = True
+    rules = [("none", 1.0), ("custom", 0.25)]
+    kept = tally.Tally(tally.Shape(2, 8, 12), rules, 0.0, math.nan, BinAxis(-20.0, 20.0, 100), sink)
+    tally.add(kept, slice(0, 2), slice(0, 8), scores.copy(), hidden)
+    for column, (_, multiplier) in zip(reading.columns(kept, 2, unbiased=False), rules, strict=True):
+        powers = np.exp(multiplier * scores) * (1 if hidden is None else ~hidden)
+        seen = powers.any(axis=-1)
+        rows = powers[seen] / (powers[seen].sum(axis=-1, keepdims=True) + (0 if sink is None else np.exp(sink)))
+        np.testing.assert_allclose(column.average_row, np.sort(rows)[:, ::-1].mean(axis=0), rtol=1e-9, atol=1e-12)
+        assert column.average_row[0] == pytest.approx(column.measured["max_weight"].value)
+
+
+def test_the_first_weight_of_the_average_row_grows_with_d_k() -> None:
+    p = Parameters(d_k=8, n_keys=32, n_queries=16, batch=8)
+    firsts = [run(replace(p, d_k=d_k), full=False).columns[0].average_row[0] for d_k in range(4, 40)]
+    assert max(before - after for before, after in itertools.pairwise(firsts)) < 0.015
+    assert firsts[-1] > 2 * firsts[0]

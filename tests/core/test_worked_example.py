@@ -13,7 +13,6 @@ from attn_tui.core.attention.softmax import logits_below, row_statistics, row_su
 from attn_tui.core.attention.worked_example import (
     FEWEST,
     MOST,
-    START,
     Example,
     WorkedExample,
     multiplier_curves,
@@ -21,6 +20,7 @@ from attn_tui.core.attention.worked_example import (
     parse_scores,
     relevant,
     scores_text,
+    start_scores,
     step_score,
     work_out,
     work_out_sides,
@@ -36,7 +36,7 @@ from hypothesis import strategies as st
 some_scores = st.lists(st.floats(-30, 30), min_size=FEWEST, max_size=MOST).map(tuple)
 
 
-def worked(scores: tuple[float, ...] = START, multiplier: float = 1.0, **asked: float) -> WorkedExample:
+def worked(scores: tuple[float, ...] = start_scores(64), multiplier: float = 1.0, **asked: float) -> WorkedExample:
     return work_out(Example(scores, **asked), multiplier, "float64")
 
 
@@ -168,7 +168,7 @@ def test_exponentials_that_are_all_zero_give_no_weights() -> None:
 
 
 def test_written_scores_are_read_back() -> None:
-    for scores in (START, (0.1, -1e-3, 1000.0)):
+    for scores in (start_scores(64), (0.1, -1e-3, 1000.0)):
         assert parse_scores(scores_text(scores)) == scores
 
 
@@ -270,3 +270,11 @@ def test_curves_over_the_multiplier_are_worked_examples(
 def test_curves_keep_their_range_while_a_multiplier_changes_a_little() -> None:
     ranges = {multiplier_curves(Example(), (1.0, d_k**-0.5)).multipliers for d_k in range(17, 64)}
     assert len(ranges) == 1
+
+
+def test_the_scores_to_start_with_are_multiples_of_the_spread_of_a_score() -> None:
+    """Those of study notes at d_k 64; at d_k 4 one key takes 97 % unscaled and 81 % scaled, so both are shared."""
+    assert start_scores(64) == (-24.0, -10.0, 0.0, 10.0, 24.0) == Example().scores
+    assert start_scores(4) == (-6.0, -2.5, 0.0, 2.5, 6.0)
+    most = [worked(start_scores(4), multiplier).max_weight for multiplier in (1.0, 0.5)]
+    assert most == [pytest.approx(0.968, abs=1e-3), pytest.approx(0.806, abs=1e-3)]

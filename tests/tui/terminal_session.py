@@ -17,9 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.tui.views.glyphs import UNICODE
-from attn_tui.tui.views.numbers import short
+from digits import shows_number
 from emulator import Terminal
 from stage import FOREVER
 
@@ -179,15 +177,13 @@ class Session:
 
     def ready(self) -> "Session":
         """Wait for the first result."""
-        labels = "|".join(re.escape(statistic.short_label) for statistic in STATISTICS)
-        self.until(lambda: re.search(rf"({labels}) +\d", self.text), "the first result")
+        self.until(lambda: re.search(r"(spread|σ) +\d", self.text), "the first result")
         self.quiet()
         return self
 
     def shows(self, d_k: int) -> "Session":
-        """Wait until this d_k has been measured at 1/√d_k."""
-        title = f"× {short(d_k**-0.5, UNICODE)} (1/√d_k)"
-        self.until(lambda: f"d_k {d_k} " in self.screen.lines[0] and title in self.text, f"d_k {d_k}")
+        """Wait until this d_k has been measured."""
+        self.until(lambda: shows_number(self.screen.lines, d_k), f"d_k {d_k}")
         return self
 
     def ended(self, read: bool = True, seconds: float = FOREVER) -> int:

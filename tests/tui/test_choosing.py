@@ -29,7 +29,7 @@ async def opened(stage: Stage, *keys: str) -> ChoiceScreen:
 async def to_field(stage: Stage, name: str) -> None:
     """Move the cursor of the Lab's panel to a field."""
     names = [field.name for field in applicable(stage.asked)]
-    await stage.press("p", *["tab"] * (names.index(name) + 1))
+    await stage.press("p", *(["tab"] * names.index(name) or ["tab", "shift+tab"]))
     assert stage.panel.cursor == name
 
 

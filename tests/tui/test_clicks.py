@@ -57,6 +57,8 @@ async def test_a_click_on_a_key_of_the_footer_presses_it(stage: Stage) -> None:
 
 @played(settled=True)
 async def test_a_click_on_a_row_of_the_table_explains_it(stage: Stage) -> None:
+    await stage.press("v")
+    await stage.settled()
     for name in ("max_weight", "entropy"):
         await stage.still()
         label = STATISTIC[name].short_label
@@ -68,6 +70,7 @@ async def test_a_click_on_a_row_of_the_table_explains_it(stage: Stage) -> None:
 
 @played(settled=True)
 async def test_the_wheel_and_the_arrows_step_a_field(stage: Stage) -> None:
+    await stage.press("p")
     y = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith("keys"))
     await stage.scroll(events.MouseScrollUp, (3, y), stage.panel)
     assert stage.asked == replace(SMALL, n_keys=32)
@@ -164,7 +167,7 @@ async def test_fields_do_not_move_under_the_pointer_in_a_low_panel(stage: Stage)
         cursor = stage.panel.cursor
         await stage.click((3, y), stage.panel)
         assert stage.panel.cursor == cursor
-        await stage.press("escape", "escape", "p")
+        await stage.press("escape", "escape", "p", "p")
 
 
 @played(size=(120, 40))

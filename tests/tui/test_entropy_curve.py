@@ -10,6 +10,7 @@ from attn_tui.tui.compute.measure import ExactCells, PredictEntropy
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.plots.entropy_curve import WIDTHS, Curve, curves_of, entropy_lines
+from attn_tui.tui.views.section import PictureColumns
 from stage import SMALL, Stage, played
 
 
@@ -35,7 +36,7 @@ def test_widths_at_which_a_rule_has_no_multiplier_are_left_out() -> None:
 
 def test_where_no_value_is_exact_the_box_says_so_within_its_width() -> None:
     p = SMALL.with_value("softcap", 30.0)
-    lines = entropy_lines(curves(p), (), p, 30, 5, UNICODE)
+    lines = entropy_lines(curves(p), (), p, PictureColumns(8, 14, 8), 5, UNICODE)
     assert lines
     assert all(line_width(line) == 30 and line[0][0].startswith(" ") for line in lines)
 
@@ -51,8 +52,8 @@ async def test_the_cursor_moves_with_d_k_and_the_curves_stay(stage: Stage) -> No
     assert before != stage.text
 
 
-@played(size=(100, 40), settled=True)
-async def test_a_narrow_screen_gets_the_curves_once_it_is_wide(stage: Stage) -> None:
+@played(size=(100, 30), settled=True)
+async def test_a_low_screen_gets_the_curves_once_it_is_high(stage: Stage) -> None:
     assert not any(isinstance(each.request, PredictEntropy) for each in stage.engine.asked)
     await stage.resize(160, 50)
     await stage.at_rest()

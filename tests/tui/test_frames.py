@@ -16,6 +16,7 @@ from attn_tui.tui.terminal.paced_app import PacedApp
 from attn_tui.tui.terminal.pacing import Pacing
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
+from digits import shows_number
 from emulator import Terminal, repainted
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -186,10 +187,10 @@ class ShownApp(AttnApp, Shown):
         self.frames.append("\n".join(self.terminal.lines))
 
     def shown_by(self, frame: str) -> tuple[bool, bool]:
-        """Return whether the top bar shows the app's d_k, and whether the results are for it."""
+        """Return whether the headline shows the app's d_k, and whether the numbers are for it."""
         p = self.parameters
         title = f"× {short(p.d_k**-0.5, UNICODE)} (1/√d_k)"
-        return f"d_k {p.d_k} " in frame.splitlines()[0], title in frame
+        return shows_number(frame.splitlines(), p.d_k), title in frame
 
 
 KEYS = ("right", "up", "down", "s", "c", "x", "v", "t", "?", "escape", ">", "<", "tab", "4", "e", "m", "f")
@@ -224,6 +225,7 @@ async def frames_after(stage: Stage, key: str) -> list[tuple[bool, bool]]:
 async def test_a_result_is_in_the_frame_of_its_key_unless_it_is_late(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await stage.press("v")
     stage.app.last_frame = math.inf  # no earlier answer waits to be painted
     for wait, shown in ((100.0, (True, True)), (0.0, (True, False))):
         monkeypatch.setattr(paced_app, "EXPECTED", wait)
@@ -238,7 +240,7 @@ async def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stepping, "HELD", math.inf)
-    await stage.press("right", "right")
+    await stage.press("v", "right", "right")
     await stage.at_rest()
     assert set(await frames_after(stage, "right")) == {(True, True)}
 

@@ -12,34 +12,45 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.panes import stepping
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.settings.declared import Settings
-from attn_tui.tui.views.fields.panel import leading
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.headline import large
 from attn_tui.tui.views.numbers import aligned, short
-from attn_tui.tui.views.plots.histograms import TITLES, pair_names
 from attn_tui.tui.views.results.table import EXPORTED_ONLY
-from stage import SMALL, Stage, play, played
+from stage import Stage, play, played
 from textual.geometry import Region, Size
 from textual.widget import Widget
 
 SHOWN = [each for each in STATISTICS if not each.conditional and each.name not in EXPORTED_ONLY]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (200, 60)])
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (100, 30), (120, 40), (200, 60)])
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @played(settled=True)
-async def test_fields_table_and_histograms_share_the_screen(
+async def test_the_page_shows_logits_a_row_and_saturation_below_d_k_in_large_digits(
     stage: Stage, size: tuple[int, int], glyphs: Glyphs
 ) -> None:
     assert [len(line) for line in stage.lines] == [size[0]] * size[1]
-    for words in (" Lab ", "unscaled × 1", "entropy", "max weight", "dead rows", "Unscaled, "):
+    assert any(large("64", size[1] >= 40 and size[0] >= 100, glyphs)[0] in line for line in stage.lines)
+    assert (glyphs.say("q·k ÷ √d_k") in stage.text) or (glyphs.ascii and size[0] < 80)
+    for words in ("unscaled", "saturated", "healthy", "Unscaled, one key takes most of a row"):
         assert glyphs.say(words) in stage.text
-    histograms = "\n".join(stage.part(stage.lab.results.histograms))
-    for name in pair_names(stage.measurement.columns)[: 2 if size[0] >= 120 else 1]:
-        assert glyphs.say(TITLES[name]) in histograms
-    assert any(bar in histograms for bar in glyphs.bars[1:])
-    for field in leading(SMALL) if size[0] >= 120 else ():
-        assert any(line.split()[:1] == field.label.split()[:1] for line in stage.part(stage.panel))
+    for title in ("logits", "a row of attention", "does softmax saturate?") if size[1] >= 24 else ():
+        assert title in stage.text
+    assert ("entropy over d_k" in stage.text) == (size[1] >= 40)
+    assert any(bar in stage.text for bar in glyphs.bars[1:])
     assert stage.text.isascii() == glyphs.ascii
+
+
+@played(size=(120, 40), parameters=Parameters(d_k=9, n_queries=16, batch=4), settled=True)
+async def test_no_word_of_the_page_moves_from_9_to_10_or_to_16384(stage: Stage) -> None:
+    """Statuses change, and so may sentences; all words before them stay where they are."""
+    places: list[dict[str, int]] = []
+    words = ("spread", "keys matter", "softmax( q·k )", "128 keys", "logits", "uniform")
+    for d_k in (9, 10, 16_384):
+        stage.lab.set_value("d_k", d_k)
+        await stage.settled()
+        places.append({word: stage.text.index(word) for word in words})
+    assert places[0] == places[1] == places[2]
 
 
 @pytest.mark.parametrize("size", [(120, 54), (200, 60)])
@@ -56,7 +67,9 @@ async def test_large_screens_show_every_statistic_beside_its_theory(stage: Stage
 
 @played(size=(200, 40), settled=True)
 async def test_the_top_bar_the_column_titles_and_the_key_bar_agree_with_the_parameters(stage: Stage) -> None:
-    assert stage.lines[0].rstrip().endswith("d_k 64 as in the Transformer, BERT, GPT-2 · 16 keys · seed 0")
+    assert stage.lines[0].rstrip().endswith("16 keys")
+    assert "queries 8 · batch 2" in stage.text
+    await stage.press("v")
     multiplier = short(stage.measurement.columns[1].multiplier, UNICODE)
     assert f"× {multiplier} (1/√d_k)" in stage.part(stage.table)[0]
     assert "? help" in stage.lines[-1]
@@ -64,6 +77,7 @@ async def test_the_top_bar_the_column_titles_and_the_key_bar_agree_with_the_para
 
 @played(size=(80, 24), settled=True)
 async def test_i_swaps_standard_errors_for_theory_if_both_do_not_fit(stage: Stage) -> None:
+    await stage.press("v")
     before = stage.part(stage.table)
     assert all("±" in line for line in before if line.startswith((" entropy", " max weight")))
     assert "theory" not in before[0]
@@ -76,25 +90,33 @@ async def test_i_swaps_standard_errors_for_theory_if_both_do_not_fit(stage: Stag
 
 
 @played(settled=True)
-async def test_v_shows_the_table_the_histograms_or_both_and_keys_work_without_the_table(stage: Stage) -> None:
-    both = stage.text
-    assert "row entropy" not in "\n".join(stage.part(stage.lab.results.histograms)[:4])
+async def test_v_shows_all_numbers_then_the_histograms_and_keys_work_in_each(stage: Stage) -> None:
+    page = stage.text
+    assert "row entropy" not in page
     seen: list[tuple[bool, bool]] = []
     for _ in range(3):
         await stage.press("v")
         results = stage.lab.results
         seen.append((bool(results.table.size), bool(results.histograms.size)))
         assert ("entropy / ln n" in stage.text) == (seen[-1] == (True, False))
-        assert "row entropy" in stage.text or seen[-1] != (False, True)
-    assert seen == [(True, False), (False, True), (True, True)]
-    assert stage.text == both
+        assert ("row entropy" in stage.text) == (seen[-1] == (False, True))
+    assert seen == [(True, False), (False, True), (False, False)]
+    assert stage.text == page
     stage.app.screen.set_focus(stage.table)
-    await stage.press("v", "v")
+    await stage.still()
+    await stage.press("v")
     assert not stage.table.size
     await stage.press("up")
     assert stage.asked.d_k == 128
-    await stage.press("v")
+    await stage.press("v", "v")
     assert stage.table.size
+
+
+@played(size=(200, 60), settled=True)
+async def test_on_a_wide_screen_all_numbers_stand_beside_the_page(stage: Stage) -> None:
+    await stage.press("v")
+    assert "does softmax saturate?" in stage.text
+    assert "entropy / ln n" in stage.text
 
 
 def test_what_was_opened_is_open_in_the_next_run() -> None:
@@ -107,7 +129,7 @@ def test_what_was_opened_is_open_in_the_next_run() -> None:
 
     async def look(stage: Stage) -> None:
         await stage.settled()
-        assert stage.panel.whole
+        assert stage.panel.size
         assert stage.table.size
         assert not stage.lab.results.histograms.size
         assert stage.lab.saved_settings == {}
@@ -149,28 +171,26 @@ async def test_every_row_can_be_reached_on_a_low_screen(stage: Stage) -> None:
 async def test_long_work_shows_progress_and_early_results_and_is_replaced_by_the_next_request(stage: Stage) -> None:
     long = Parameters(d_k=8, n_keys=128, n_queries=128, batch=4_096)
     await stage.until(lambda: "computing" in stage.lines[0], "progress")
-    await stage.until(lambda: " of 4096 draws: " in stage.words(stage.lab.results.words), "an early result")
+    await stage.until(lambda: " of 4096 draws: " in stage.text, "an early result")
     assert not stage.measurement.complete
     for answer in (Progress(0.5), stage.lab.answer):
         stage.lab.show_answer(Measure(long), answer)
         assert (stage.lab.progress is None, stage.lab.results.why_stale) == (False, "")
-    stage.send("p", *["tab"] * 5, "2", "enter", "escape")
+    stage.send("p", *["tab"] * 4, "2", "enter", "escape")
     await stage.settled()
     assert stage.asked.batch == 2
-    assert "draws: " not in stage.words(stage.lab.results.words)
+    assert "draws: " not in stage.text
     assert "computing" not in stage.text
 
 
-@pytest.mark.parametrize("size", [(115, 36), (116, 30), (118, 40), (120, 40), (122, 40)], ids=str)
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (116, 30), (118, 40), (122, 40)], ids=str)
 @pytest.mark.parametrize("rule", ["sqrt_d_k", "inverse_layer"])
 @played(parameters=Parameters(n_queries=16, batch=4), settled=True)
-async def test_the_sentence_is_whole_beside_the_panel(stage: Stage, size: tuple[int, int], rule: str) -> None:
+async def test_the_sentence_of_the_page_is_whole(stage: Stage, size: tuple[int, int], rule: str) -> None:
     stage.lab.set_value("scale", rule)
     await stage.answered()
-    said = stage.words(stage.lab.results.words)
-    assert said.startswith("Unscaled, ")
-    assert said.endswith(".")
-    assert "…" not in said
+    assert "Unscaled, one key takes most" in stage.text
+    assert "…" not in stage.text
 
 
 @played(size=(120, 40), parameters=Parameters(d_k=4, n_queries=16, batch=4), settled=True)
@@ -179,16 +199,17 @@ async def test_as_d_k_grows_unscaled_logits_spread_on_an_axis_that_does_not_move
 ) -> None:
     widths: list[list[int]] = []
     axes: set[str] = set()
-    for d_k in (4, 16, 64, 256):
+    for d_k in (4, 16, 64, 256, 512):
         stage.lab.set_value("d_k", d_k)
         await stage.settled()
-        lines = stage.part(stage.lab.results.histograms)
-        axes |= {*re.findall("−[0-9]+ ─", "".join(lines))}
-        widths.append([sum(sign != " " for sign in line[12:52]) for line in lines if "scaled" in line[:12]])
+        lines = [line for line in stage.lines if "spread" in line[93:]]
+        axes |= {*re.findall("−[0-9]+ ─", stage.text)}
+        widths.append([sum(sign != " " for sign in line[13:93]) for line in lines])
     unscaled, scaled = zip(*widths, strict=True)
     assert len(axes) == 1
-    assert [*unscaled] == sorted({*unscaled})
-    assert max(scaled) - min(scaled) <= 2
+    assert [*unscaled] == sorted(unscaled)
+    assert len({*unscaled}) > 3
+    assert max(scaled) - min(scaled) <= 4
 
 
 @played(parameters=Parameters(d_k=4, n_queries=2, n_keys=4, batch=2), settled=True)
@@ -196,9 +217,13 @@ async def test_an_arrow_steps_by_one_and_soon_by_a_tenth_while_it_is_held(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stepping, "HELD", math.inf)
-    await stage.press(*["right"] * stepping.SLOW)
+    for _ in range(stepping.SLOW):
+        await stage.press("right")
+        await stage.answered()
     assert stage.asked.d_k == 4 + stepping.SLOW
-    await stage.press(*["right"] * 25)
+    for _ in range(25):
+        await stage.press("right")
+        await stage.answered()
     assert 100 < stage.asked.d_k < 300
     before = stage.asked.d_k
     await stage.press("left")
@@ -243,3 +268,29 @@ async def test_the_histogram_shows_what_was_there_before_a_held_key(
     monkeypatch.setattr("attn_tui.tui.panes.lab.pane.REST", -1.0)  # the key was released
     last = stage.lab.results.histograms.columns[0].measured["logit_std"].value
     assert await earlier("up") == last
+
+
+@played(parameters=Parameters(d_k=128, n_queries=2, n_keys=4, batch=2), settled=True)
+async def test_a_held_key_stops_once_at_512_and_goes_on_when_it_is_pressed_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stepping, "HELD", math.inf)
+    for _ in range(3):
+        await stage.press("up")
+        await stage.answered()
+    assert stage.asked.d_k == 512
+    assert "stops here" in stage.text
+    monkeypatch.setattr(stepping, "HELD", 0)
+    await stage.press("right")
+    assert stage.asked.d_k == 513
+
+
+@played(parameters=Parameters(d_k=64, n_queries=2, n_keys=4, batch=2), settled=True)
+async def test_a_held_step_waits_for_the_picture_of_the_one_before(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stepping, "HELD", math.inf)
+    monkeypatch.setattr(LabPane, "is_current", False)
+    for _ in range(stepping.HOLD + 5):
+        stage.lab.action_d_k(1)
+    assert stage.asked.d_k == 64 + stepping.HOLD

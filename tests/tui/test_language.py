@@ -4,7 +4,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from attn_tui.core.errors import InputError
+from attn_tui.core.errors import InputError, did_you_mean
 from attn_tui.core.message import counted, in_sense, joined, message
 from attn_tui.tui.language.catalogue import translated
 from attn_tui.tui.language.chosen import LanguageError, of_locale, of_words
@@ -84,7 +84,7 @@ def test_what_the_program_is_written_in_is_english_and_so_is_what_is_not_transla
     assert translated(counted("{number} thing", "{number} things", 2), "zh") == "2 things"
     assert IN_LANGUAGE["zh"].say("entropy") == "熵"
     assert UNICODE.say("entropy") == ASCII.say("entropy") == "entropy"
-    assert IN_LANGUAGE["zh"].say("{label} ±", label="entropy") == "熵 ±"
+    assert IN_LANGUAGE["zh"].say("{label} ±", label=message("entropy")) == "熵 ±"
 
 
 def test_chinese_translates_a_message_its_values_and_errors_of_another_process() -> None:
@@ -92,14 +92,21 @@ def test_chinese_translates_a_message_its_values_and_errors_of_another_process()
     assert translated("  entropy ", "zh") == "  熵 "
     assert translated("", "zh") == ""
     assert translated("Verdict: ", "zh") == "判定："
-    assert translated(message("{label}: {value:.2f}", label="entropy", value=1), "zh") == "熵：1.00"
-    assert translated(message("{label:<6}|{label:>4}|", label="entropy"), "zh") == "熵    |  熵|"
-    inner = message("{label} of {name!r}", label="entropy", name="entropy")
+    assert translated(message("{label}: {value:.2f}", label=message("entropy"), value=1), "zh") == "熵：1.00"
+    assert translated(message("{label:<6}|{label:>4}|", label=message("entropy")), "zh") == "熵    |  熵|"
+    inner = message("{label} of {name!r}", label=message("entropy"), name="entropy")
     assert translated(message("{inner}.", inner=inner), "zh") == "熵 of 'entropy'。"
-    assert translated(message("{error}.", error=InputError("{label}", label="entropy")), "zh") == "熵。"
-    error = pickle.loads(pickle.dumps(InputError("{label}: no", label="entropy")))
+    assert translated(message("{error}.", error=InputError("{label}", label=message("entropy"))), "zh") == "熵。"
+    error = pickle.loads(pickle.dumps(InputError("{label}: no", label=message("entropy"))))
     assert str(error) == "entropy: no"
     assert translated(str(error), "zh") == "熵：no"
+
+
+@pytest.mark.parametrize("typed", ["entropy", "learn"])
+def test_what_was_typed_is_never_translated_even_if_it_is_a_word_of_the_catalogue(typed: str) -> None:
+    assert translated(message("{path}: no such file", path=typed), "zh").startswith(f"{typed}：")
+    assert translated(message("{file}: {text}", file=typed, text=message("entropy")), "zh") == f"{typed}：熵"
+    assert translated(did_you_mean(typed, [typed]), "zh") == f"（是不是 {typed}？）"
 
 
 @pytest.mark.parametrize("typed", ["因9", "因, 9", "9因.", "数据1.npz", "模型,b (1)"])
@@ -122,12 +129,12 @@ def test_spaces_and_stops_between_values_are_chinese_if_a_value_is() -> None:
     assert translated(message("must be {accepted}, not {value!r}", accepted=accepted, value="x"), "zh") == (
         "必须是 -5 到 5 的，而不是 'x'"
     )
-    both = joined((message("{label} {value}", label="entropy", value=0.25), message("{x:.1f}", x=2)), "; ")
+    both = joined((message("{label} {value}", label=message("entropy"), value=0.25), message("{x:.1f}", x=2)), "; ")
     assert translated(message("{both}.", both=both), "zh") == "熵 0.25；2.0。"
     assert translated(message("{a}, {b}.", a="W_q", b=2.5), "zh") == "W_q, 2.5."
-    assert translated(message("{a} ({b})", a="entropy", b="H"), "zh") == "熵（H）"
+    assert translated(message("{a} ({b})", a=message("entropy"), b="H"), "zh") == "熵（H）"
     assert translated(message("{a} ({b})", a="W_q", b="H"), "zh") == "W_q (H)"
-    assert translated(message("q1. {title}", title="entropy"), "zh") == "q1. 熵"
+    assert translated(message("q1. {title}", title=message("entropy")), "zh") == "q1. 熵"
     assert translated(message("{label:<8}; {a:.1f}:{a:.0f}", label="entropy", a=1.25), "zh") == "熵      ；1.2:1"
 
 

@@ -5,6 +5,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.terminal.reader import Background
+from digits import shows_number
 from stage import Stage, play, played
 from textual import events
 
@@ -24,7 +25,7 @@ async def test_digits_type_d_k_or_nothing_and_never_change_panes(stage: Stage, p
     if typed:
         assert stage.app.pane.is_stale
         assert "16384" in " ".join(stage.text.split())
-        assert "32999_" in stage.text
+        assert shows_number(stage.lines, "32999_") or "32999_" in stage.text
     await stage.press("backspace", "backspace", "enter")
     assert stage.app.active == pane or not typed
     if typed:

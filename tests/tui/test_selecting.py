@@ -32,7 +32,7 @@ async def test_dragging_over_words_marks_and_copies_them(
     stage: Stage, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = copies(stage, monkeypatch)
-    for words in ("logit std", "Lab"):
+    for words in ("one key takes", "Lab"):
         start = stage.place(words)
         await drag(stage, start, Offset(start.x + len(words) - 1, start.y))
         await stage.still()
@@ -51,6 +51,8 @@ async def test_dragging_over_words_marks_and_copies_them(
 async def test_lines_are_copied_without_the_blanks_that_fill_them(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await stage.press("v")
+    await stage.settled()
     copied = copies(stage, monkeypatch)
     table = stage.table.content_region
     await drag(stage, (table.right - 1, table.y + 3), (table.x, table.y + 1))  # backwards

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from attn_tui.tui.terminal import driver
+from digits import shows_number
 from terminal_session import ANSWER, LEFT, QUIET, RIGHT, SMALL, Session, running
 
 pytestmark = pytest.mark.skipif(not driver.SUPPORTED, reason="frames are not paced with this Textual")
@@ -88,7 +89,7 @@ def test_a_terminal_that_never_replies_gets_every_frame_and_few_queries(session:
     session.stop()
     queries = session.queries
     session.resume()  # after which no reply to earlier queries is expected
-    session.sees("d_k 64")
+    session.until(lambda: shows_number(session.screen.lines, 64), "d_k")
     asked: list[int] = []
     for number in range(65, 90):
         session.send(RIGHT)

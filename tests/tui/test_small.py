@@ -124,6 +124,8 @@ async def test_resizing_keeps_every_pane_whole_and_its_focus(stage: Stage, name:
 @pytest.mark.parametrize("size", [(40, 12), (LABEL + 2 * CELL - 3, 20)])
 @played(settled=True)
 async def test_i_shows_errors_and_exact_values_if_only_values_fit(stage: Stage, size: tuple[int, int]) -> None:
+    await stage.press("v")
+    await stage.settled()
     column, exact = stage.measurement.columns[0], stage.theory.prediction.columns[0]
     entropy = column.measured["entropy"]
     for wanted in (
@@ -171,13 +173,14 @@ async def test_leaving_the_fields_shows_the_results_again(stage: Stage, size: tu
 @every_size
 @played(settled=True)
 async def test_the_table_counts_its_hidden_rows(stage: Stage, size: tuple[int, int]) -> None:
+    await stage.press("v")
+    await stage.settled()
     shown = stage.part(stage.table)
     everything = run(SMALL).columns[0].measured
     counted = [each for each in STATISTICS if each.name not in EXPORTED_ONLY]
     rows = [each.short_label for each in counted if everything[each.name].value is not None]
     names = {line[1:LABEL].strip() for line in shown}
-    others = [] if stage.table.leading else ["saturation"]
-    left_out = [label for label in (*rows, *others) if label[: LABEL - 1] not in names]
+    left_out = [label for label in (*rows, "saturation") if label[: LABEL - 1] not in names]
     told = r"(?:^ |─ )(\d+) (?:hidden \(Tab|more rows \(Tab|more rows: v|more: v)"
     said = {int(found[1]) for line in (*shown, *stage.lines) if (found := re.search(told, line))}
     assert said == ({len(left_out)} if left_out else set())

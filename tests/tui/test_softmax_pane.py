@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 
 import pytest
-from attn_tui.core.attention.worked_example import MOST, START, WorkedExample
+from attn_tui.core.attention.worked_example import MOST, WorkedExample, start_scores
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from cases import present
+from digits import shows_number
 from stage import Stage, played, refusal
 
 
 async def opened(stage: Stage) -> SoftmaxPane:
     pane = await stage.opened(SoftmaxPane)
     await stage.at_rest()
+    await stage.press("v", *["left"] * 4)
     return pane
 
 
@@ -25,16 +27,16 @@ async def worked_out(stage: Stage, pane: SoftmaxPane) -> Sequence[WorkedExample]
 
 def top(stage: Stage) -> str:
     """Return the line with the formula or an error."""
-    return stage.lines[2].strip("│ ")
+    return stage.lines[1].strip()
 
 
 @played()
 async def test_it_starts_with_the_example_under_the_scale_width_and_format_of_the_lab(stage: Stage) -> None:
     pane = await opened(stage)
-    assert pane.example.scores == START
+    assert pane.example.scores == start_scores(64)
     assert [side.multiplier for side in await worked_out(stage, pane)] == [1, 0.125]
     assert "scaled × 0.125 (1/√d_k, d_k 64)" in stage.text
-    assert "5 scores · d_k 64 · 1/√d_k" in stage.lines[0]
+    assert "5 scores" in stage.lines[0]
     await stage.press("L", "F", "F", "S")
     assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (128, "bfloat16", "d_k")
     assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
@@ -104,19 +106,19 @@ async def test_text_that_is_not_a_score_is_explained_and_nothing_is_lost(stage: 
     before = pane.worked
     await stage.press("-", "-")
     assert "from -1000 to 1000" in top(stage)
-    assert pane.example.scores == START
+    assert pane.example.scores == start_scores(64)
     assert pane.worked is before
     for ask in (pane.command, lambda: pane.numbers("json")):
         assert "from -1000 to 1000" in refusal(ask)
     await stage.press("backspace", "9", "9", "9", "9")
     assert "from -1000 to 1000" in top(stage)
-    assert pane.example.scores == START
+    assert pane.example.scores == start_scores(64)
     await stage.until(lambda: pane.text.dimmed)
     await stage.press("escape")
-    assert pane.example.scores == START
+    assert pane.example.scores == start_scores(64)
     assert "logit x" in top(stage)
     await stage.press("5", "e", "right", "left", "up")
-    assert pane.example.scores[0] == START[0] + 1
+    assert pane.example.scores[0] == start_scores(64)[0] + 1
     assert "logit x" in top(stage)
 
 
@@ -157,7 +159,7 @@ async def test_keys_step_temperature_and_shift_and_reset_everything(stage: Stage
     await stage.answered()
     assert pane.example.temperature == 0.5
     await stage.press("up", "]", "R")
-    assert (pane.example.scores, pane.example.temperature, pane.example.shift) == (START, 1, 0)
+    assert (pane.example.scores, pane.example.temperature, pane.example.shift) == (start_scores(64), 1, 0)
 
 
 @played(Parameters(scale="cosine_10"))
@@ -200,3 +202,23 @@ async def test_a_small_screen_scrolls_and_follows_the_cursor(stage: Stage) -> No
     await stage.press("left")
     assert "▸" in stage.text
     assert pane.text.top == 0
+
+
+@played(Parameters(d_k=4), size=(80, 24))
+async def test_its_page_shows_the_largest_weights_and_what_the_marked_score_does(
+    stage: Stage,
+) -> None:
+    pane = await stage.opened(SoftmaxPane)
+    await stage.at_rest()
+    assert pane.editing.at == 4
+    assert shows_number(stage.lines, 97)
+    assert any("+0.031" in line and "+0.156" in line for line in stage.lines)
+    await stage.click((9, stage.place("−2.5").y - 1), pane.text)
+    assert pane.editing.at == 1
+    await stage.press("1", "0", "0", "0", "0")
+    assert "from −1000 to 1000" in stage.text or "from -1000 to 1000" in stage.text
+    await stage.press("escape", "L")
+    await stage.at_rest()
+    assert pane.example.scores == start_scores(8)
+    await stage.press("up", "L")
+    assert pane.example.scores[1] == -3.0

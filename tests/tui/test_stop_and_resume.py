@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from digits import shows_number
 from terminal_session import LEFT, RIGHT, Session, opened
 
 
@@ -15,7 +16,7 @@ def test_after_stopping_and_resuming_the_screen_is_as_before(session: Session) -
             session.stop()
             session.assert_restored()
         session.resume()  # the second time, without a stop
-        session.sees("d_k 67")
+        session.until(lambda: shows_number(session.screen.lines, 67), "d_k")
         session.quiet()
         assert session.screen.places == before
     session.send(LEFT)
@@ -28,7 +29,7 @@ def test_the_alternate_screen_is_cleared_before_it_is_left(session: Session) -> 
     assert re.search(rb"\x1b\[m\x1b\[H\x1b\[2J(\x1b\[[<=>?]?[0-9;]*[a-z])*\Z", painted)
     assert not re.search(rb"[^\x1b\[?0-9a-z]", after)
     session.resume()
-    session.sees("d_k 64")
+    session.until(lambda: shows_number(session.screen.lines, 64), "d_k")
 
 
 def test_it_can_be_stopped_while_it_writes(session: Session) -> None:
@@ -100,7 +101,7 @@ def test_ctrl_z_stops_the_job_of_a_shell_and_fg_shows_the_same_screen() -> None:
             session.assert_restored()
             session.written = b""
             session.send(b"fg\n")
-            session.sees("d_k 67")
+            session.until(lambda: shows_number(session.screen.lines, 67), "d_k")
         session.send(LEFT)
         session.shows(66)
         session.quit()

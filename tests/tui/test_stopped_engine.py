@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from digits import shows_number
 from terminal_session import EVEN_STEPS, RIGHT, Session, opened
 
 KEYS = 400  # their requests are more than a connection holds
@@ -29,7 +30,7 @@ def stopped(ignored: int) -> Generator[Session]:
 
 def press_keys(session: Session) -> None:
     session.send(KEYS * RIGHT)
-    session.sees(f"d_k {64 + KEYS} ")
+    session.until(lambda: shows_number(session.screen.lines, 64 + KEYS), "d_k")
 
 
 def test_keys_are_shown_and_q_quits() -> None:

@@ -96,12 +96,12 @@ async def test_the_fields_and_the_table_of_the_lab_show_their_own_keys(stage: St
     await stage.press("escape")
     assert "q quit" in stage.lines[-1]
     before: Parameters = stage.asked
-    await stage.press("shift+tab")
+    await stage.press("v", "shift+tab")
     assert stage.lines[-1].startswith(" ↑↓ row   PgUp PgDn page   Esc back   ←→ d_k ±1")
     assert "q quit" in stage.lines[-1]
     await stage.press("down", "escape")
     assert stage.asked == before == SMALL
-    assert stage.lines[-1].startswith(" ←→ d_k ±1   ↑↓ ×2 ÷2")
+    assert stage.lines[-1].startswith(" ←→ d_k   s scale")
 
 
 @played(size=(120, 40), first_pane="Capture")

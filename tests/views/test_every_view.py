@@ -44,16 +44,17 @@ from attn_tui.tui.views.grid import block_lines
 from attn_tui.tui.views.help import help_lines
 from attn_tui.tui.views.lines import Line, line_width, wrapped
 from attn_tui.tui.views.notice import GREETING
-from attn_tui.tui.views.plots.gauge import gauge_lines, threshold_note
 from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results import watching
-from attn_tui.tui.views.results.advice import advice
 from attn_tui.tui.views.results.cards import item_lines
 from attn_tui.tui.views.results.claims import claim_lines, claim_list, overview_lines
+from attn_tui.tui.views.results.lab_page import LabPage, page_lines
 from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
+from attn_tui.tui.views.results.saturation import gauge_lines
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import ESSENTIAL, TableContents, layout, table_lines, table_rows, with_theory
 from attn_tui.tui.views.results.watching import chart_lines
+from attn_tui.tui.views.section import picture_columns
 from cases import for_each, present
 from line_texts import text_of
 
@@ -206,8 +207,12 @@ def gauges(width: int, glyphs: Glyphs) -> Iterable[Line]:
         {"n_keys": 1},
     ):
         measured = run(replace(ASKED, **change))
-        for height in (1, 3):
-            yield from gauge_lines(with_theory(measured, theory_of(measured)), width, height, glyphs)
+        contents = with_theory(measured, theory_of(measured))
+        yield from gauge_lines(contents, picture_columns(width), glyphs)
+        for height in (4, 10, 22, 38):
+            lines = page_lines(LabPage(ASKED, contents, 4), width, height, glyphs)
+            assert len(lines) == height
+            yield from lines
 
 
 def ends(width: int, glyphs: Glyphs) -> Iterable[Line]:
@@ -276,12 +281,11 @@ def bars(glyphs: Glyphs) -> Iterable[Line]:
 def lab(glyphs: Glyphs) -> Iterable[Line]:
     for width in (38, 60, 80, 118):
         yield from table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, width), glyphs)
-    yield from gauge_lines(CONTENTS, 118, 3, glyphs)
+    for height in (10, 22, 38):
+        yield from page_lines(LabPage(ASKED, CONTENTS, 4), 118, height, glyphs)
     yield from grid_lines(MEASURED.columns, 118, 40, glyphs)
     yield from panel_lines(ASKED, 30, 40, glyphs, "precision")
-    column, exact = MEASURED.columns[1], THEORY.prediction.columns[1]
-    said = (sentence(CONTENTS, glyphs), advice(ASKED, column, exact.saturation, glyphs), threshold_note(2.0, glyphs))
-    for text in (*said, glyphs.say(GREETING)):
+    for text in (sentence(CONTENTS, glyphs), glyphs.say(GREETING)):
         yield from wrapped(text, 118)
 
 

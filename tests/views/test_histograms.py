@@ -12,13 +12,14 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import ComponentLaw, Parameters
 from attn_tui.core.statistics.histogram import BinAxis, Histogram
 from attn_tui.core.statistics.measurement import HISTOGRAMS, HistogramName
-from attn_tui.core.theory.predict import score_curve
+from attn_tui.core.theory.predict import predict, score_curve
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.plots.axes import nice_range
 from attn_tui.tui.views.plots.histograms import (
     NAME,
     AxisSpan,
+    axis_growth,
     axis_line,
     axis_span,
     bars,
@@ -29,7 +30,7 @@ from attn_tui.tui.views.plots.histograms import (
     pair_lines,
     trace_rows,
 )
-from cases import for_each
+from cases import for_each, present
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -340,3 +341,10 @@ def test_dots_outline_the_bars_before_and_only_those_that_changed() -> None:
     before, now = [0, 2, 8, 2, 0.0], [2, 4, 8, 4, 2.0]
     assert trace_rows(before, now, 4) == {0: [2], 1: [2], 2: [2], 3: [1, 3]}
     assert trace_rows(now, [2.0, 4.1, 8.2, 4.1, 2.0], 4) == {}
+
+
+def test_the_axis_of_logits_stays_to_d_k_512_and_then_grows_by_four() -> None:
+    for d_k, growth in ((1, 1), (16, 1), (256, 1), (512, 1), (600, 4), (8_000, 4), (16_384, 16)):
+        saturation = present(predict(Parameters(d_k=d_k)).columns[0].saturation)
+        assert axis_growth(saturation.reach) == growth, d_k
+    assert axis_growth(1.0) == 1 / 4

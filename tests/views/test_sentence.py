@@ -6,19 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.against import settings
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.scales import SCALE_RULES
-from attn_tui.core.statistics.catalogue import MUCH_LOST
 from attn_tui.core.statistics.measurement import Column, Estimate
-from attn_tui.core.statistics.status import SATURATING
-from attn_tui.core.theory.predict import predict, theory_of
-from attn_tui.core.theory.prediction import Saturation, ratio_given, status_given
+from attn_tui.core.theory.predict import theory_of
+from attn_tui.core.theory.prediction import status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
-from attn_tui.tui.views.numbers import percent
-from attn_tui.tui.views.results.advice import advice, ratio_words
+from attn_tui.tui.views.results.lab_sentence import lab_sentence
 from attn_tui.tui.views.results.sentence import sentence
 from attn_tui.tui.views.results.table import TableContents, with_theory
 from hypothesis import HealthCheck, example, given
@@ -68,10 +64,10 @@ def test_what_stands_out_is_named_and_nothing_else() -> None:
     assert "uniform" not in say(column(HEALTHY))
     assert "uniform" not in say(column(HEALTHY | {"entropy_fraction": None}))
     sink = HEALTHY | {"first_key_weight": 0.62, "first_key_over_uniform": 62.0}
-    assert "the first key gets 62 %" in say(column(sink))
+    assert "the first key takes 62 % of a row" in say(column(sink))
     assert "first key" not in say(column(HEALTHY))
     assert "first key" not in say(column(sink | {"first_key_over_uniform": 1.24}))
-    assert "the sink gets 40 %" in say(column(HEALTHY | {"sink_weight": 0.4}))
+    assert "the sink takes 40 % of a row" in say(column(HEALTHY | {"sink_weight": 0.4}))
 
 
 @pytest.mark.parametrize(
@@ -99,12 +95,18 @@ def test_each_column_is_named_by_its_rule_in_ascii_too() -> None:
         ("effective_keys", 3.4, "some 3 keys share a row"),
         ("dead_rows", 0.5, "50 % of rows pass no gradient"),
         ("entropy_fraction", 0.99, "nearly uniform"),
-        ("sink_weight", 0.9, "the sink gets 90 %"),
+        ("sink_weight", 0.9, "the sink takes 90 % of a row"),
     ],
 )
 def test_a_changed_value_changes_the_words(name: str, value: float, words: str) -> None:
     assert words not in say(column(HEALTHY))
     assert words in say(column(HEALTHY | {name: value}))
+
+
+def test_a_sink_that_takes_all_is_said_first_and_nothing_of_one_keys() -> None:
+    said = say(column(HEALTHY | {"sink_weight": 1.0, "effective_keys": 1.0, "max_weight": 0.0, "dead_rows": 1.0}))
+    assert said == "Unscaled, the sink takes 100 % of a row, and 100 % of rows pass no gradient."
+    assert say(column(HEALTHY | {"effective_keys": 1.2})) == "Unscaled, 1 key takes a row."
 
 
 def test_the_sentence_on_a_real_measurement_agrees_with_it() -> None:
@@ -191,12 +193,13 @@ parameters = st.builds(
 )  # fmt: skip
 
 
-def columns(p: Parameters) -> list[tuple[Parameters, Column, Saturation | None]]:
-    """The parameters, measurement and saturation of A and B."""
-    exact = predict(p).columns
-    return [
-        (own, column, known.saturation) for own, column, known in zip(settings(p), run(p).columns, exact, strict=True)
-    ]
+def contents_of(p: Parameters) -> TableContents:
+    return with_theory(measured := run(p), theory_of(measured))
+
+
+def statuses(contents: TableContents) -> list[str | None]:
+    both = zip(contents.theory, contents.columns, strict=True)
+    return [status_given(known.saturation, column.measured) for known, column in both]
 
 
 def value(column: Column, name: str) -> float:
@@ -210,40 +213,25 @@ def value(column: Column, name: str) -> float:
 @example(Parameters(scale="d_k", **SMALL))
 @example(Parameters(precision="float16", arithmetic="eager", std_q=100, std_k=100, scale="none", **SMALL))
 @example(Parameters(components="rademacher", d_k=1, n_keys=512, scale="custom", multiplier=4, **SMALL))
-def test_no_verdict_contradicts_the_numbers_beside_it(p: Parameters) -> None:
+def test_no_sentence_contradicts_the_numbers_beside_it(p: Parameters) -> None:
     try:
-        both = columns(p)
+        contents = contents_of(p)
     except ParameterError:  # a rule without a multiplier
         return
-    for own, column, saturation in both:
-        said = advice(own, column, saturation, UNICODE)
-        word, ratio = status_given(saturation, column.measured), ratio_given(saturation, column.measured)
-        if word is None:
-            assert not said
-            continue
-        assert said.removeprefix("a ").startswith(word)
-        assert said.endswith(".")
-        assert len(re.findall(r"\b(uniform|healthy|saturation:|NaN|one-hot)", said)) <= 1, said
-        if "σ is" in said:
-            assert ratio is not None
-            assert f"σ is {ratio_words(ratio, UNICODE)}" in said
-            assert ("times saturation" in said) == (ratio >= 1)
-        saturated = saturation is not None and any(a <= own.d_k <= b for a, b in saturation.saturated_at)
-        if re.search(r"saturated (from|at)", said):
-            assert saturation is not None
-            assert saturation.words()[0] in said
-            assert (word == "saturated") == saturated
-        if "stays below" in said:
-            assert saturation is not None
-            assert not saturation.saturated_at
-            assert ratio is not None
-            assert ratio < SATURATING
-        lost = value(column, "weight_lost")
-        assert ("of the weight at n" in said) == (abs(lost) > MUCH_LOST and word != "NaN")
-        if "loses" in said:
-            assert f"loses {percent(lost)} of the weight at n {own.n_keys}" in said
-        if "largest weight is only" in said:
-            assert f"only {percent(value(column, 'max_weight'))}" in said
+    said, words = lab_sentence(p, contents, UNICODE), statuses(contents)
+    assert said.endswith(".")
+    if "look-up of one key" in said:
+        assert "one-hot" in words
+    if "nearly uniform" in said and " of ln n" not in said:
+        assert "uniform" in words
+    if "Both are healthy" in said:
+        assert words == ["healthy", "healthy"]
+    if "one key takes most of a row" in said:
+        assert any(value(each, "max_weight") >= 0.5 for each in contents.columns)
+    for number in re.findall(r"1 row in (\d+) ", said):
+        assert any(round(1 / (value(each, "dead_rows") or 1)) == int(number) for each in contents.columns)
+    if "would be healthy" in said:
+        assert words[1] not in ("healthy", None, "NaN", "sink")
 
 
 @pytest.mark.parametrize(
@@ -266,42 +254,37 @@ def test_no_verdict_contradicts_the_numbers_beside_it(p: Parameters) -> None:
         {"scale": "none", "precision": "bfloat16"},
     ],
 )
-def test_what_it_suggests_makes_the_ratio_what_it_says(change: dict[str, Any]) -> None:
+def test_what_it_suggests_is_healthy(change: dict[str, Any]) -> None:
     p = replace(Parameters(d_k=64, n_keys=128, n_queries=16, batch=4, d_v=4), **change)
-    own, column, saturation = columns(p)[1]
-    said = advice(own, column, saturation, UNICODE)
-    suggested = re.search(r"; (× )?([^;]+) would make it (a third|[\d.]+)\.$", said)
+    said = lab_sentence(p, contents_of(p), UNICODE)
+    suggested = re.search(r" (× )?([^ ]+|cosine [^ ]+|rms [^ ]+|LN [^ ]+) would be healthy\.$", said)
     assert suggested is not None, said
-    times, text, claimed = suggested.groups()
+    times, text = suggested.groups()
     changed = {"scale": "custom", "multiplier": float(text)} if times else {"scale": LABELS[text]}
-    _, better, known = columns(replace(p, **changed))[1]
-    ratio = ratio_given(known, better.measured)
-    assert ratio == pytest.approx(1 / 3 if claimed == "a third" else float(claimed), rel=0.03)
-    assert status_given(known, better.measured) == "healthy"
+    assert statuses(contents_of(replace(p, **changed)))[1] == "healthy"
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({}, "healthy: σ is 0.321 of saturation, and stays below it at every d_k."),
-        ({"scale": "d_k"}, "uniform: σ is 0.0401 of saturation; 1/√d_k would make it 0.321."),
-        ({"scale": "none"}, "saturated from d_k 10 up: σ is 2.57 times saturation; 1/√d_k would make it 0.321."),
-        ({"scale": "none", "d_k": 4}, "healthy: σ is 0.642 of saturation; saturated from d_k 10 up."),
-        ({"std_k": 0.0}, "uniform: all logits of a row are equal."),
-        ({"n_keys": 1}, ""),
+        ({"d_k": 4}, "Both are healthy here: many keys share a row. Now hold →."),
+        ({}, "Unscaled, one key takes most of a row, and 1 row in "),
+        ({"d_k": 400}, "Unscaled, attention is a look-up of one key, and "),
+        ({"d_k": 400}, " Divided by √d_k nothing has moved."),
+        ({"scale": "d_k"}, " With 1/d_k, attention is nearly uniform. 1/√d_k would be healthy."),
+        ({"std_k": 0.0}, "Unscaled, attention is nearly uniform."),
+        ({"n_keys": 1}, "Unscaled, no query sees more than one key."),
+        ({"correlation": 0.5}, "With 1/√d_k, "),
     ],
 )
-def test_the_words(change: dict[str, Any], words: str) -> None:
-    own, column, saturation = columns(replace(Parameters(**SMALL), **change))[1]
-    assert advice(own, column, saturation, UNICODE) == words
-    assert advice(own, column, saturation, ASCII).isascii()
+def test_the_sentences_of_the_lab(change: dict[str, Any], words: str) -> None:
+    p = replace(Parameters(**SMALL), **change)
+    assert words in lab_sentence(p, contents_of(p), UNICODE)
+    assert lab_sentence(p, contents_of(p), ASCII, brief=True).isascii()
 
 
-def test_overflow_lost_weight_and_sinks_are_named() -> None:
+def test_overflow_and_sinks_are_said_with_numbers() -> None:
     eager = Parameters(precision="float16", arithmetic="eager", std_q=100, std_k=100, scale="none", **SMALL)
-    assert re.search(r"^NaN: logits overflow float16 in \d+(\.\d)? % of rows\.$", advice(*columns(eager)[1], UNICODE))
+    assert "logits overflow" in lab_sentence(eager, contents_of(eager), UNICODE)
     sink = Parameters(sink="logit", sink_logit=8.0, **SMALL)
-    assert re.search(r"^a sink: the sink gets 9\d %\.$", advice(*columns(sink)[1], UNICODE))
-    (a, column, _), _ = columns(replace(sink, precision="float8_e4m3fn", n_keys=512))
-    lossy = replace(column, measured={**column.measured, "weight_lost": Estimate(0.92, 0.0)})
-    assert "; float8 e4m3 loses 92 % of the weight at n 512" in advice(a, lossy, None, UNICODE)
+    assert re.search(r"the sink takes 9\d % of a row", lab_sentence(sink, contents_of(sink), UNICODE))

@@ -15,7 +15,7 @@ from attn_tui.core.theory.predict import deviations, predict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.numbers import aligned, aligned_share, error
-from attn_tui.tui.views.results.advice import advice
+from attn_tui.tui.views.results.lab_page import LabPage, page_lines
 from attn_tui.tui.views.results.sentence import sentence
 from attn_tui.tui.views.results.table import (
     CELL,
@@ -23,13 +23,11 @@ from attn_tui.tui.views.results.table import (
     EXPORTED_ONLY,
     FIRST_GROUP,
     LABEL,
-    LEADING,
     THEORY,
     TableContents,
     column_title,
     head_line,
     layout,
-    leading_rows,
     meaning,
     measured_text,
     rich_table,
@@ -363,29 +361,14 @@ def test_the_first_view_says_the_same_of_an_answer_that_holds_only_its_statistic
         shown: list[tuple[object, ...]] = []
         for columns in (present(last.measurement()).columns, run(p, full=False).columns):
             contents = TableContents(columns)
-            lines = table_lines(leading_rows(contents, 20), contents, layout(contents, 120), UNICODE)
-            said = [advice(p, column, None, UNICODE) for column in columns]
-            shown.append((lines, sentence(contents, UNICODE), said))
+            lines = page_lines(LabPage(p, contents, p.batch), 120, 40, UNICODE)
+            shown.append((lines, sentence(contents, UNICODE)))
         assert shown[0] == shown[1], change
         incomplete = TableContents(present(last.measurement()).columns, full=False)
         for row in table_rows(incomplete):
             if row.statistic is not None:
                 line = texts_of([row_line(row, incomplete, layout(incomplete, 80), UNICODE)])[0]
                 assert ("…" in line[LABEL:]) == (row.statistic.name not in OF_FIRST_VIEW), line
-
-
-def test_the_leading_rows_are_as_many_whatever_the_numbers_are() -> None:
-    failed = TableContents(
-        with_values(MEASURED.columns, nan_rows=Estimate(0.2, 0.01), weight_lost=Estimate(0.5, 0.1))
-    )
-    for room in range(6, 20):
-        plain, other = leading_rows(BARE, room), leading_rows(failed, room)
-        assert max(len(plain), len(other)) <= max(room, 6)
-        assert len([row for row in plain if row.statistic]) == len([row for row in other if row.statistic])
-        names = [row.statistic.name for row in other if row.statistic]
-        assert {"nan_rows", "weight_lost"} <= {*names}
-    assert [row.statistic.name for row in leading_rows(BARE, 10) if row.statistic] == list(LEADING)
-    assert sum(row.is_heading for row in leading_rows(BARE, 14)) == 2
 
 
 @for_each(

@@ -93,6 +93,7 @@ def _run(words: list[str], ascii_only: bool, language: Language) -> int:
     from .commands.catalogue import COMMANDS
     from .parser import Finished
 
+    words = _command_first(words)
     row = COMMANDS.get(words[0]) if words else None
     if row is None or row.tuned:
         tuning.set_environment()
@@ -105,6 +106,18 @@ def _run(words: list[str], ascii_only: bool, language: Language) -> int:
         return open_app.run(request, ascii_only, language)
     except Finished:
         return 0
+
+
+def _command_first(words: list[str]) -> list[str]:
+    """Return the words with the command before the options of the screen, which may also stand before it."""
+    from ..language.chosen import OPTION
+    from .commands.catalogue import COMMANDS
+
+    at = 0
+    while at < len(words) and (words[at] in ("--ascii", OPTION) or words[at].startswith(f"{OPTION}=")):
+        at += 1 + (words[at] == OPTION)
+    before, after = words[:at], words[at:]
+    return [after[0], *before, *after[1:]] if after and after[0] in COMMANDS else words
 
 
 def _run_command(name: str, words: list[str], ascii_only: bool, language: Language) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from ...core.message import Message, plain
+from ...core.message import Message, name, plain
 from .cells import WIDE, to_left, to_middle, to_right
 from .chosen import Language
 
@@ -22,6 +22,8 @@ _JOINT = re.compile(  # a space stands between Chinese and a number, a word or a
     "(?<=[\u4e00-\u9fff])(?=[-−]?[0-9]|[|‖]?[A-Za-z\u0370-\u03ff∂√]|×)"
     "|(?:(?<=[A-Za-z0-9\u0370-\u03ff%²)])|(?<=[A-Za-z][|‖]))(?=[\u4e00-\u9fff])"
 )
+# The placeholders of what was typed, of files and of what is to be typed.
+_FROM_OUTSIDE = ("path", "file", "folder", "command", "commands", "option", "near", "known", "typed")
 _PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
 _NUMBER = re.compile(r"[a-z]?\d{1,2}\. (?=\S)")
 _LABEL = re.compile(r"[^:：]*(?:：|: )")
@@ -91,6 +93,12 @@ class _Translator(Formatter):
         if found := _PADDED.fullmatch(format_spec):
             return _PAD[found[1]](text.replace(_INSIDE, ""), int(found[2]))
         return super().format_field(text, format_spec)
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return a value; a text from outside is a name, even if it is a word of the catalogue."""
+        value = kwargs[str(key)]
+        outside = key in _FROM_OUTSIDE and isinstance(value, str) and not isinstance(value, Message)
+        return name(value) if outside else value
 
     def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """A translation may leave out a value."""

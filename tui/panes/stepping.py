@@ -21,6 +21,7 @@ from .lists import choose_value
 from .pane import Host, Pane
 
 HELD = 0.12  # seconds between repeats of a held key, at most: terminals send ten or more a second
+HOLD = 3  # repeats from which a key is held, instead of pressed a few times
 SLOW = 12  # steps of a held arrow before these are of a tenth
 STOP = 512  # the d_k at which a held key stops once: by then softmax is saturated, and the story told
 _SHARED = (  # key, action, what it does, name; the same in every pane
@@ -94,7 +95,7 @@ class SteppingPane(Pane):
         self._count(key)
         if not self._repeats:
             self.stopped = False
-        elif self.stopped or self.awaits_picture:
+        elif self.stopped or (self._repeats >= HOLD and self.awaits_picture):
             return
         self.last_step, before = step(), self.parameters.d_k
         after = self.last_step(before)

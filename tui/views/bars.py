@@ -132,7 +132,7 @@ def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
 
     On a narrow screen, where the top bar says how to change the pane, help and the key of the other view.
     """
-    always = ("help", "view") if width < NARROW else ("help", "quit", "next tab")
+    always = ("help", "view", "numbers") if width < NARROW else ("help", "quit", "next tab")
     shown = [key for key in keys if key[1] in always]
     for key in keys:
         if key in shown:

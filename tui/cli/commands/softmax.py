@@ -15,6 +15,7 @@ from ....core.attention.worked_example import (
     parse_scores,
     relevant,
     scores_text,
+    start_scores,
 )
 from ....core.errors import ParameterError
 from ....core.field import Field
@@ -38,7 +39,7 @@ def _help(field: Field) -> Message:
     value = getattr(Example(), field.name)
     if field.name != "scores":
         return parameter_help(field, field.accepted, field.format(value))
-    takes = message("2 to 8 numbers, each {accepted}", accepted=field.accepted)
+    takes = message("2 to 8 numbers, each {accepted}; multiples of √d_k", accepted=field.accepted)
     return parameter_help(field, takes, scores_text(value))
 
 
@@ -55,10 +56,10 @@ def _check(given: Given) -> SoftmaxArguments:
             values["scores"] = parse_scores(given["scores"])
         except ParameterError as error:
             raise UsageError("--scores: {reason}", reason=reason_of(str(error), "scores")) from None
-    example = Example(**values)
     parameters, remarks = parameters_of({name: text for name, text in given.items() if name in EXAMPLE_PARAMETERS})
     remarks += tuple(no_effect(f"--against {FIELD[name].option[2:]}") for name in irrelevant(parameters))
     parameters = relevant(parameters)
+    example = Example(**{"scores": start_scores(parameters.d_k), **values})
     sides = parameters, setting_a(parameters)
     for each in sides:
         multiplier_of(each)

@@ -61,8 +61,8 @@ class LabPane(TwoParts, SteppingPane):
     LEFT = (24, 30)
     SIDE_BY_SIDE = 72  # narrower screens have the fields instead of the pictures
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("s", "scale"), ("p", "parameters"), ("Enter", "tour"), ("?", "help"),
-        ("q", "quit"), (">", "next tab"), ("v", "view"), ("0-9", "type"), ("[ ]", "keys"), ("a", "A"), ("c", "law"),
+        ("←→", "d_k"), ("s", "scale"), ("v", "numbers"), ("p", "parameters"), ("↑↓", "×2"), ("Enter", "tour"),
+        ("?", "help"), ("q", "quit"), (">", "next tab"), ("0-9", "type"), ("[ ]", "keys"), ("a", "A"), ("c", "law"),
         ("d", "mechanism"), ("f", "format"), ("x", "mask"), ("r", "redraw"), ("Tab", "fields"), ("i", "exact"),
         ("R", "reset"),
     )  # fmt: skip
@@ -95,7 +95,6 @@ class LabPane(TwoParts, SteppingPane):
         self.results = self.right = self.in_front = LabResults(host.glyphs)
         self.results.view = "table" if statistics else "both"
         self.panel.keys = self._field_keys()
-        self.panel.cursor = self.panel.fields[0].name
         self.answer: Report | None = None  # the one on screen
         self._before: Report | None = None  # the one that was on screen before the last keys
         self._shown_at = 0.0  # when the parameters on screen changed last, in seconds
@@ -137,6 +136,7 @@ class LabPane(TwoParts, SteppingPane):
         if (lacking := self._lacking()) is not None:
             self.ask(lacking)
             self.host.expect_answer()
+            self._show_page()
         if self.held:
             self.call_after_refresh(self.host.engine.prefetch, Measure(self._next(p), self.results.shows_all))
 
@@ -236,7 +236,8 @@ class LabPane(TwoParts, SteppingPane):
         curves = self._entropy(answer) if shows_curve(self.results.page.size) else ()
         stale = self.results.why_stale
         page = LabPage(
-            answer.parameters, contents, measured.draws, curves, self._hint(), self._early, typed, stale
+            answer.parameters, contents, measured.draws, curves, self._hint(), self._early, self.parameters.d_k,
+            typed, stale,
         )  # fmt: skip
         self.results.page.show(page)
 
@@ -341,7 +342,8 @@ class LabPane(TwoParts, SteppingPane):
     def action_fields(self, direction: Literal[-1, 1] = 1) -> None:
         """Go to the fields, the table or the pane, whichever comes next."""
         self.panel.leave_field()
-        stops = [self, *(part for part in (self.panel, self.results.table) if part.focusable)]
+        parts = self.panel, *([self.results.table] if self.results.shown == "table" else [])
+        stops = [self, *(part for part in parts if part.focusable)]
         at = next((at for at, part in enumerate(stops) if part.has_focus), 0)
         stops[(at + direction) % len(stops)].focus()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -16,13 +17,14 @@ from ...widgets.lines import LinesWidget
 from ...widgets.results import Results, View
 
 if TYPE_CHECKING:
+    from ....core.statistics.catalogue import Statistic
     from ....core.statistics.histogram import Histogram
     from ....core.statistics.measurement import Column
     from ...views.glyphs import Glyphs
     from ...views.lines import Line
 
-_TABLE = 80  # cells of the table beside the page
-_BESIDE = 158  # cells from which it stands there
+_TABLE = 88  # cells of the table beside the page
+_BESIDE = 166  # cells from which it stands there
 _HEADED = 20  # lines from which the headline stands above the other views
 
 
@@ -94,7 +96,8 @@ class LabResults(Results):
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
         if not (self._has_room(size) and self.shown_in(size) == "table"):
             return super().regions(size)
-        left, words = size.width - _TABLE, self.lines_of_words(_TABLE)
+        left = size.width - _TABLE
+        words = self.lines_of_words(_TABLE) if self.table.has_focus else 0  # the page has the sentence
         return (
             (self.page, Region(0, 0, left, size.height)),
             (self.table, Region(left, 0, _TABLE, size.height - words)),
@@ -108,6 +111,19 @@ class LabResults(Results):
         head = HEADLINE if size.height >= _HEADED else 0
         below = Size(size.width, size.height - head)
         return ((self.page, head), *super().heights(below))
+
+    def explain(self, statistic: Statistic) -> bool:
+        if self.shown != "table":
+            self.turn("table")
+        return super().explain(statistic)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if self.shown != "table":  # the focused table must be visible
+            self.turn("table")
+        self.words.refresh(layout=True)
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        self.words.refresh(layout=True)
 
     def rearrange(self) -> None:
         super().rearrange()

@@ -17,6 +17,7 @@ from ....core.attention.worked_example import (
     irrelevant,
     multiplier_of,
     relevant,
+    start_scores,
     step_score,
 )
 from ....core.errors import InputError, ParameterError
@@ -26,7 +27,6 @@ from ....core.message import joined, message
 from ....core.parameters import FIELD, UNSCALED, Parameters, Value, setting_a
 from ....core.questions.request import Failed, Progress, Request
 from ....core.questions.softmax import SoftmaxSteps, WorkOut
-from ....core.scales import scale_rule
 from ...views.bars import Key
 from ...views.fields.entry import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
@@ -55,9 +55,9 @@ class SoftmaxPane(SteppingPane):
 
     NAME = "Softmax"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("t", "temperature"), ("( )", "shift"), ("?", "help"),
-        ("q", "quit"), (">", "next tab"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("a", "A"),
-        ("H L", "d_k ÷2 ×2"), ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
+        ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("H L", "d_k"), ("t", "temperature"), ("v", "steps"),
+        ("?", "help"), ("q", "quit"), (">", "next tab"), ("( )", "shift"), ("[ ]", "fewer, more scores"),
+        ("s", "scale"), ("a", "A"), ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l,tab", "move(1)", "next score", id="softmax.next"),
@@ -84,6 +84,7 @@ class SoftmaxPane(SteppingPane):
         Binding("L,shift+right", "double(1)", "d_k to the next power of two", id="softmax.double"),
         Binding("H,shift+left", "double(-1)", "d_k to the previous power of two", id="softmax.halve"),
         *stepping_keys("softmax", _STEPPED),
+        Binding("v", "view", "show every step, or the page", id="softmax.view"),
         Binding("slash", "choose('scale')", "choose the scale rule from a list", id="softmax.find"),
         Binding("R", "reset", "reset scores, temperature and shift", id="softmax.reset"),
         Binding("pagedown,space", "read(8)", "scroll down", id="softmax.read_on"),
@@ -92,8 +93,9 @@ class SoftmaxPane(SteppingPane):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.example: Example = Example()
-        self.editing = ScoreEntry(0)
+        self._d_k = self._usable()[0].d_k  # whose scores those to start with are
+        self.example: Example = Example(start_scores(self._d_k))
+        self.editing = self._largest()
         self.text = SoftmaxText()
         self.worked: SoftmaxSteps | None = None  # the results shown
         self._touched = _SCORE
@@ -105,16 +107,17 @@ class SoftmaxPane(SteppingPane):
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
             return super().statuses()
-        p = self._usable()[0]
-        d_k, count = message("d_k {d_k}", d_k=p.d_k), message("{count} scores", count=len(self.example.scores))
-        texts = [joined([count, d_k, scale_rule(p.scale).label], " · "), joined([count, d_k], " · "), d_k]
-        return [((self.glyphs.say(text), "text"),) for text in texts]
+        return [((self.glyphs.say("{count} scores", count=len(self.example.scores)), "text"),)]
 
     @property
     def topic(self) -> Field:
         return self._touched
 
     def follow(self) -> None:
+        """Show the parameters; scores that nobody has changed stay multiples of √d_k."""
+        before, self._d_k = self._d_k, self._usable()[0].d_k
+        if self.example.scores == start_scores(before):
+            self.example = replace(self.example, scores=start_scores(self._d_k))
         self._work_out()
 
     @property
@@ -137,6 +140,11 @@ class SoftmaxPane(SteppingPane):
     def is_current(self) -> bool:
         shown = self.worked
         return shown is not None and (shown.example, shown.parameters) == (self.example, self._usable()[0])
+
+    def _largest(self) -> ScoreEntry:
+        """Return the entry of the largest score, whose rise moves the most weight."""
+        scores = self.example.scores
+        return ScoreEntry(scores.index(max(scores)))
 
     # Selecting and editing a score
 
@@ -259,16 +267,23 @@ class SoftmaxPane(SteppingPane):
         self._take(self.example.stepped(name, direction, step))
 
     def show_item(self, item: tuple[float, ...]) -> None:
-        self.editing = ScoreEntry(0)
-        self._take(Example(item))
+        self.example = Example(item)
+        self.editing = self._largest()
+        self._take(self.example)
 
     def action_reset(self) -> None:
-        self.editing = ScoreEntry(0)
-        self._take(Example())
+        self.example = Example(start_scores(self._usable()[0].d_k))
+        self.editing = self._largest()
+        self._take(self.example)
 
     def set_value(self, name: str, value: Value) -> None:
         self._touched = FIELD[name]
         super().set_value(name, value)
+
+    def action_view(self) -> None:
+        """Show every step, or the page."""
+        self.text.steps = not self.text.steps
+        self.text.redraw()
 
     def action_read(self, lines: int) -> None:
         self.text.scroll_by(lines)

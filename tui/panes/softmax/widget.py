@@ -13,6 +13,7 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...views.plots.axes import Axis, tick_labels
 from ...views.results.softmax import LEFT, ScoreEntry, row_of, score_names, step_lines, word_lines
+from ...views.results.softmax_page import FIRST, NARROWEST, page_height, page_lines
 from ...views.results.table import COLUMN_ROLES
 from ...widgets.lines import ScrolledLines
 
@@ -106,14 +107,12 @@ _PINNED = (60, 16)  # columns and lines from which the explanation stays in plac
 class SoftmaxText(ScrolledLines):
     """Shows the steps from scores to weights; scrolls to the selected score."""
 
-    TITLE = "from scores to weights"
     INDENT = " "
-    LEADS = True
-    DEFAULT_CLASSES = "region"
 
     undimmed = ("alert", "accent")  # the typed text and the reason why it is refused
     worked: SoftmaxSteps | None = None
     editing = ScoreEntry(0)
+    steps = False  # whether every step is shown, instead of the page
     _follows = False  # whether to scroll to the selected score
     _words: Sequence[Line] = ()  # the explanation, if it scrolls with the steps
 
@@ -126,11 +125,11 @@ class SoftmaxText(ScrolledLines):
         """Return the index of the score under the mouse, if any."""
         if self.worked is None:
             return None
-        at = (
-            self.place_of(event).y
-            + self.top
-            - row_of(self.worked, self.size.width, self.glyphs, replace(self.editing, at=0))
-        )
+        y, (width, height) = self.place_of(event).y, self.room
+        if self._has_page(width, height):
+            at, rest = divmod(y - FIRST, 1 + self._is_tall(height))
+            return at if 0 <= at < len(self.worked.example.scores) and rest == 0 else None
+        at = y + self.top - row_of(self.worked, width, self.glyphs, replace(self.editing, at=0))
         return at if 0 <= at < len(self.worked.example.scores) else None
 
     def scroll_by(self, lines: int) -> None:
@@ -140,6 +139,11 @@ class SoftmaxText(ScrolledLines):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.worked is None:
             return ()
+        if self._has_page(width, height):
+            tall = self._is_tall(height)
+            page = page_lines(self.worked, width, self.glyphs, self.editing, tall)
+            curves = curve_lines(self.worked, width, height - len(page), self.glyphs)
+            return [*page, *(fitted(line, width) for line in curves)]
         words = word_lines(self.worked, width, self.glyphs, self.editing)
         pinned: Sequence[Line] = ()
         if width >= _PINNED[0] and height >= _PINNED[1]:
@@ -152,6 +156,16 @@ class SoftmaxText(ScrolledLines):
         steps = super().compose_lines(width, room)
         space = [fitted((), width)] if len(steps) < room else []
         return [*steps, *space, *(fitted(line, width) for line in pinned)]
+
+    def _has_page(self, width: int, height: int) -> bool:
+        """Whether the page is shown: with `steps`, or where it has no room, every step is."""
+        scores = len(self.worked.example.scores) if self.worked else 0
+        return not self.steps and width >= NARROWEST and height >= page_height(scores)
+
+    def _is_tall(self, height: int) -> bool:
+        """Whether the page has blank lines between scores."""
+        scores = len(self.worked.example.scores) if self.worked else 0
+        return height >= page_height(scores) + scores
 
     def _follow(self, row: int, height: int) -> None:
         """Scroll to a line; to the top if the line is visible from there."""

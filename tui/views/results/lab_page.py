@@ -31,7 +31,7 @@ HEADLINE = LOW + 1  # lines of the page where it has room for its headline only
 LOWEST = 14  # lines from which regions have titles
 _TALL = 34  # lines, and cells, from which digits are larger, words stand beside them, and entropy over d_k below
 _WIDE = 84
-_HILL, _CURVE = 8, 14  # the most lines of a hill and of the curve
+_HILL, _SHARE, _CURVE = 12, 3, 20  # the most lines of a hill, a bar and the curve
 
 
 class LabPage(NamedTuple):
@@ -43,7 +43,8 @@ class LabPage(NamedTuple):
     curves: tuple[Curve, ...] = ()  # of entropy
     hint: Sequence[str] = ("",)  # what a key does, or what is held, in forms from long to short
     remark: str = ""  # before the sentence
-    typed: str | None = None  # the text being typed for d_k
+    d_k: int = 0  # asked for, of which the contents may not be yet
+    typed: str | None = None  # the text being typed for it
     objection: str = ""  # why the settings are not accepted, or the contents are not current
 
 
@@ -80,7 +81,7 @@ def page_layout(width: int, height: int) -> Layout:
             blanks.add(name)
 
     wanted: list[tuple[str, int, int]] = [("axis", 1, 1), ("zones", 1, 1), ("hill", 1, 2)]
-    wanted += [] if tall else [("words", 1, 1)]
+    wanted += [] if tall else [("words", 1, 1)] * (3 if width < 70 else 1)
     wanted += [("top", 1, 1), ("saturation", 1, 1), ("sentence", 1, 1)]
     wanted += [("curve", 9, 1)] if height >= _TALL else []
     wanted += [("hill", 1, 2), ("row", 1, 1), ("between", 1, 1), ("share", 1, 2), ("hill", 1, 2)]
@@ -94,6 +95,8 @@ def page_layout(width: int, height: int) -> Layout:
             take("hill", 1, 2)
         if sizes["curve"] and sizes["curve"] < _CURVE:
             take("curve", 1)
+        if sizes["hill"] > _HILL // 2 and sizes["share"] < _SHARE:
+            take("share", 1, 2)
         if left == before:
             break
     words = sizes["words"]
@@ -145,8 +148,9 @@ def page_lines(page: LabPage, width: int, height: int, glyphs: Glyphs) -> list[L
         room = max(layout.words, height - len(lines))
         if room == 1 and not page.objection:
             text = glyphs.say(lab_sentence(page.parameters, contents, glyphs, brief=True))
+        more = glyphs.say("…")
         margin: Span = (" ", "text")
-        lines += [(margin, *line) for line in shortened(wrapped(text, width - 2, role), width - 2, room, "…")]
+        lines += [(margin, *line) for line in shortened(wrapped(text, width - 2, role), width - 2, room, more)]
     return _filled(lines, width, height)
 
 
@@ -171,7 +175,7 @@ def _headline(page: LabPage, width: int, tall: bool, beside: Sequence[Line], gly
             words.append(((to_left(name, room) + formula, role),))
         words.append(((glyphs.fitting(page.hint, width - _words_at(width, tall)), "dim"),))
         words += [(), *beside] if len(words) + len(beside) <= TALL else beside
-    number = f"{page.parameters.d_k}" if page.typed is None else page.typed + "_"
+    number = f"{page.d_k or page.parameters.d_k}" if page.typed is None else page.typed + "_"
     role: Role = "heading" if page.typed is None else "alert" if refused else "accent"
     lines = headline_lines("d_k", number, words, width, glyphs, at, role, tall, _words_at(width, tall))
     return [*lines, *[()] * (TALL + 1 - len(lines))] if tall else lines[:LOW]
@@ -229,5 +233,4 @@ def _matter(keys: float | None, room: int, glyphs: Glyphs) -> str:
     if keys is None:
         return "—"
     number = to_right(f"{keys:.1f}" if keys < 9.95 else f"{keys:,.0f}", 3)
-    many, short = ("{n} keys matter", "{n} keys")
-    return glyphs.say(many if room > 12 else short, n=number)
+    return glyphs.say(message("{n} keys matter", n=number) if room > 12 else message("{n} keys", n=number))

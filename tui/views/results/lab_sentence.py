@@ -46,9 +46,8 @@ def lab_sentence(p: Parameters, contents: TableContents, glyphs: Glyphs, brief: 
     """
     columns, names = contents.columns, column_names(contents.columns)
     saturation = [each.saturation for each in contents.theory] or [None] * len(columns)
-    words: list[Status | None] = [
-        status_given(each, column.measured) for each, column in zip(saturation, columns, strict=True)
-    ]
+    both = zip(saturation, columns, strict=True)
+    words: list[Status | None] = [status_given(each, column.measured) for each, column in both]
     a, b = words
     note = context_note(p)
     notes = [message("{title}: {note}.", title=model_title(p), note=note)] if note else []
@@ -84,7 +83,9 @@ def _clause(column: Column, name: str, word: Status, glyphs: Glyphs) -> str:
 
 def _meaning(column: Column, name: str, word: Status, glyphs: Glyphs) -> str:
     """Return what the status of a column means for a row: `Unscaled, one key takes most of a row`."""
-    subject, most = who(column, name, glyphs), column.measured.get("max_weight", NOTHING).value or 0.0
+    rule = scale_rule(column.rule) if name == "scaled" else None
+    called = name if rule is None or rule.name == "custom" else rule.label
+    subject, most = who(column, called, glyphs), column.measured.get("max_weight", NOTHING).value or 0.0
     if word == "saturated" and most >= 0.5:
         return message("{who}, one key takes most of a row", who=subject)
     return message(_MEANINGS[word].template, who=subject)

@@ -55,7 +55,7 @@ def softmax_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs) -> list[Line
 
 def word_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry | None = None) -> list[Line]:
     """Return the explanation of the results, and where naive exponentials overflow."""
-    sentence = glyphs.say(softmax_sentence(worked.example, _names(worked), worked.sides, worked.remark, glyphs))
+    sentence = glyphs.say(softmax_sentence(worked.example, side_names(worked), worked.sides, worked.remark, glyphs))
     note = glyphs.say(naive_note(worked.parameters.precision))
     stale = editing is not None and editing.objection
     words = [*wrapped(sentence, width - 2, "dim" if stale else "text"), *wrapped(note, width - 2, "dim")]
@@ -72,9 +72,9 @@ def step_lines(
     side = (width - LEFT) // 2
     stacked = side < BESIDE
     side = width - LEFT if stacked else min(side, _WIDEST)
-    top = _top(worked, width, glyphs, editing)
-    scores = _scores(worked.example, glyphs, editing)
-    still: list[Line] = [((_text(line), "dim"),) for line in _scores(worked.example, glyphs, None)]
+    top = state_lines(worked, width, glyphs, editing)
+    scores = score_lines(worked.example, glyphs, editing)
+    still: list[Line] = [((_text(line), "dim"),) for line in score_lines(worked.example, glyphs, None)]
     names = [_text(line).strip() for line in still]
     maps = [
         [heading_line(s.jacobian, names, side, glyphs, tall), *jacobian_lines(s.jacobian, side, role, glyphs, tall)]
@@ -108,7 +108,7 @@ def step_lines(
 
 def row_of(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry) -> int:
     """Return the index of the selected score's line."""
-    return len(_top(worked, width, glyphs, editing)) + 2 + editing.at
+    return len(state_lines(worked, width, glyphs, editing)) + 2 + editing.at
 
 
 def _line(text: str, role: Role = "text") -> Line:
@@ -137,7 +137,7 @@ def _joined(
     return lines
 
 
-def _top(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry | None) -> list[Line]:
+def state_lines(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry | None) -> list[Line]:
     """Return the formula of logits; while a score is typed, which keys end that, or an error."""
     example = worked.example
     state = message(
@@ -165,7 +165,7 @@ def _plain(name: str, value: float) -> str:
     return EXAMPLE_FIELD[name].format(value).replace("-", "−")
 
 
-def _scores(example: Example, glyphs: Glyphs, editing: ScoreEntry | None) -> list[Line]:
+def score_lines(example: Example, glyphs: Glyphs, editing: ScoreEntry | None) -> list[Line]:
     """Return the scores, LEFT cells each, with the selected one marked."""
     lines: list[Line] = []
     room = LEFT - 2
@@ -220,7 +220,7 @@ def _tables(worked: SoftmaxSteps, side: int, glyphs: Glyphs) -> list[list[Line]]
     tables: list[list[Line]] = []
     for number, (s, role) in enumerate(zip(worked.sides, COLUMN_ROLES, strict=True)):
         lines = [
-            _line(f" {_title(worked, number, side - 2, glyphs)}", role),
+            _line(f" {side_title(worked, number, side - 2, glyphs)}", role),
             _line(glyphs.say(gap.join(head)), "dim"),
         ]
         logits = in_cells(s.logits, 6, glyphs)
@@ -238,7 +238,7 @@ def _tables(worked: SoftmaxSteps, side: int, glyphs: Glyphs) -> list[list[Line]]
 
 def _powers(worked: SoftmaxSteps, scores: Sequence[Line], glyphs: Glyphs) -> list[Line]:
     """Return the exponentials of both columns, for which narrow tables have no room."""
-    names = [*map(glyphs.say, _names(worked))]
+    names = [*map(glyphs.say, side_names(worked))]
     a, b = (name if cells_of(name) < 12 else letter for name, letter in zip(names, "AB", strict=True))
     lines: list[Line] = [_line(glyphs.say(f" e^(x−m) {to_left(a, 11)} {b}"), "dim")]
     for score, *powers in zip(scores, *(s.powers for s in worked.sides), strict=True):
@@ -247,12 +247,12 @@ def _powers(worked: SoftmaxSteps, scores: Sequence[Line], glyphs: Glyphs) -> lis
     return lines
 
 
-def _names(worked: SoftmaxSteps) -> list[str]:
+def side_names(worked: SoftmaxSteps) -> list[str]:
     """Return the names of both columns."""
     return setting_names(relevant(worked.parameters))
 
 
-def _title(worked: SoftmaxSteps, number: int, side: int, glyphs: Glyphs) -> str:
+def side_title(worked: SoftmaxSteps, number: int, side: int, glyphs: Glyphs) -> str:
     """Return how logits follow from scores, as far as it fits: `scaled × 0.125 (1/√d_k, d_k 64) / 2 + 800`."""
     example = worked.example
     p = settings(relevant(worked.parameters))[number]
