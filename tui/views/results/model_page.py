@@ -214,8 +214,12 @@ def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
         said = glyphs.fitting([whole, largest, keys], room)
         lines.append(((" " + to_left(glyphs.say(name), _NUMBERS), role), (said, "text")))
     divergence = message("KL {divergence} nats", divergence=digits(effect.divergence))
-    key_words = "{divergence}; another largest key in {changed:.0f} % of rows"
-    forms = [message(key_words, divergence=divergence, changed=100 * effect.changed_rows), divergence]
+    moved = message(
+        "{divergence}; another largest key in {changed:.0f} % of rows",
+        divergence=divergence,
+        changed=100 * effect.changed_rows,
+    )
+    forms = [moved, divergence]
     return [*lines, ((" " * (_NUMBERS + 1) + glyphs.fitting(forms, room), "dim"),)]
 
 
