@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from ..captures.capture import Layer
 from ..message import Message, counted, joined, message
-from .results import Product, StageName, Verdict, amount, is_of_scale
+from .results import Consequence, Product, StageName, Verdict, amount, is_of_scale
 
 Place: TypeAlias = "tuple[Layer, int]"  # a head
 
@@ -52,6 +52,7 @@ class Fault:
     expected: str = ""  # what it should be, in words: should be × 0.1768 = 1/√32
     also: tuple[str, ...] = ()
     severe: bool = True  # whether it is wrong, and not only undecided
+    consequence: Consequence | None = None  # what all that was done to the head does to its rows
     file: str = ""  # the name of its file, if there are several
 
 
@@ -138,6 +139,27 @@ class FaultGroup:
         return message(template, why=self.fault.why, layer=layer.index, head=head)
 
     @property
+    def effect(self) -> str:
+        """What it does to the rows of the first head: entropy, largest weight, KL; empty if that is not known."""
+        effect = self.fault.consequence
+        if effect is None:
+            return ""
+        words = (
+            "entropy {entropy:.4g} nats instead of {expected:.4g}, largest weight {most:.0f} % instead of "
+            "{expected_most:.0f} %, KL {divergence:.2g} nats, another largest key in {changed:.0f} % of rows"
+        )
+        said = message(
+            words,
+            entropy=effect.entropy,
+            expected=effect.expected_entropy,
+            most=100 * effect.max_weight,
+            expected_most=100 * effect.expected_max_weight,
+            divergence=effect.divergence,
+            changed=100 * effect.changed_rows,
+        )
+        return said if len(self.heads) < 2 else message("{effect} (head {head})", effect=said, head=self.fault.head)
+
+    @property
     def said(self) -> str:
         """What it is, what it should be, and why."""
         used = self.amounts if self.rule != "healthy" else ""
@@ -198,6 +220,7 @@ def faults_of(each: Judged) -> list[Fault]:
     """Return what is said of a head: each cause, or its verdict if it has none."""
     verdict = each.verdict
     at = Fault("", "", "", each.layer, each.head, verdict.multiplier, verdict.multiplier_error or 0.0)
+    at = replace(at, consequence=verdict.consequence)
     if verdict.findings:
         return [
             replace(

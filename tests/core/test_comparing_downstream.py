@@ -1,7 +1,5 @@
 """After the first layer that differs, other q, k and v follow from it; faults of later layers are still found."""
 
-import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,40 +9,17 @@ import numpy as np
 import pytest
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.results import Comparison, HeadComparison, downstream_words, same_before
-from pairs import D_K, HEADS, TOKENS, Array, Layer, Recipe, attention, causal, written
+from pairs import D_K, HEADS, TOKENS, causal, written
+from stacks import ROOT, Faults, stack
 
-LAYERS, WIDTH = 4, HEADS * D_K
-ROOT = D_K**-0.5
 TWICE: dict[str, Any] = {"said_scale": ROOT, "scale": 1 / D_K}
 INSIDE: dict[str, Any] = {"inside": ROOT, "scale": ROOT}
-Faults = Mapping[int, Mapping[str, Any]]
-
-
-def model(faults: Faults, *evidence: str) -> Recipe:
-    """A run of a stack of attention layers; `inside` is what q is multiplied by before it is stored."""
-    rng = np.random.default_rng(7)
-    x = rng.normal(size=(TOKENS, WIDTH))
-    layers: list[Layer] = []
-    for index in range(LAYERS):
-        sides = [1.3 * x @ rng.normal(size=(WIDTH, WIDTH)) / math.sqrt(WIDTH) for _ in "qkv"]
-        fault = dict(faults.get(index, {}))
-        inside = fault.pop("inside", 1.0)
-        q, k, v = (_heads(side).astype(np.float32).astype(np.float64) for side in sides)
-        layer = Layer(q * inside, k, v, said_inside=inside, **fault)
-        layers.append(layer)
-        x = x + attention(layer)[2][0].swapaxes(0, 1).reshape(TOKENS, WIDTH)
-        x = x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True))
-    return Recipe(layers, evidence=evidence or ("lse", "weights", "o"))
-
-
-def _heads(side: Array) -> Array:
-    return side.reshape(1, TOKENS, HEADS, D_K).swapaxes(1, 2)
 
 
 def compared(faults: Faults, folder: Path, *evidence: str) -> Comparison:
     """A run with faults against the one without."""
-    good = written(model({}, *evidence), folder / "a.safetensors")
-    return compare(good, written(model(faults, *evidence), folder / "b.safetensors"))
+    good = written(stack({}, *evidence), folder / "a.safetensors")
+    return compare(good, written(stack(faults, *evidence), folder / "b.safetensors"))
 
 
 def states(each: HeadComparison) -> dict[str, str]:
@@ -132,8 +107,8 @@ def test_a_factor_that_moved_into_q_of_a_later_layer_is_no_second_fault(tmp_path
 
 def test_other_keys_of_the_first_layer_are_a_difference_of_their_own(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    good = model({})
-    bad = model({})
+    good = stack({})
+    bad = stack({})
     for layer in bad.layers:
         layer.k = layer.k + rng.normal(size=layer.k.shape)
     found = compare(written(good, tmp_path / "a.safetensors"), written(bad, tmp_path / "b.safetensors"))
@@ -143,8 +118,8 @@ def test_other_keys_of_the_first_layer_are_a_difference_of_their_own(tmp_path: P
 
 def test_json_has_the_state_and_counts_it(tmp_path: Path) -> None:
     one, other = (tmp_path / f"{name}.safetensors" for name in "ab")
-    written(model({}), one)
-    written(model({0: TWICE}), other)
+    written(stack({}), one)
+    written(stack({0: TWICE}), other)
     said = attn_tui.compare(one, other).to_dict()
     assert said["stages"]["qk"]["downstream"] == 3 * HEADS
     assert said["stages"]["multiplier"]["differs"] == HEADS
@@ -157,9 +132,9 @@ def test_json_has_the_state_and_counts_it(tmp_path: Path) -> None:
 
 
 def test_a_factor_inside_q_is_part_of_the_product_also_with_another_text(tmp_path: Path) -> None:
-    good = written(model({}), tmp_path / "a.safetensors")
+    good = written(stack({}), tmp_path / "a.safetensors")
     for inside, scale, faults in ((ROOT, 1.0, []), (ROOT, ROOT, [(2, "multiplier")])):
-        other = replace(model({2: {"inside": inside, "scale": scale}}), tokens=["another"] * TOKENS)
+        other = replace(stack({2: {"inside": inside, "scale": scale}}), tokens=["another"] * TOKENS)
         found = compare(good, written(other, tmp_path / "b.safetensors"))
         assert own(found) == faults
         products = [each.test.multiplier for each in found.heads if each.layer.index == 2 and each.test]

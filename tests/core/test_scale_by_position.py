@@ -210,9 +210,9 @@ def test_keys_without_effect_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("config", "prescaled", "expected"),
     [
-        ({"model_type": "falcon_h1", "head_dim": D, "key_multiplier": 0.5}, 0.5, D**-0.5),
+        ({"model_type": "falcon_h1", "head_dim": D, "key_multiplier": 0.5}, 0.5, D**-0.5 / 2),
         ({"model_type": "falcon_h1", "head_dim": D, "key_multiplier": 0.5}, 1.0, D**-0.5 / 2),
-        ({"model_type": "muse_spark_text", "head_dim": D, "qk_scale_factor": 3.0}, 3.0, D**-0.5),
+        ({"model_type": "muse_spark_text", "head_dim": D, "qk_scale_factor": 3.0}, 3.0, 3 * D**-0.5),
         ({"attn_config": {"softmax_scale": 0.5}}, 1.0, 0.5),
         ({"model_type": "inkling_text", "head_dim": D}, 1.0, 1 / D),
         ({"model_type": "pix2struct_text_model", "head_dim": D}, 1.0, 1.0),
@@ -222,6 +222,7 @@ def test_factors_of_the_configuration(config: dict[str, Any], prescaled: float, 
     own = parse_configuration(json.dumps(config), "config.json")
     facts = StatedFacts(D, prescaled=prescaled, observed=True, config=own)
     assert expected_multiplier(facts, None).multiplier == pytest.approx(expected)
+    assert expected_multiplier(facts, None).start == pytest.approx(expected / prescaled)  # of the stored numbers
 
 
 def test_the_amplitude_of_longrope() -> None:
@@ -231,4 +232,5 @@ def test_the_amplitude_of_longrope() -> None:
     found = parse_configuration(json.dumps(config | {"head_dim": D}), "config.json")
     assert found.amplitude == pytest.approx(amplitude)
     facts = StatedFacts(D, prescaled=amplitude**2, observed=True)
-    assert expected_multiplier(facts, found).multiplier == pytest.approx(D**-0.5)
+    assert expected_multiplier(facts, found).multiplier == pytest.approx(amplitude**2 * D**-0.5)
+    assert expected_multiplier(facts, found).start == pytest.approx(D**-0.5)  # of numbers that contain it

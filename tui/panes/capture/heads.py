@@ -167,13 +167,6 @@ class Heads:
         measured, found = self.measured[place], self.explained.get(place)
         return measured is None or head_word(measured, found and found.verdict) not in ("healthy", None)
 
-    def is_contradicted(self, place: Place) -> bool:
-        """Return whether a head differs from the baseline; without one, whether its scale is in doubt."""
-        if self.compared:
-            return self.is_of_note(place)
-        verdict = self.verdicts.get(place)
-        return verdict is not None and verdict.is_doubtful
-
     @property
     def doubt(self) -> str:
         """What is said of the selected head if it was computed otherwise than its file says."""

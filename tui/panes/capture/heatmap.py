@@ -64,7 +64,8 @@ def map_lines(
             part = None if value is None else 0.0 if least == largest else (value - low) / (high - low)
             word = head_map.words.get(where) or "healthy"
             cell, role = _cell(part, where in head_map.values, each, where == cursor, MARKS.get(word, ""), glyphs)
-            line.append((cell, "dim" if word == "uniform" and role == "scaled" else role))
+            shade: Role = "alert" if word in ("wrong", "NaN") else "dim" if word == "uniform" else role
+            line.append((cell, shade if role == "scaled" else role))
         lines.append(fitted(tuple(line), width))
     lines.append(fitted(_legend(least, largest, bool(found), each >= _WIDEST, glyphs), width))
     return lines[:height]

@@ -114,7 +114,7 @@ class HeadViews:
         if at_statistics and not self.results.next_view():
             return
         if self.one_at_a_time:
-            parts = [each for each in _PARTS if each != "page" or self.heads.is_judged]
+            parts: list[Part] = [each for each in _PARTS if each != "page" or self.heads.is_judged]
             self.front = next_of(parts, self.front if self.front in parts else "map")
             self.chosen = _VIEWS.get(self.front, "attention")
         else:

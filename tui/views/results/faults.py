@@ -27,7 +27,7 @@ def fault_lines(group: FaultGroup, glyphs: Glyphs, width: int, right: str = "") 
         numbers = f"{used}  {glyphs.say(fault.expected)}"
     elif healthy:
         return block(fault.label, group.place, [joined([fault.expected, group.why], ", ")], glyphs, width, "right")
-    rest = [group.why, right]
+    rest = [group.why, group.effect, right]
     if fault.rule not in ("healthy", "undecided", "unexplained", "no-evidence"):
         rest.append(message("cause: {names}", names=group.names))
     role: Role = "right" if healthy else "wrong" if fault.severe else "heading"

@@ -83,7 +83,7 @@ def _judged(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Li
         room = max(min(left - 4, len(rows)), 1)
         first = window(at, len(rows), room)
         lines += [(_MARGIN, *line) for line in (table[0], *table[1 + first : 1 + first + room])]
-    effect = _effect(page, glyphs)
+    effect = _effect(page, width, glyphs)
     left = height - len(lines)
     if effect and left >= len(effect) + 2:
         title, note = message("what it does to a row"), _head_words(page)
@@ -193,7 +193,7 @@ def _head_words(page: ModelPage) -> str:
     return message("layer {layer} head {head}, mean over rows", layer=layer.index, head=head)
 
 
-def _effect(page: ModelPage, glyphs: Glyphs) -> list[Line]:
+def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
     """Return what a fault does to attention, if that is known of the selected head."""
     of: dict[Place, Consequence | None] = {
         (each.layer.position, each.head): each.verdict.consequence for each in page.heads
@@ -201,21 +201,26 @@ def _effect(page: ModelPage, glyphs: Glyphs) -> list[Line]:
     effect = of.get(page.cursor)
     if effect is None:
         return []
-    words = "{keys} keys matter, largest weight {most:.0f} %, entropy {entropy} nats"
     rows: tuple[tuple[str, float, float, Role], ...] = (
         (message("is"), effect.entropy, effect.max_weight, "alert"),
         (message("should be"), effect.expected_entropy, effect.expected_max_weight, "good"),
     )
+    room = width - _NUMBERS - 2
     lines: list[Line] = []
     for name, entropy, most, role in rows:
-        said = glyphs.say(words, keys=f"{math.exp(entropy):.3g}", most=100 * most, entropy=digits(entropy))
+        keys = message("{keys:.3g} keys matter", keys=math.exp(entropy))
+        largest = message("{keys}, largest weight {most:.0f} %", keys=keys, most=100 * most)
+        whole = message("{largest}, entropy {entropy} nats", largest=largest, entropy=digits(entropy))
+        said = glyphs.fitting([whole, largest, keys], room)
         lines.append(((" " + to_left(glyphs.say(name), _NUMBERS), role), (said, "text")))
-    said = glyphs.say(
-        "KL {divergence} nats; another largest key in {changed:.0f} % of rows",
-        divergence=digits(effect.divergence),
+    divergence = message("KL {divergence} nats", divergence=digits(effect.divergence))
+    moved = message(
+        "{divergence}; another largest key in {changed:.0f} % of rows",
+        divergence=divergence,
         changed=100 * effect.changed_rows,
     )
-    return [*lines, ((" " + " " * _NUMBERS + said, "dim"),)]
+    forms = [moved, divergence]
+    return [*lines, ((" " * (_NUMBERS + 1) + glyphs.fitting(forms, room), "dim"),)]
 
 
 def _map(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
