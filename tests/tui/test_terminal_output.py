@@ -118,6 +118,7 @@ def test_an_unknown_version_of_textual_paints_and_reads_itself(
         before = len(session.written)
         session.send(RIGHT * 3)
         session.shows(67)
+        session.quiet()
         assert (len(session.written) - before < 3 * STEP) == sends_differences
         assert (session.queries > 0) == sends_queries
         session.send(b"?")
