@@ -48,10 +48,10 @@ def compared(one: Subject, other: Subject, position: int) -> HeadComparison:
 
 def _layer(subject: Subject, position: int) -> Layer:
     texts, rows, d_k = subject.q.shape
-    facts = subject.facts
     return Layer(
-        position, position, Plain(f"layers.{position}"), 1, 1, texts, rows, subject.k.shape[1], d_k, subject.format,
-        facts.scale, None, facts.softcap, None,
+        position=position, index=position, name=Plain(f"layers.{position}"), heads=1, kv_heads=1, batch=texts,
+        queries=rows, keys=subject.k.shape[1], d_k=d_k, dtype=subject.format, scale=subject.facts.scale,
+        softcap=subject.facts.softcap,
     )  # fmt: skip
 
 

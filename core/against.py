@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from .errors import ParameterError
 from .field import Field
 from .message import joined, message
-from .parameters import FIELD, UNSCALED, Parameters, Value, changes, choice_word, setting_a
+from .parameters import FIELD, UNSCALED, Parameters, Value, changes, choice_word, model_title, setting_a
 from .scales import multiplier, scale_rule
 
 # The scale rule and what rules depend on: settings that differ in these only have the same scores.
@@ -97,3 +97,15 @@ def _word(field: Field, value: Value) -> str:
 
 
 _TELLING = ("mechanism", "precision", "components")  # whose values tell alone what they are of
+
+
+def parameter_word(field: Field, parameters: Parameters) -> str:
+    """Return a value in words: a formula or a name for a scale rule, a word for a law."""
+    value = getattr(parameters, field.name)
+    if field.name == "model":
+        return model_title(parameters) or value
+    if field.name == "scale":
+        return scale_rule(value).label
+    if field.name == "against":
+        return against_word(parameters)
+    return choice_word(value) if field.kind == "choice" else field.format(value)

@@ -28,8 +28,6 @@ from .captures.head import CaptureFile, read_head
 from .captures.heads import measure_head
 from .captures.reader import open_capture
 from .captures.rules import Rule, computation, file_rule, named_rule
-from .claims import catalogue
-from .claims.claim import Outcome
 from .diagnosis.check import HeadFigures
 from .diagnosis.check import measure as head_figures
 from .diagnosis.comparing.compare import compare_heads
@@ -43,15 +41,15 @@ from .diagnosis.results import Replay, RuleReplay, Verdict
 from .errors import InputError, did_you_mean
 from .learning.card import Card
 from .learning.items import ITEMS
+from .learning.outcome import Outcome
 from .parameters import FIELD, Parameters, Value, parameters_from
 from .program.library import call_of
 from .questions.captures.check import CheckCaptures
 from .questions.captures.compare import CompareCaptures
 from .questions.captures.diagnose import DiagnoseCaptures
-from .questions.claims import CheckClaims
 from .questions.cost import CountCost
 from .questions.lab import Measure
-from .questions.learn import ReadItem
+from .questions.learn import ReadItems, all_claims
 from .questions.question import Question
 from .scales import SCALE_RULES
 from .statistics.catalogue import STATISTIC
@@ -313,15 +311,19 @@ def cost(preset: str | None = None, **shape: Value | None) -> Answer[Cost]:
 
 def claims(*ids: str) -> Answer[Sequence[Outcome]]:
     """Test claims of study notes, by default all, as `attn-tui claims` does; this takes some seconds."""
-    return _answered(CheckClaims(ids=tuple(_named(each, (claim.id for claim in catalogue.CLAIMS)) for each in ids)))
+    known = all_claims().items
+    named = [_named(each, known) for each in ids] or known
+    question = ReadItems(tuple(each for each in known if each in named))
+    found = question.answer()
+    return Answer([each.outcome for each in found], question.table(found))
 
 
 def learn(item: str | int) -> Answer[Card]:
     """Return a step of the tour, 1 to 12, a question, "q1" to "q21", or a bug, "b1" to "b9", with figures of now."""
-    items = {each.word: each for each in ITEMS}
-    question = ReadItem(items[_named(str(item), items)].id)
+    items = {each.word: each for each in ITEMS if each.kind != "claim"}
+    question = ReadItems((items[_named(str(item), items)].id,))
     found = question.answer()
-    return Answer(found.card, question.table(found))
+    return Answer(found[0].card, question.table(found))
 
 
 def watch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -34,11 +34,12 @@ class Field:
     least: float = 0  # the smallest size of a number that is not 0
     beyond: Callable[[str], bool] | None = None  # whether it accepts a text that is not a choice; may raise
     applies: Callable[[Any], bool] = lambda _: True  # whether it has an effect with these settings
+    called: str = ""  # its option, if that is not its name
 
     @property
     def option(self) -> str:
         """The command-line option, as in --d-k."""
-        return "--" + self.name.replace("_", "-")
+        return self.called or "--" + self.name.replace("_", "-")
 
     @property
     def accepted(self) -> str:
@@ -117,6 +118,17 @@ class Field:
             number = float(f"{number:.10g}")
         number = min(max(number, self.low), self.high)
         return int(number) if self.kind == "integer" else number
+
+
+def differing(fields: Iterable[Field], settings: object, usual: object) -> dict[str, Any]:
+    """Return the values of settings that differ from the usual ones, by the names of their fields."""
+    values = {each.name: (getattr(settings, each.name), getattr(usual, each.name)) for each in fields}
+    return {name: value for name, (value, other) in values.items() if value != other}
+
+
+def words_of(fields: Iterable[Field], values: Mapping[str, Value]) -> list[str]:
+    """Return the options of the fields that have a value, with it."""
+    return [word for each in fields if each.name in values for word in (each.option, each.format(values[each.name]))]
 
 
 def whole_number(text: str) -> int:

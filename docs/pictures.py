@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 from attn_tui.core.errors import InputError
+from attn_tui.core.learning.items import count
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.glyphs import IN_LANGUAGE
 from moving import LANGUAGES, moving
@@ -24,7 +26,7 @@ PICTURES = {
     "softmax": ((120, 40), "Softmax", "right right"),
     "rules": ((120, 40), "Rules", ""),
     "capture": ((120, 40), "Capture", "n n"),
-    "claims": ((120, 40), "Claims", "down down"),
+    "claims": ((120, 40), "Learn", "Escape M M M down down"),
     "learn": ((120, 30), "Learn", "6 4 enter"),
 }
 
@@ -57,6 +59,8 @@ def is_complete(app: AttnApp) -> bool:
         pane.numbers("json")
     except InputError:
         return False
+    if isinstance(pane, LearnPane) and pane.item.kind == "claim":
+        return len(pane.outcomes) == count("claim")
     if isinstance(pane, CapturePane) and pane.heads.capture is not None:
         return len(pane.heads.explained) == sum(layer.heads for layer in pane.heads.capture.layers)
     return pane.progress is None

@@ -7,14 +7,15 @@ In this order, each step rounded as `precision` says:
     logits    cap·tanh(multiplier·score/cap) + biases
     weights   softmax over the keys that a query sees, and the sink
 
-`Computation()` is softmax(q·kᵀ). What was done instead is an edit of what a file says: `dataclasses.replace`.
+`Computation()` is softmax(q·kᵀ). It is for evaluating and for printing: all of its numbers are known. A model whose
+multiplier, soft-cap or sink are free, to be fitted to evidence, is a LogitModel of `diagnosis/fitting`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +32,6 @@ from .visibility import Bias, Rows, Slope, Visibility, part_of
 
 # Multipliers [draws or 1, rows or 1] of some rows, from the numbers of keys that they see, [draws or 1, rows].
 OfRows: TypeAlias = "Callable[[npt.NDArray[np.intp], slice, Rows], FloatArray]"
-Edit: TypeAlias = "Callable[[Computation], Computation]"
-Shape: TypeAlias = "tuple[int, ...]"  # of scores: draws, rows, keys
-Stage: TypeAlias = Literal["vectors", "scores", "multiplier", "softcap", "bias", "mask", "sink", "softmax", "format"]
 
 _ALL = slice(None)
 
@@ -62,7 +60,6 @@ class Computation:
     tiled: bool = False  # whether query head h reads key head h mod kv_heads, instead of h // (heads / kv_heads)
     norms: tuple[Normalise, Normalise] = ("none", "none")  # of q and of k
     gain: float = 1.0  # of normalised vectors
-    inside: tuple[float, float] = (1.0, 1.0)  # factors that q and k as given contain already
     factor: float = 1.0  # of q and of k, which are rounded again: a rule that does not multiply their score
     mechanism: MechanismName = "dot_product"
     learned: Weights = None  # the mechanism's weights
@@ -105,13 +102,13 @@ class Computation:
         with np.errstate(over="ignore", invalid="ignore"):
             return self._rounded(q @ k.mT if done else scores(q, k, self.mechanism, self.learned))
 
-    def terms(self, shape: Shape, draws: slice = _ALL, rows: Rows = _ALL, keys: slice = _ALL) -> Terms:
+    def terms(self, shape: tuple[int, ...], draws: slice = _ALL, rows: Rows = _ALL, keys: slice = _ALL) -> Terms:
         """Return the arrays for some queries and keys, whose scores have this shape (draws, rows, keys)."""
         hidden, seen = None, np.full(shape[:-1], shape[-1], np.intp)
         if self.visibility is not None:
             hidden = np.broadcast_to(self.visibility.hidden(draws, rows, keys), shape)
             seen = seen - np.count_nonzero(hidden, axis=-1) if callable(self.multiplier) else seen
-        biases = tuple(self._bias(each, draws, rows)[..., keys] for each in self.biases)
+        biases = tuple(self._bias(bias, draws, rows)[..., keys] for bias in self.biases)
         return Terms(hidden, self.multipliers(seen, draws, rows), biases)
 
     def multipliers(self, seen: npt.NDArray[np.intp], draws: slice = _ALL, rows: Rows = _ALL) -> FloatArray | float:
@@ -179,27 +176,3 @@ class Computation:
         found = bias.of(draws, rows)
         kept = number_format(self.precision).scaled or (isinstance(bias, Slope) and self.arithmetic == "fused")
         return found if kept or not self._rounds else round_to(found, self.precision).values
-
-
-def differ(one: Computation, other: Computation, shape: Shape) -> Iterator[Stage]:
-    """Yield the stages in which two computations of scores of this shape differ, in the order of computing."""
-    first, second = (_stages(each, shape) for each in (one, other))
-    for stage, made in first.items():
-        if not all(map(np.array_equal, made, second[stage])):
-            yield stage
-
-
-def _stages(of: Computation, shape: Shape) -> dict[Stage, tuple[Any, ...]]:
-    """Return what each stage does; arrays have the shape of the scores."""
-    hidden, multiplier, biases = of.terms(shape)
-    return {
-        "vectors": (of.swapped, of.tiled, of.norms, of.gain, of.factor),
-        "scores": (of.mechanism, of.learned),
-        "multiplier": (np.broadcast_to(multiplier, shape),),
-        "softcap": (of.softcap,),
-        "bias": (np.broadcast_to(sum(biases), shape),),
-        "mask": (np.broadcast_to(False if hidden is None else hidden, shape),),
-        "sink": (of.sink,),
-        "softmax": (of.axis,),
-        "format": (of.precision, of.arithmetic),
-    }

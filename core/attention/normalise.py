@@ -42,12 +42,12 @@ def normalised_backward(upstream: FloatArray, vectors: FloatArray, how: Normalis
 def _parts(vectors: FloatArray, how: Normalise) -> tuple[FloatArray, FloatArray]:
     """Return the dividend (…, d) and the divisor (…, 1), which is 0 for a vector without direction."""
     # The rounding errors that remain of equal components minus their mean are not a direction.
-    least = 4 * np.finfo(vectors.dtype).eps * np.abs(vectors).max(axis=-1, keepdims=True)
+    negligible = 4 * np.finfo(vectors.dtype).eps * np.abs(vectors).max(axis=-1, keepdims=True)
     if how == "layer_norm":
         vectors = vectors - vectors.mean(axis=-1, keepdims=True)
     squares = np.vecdot(vectors, vectors)[..., np.newaxis]
     size = np.sqrt(squares if how == "l2" else squares / vectors.shape[-1])
-    size[size <= least] = 0
+    size[size <= negligible] = 0
     return vectors, size
 
 

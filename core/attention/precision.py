@@ -75,8 +75,8 @@ def round_to(x: FloatArray, name: str) -> Rounded:
             values = _nearest(x, form)
         overflow = ~(np.abs(values) <= form.largest)
     if form.rounded and overflow.any():
-        beyond = np.float32(form.largest if form.saturates else np.inf)
-        values = np.where(overflow & ~np.isnan(x), np.copysign(beyond, x), values)
+        overflown = np.float32(form.largest if form.saturates else np.inf)
+        values = np.where(overflow & ~np.isnan(x), np.copysign(overflown, x), values)
     return Rounded(values, overflow)
 
 
@@ -184,14 +184,14 @@ def losses_of(
     `reference` are the logits in float64; all are (…, m, n), and the others as in `softmax_of`.
     """
     error = np.abs(softmax(reference, hidden, sink) - found.weights).sum(axis=-1) / 2
-    overflow, beyond = ~np.isfinite(low), ~(logits <= number_format(name).exp_limit)
+    overflow, exp_overflow = ~np.isfinite(low), ~(logits <= number_format(name).exp_limit)
     sees = np.ones(logits.shape[:-1], np.bool_)
     if hidden is not None:
-        overflow, beyond = overflow & ~hidden, beyond & ~hidden
+        overflow, exp_overflow = overflow & ~hidden, exp_overflow & ~hidden
         sees = ~np.broadcast_to(hidden, logits.shape).all(axis=-1)
     return Losses(
         score_overflow=np.count_nonzero(overflow, axis=-1),
-        exp_overflow=np.count_nonzero(beyond, axis=-1),
+        exp_overflow=np.count_nonzero(exp_overflow, axis=-1),
         weight_error=error,
         weight_lost=np.where(sees, weight_lost(found), 0.0),
     )

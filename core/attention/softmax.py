@@ -93,16 +93,16 @@ def softcap_slopes(capped: FloatArray, cap: float) -> FloatArray:
 
 
 def exponentials(
-    logits: FloatArray, hidden: BoolArray | None = None, least: FloatArray | None = None
+    logits: FloatArray, hidden: BoolArray | None = None, sinks: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return e^(logit − largest) (…, n), 0 where `hidden`, and the largest (…, 1) of each row and of `least` (…, 1).
+    """Return e^(logit − largest) (…, n), 0 where `hidden`, and the largest (…, 1) of each row and its sink (…, 1).
 
     The largest of a row without finite logits is 0.
     """
     seen = logits if hidden is None else np.where(hidden, -np.inf, logits)
     largest = seen.max(axis=-1, keepdims=True)
-    if least is not None:
-        largest = np.maximum(largest, least)
+    if sinks is not None:
+        largest = np.maximum(largest, sinks)
     largest[np.isneginf(largest)] = 0
     powers = np.subtract(seen, largest, out=None if hidden is None else seen)
     return np.exp(powers, out=powers), largest

@@ -273,9 +273,9 @@ def _naive(logits: FloatArray, weights: FloatArray, number_format: str) -> Naive
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         powers, overflow = round_to(np.exp(logits), number_format)
         total = powers.sum(dtype=powers.dtype)
-    beyond, plain = int(np.count_nonzero(overflow)), tuple(map(float, powers))
+    overflowing, plain = int(np.count_nonzero(overflow)), tuple(map(float, powers))
     if not 0 < total < np.inf:
-        return NaiveSoftmax(plain, float(total), beyond, None, None)
+        return NaiveSoftmax(plain, float(total), overflowing, None, None)
     found = powers / total
     error = float(np.abs(found - weights).sum() / 2)
-    return NaiveSoftmax(plain, float(total), beyond, tuple(map(float, found)), error)
+    return NaiveSoftmax(plain, float(total), overflowing, tuple(map(float, found)), error)

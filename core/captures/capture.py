@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..message import Plain, message
 from ..scales import RuleSetting
@@ -58,6 +58,11 @@ class Extras:
 NO_EXTRAS = Extras()
 
 
+def values_of(kind: type[Any], given: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, with the values that another one which has them gives to them."""
+    return {each.name: getattr(given, each.name) for each in fields(kind)}
+
+
 @dataclass(frozen=True)
 class Tensor:
     """Where queries or keys are stored."""
@@ -69,9 +74,35 @@ class Tensor:
     as_stored: bool = True  # whether this is the tensor's own shape: a projection has heads and d_k in one axis
 
 
-@dataclass(frozen=True, repr=False)
-class Layer:
-    """One layer's queries and keys, and their metadata."""
+@dataclass(frozen=True, kw_only=True)
+class StatedAttention:
+    """What a file says of the attention of a layer and of each of its heads, by the names of FEATURES."""
+
+    scale: float | None = None  # the multiplier of q·k as stored
+    softcap: float | None = None
+    over_queries: bool = False  # whether softmax ran over the queries instead of the keys
+    dropout: float = 0.0  # the share of weights that dropout set to 0
+    changed: tuple[Plain, ...] = ()  # what else changed the weights between softmax and the values
+    followed: bool = True  # whether it is known how the weights met the values
+    scores: str | None = None  # the number format of what entered softmax
+    observed: bool = False  # whether scale, mask and soft-cap are what a program did, not what it was meant to do
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedLayer(StatedAttention):
+    """What a file says of the attention of a layer, by the names of FEATURES."""
+
+    head_scales: tuple[float, ...] | None = None  # the multiplier of each head, instead of `scale`
+    prescaled: tuple[float | None, float | None] = (1.0, 1.0)  # the factors in stored q and k; None: not one number
+    output_factor: float = 1.0  # of the stored outputs, over the weighted values
+    not_finite: tuple[tuple[int, int], ...] = ()  # of each head, scores that were not finite, and of how many
+    window: tuple[int | None, int | None] | None = None  # keys before and after a query that it sees; None: all
+    chunk: int | None = None  # a query sees keys of its own chunk of this size
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Layer(StatedLayer):
+    """One layer's queries and keys: what the file says of it, and the shapes and names of its tensors."""
 
     position: int  # among the layers of the file, from 0
     index: int  # the layer's number in the model
@@ -83,32 +114,17 @@ class Layer:
     keys: int
     d_k: int
     dtype: str  # of q, as stored
-    scale: float | None  # the multiplier in the file's metadata
-    causal: Corner | None
-    softcap: float | None
-    mask: str | None  # the name of the mask's tensor
     k_dtype: str | None = None  # of k, if it is another one
-    head_scales: tuple[float, ...] | None = None  # the multiplier of each head, instead of `scale`
-    prescaled: tuple[float, float] = (1.0, 1.0)  # the factors in the stored queries and keys; 1 if unknown
-    unknown_factor: bool = False  # whether one of them is not one known number, such as a gain that is learned
-    over_queries: bool = False  # whether softmax ran over the queries instead of the keys
-    output_factor: float = 1.0  # of the stored outputs, over the weighted values
-    dropout: float = 0.0  # the share of weights that dropout set to 0
-    changed: tuple[Plain, ...] = ()  # what else changed the weights between softmax and the values
-    followed: bool = True  # whether it is known how the weights met the values
-    not_finite: tuple[tuple[int, int], ...] = ()  # of each head, scores that were not finite, and of how many
-    window: tuple[int | None, int | None] | None = None  # keys before and after a query that it sees; None: all
-    chunk: int | None = None  # a query sees keys of its own chunk of this size
+    causal: Corner | None = None
+    alignment: Corner = "top_left"  # of queries and keys, where `rows` do not tell
     cross: bool = False  # whether queries and keys are of different texts
+    mask: str | None = None  # the name of the mask's tensor
     bias: str | None = None  # the name of the tensor added to the logits
     sinks: str | None = None  # the name of the tensor of sink logits
     scales: str | None = None  # the name of the tensor of multipliers
     row_factors: str | None = None  # the name of the tensor of factors that the stored queries contain, row by row
     rows: str | None = None  # the name of the tensor of the queries' positions, if not all queries are stored
-    alignment: Corner = "top_left"  # of queries and keys, where `rows` do not tell
     evidence: tuple[str, ...] = ()  # of v, o, lse and weights, those that the file has
-    scores: str | None = None  # the number format of what entered softmax
-    observed: bool = False  # whether scale, mask and soft-cap are what a program did, not what it was meant to do
     context_factor: float | None = None  # how many times longer the context was made, from the model's configuration
     numbered: bool = True  # whether the file tells the layer's number
     features: tuple[str, ...] = ()  # of FEATURES, those that change attention and that the file has
@@ -129,9 +145,20 @@ class Layer:
         return message("{file}: {number}", file=self.file, number=number) if self.file else number
 
     @property
+    def inside(self) -> tuple[float, float]:
+        """The factors in the stored queries and keys; 1 if unknown."""
+        return self.prescaled[0] or 1.0, self.prescaled[1] or 1.0
+
+    @property
+    def unknown_factor(self) -> bool:
+        """Whether one of them is not one known number, such as a gain that is learned."""
+        return None in self.prescaled
+
+    @property
     def own_factor(self) -> float:
         """The factor that the stored queries and keys contain: q·k as stored is this factor times q·k."""
-        return self.prescaled[0] * self.prescaled[1]
+        of_q, of_k = self.inside
+        return of_q * of_k
 
     @property
     def applied(self) -> float | None:

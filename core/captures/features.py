@@ -70,7 +70,7 @@ class Values:
         value = self.get(key)
         if value is None:
             return None
-        floats = [number(each) for each in self.listed(key, value)]
+        floats = [number(item) for item in self.listed(key, value)]
         if not floats or not all(math.isfinite(x) and (x > 0 if least is None else x >= least) for x in floats):
             kind = "positive numbers" if least is None else "numbers from 0 up" if least == 0 else "numbers"
             raise self.error(key, value, message("a JSON list of {kind}", kind=kind))
@@ -82,7 +82,7 @@ class Values:
         if value is None:
             return None
         listed = self.listed(key, value)
-        if not listed or not all(type(each) is int and least <= each < 1 << 62 for each in listed):
+        if not listed or not all(type(item) is int and least <= item < 1 << 62 for item in listed):
             raise self.error(key, value, accepted)
         return tuple(cast("Sequence[int]", listed))
 
@@ -216,8 +216,8 @@ def _prescaled(values: Values) -> tuple[float | None, float | None]:
     value = values.get("prescaled")
     if value is None:
         return 1.0, 1.0
-    factors = [None if each is None else number(each) for each in values.listed("prescaled", value)]
-    if len(factors) != 2 or not all(each is None or SMALLEST <= each <= LARGEST for each in factors):
+    factors = [None if item is None else number(item) for item in values.listed("prescaled", value)]
+    if len(factors) != 2 or not all(factor is None or SMALLEST <= factor <= LARGEST for factor in factors):
         accepted = message(
             "two positive numbers from {least:g} to {most:g}: the factors in the stored q and k; null if one is "
             "unknown",
@@ -256,7 +256,7 @@ def _not_finite(values: Values) -> tuple[tuple[int, int], ...]:
     if value is None:
         return ()
     listed = values.listed("not_finite", value)
-    pairs = [cast("Sequence[int]", sequence(each)) for each in listed]
+    pairs = [cast("Sequence[int]", sequence(item)) for item in listed]
     if not pairs or not all(
         len(pair) == 2 and all(type(each) is int for each in pair) and 0 <= pair[0] <= pair[1] for pair in pairs
     ):
@@ -286,9 +286,7 @@ class Feature:
     accepted: str = ""  # values of the key, for docs/capture-format.md
     meaning: str = ""
     places: tuple[str, ...] = ()  # that may have the key: "file", "entry" of `layers`; empty: it is a tensor only
-    parse: Callable[[Values], Any] | None = (
-        None  # returns the value of a layer, of LayerMetadata's field of this name
-    )
+    parse: Callable[[Values], Any] | None = None  # returns the value of a layer, for its field of this name
     changes: bool = False  # whether another spelling of the key refuses a layer
     tensors: tuple[str, ...] = ()  # names, in order of preference
     shape: str = ""  # of the tensor, for docs/capture-format.md
@@ -429,7 +427,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _of_layer(
         "output_factor", "positive number", "what the weighted values were multiplied by to give `o`",
-        lambda values: values.positive("output_factor"), changes=False,
+        lambda values: values.positive("output_factor") or 1.0, changes=False,
     ),
     _of_layer(
         "dropout", "number from 0 to 1", "the share of weights that dropout set to 0: o is not judged",
@@ -513,25 +511,25 @@ FEATURES: tuple[Feature, ...] = (
         lambda values: values.text("notes"), changes=False,
     ),
 )  # fmt: skip
-FEATURE: Mapping[str, Feature] = {each.name: each for each in FEATURES}
+FEATURE: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
 
-KEYS = tuple(each.key for each in FEATURES if "file" in each.places)
+KEYS = tuple(feature.key for feature in FEATURES if "file" in feature.places)
 KNOWN = (*KEYS, "format")  # `format` is written by libraries
-OF_ENTRIES = tuple(each.key for each in FEATURES if "entry" in each.places)
-ALIASES = {alias: each.key for each in FEATURES for alias in each.aliases}
+OF_ENTRIES = tuple(feature.key for feature in FEATURES if "entry" in feature.places)
+ALIASES = {alias: feature.key for feature in FEATURES for alias in feature.aliases}
 # What a misspelt key may have meant, if it changes what is measured.
-MEANT = {key for each in FEATURES if each.changes for key in (each.key, *each.aliases)}
-OF_LAYERS = tuple(each for each in FEATURES if each.parse is not None)
+MEANT = {key for feature in FEATURES if feature.changes for key in (feature.key, *feature.aliases)}
+OF_LAYERS = tuple(feature for feature in FEATURES if feature.parse is not None)
 
 # The names of tensors by feature. A layer's tensor has the prefix or the number of its queries; one without either
 # belongs to every layer that has none, unless it is evidence: what does not change the logits.
-TENSORS = {each.name: each.tensors for each in FEATURES if each.tensors}
-MASKS = tuple(each.name for each in FEATURES if each.group == "mask")  # all of which are applied
-ADDED = tuple(each.name for each in FEATURES if each.group == "added")
-EVIDENCE = tuple(each.name for each in FEATURES if each.group == "evidence")
+TENSORS = {feature.name: feature.tensors for feature in FEATURES if feature.tensors}
+MASKS = tuple(feature.name for feature in FEATURES if feature.group == "mask")  # all of which are applied
+ADDED = tuple(feature.name for feature in FEATURES if feature.group == "added")
+EVIDENCE = tuple(feature.name for feature in FEATURES if feature.group == "evidence")
 SHARED = (*MASKS, *ADDED)
 # Keys that are tensors in an .npz file.
-ARRAYS = tuple(each.key for each in FEATURES if each.key in each.tensors and each.key)
+ARRAYS = tuple(feature.key for feature in FEATURES if feature.key in feature.tensors and feature.key)
 
 _SLOPES = ("alibi", "slopes")  # of each head, if they are lists
 

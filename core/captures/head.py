@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..attention.computation import Computation, Terms
 from ..attention.visibility import Bias, Slope, Visibility
 from ..message import message, plain
 from .axes import NamedAxes
-from .capture import NO_EXTRAS, CaptureContents, Extras, Layer, MaskTensor
+from .capture import NO_EXTRAS, CaptureContents, Extras, Layer, MaskTensor, values_of
 from .features import LARGEST
 from .files import CaptureError, Identity, NotFiniteError, ValuesNotFiniteError, opened
 from .files.stored import AnyArray, AtHand, Stored
@@ -45,7 +46,7 @@ class CaptureFile(CaptureContents):
 
     def described(self) -> CaptureContents:
         """Return the contents without locations, which can be sent to a process without NumPy."""
-        return CaptureContents(**{each.name: getattr(self, each.name) for each in fields(CaptureContents)})
+        return CaptureContents(**values_of(CaptureContents, self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,11 @@ class HeadData:
     scale: float | FloatArray | None = None
     extras: Extras = NO_EXTRAS  # how the numbers above were found
     row_factors: FloatArray | None = None  # that the stored queries contain, [batch or 1, queries or 1]
+
+    def terms(self, texts: slice, rows: slice, keys: slice = slice(None)) -> Terms:
+        """Return which keys are hidden from some queries, and what their logits gain."""
+        shape = (*self.q[texts, rows].shape[:2], len(range(self.k.shape[1])[keys]))
+        return Computation(biases=self.biases, visibility=self.visibility).terms(shape, texts, rows, keys)
 
 
 def read_head(capture: CaptureFile, layer: Layer, head: int) -> HeadData:
@@ -112,7 +118,7 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> HeadData:
             positions=None if "rows" not in stored.added else tuple(map(int, positions)),
             lengths=lengths,
             padding=visibility is not None and visibility.mask is not None and visibility.self_attention,
-            slope=next((each.slope for each in biases if isinstance(each, Slope)), None),
+            slope=next((bias.slope for bias in biases if isinstance(bias, Slope)), None),
             sink=sink,
             scales=_tensor_of_scales(stored) if isinstance(scale, np.ndarray) else None,
         ),
@@ -240,9 +246,9 @@ def _of_head(capture: CaptureFile, stored: StoredLayer, role: str, head: int) ->
         return None
     values = _read(capture, array, lambda stream: array.read(stream, (math.prod(array.shape),)))
     value = float(values[head])
-    least = 0.0 if role == "slopes" else -LARGEST
-    if not least <= value <= LARGEST:
-        accepted = message("a number from {least:g} to {most:g}", least=least, most=LARGEST)
+    lowest = 0.0 if role == "slopes" else -LARGEST
+    if not lowest <= value <= LARGEST:
+        accepted = message("a number from {least:g} to {most:g}", least=lowest, most=LARGEST)
         raise array.error(
             "{where}: head {head} has {value:g}; must be {accepted}", head=head, value=value, accepted=accepted
         )
@@ -326,16 +332,16 @@ def _mask_and_biases(
     left_out: BoolArray | None = None
     used: list[MaskTensor] = []
     biases: list[Bias | Slope] = []
-    for each in stored.masks:
-        if each.of_queries:
-            out, one = _left_out(capture, each, layer, positions)
+    for convention in stored.masks:
+        if convention.of_queries:
+            out, one = _left_out(capture, convention, layer, positions)
             left_out = out if left_out is None else left_out | out
             used.append(one)
-    tensors = [(each, False) for each in stored.masks if not each.of_queries]
+    tensors = [(convention, False) for convention in stored.masks if not convention.of_queries]
     if "bias" in stored.added:
         tensors.append((MaskConvention(stored.added["bias"], "visible", stored.declared), True))
-    for each, is_bias in tensors:
-        visible, added, one = _mask_or_bias(capture, each, is_bias, layer, head, positions)
+    for convention, is_bias in tensors:
+        visible, added, one = _mask_or_bias(capture, convention, is_bias, layer, head, positions)
         used.append(one)
         if visible is not None:
             mask = visible if mask is None else mask & visible

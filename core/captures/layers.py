@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..message import message, plain, quoted
 from .axes import LARGEST, NamedAxes, locate_evidence, locate_vectors
-from .capture import Corner, Layer, Meaning, Sizes
+from .capture import Corner, Layer, Meaning, Sizes, StatedLayer, values_of
 from .features import ADDED, EVIDENCE, FEATURE, FEATURES, SHARED, TENSORS
 from .files import CaptureError
 from .files.stored import FLOATS, Numbers, Stored, numbers
@@ -109,6 +109,7 @@ def build_layer(
         notes.append("every query contains its own factor (row_factors), which is measured as a part of it")
     named = {feature: plain(array.name) for feature, array in added.items()}
     layer = Layer(
+        **values_of(StatedLayer, metadata),
         position=position,
         index=pair.index if metadata.index is None else metadata.index,
         name=metadata.name or plain(pair.label),
@@ -119,22 +120,9 @@ def build_layer(
         keys=sizes[3],
         d_k=vectors.d_k,
         dtype=q.array.dtype,
-        scale=metadata.scale,
         causal=causal,
-        softcap=metadata.softcap,
         mask=plain(masks[0].array.name) if masks else None,
         k_dtype=k.array.dtype if k.array.dtype != q.array.dtype else None,
-        head_scales=metadata.head_scales,
-        prescaled=(metadata.prescaled[0] or 1.0, metadata.prescaled[1] or 1.0),
-        unknown_factor=None in metadata.prescaled,
-        output_factor=metadata.output_factor or 1.0,
-        over_queries=metadata.over_queries,
-        dropout=metadata.dropout,
-        changed=metadata.changed,
-        followed=metadata.followed,
-        not_finite=metadata.not_finite,
-        window=metadata.window,
-        chunk=metadata.chunk,
         cross=cross,
         bias=named.get("bias") or named.get("slopes"),
         sinks=named.get("sinks"),
@@ -143,8 +131,6 @@ def build_layer(
         rows=named.get("rows"),
         alignment=alignment or "top_left",
         evidence=tuple(evidence),
-        scores=metadata.scores,
-        observed=metadata.observed,
         numbered=pair.numbered or metadata.index is not None,
         features=tuple(
             each.name
@@ -153,8 +139,8 @@ def build_layer(
             or (each.name in SHARED and each.name in tensors)
         ),
         refusal=metadata.refusal or twice or refusal or ("" if known else mismatch) or unaligned,
-        q=tuple(each.described() for each in vectors.q),
-        k=tuple(each.described() for each in vectors.k),
+        q=tuple(part.described() for part in vectors.q),
+        k=tuple(part.described() for part in vectors.k),
     )
     used = {*pair.names, *mask_names, *(array.name for array in added.values())}
     used |= {located.array.name for located in evidence.values()}

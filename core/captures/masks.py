@@ -116,8 +116,8 @@ def _masking(
 def hides_padding(masks: Iterable[MaskConvention], sizes: Sizes, causal: Stored | None) -> bool:
     """Return whether a mask may tell the padding of each text; one of `causal` attention alone does not."""
     return any(
-        not each.of_queries and each.array != causal and (sizes[0] == 1 or mask_shape(each.array, sizes)[0] > 1)
-        for each in masks
+        not mask.of_queries and mask.array != causal and (sizes[0] == 1 or mask_shape(mask.array, sizes)[0] > 1)
+        for mask in masks
     )
 
 

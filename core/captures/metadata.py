@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 from ..message import Plain, message, plain, quoted
 from ..texts import TextError, from_json
-from .capture import Corner, Layer, Meaning
+from .capture import Corner, Layer, Meaning, StatedLayer
 from .features import (
     KNOWN,
     MEANT,
@@ -48,8 +48,8 @@ _LACKING = {"bloom": "ALiBi", "gpt_oss": message("sinks")}
 _PRESCALED = ("opt", "whisper", "esm")
 
 
-@dataclass(frozen=True)
-class LayerMetadata:
+@dataclass(frozen=True, kw_only=True)
+class LayerMetadata(StatedLayer):
     """The metadata of one layer, by the names of FEATURES; None where a value is missing."""
 
     index: int | None = None  # the layer's number, in its entry
@@ -57,28 +57,14 @@ class LayerMetadata:
     heads: int | None = None
     kv_heads: int | None = None
     d_k: int | None = None
-    scale: float | None = None
-    head_scales: tuple[float, ...] | None = None
-    prescaled: tuple[float | None, float | None] = (1.0, 1.0)  # the factors in the stored queries and keys
     causal: Causal | None = None
     alignment: Corner | None = None  # of a window, and of a causal mask
-    window: tuple[int | None, int | None] | None = None  # keys before and after a query that it sees; None: all
-    chunk: int | None = None
-    softcap: float | None = None
     slopes: tuple[float, ...] | None = None  # of each head, for distances of query and key (ALiBi)
     sinks: tuple[float, ...] | None = None  # a logit of no key for each head
     rows: tuple[int, ...] | None = None  # the position of each query
     attention: Literal["self", "cross", "heads"] | None = None  # what queries and keys are
     mask_true: Meaning | None = None
-    over_queries: bool = False  # whether softmax ran over the queries
-    output_factor: float | None = None  # of the stored outputs, over the weighted values
-    dropout: float = 0.0  # the share of weights that were set to 0
-    changed: tuple[Plain, ...] = ()  # what else changed the weights between softmax and the values
-    followed: bool = True  # whether a recorder saw how the weights met the values
-    not_finite: tuple[tuple[int, int], ...] = ()  # of each head, scores that were not finite, and of how many
-    scores: Plain | None = None  # the number format of what entered softmax
     notes: Plain | None = None  # a recorder's
-    observed: bool = False  # whether the values are what a program did, and not what it was meant to do
     mask: str | None = None
     flash: bool = False  # whether the alignment is flash-attention's, since the window has its name and form
     unmasked: bool = False  # whether the mask is explicitly null

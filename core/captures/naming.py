@@ -223,7 +223,7 @@ def _similar(names: Collection[str]) -> list[NamePair]:
             if not words or k not in there:
                 continue
             start = max(name.rfind(mark, 0, part.start()) for mark in "./:") + 1  # of the module's tensors
-            around = {each[0].lower() for each in _PART.finditer(name, start)}
+            around = {match[0].lower() for match in _PART.finditer(name, start)}
             if _ELSE.isdisjoint(around):
                 index = _number_in(name) or 0
                 linear = not _LINEAR.isdisjoint(around) and name[start:].lower() != "query_states"
@@ -252,7 +252,7 @@ def _cased(word: str, like: str) -> str:
 
 def _number_in(name: str) -> int | None:
     """Return the number of a layer in any name: that after a word for layers, else the first; None without any."""
-    parts = [each[0].lower() for each in _PART.finditer(name)]
+    parts = [match[0].lower() for match in _PART.finditer(name)]
     numbers = [at for at, part in enumerate(parts) if part.isdigit()]
     of_layers = [at for at in numbers if at and parts[at - 1] in _NUMBERS_OF]
     return int(parts[(of_layers or numbers)[0]]) if numbers else None

@@ -94,21 +94,21 @@ def open_captures(
 
 def capture_of(
     file: Path,
-    found: FileContents,
+    contents: FileContents,
     axes: str | None = None,
     mask_true: Meaning | None = None,
     tensor: str | None = None,
 ) -> CaptureFile:
     """Return what the files of one capture contain; `file` is the one that names it."""
-    found = replace(found, metadata=unpacked(file, found.metadata))
-    metadata = Metadata(file, found.metadata)
+    contents = replace(contents, metadata=unpacked(file, contents.metadata))
+    metadata = Metadata(file, contents.metadata)
     given = FileFacts(
-        _axes(file, found, axes), metadata.lengths(), mask_true, found.metadata.get("schema") in SCHEMAS
+        _axes(file, contents, axes), metadata.lengths(), mask_true, contents.metadata.get("schema") in SCHEMAS
     )
-    found_pairs, left_out = pairs(found.arrays) if tensor is None else (chosen_pairs(found.arrays, tensor), [])
+    found_pairs, left_out = pairs(contents.arrays) if tensor is None else (chosen_pairs(contents.arrays, tensor), [])
     if not found_pairs:
-        raise NoQueriesError(_no_pair(file, found, left_out))
-    stored, notes, unused = _layers(file, found, metadata, found_pairs, given)
+        raise NoQueriesError(_no_pair(file, contents, left_out))
+    stored, notes, unused = _layers(file, contents, metadata, found_pairs, given)
     layers = tuple(each.layer for each in stored)
     metadata.check_entries(layers, [pair.label for pair in found_pairs])
     notes += _missing_scales(layers)
@@ -135,9 +135,9 @@ def capture_of(
         lengths=lengths,
         layers=layers,
         notes=_few([*dict.fromkeys(notes)]),
-        files=tuple(path for path, _ in found.files),
+        files=tuple(path for path, _ in contents.files),
         stored=stored,
-        identities=found.files,
+        identities=contents.files,
         unused=tuple(map(plain, unused)),
         step=metadata.number("step"),
         d_model=metadata.number("d_model"),
@@ -148,41 +148,41 @@ def capture_of(
     )
 
 
-def _axes(file: Path, found: FileContents, axes: str | None) -> Axes | None:
+def _axes(file: Path, contents: FileContents, axes: str | None) -> Axes | None:
     """Return the axes that the user, the file or its schema names; None if none of them does."""
     if axes is not None:
         return parse_axes(axes, "axes")
-    if "axes" in found.metadata:
-        return parse_axes(found.metadata["axes"], message("{file}: metadata 'axes'", file=plain(file)))
-    return HEADS_FIRST if found.metadata.get("schema") in SCHEMAS else None
+    if "axes" in contents.metadata:
+        return parse_axes(contents.metadata["axes"], message("{file}: metadata 'axes'", file=plain(file)))
+    return HEADS_FIRST if contents.metadata.get("schema") in SCHEMAS else None
 
 
 def _layers(
-    file: Path, found: FileContents, metadata: Metadata, layer_pairs: Sequence[NamePair], given: FileFacts
+    file: Path, contents: FileContents, metadata: Metadata, layer_pairs: Sequence[NamePair], given: FileFacts
 ) -> tuple[tuple[StoredLayer, ...], list[str], list[str]]:
     """Return the layers, notes on what was assumed, and the names of the tensors that no layer uses."""
-    notes = [*found.notes]
+    notes = [*contents.notes]
     stored: list[StoredLayer] = []
     used: set[str] = set()
     for position, pair in enumerate(layer_pairs):
         own = metadata.layer(position, pair.index, len(layer_pairs), pair.numbered)
         if own.heads is None and given.axes is None:
             by_width = not (pair.words.projection and pair.inside)
-            own = replace(own, **heads_of(metadata.config or {}, found.arrays[pair.q].shape, by_width))
-        layer, layer_notes, names = build_layer(position, pair, own, found.arrays, given)
-        if found.files and own.causal is None and shows_no_later_key(layer):
+            own = replace(own, **heads_of(metadata.config or {}, contents.arrays[pair.q].shape, by_width))
+        layer, layer_notes, names = build_layer(position, pair, own, contents.arrays, given)
+        if contents.files and own.causal is None and shows_no_later_key(layer):
             own = replace(own, causal="bottom_right")
-            layer, layer_notes, names = build_layer(position, pair, own, found.arrays, given)
+            layer, layer_notes, names = build_layer(position, pair, own, contents.arrays, given)
             notes.append(
                 "weights on later keys are exactly 0: attention is taken as causal unless metadata 'causal' denies it"
             )
         stored.append(layer)
         notes += layer_notes
         used |= names
-    unused = sorted(name for name in found.arrays if name not in used)
+    unused = sorted(name for name in contents.arrays if name not in used)
     unknown, factor = Unknown(unused), context_factor(metadata.config or {})
     for place, (each, pair) in enumerate(zip(stored, layer_pairs, strict=True)):
-        refusal = each.layer.refusal or unknown.refusal(pair, found.arrays, each.layer.sizes)
+        refusal = each.layer.refusal or unknown.refusal(pair, contents.arrays, each.layer.sizes)
         refusal = refusal or _swapped(each.layer, metadata)
         layer = replace(each.layer, refusal=refusal, context_factor=factor, path=file)
         stored[place] = replace(each, layer=layer)
@@ -220,7 +220,7 @@ def _texts(
                 keys=keys,
             )
         )
-    if tokens is not None and not any([*map(len, tokens)] == [each.keys] * batch for each in layers):
+    if tokens is not None and not any([*map(len, tokens)] == [layer.keys] * batch for layer in layers):
         tokens = None
         notes.append(
             message(
@@ -284,9 +284,9 @@ def _missing_scales(layers: Sequence[Layer]) -> list[str]:
     ]
 
 
-def _no_pair(path: Path, found: FileContents, left_out: Sequence[str]) -> str:
+def _no_pair(path: Path, contents: FileContents, left_out: Sequence[str]) -> str:
     """Explain in one line why the file has no queries and keys; `left_out` says what lacks its partner."""
-    names: Sequence[str] = sorted(found.arrays)
+    names: Sequence[str] = sorted(contents.arrays)
     listed = ", ".join(quoted(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
     if len(names) == 1 and (other := partner(names[0])):
         return message(
@@ -295,7 +295,7 @@ def _no_pair(path: Path, found: FileContents, left_out: Sequence[str]) -> str:
             listed=listed,
             other=quoted(other),
         )
-    packed = ((match, found.arrays[name]) for name in names if (match := _PACKED.search(name)))
+    packed = ((match, contents.arrays[name]) for name in names if (match := _PACKED.search(name)))
     for match, array in packed:
         parts = (match[1] or "qkv").lower()
         places = [axis for axis, length in enumerate(array.shape) if length == len(parts)]
@@ -326,7 +326,7 @@ def _no_pair(path: Path, found: FileContents, left_out: Sequence[str]) -> str:
             reason=left_out[-1],
             accepted=ACCEPTED,
         )
-    if names and all(_OF_WEIGHTS.search(name) and len(found.arrays[name].shape) > 2 for name in names):
+    if names and all(_OF_WEIGHTS.search(name) and len(contents.arrays[name].shape) > 2 for name in names):
         return message(
             "{path}: has attention weights ({listed}) without the queries and keys that they were computed from, and "
             "weights alone do not tell a scale; save q and k too, as attn-tui record -o FILE -- COMMAND does",
@@ -502,7 +502,7 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
         notes=(*own, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
         files=tuple(file for capture in captures for file in capture.files),
         stored=tuple(stored),
-        identities=tuple(each for capture in captures for each in capture.identities),
+        identities=tuple(identity for capture in captures for identity in capture.identities),
         unused=tuple(_by_file([(capture.path.name, capture.unused) for capture in captures])),
         config=captures[0].config if len(configs) == 1 else None,
         expect=_common(capture.expect for capture in captures),

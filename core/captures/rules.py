@@ -111,7 +111,6 @@ def computation(rule: Rule, layer: Layer, data: HeadData) -> Computation:
         by = of_rows
     return Computation(
         norms=(rule.normalise, rule.normalise),
-        inside=layer.prescaled,
         factor=math.sqrt(rule.multiplier / factor) if rule.on_vectors else 1.0,
         multiplier=1.0 if rule.on_vectors else by,
         softcap=rule.computed.cap(layer.softcap),

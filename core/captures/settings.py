@@ -96,7 +96,7 @@ HEAD_FIELDS: tuple[Field, ...] = (
     FIELD["multiplier"],
     FIELD["precision"],
     FIELD["arithmetic"],
-    _CapField(**{each.name: getattr(_CAP, each.name) for each in fields(_CAP)}),
+    _CapField(**{field.name: getattr(_CAP, field.name) for field in fields(_CAP)}),
 )
 HEAD_FIELD: dict[str, Field] = {field.name: field for field in HEAD_FIELDS}
 

@@ -229,14 +229,14 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> Expected:
     return _growing_in(config, layer, found)
 
 
-def _growing_in(config: Configuration, layer: int, found: Expected) -> Expected:
+def _growing_in(config: Configuration, layer: int, expected: Expected) -> Expected:
     """Return the multiplier of the first query, with words on those of others, if it is known."""
     unknown, growth = config.unknown, config.growth
     if growth is not None and growth.grows_in(layer):
-        found = replace(found, words=f"{found.words} × {growth.formula}")
+        expected = replace(expected, words=f"{expected.words} × {growth.formula}")
     elif growth is not None and growth.grows_in(layer) is None:
         unknown = unknown or message("{key} does not name layer {layer}", key=growth.key, layer=layer)
-    return replace(found, unknown=unknown)
+    return replace(expected, unknown=unknown)
 
 
 def expecting(
@@ -354,7 +354,7 @@ def _growth(values: Mapping[str, Any], rope: Mapping[str, Any], where: str) -> t
         block, types = number(values, "log_scaling_n_floor", 0), values.get("layer_types")
         if not isinstance(types, list):
             return None, ("log_scaling_n_floor",)
-        layers = tuple("sliding" not in str(each) for each in cast("list[object]", types))
+        layers = tuple("sliding" not in str(layer_type) for layer_type in cast("list[object]", types))
         strength = number(values, "log_scaling_alpha", 0.1)  # the default is that of InklingTextConfig
         return _growing("log_scaling_n_floor", strength, block, 1, smooth=True, layers=layers)
     return None, ()
@@ -373,7 +373,7 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 def _is_list_of_numbers(value: object) -> bool:
-    return isinstance(value, list) and all(type(each) in (int, float) for each in cast("list[object]", value))
+    return isinstance(value, list) and all(type(item) in (int, float) for item in cast("list[object]", value))
 
 
 def _number(value: object, key: str, where: str, zero: bool = False) -> float:

@@ -51,7 +51,7 @@ def _differences(layers: Sequence[Layer], config: Configuration | None, by_desig
                 _masks(alike, config),
                 _Differing(alike, lambda layer: layer.softcap, _softcap_words),
             )
-            found += [each.words for each in differing if each.words and each.is_by_design == by_design]
+            found += [trait.words for trait in differing if trait.words and trait.is_by_design == by_design]
     return found
 
 

@@ -24,7 +24,7 @@ class Limits:
     set: frozenset[str] = frozenset()  # those that the user chose
 
 
-LIMITS = tuple(each.name for each in fields(Limits) if each.name != "set")
+LIMITS = tuple(field.name for field in fields(Limits) if field.name != "set")
 
 
 def limit(value: object, where: str) -> float:

@@ -105,7 +105,7 @@ def names(
         if tried[candidate]:
             found[cause] = Name(cause, words)
     listed = sorted(found.values(), key=lambda name: -_explained(name.cause, expected * own, facts))
-    if not listed or (tolerance > _COARSE and all(CAUSES[name.cause].vague for name in listed)):
+    if not listed or (tolerance > _COARSE and all(CAUSES[name.cause].ambiguous for name in listed)):
         listed.append(
             Name("scale-other", "no known rule gives this number: a learned temperature or a wrong constant")
         )

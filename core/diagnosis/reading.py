@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
-from ..captures.capture import Layer
+from ..attention.visibility import Visibility
+from ..captures.capture import Layer, StatedAttention, values_of
 from ..captures.head import CaptureFile, HeadData, read_evidence, read_finite_queries, read_head, read_once
 from ..message import message, plain
 from .configuration import Configuration, Growth, configuration_of, expecting
 from .fitting.evidence import unit
 from .multipliers import deciding
-from .subject import Evidence, Indices, KeysAndValues, Kind, StatedFacts, Subject, places
+from .subject import Evidence, Indices, KeysAndValues, Kind, StatedFacts, Subject
 
 _MOST = 1 << 19  # scores of a subject; a larger head is represented by some of its rows
 _MOST_TEXTS = 8
@@ -59,34 +60,28 @@ def read_subject(
     rows = _rows(layer, texts.stop)
     whole = rows == slice(0, layer.queries, 1)
     shape = (texts.stop, len(range(*rows.indices(layer.queries))), layer.keys)
-    seen = None
-    if found.visibility is not None:
-        seen = np.broadcast_to(~found.visibility.hidden(texts, rows), shape)
+    terms = found.terms(texts, rows)
+    seen = None if terms.hidden is None else ~terms.hidden
+    biases = [np.asarray(bias, np.float64) for bias in terms.biases]
     positions = found.positions[rows].astype(np.intp)
     scale, row_scales = _scale(found, layer, texts, rows)
     recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
+    stated = replace(layer, scale=scale, observed=layer.observed and scale is not None)
     facts = StatedFacts(
+        **values_of(StatedAttention, stated),
         d_k=layer.d_k,
-        scale=scale,
-        observed=layer.observed and (layer.scale is not None or recorded is not None),
         prescaled=layer.own_factor,
-        inside=layer.prescaled,
+        inside=layer.inside,
         unknown_factor=layer.unknown_factor or (layer.observed and _lost_queries(found, texts, rows, positions)),
-        over_queries=layer.over_queries,
-        changed=layer.changed,
-        followed=layer.followed,
-        dropout=layer.dropout,
         not_finite=_scores_not_finite(layer, head),
         lost=None if seen is None else _lost_rows(capture, layer, head, seen, texts, rows),
-        softcap=layer.softcap,
         sink=found.sink,
         window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
-        scores=layer.scores,
         layer=layer.index,
         others=tuple(
-            (each.index, each.applied)
-            for each in (capture.layers if layer.observed else ())
-            if each.position != layer.position and each.kind == layer.kind and each.applied is not None
+            (other.index, other.applied)
+            for other in (capture.layers if layer.observed else ())
+            if other.position != layer.position and other.kind == layer.kind and other.applied is not None
         ),
         head=head,
         heads=layer.heads,
@@ -128,7 +123,7 @@ def read_subject(
         positions=positions,
         seen=seen,
         present=present,
-        bias=_bias(found, texts, rows, shape),
+        bias=np.broadcast_to(sum(biases), shape) if biases else None,
         row_scales=row_scales,
         shift=layer.keys - layer.queries if layer.causal is not None and layer.rows is None else 0,
         whole=whole,
@@ -153,7 +148,7 @@ def _completed(subject: Subject, given: Configuration, layer: Layer) -> Subject:
     keys = layer.keys
     if facts.window is not None or window is None or window >= keys or layer.causal is None:
         return replace(subject, facts=facts)
-    near = places(keys) > subject.positions[:, np.newaxis] - window
+    near = Visibility(keys, subject.positions, before=window - 1).of(slice(None), slice(None))
     seen = np.broadcast_to(near, subject.scores.shape) if subject.seen is None else subject.seen & near
     return replace(subject, facts=replace(facts, window=window), seen=seen)
 
@@ -165,20 +160,20 @@ def _rows(layer: Layer, texts: int) -> slice:
     return slice((layer.queries - 1) % step, layer.queries, step)
 
 
-def _scale(found: HeadData, layer: Layer, texts: slice, rows: slice) -> tuple[float | None, FloatArray | None]:
+def _scale(data: HeadData, layer: Layer, texts: slice, rows: slice) -> tuple[float | None, FloatArray | None]:
     """Return the file's multiplier, and those of rows relative to it if they differ."""
-    if found.scale is None or isinstance(found.scale, float):
-        return found.scale, None
-    own = np.broadcast_to(found.scale, (layer.batch, layer.queries))[texts, rows].astype(np.float64)
+    if data.scale is None or isinstance(data.scale, float):
+        return data.scale, None
+    own = np.broadcast_to(data.scale, (layer.batch, layer.queries))[texts, rows].astype(np.float64)
     typical = float(np.median(own))
-    return typical, own / typical
+    return typical, None if (own == typical).all() else own / typical
 
 
-def _row_factors(found: HeadData, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
+def _row_factors(data: HeadData, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
     """Return the factors inside queries, [texts, rows]; None if the file has none."""
-    if found.row_factors is None:
+    if data.row_factors is None:
         return None
-    return np.broadcast_to(found.row_factors, (layer.batch, layer.queries))[texts, rows]
+    return np.broadcast_to(data.row_factors, (layer.batch, layer.queries))[texts, rows]
 
 
 def _relative(
@@ -218,25 +213,19 @@ def _unknown_positions(layer: Layer, growth: Growth, present: BoolArray | None) 
     return ""
 
 
-def _lost_queries(found: HeadData, texts: slice, rows: slice, positions: Indices) -> bool:
+def _lost_queries(data: HeadData, texts: slice, rows: slice, positions: Indices) -> bool:
     """Return whether tokens have keys, but queries of 0: each row then has its own factor, which is unknown."""
-    own = np.minimum(positions, found.k.shape[1] - 1)
-    return bool((found.k[texts][:, own].any(axis=-1) & ~found.q[texts, rows].any(axis=-1)).any())
+    own = np.minimum(positions, data.k.shape[1] - 1)
+    return bool((data.k[texts][:, own].any(axis=-1) & ~data.q[texts, rows].any(axis=-1)).any())
 
 
-def _present(found: HeadData, texts: slice) -> BoolArray | None:
+def _present(data: HeadData, texts: slice) -> BoolArray | None:
     """Return the keys of tokens rather than padding, [texts, keys]: those that the mask lets some query see."""
-    if found.visibility is None or found.visibility.mask is None:
+    if data.visibility is None or data.visibility.mask is None:
         return None
-    mask = found.visibility.mask
+    mask = data.visibility.mask
     own = mask if len(mask) == 1 else mask[texts]
     return np.broadcast_to(np.any(own, axis=1, keepdims=True), (texts.stop, 1, own.shape[2]))[:, 0]
-
-
-def _bias(found: HeadData, texts: slice, rows: slice, shape: tuple[int, int, int]) -> FloatArray | None:
-    if not found.biases:
-        return None
-    return np.broadcast_to(sum(each.of(texts, rows).astype(np.float64) for each in found.biases), shape)
 
 
 def _tiled(capture: CaptureFile, layer: Layer, head: int, texts: slice, values: bool) -> KeysAndValues | None:

@@ -24,7 +24,7 @@ from ..message import plain
 from ..scales import SCALE_RULES, Normalise, ScaleName
 from ..statistics.catalogue import ONE_HOT
 from .fitting.model import dot
-from .heads.rows import Rows, factors, require_logits, scores, strips_of, terms, variance
+from .heads.rows import Rows, factors, require_logits, scores, strips_of, variance
 from .results import Replay, RuleReplay
 
 ROWS = 64  # of a head that are replayed
@@ -101,7 +101,7 @@ def _under_rules(
     It calls `require` with the visible logits.
     """
     used, first = part.used, factors(part, original)
-    c, of_rows = computation(original, part.layer, part.data), terms(part, first)
+    c, of_rows = computation(original, part.layer, part.data), part.terms._replace(multiplier=first)
     known: dict[Normalise, FloatArray] = {}
 
     def replayed(how: Normalise, by: FloatArray) -> tuple[FloatArray, Softmax]:

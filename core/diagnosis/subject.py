@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..captures.capture import StatedAttention
 from .configuration import Configuration
 from .results import Product
 
@@ -31,26 +32,21 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class StatedFacts:
-    """What a file and a configuration say about a head; None where they say nothing."""
+class StatedFacts(StatedAttention):
+    """What a file and a configuration say about a head; None where they say nothing.
+
+    A scale that was observed is what a recorder saw, which is not an expectation.
+    """
 
     d_k: int
-    scale: float | None = None  # of q·k as stored
-    observed: bool = False  # whether the scale is what a recorder saw, which is not an expectation
     prescaled: float = 1.0  # the product of the factors that are already inside q and k
     inside: tuple[float, float] = (1.0, 1.0)  # the factor inside q, and inside k
     unknown_factor: bool = False  # whether q or k contains a factor that nobody knows
-    over_queries: bool = False  # whether a recorder saw that softmax ran over the queries
-    changed: tuple[str, ...] = ()  # what a recorder saw change the weights before they met the values
-    followed: bool = True  # whether a recorder saw how the weights met the values
-    dropout: float = 0.0  # the share of weights that were set to 0
     not_finite: tuple[int, int] | None = None  # scores of the layer that were NaN or infinite, and of how many
     # Queries that see no key and are NaN in the next layer, of how many, and the words for that layer.
     lost: tuple[int, int, str] | None = None
-    softcap: float | None = None
     sink: float | None = None  # a logit of no key
     window: int | None = None  # keys that a query sees, its own included
-    scores: str | None = None  # the number format of the logits that entered softmax
     layer: int = 0
     others: tuple[tuple[int, float], ...] = ()  # layers of its kind, and what was recorded of their multipliers
     head: int = 0

@@ -20,7 +20,7 @@ from .causes.catalogue import CAUSES, RANK, ROUNDS, hypotheses, together
 from .causes.edits import HypothesisCase
 from .causes.factors import Free, left_with_factors
 from .causes.hypothesis import Hypothesis, as_stored, both
-from .fitting.evidence import FittingEvidence, arithmetics, observe
+from .fitting.evidence import Arithmetic, FittingEvidence, arithmetics, observe
 from .fitting.misfit import Fit, fit, misfits, search
 from .fitting.model import LogitModel
 from .multipliers import names
@@ -99,6 +99,11 @@ class Candidate:
         return float(self.fit.theta[0])
 
     @property
+    def arithmetic(self) -> Arithmetic | None:
+        """The finest arithmetic that explains the evidence, of those that the file allows; None if none does."""
+        return dict(enumerate(arithmetics(self.observed.subject, self.observed.evidence))).get(self.level)
+
+    @property
     def cost(self) -> float:
         """The distance, more for free coefficients."""
         extra = 0 if self.hypothesis is None else self.hypothesis.extra
@@ -126,15 +131,14 @@ def attempt(said: StatedFit, expected: float) -> Trial:
         start = search(glimpse, as_stored(quick), np.array([expected]), ())
         again = fitted(observed, None, stored.model, start)
         stored = min(stored, again, key=lambda found: (found.level, found.fit.distance))
-    if stored.level == len(arithmetics(subject, observed.evidence)):
+    if stored.arithmetic is None:
         return _chosen(observed, stored, _finalists(only, subject, observed, stored, expected), expected)
     return Trial(stored, ())
 
 
 def may_fit(whole: Subject, expected: float) -> bool:
     """Return whether what the file says explains all evidence of a head, with some multiplier."""
-    return all(fit_as_said(whole, each, expected).stored.level < len(arithmetics(whole, each))
-               for each in whole.evidence)  # fmt: skip
+    return all(fit_as_said(whole, evidence, expected).stored.arithmetic is not None for evidence in whole.evidence)
 
 
 class StatedFit(NamedTuple):
@@ -263,19 +267,19 @@ class _Search:
         quick = some_rows(self.quick, spread_rows(self.quick.q.shape[1], _PAIR_ROWS))
         glimpse = observe(quick, quick.evidence[0], self.case.expected)
         tried: list[tuple[float, Hypothesis, LogitModel, FloatArray]] = []
-        least = math.inf
-        for each in self._pairs():
-            model = each.build(quick)
-            starts = (search(glimpse, model, start, self.guesses, False) for start in each.starts(self.guesses[0]))
+        closest = math.inf
+        for pair in self._pairs():
+            model = pair.build(quick)
+            starts = (search(glimpse, model, start, self.guesses, False) for start in pair.starts(self.guesses[0]))
             best = min((fit(glimpse, model, start, _PAIR_STEPS) for start in starts), key=lambda one: one.distance)
-            if model.gaps and not dropout.shows_in_weights(glimpse, model, best.theta):
+            if model.dropout and not dropout.shows_in_weights(glimpse, model, best.theta):
                 continue
-            if best.distance < least / _PROMISING:
+            if best.distance < closest / _PROMISING:
                 best = fit(glimpse, model, best.theta, _STEPS)
-                least = best.distance
+                closest = best.distance
                 if level_of(glimpse, model, best.theta)[1] < self.stored.level:
-                    return self._on_all_rows([(best.distance, each, best.theta)])
-            tried.append((best.distance, each, model, best.theta))
+                    return self._on_all_rows([(best.distance, pair, best.theta)])
+            tried.append((best.distance, pair, model, best.theta))
         tried.sort(key=lambda each: each[0])
         ranked: list[tuple[float, Hypothesis, FloatArray]] = []
         for _, each, model, start in tried[:_LIKELY]:
@@ -302,9 +306,9 @@ class _Search:
         """Return pairs of masks, and of the best single hypotheses, with all others that have few coefficients."""
         self.singles.sort(key=lambda each: each[0])
         singles = [each for _, each in self.singles if each.extra <= _FEW and not each.whole]
-        first = [each for each in singles if each.stage != "mask"][:_PAIRED]
+        first = [single for single in singles if single.stage != "mask"][:_PAIRED]
         found: dict[frozenset[int], Hypothesis] = {}
-        for one in [*first, *(each for each in singles if each.stage == "mask")]:
+        for one in [*first, *(single for single in singles if single.stage == "mask")]:
             for other in singles:
                 key = frozenset((id(one), id(other)))
                 pair = None if key in found else together(one, other)
@@ -318,12 +322,12 @@ def _finalists(
 ) -> list[Candidate]:
     """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence."""
     trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
-    for late in range(ROUNDS):
-        found += trying.round(hypotheses(trying.case, late))
-        if any(each.level < stored.level for each in found):
+    for number in range(ROUNDS):
+        found += trying.round(hypotheses(trying.case, number))
+        if any(candidate.level < stored.level for candidate in found):
             return found
     found += trying.pairs()
-    if any(each.level < stored.level for each in found):
+    if any(candidate.level < stored.level for candidate in found):
         return found
     return [*found, *_last_resort(trying, stored, expected)]
 
@@ -366,36 +370,36 @@ def _dropped_keys(trying: _Search, stored: Candidate, expected: float) -> list[C
 
     if not shows(expected):
         names(stored.multiplier, 1.0, expected, quick.facts, fits)
-        for each in trying.without_numbers():
-            shows(expected, each)
+        for hypothesis in trying.without_numbers():
+            shows(expected, hypothesis)
     return [
         Candidate(each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, stored.level - 1)
         for each, model, m in shown
     ]
 
 
-def _is_plausible(observed: FittingEvidence, found: Candidate) -> bool:
+def _is_plausible(observed: FittingEvidence, candidate: Candidate) -> bool:
     """Return whether the coefficients make sense for the hypothesis."""
-    hypothesis, theta, model = found.hypothesis, found.fit.theta, found.model
+    hypothesis, theta, model = candidate.hypothesis, candidate.fit.theta, candidate.model
     assert hypothesis is not None
-    if not math.isfinite(found.fit.distance):
+    if not math.isfinite(candidate.fit.distance):
         return False
     if model.free_softcap:
         scores = model.inner[0] if model.seen is None else np.where(model.seen, model.inner[0], 0)
         cap = math.exp(min(float(theta[len(model.inner) + len(model.outer)]), 300.0))
-        if cap > 5 * abs(found.multiplier) * float(np.abs(scores).max()):  # it lowers logits by 1.3 % at most
+        if cap > 5 * abs(candidate.multiplier) * float(np.abs(scores).max()):  # it lowers logits by 1.3 % at most
             return False
     if model.free_sink and float(theta[-1]) <= -30:  # less than 1e-13 of e^0
         return False
-    return not model.gaps or dropout.shows_in_weights(observed, model, theta)
+    return not model.dropout or dropout.shows_in_weights(observed, model, theta)
 
 
 def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
-    explaining = [each for each in finalists if each.level < stored.level]
-    if any(not each.model.gaps for each in explaining):
-        finalists = [each for each in finalists if not each.model.gaps]  # dropout explains any zeros
-        explaining = [each for each in explaining if not each.model.gaps]
+    explaining = [finalist for finalist in finalists if finalist.level < stored.level]
+    if any(not candidate.model.dropout for candidate in explaining):
+        finalists = [finalist for finalist in finalists if not finalist.model.dropout]  # dropout explains any zeros
+        explaining = [candidate for candidate in explaining if not candidate.model.dropout]
     finalists = explaining or finalists
     if not finalists:
         return Trial(stored, ())
@@ -409,7 +413,7 @@ def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Ca
     if gain < needed or not (paid or math.isnan(best.multiplier)):
         return Trial(stored, tuple(sorted(finalists, key=lambda found: found.cost)))
     limit = best.cost * _PARSIMONY
-    close = [each for each in finalists if each.cost <= limit]
+    close = [finalist for finalist in finalists if finalist.cost <= limit]
 
     def rank(found: Candidate) -> tuple[int, int, float, int]:
         assert found.hypothesis is not None

@@ -61,9 +61,8 @@ def diagnose_head(
     try:
         return diagnose(read_subject(capture, layer, head, own, given), given)
     except NotFiniteError as error:
-        return not_finite(
-            StatedFacts(layer.d_k, layer.scale), str(error), "v" if isinstance(error, ValuesNotFiniteError) else "qk"
-        )
+        stage = "v" if isinstance(error, ValuesNotFiniteError) else "qk"
+        return not_finite(StatedFacts(layer.d_k, scale=layer.scale), str(error), stage)
 
 
 def at_birth(verdict: Verdict, layer: Layer, first: dict[Path, Layer]) -> Verdict:

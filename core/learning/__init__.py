@@ -1,1 +1,1 @@
-"""A tour of why attention divides by √d_k: steps with a guess before each answer, every figure computed live."""
+"""A tour of why attention divides by √d_k, questions, bugs and claims: one list, its figures measured live."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..claims.claim import Reading
 from ..message import joined, message
+from .sources import Reading
 from .step import Unit, number_text
 
 Multiplier: TypeAlias = Literal["1", "1/√d_k", "1/d_k", "1/√d_model"]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..claims.claim import Reading
 from ..message import joined, message
 from .bugs import CAUSES, SYMPTOMS, Bug, BugEvidence, facts
+from .sources import Reading
 from .step import InterviewQuestion, PaneState, TourFigure, TourStep, Unit, filled
 
 Kind = Literal["step", "question", "bug"]

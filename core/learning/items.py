@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..field import next_of
 from ..message import message
+from ..parameters import Parameters
 from .bugs import BUGS, CAUSES, Bug, BugEvidence
 from .card import BUG_SHOWN, Card, bug_card, question_card, step_card
+from .claim import Claim, ClaimFigure
+from .claims.catalogue import CLAIMS
 from .questions import QUESTIONS
 from .step import (
     Grade,
@@ -27,16 +30,26 @@ from .step import (
 from .tour import STEPS
 
 if TYPE_CHECKING:
-    from ..claims.claim import Reading
+    from .sources import Reading
 
-Kind: TypeAlias = Literal["step", "question", "bug"]
+Kind: TypeAlias = Literal["step", "question", "bug", "claim"]
 Found: TypeAlias = "Mapping[str, Reading] | BugEvidence"  # what the engine found out about an item
 
 SECTIONS: dict[Kind, str] = {
     "step": message("the tour"),
     "question": message("interview questions"),
     "bug": message("find the bug"),
+    "claim": message("what is said"),
 }
+
+
+_KINDS: dict[type, Kind] = {TourStep: "step", InterviewQuestion: "question", Bug: "bug", Claim: "claim"}
+_OF_CLAIMS = {
+    "Lab": message("The parameters of the claim, unscaled beside scaled."),
+    "Softmax": message("The row of scores that the claim is about."),
+    "Train": message("The race that tests the claim."),
+}
+_NOWHERE = message("No pane shows this claim; its figures are all there is.")
 
 
 @dataclass(frozen=True)
@@ -44,14 +57,12 @@ class Item:
     """A row of the list."""
 
     number: int  # within its section, from 1
-    content: TourStep | InterviewQuestion | Bug
+    content: TourStep | InterviewQuestion | Bug | Claim
 
     @property
     def kind(self) -> Kind:
         """The section that it is in."""
-        if isinstance(self.content, Bug):
-            return "bug"
-        return "step" if isinstance(self.content, TourStep) else "question"
+        return _KINDS[type(self.content)]
 
     @property
     def id(self) -> str:
@@ -70,30 +81,48 @@ class Item:
         return filled(content.question, content.given) if isinstance(content, InterviewQuestion) else content.title
 
     @property
-    def sources(self) -> tuple[TourFigure, ...]:
-        """The figures in its table; none of a bug, whose capture is made on the spot."""
-        content = self.content
-        if isinstance(content, Bug):
-            return ()
-        names = content.table if isinstance(content, TourStep) else content.figures
-        return tuple(content.figures[name] for name in names)
+    def statement(self) -> str:
+        """What a claim says."""
+        return self.content.statement if isinstance(self.content, Claim) else ""
+
+    @property
+    def source(self) -> str:
+        """Where it is from."""
+        return self.content.source if isinstance(self.content, TourStep | Claim) else ""
+
+    @property
+    def figures(self) -> Mapping[str, TourFigure | ClaimFigure]:
+        """What is measured of it, by name; nothing of a bug, whose capture is made on the spot."""
+        match self.content:
+            case Bug():
+                return {}
+            case Claim() as claim:
+                return claim.by_label
+            case content:
+                return content.figures
 
     @property
     def shown(self) -> PaneState:
-        """The pane that shows what it says."""
-        if isinstance(self.content, Bug):
-            return PaneState("Capture", BUG_SHOWN, head=(0, self.content.head))
-        return self.content.shown
+        """The pane that shows what it says; without a title if none does."""
+        match self.content:
+            case Bug(head=head):
+                return PaneState("Capture", BUG_SHOWN, head=(0, head))
+            case Claim(parameters=p, scores=scores, race=race):
+                pane = "Softmax" if scores else "Train" if race else "Lab" if p else ""
+                what = _OF_CLAIMS.get(pane, _NOWHERE)
+                return PaneState(pane, what, p or Parameters(), scores, race=race)
+            case content:
+                return content.shown
 
     @property
     def asks(self) -> bool:
         """Whether there is something to type before the answer: a guess, or a cause."""
-        return not isinstance(self.content, InterviewQuestion)
+        return self.kind in ("step", "bug")
 
     @property
     def stages(self) -> int:
-        """How many times Enter shows more of it."""
-        return 2 if self.kind == "question" else 1
+        """How many times Enter shows more of it: of a claim, all is shown."""
+        return {"question": 2, "claim": 0}.get(self.kind, 1)
 
     def card(self, found: Found) -> Card:
         """Return it with its numbers filled in."""
@@ -109,7 +138,7 @@ class Item:
 
 
 ITEMS: tuple[Item, ...] = tuple(
-    Item(number, content) for section in (STEPS, QUESTIONS, BUGS) for number, content in enumerate(section, 1)
+    Item(number, content) for section in (STEPS, QUESTIONS, BUGS, CLAIMS) for number, content in enumerate(section, 1)
 )
 AT = {item.id: index for index, item in enumerate(ITEMS)}
 
@@ -139,14 +168,14 @@ class Attempt:
 def typed(item: Item, text: str, say: Callable[[str], str]) -> Attempt:
     """Return a text that was typed so far, with the number that it means, or why it means none."""
     content = item.content
-    if not text or isinstance(content, InterviewQuestion):
-        return Attempt()
     try:
-        if isinstance(content, Bug):
+        if text and isinstance(content, Bug):
             return Attempt(text, parse_choice(text, [CAUSES[cause] for cause in content.choices], say))
-        return Attempt(text, parse_guess(text, content.figures[content.guess.figure].unit, content.given, say))
+        if text and isinstance(content, TourStep):
+            return Attempt(text, parse_guess(text, content.figures[content.guess.figure].unit, content.given, say))
     except GuessError as error:
         return Attempt(text, objection=str(error))
+    return Attempt()
 
 
 def graded(step: TourStep, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..parameters import Parameters
 from ..statistics.catalogue import SINK
 from ..training.settings import Race
-from .step import InterviewQuestion, PaneState, lab, trial
+from .step import InterviewQuestion, PaneState, lab, threshold, trial
 from .tour import enough
 
 _TEN = Parameters(256, 10, 64, 128)
@@ -33,7 +33,7 @@ SIZE: tuple[InterviewQuestion, ...] = (
         ),
         {
             "spread": lab("standard deviation, unscaled", "logit_std", enough(64)),
-            "threshold": trial("where softmax saturates, √(2 ln n)", "saturation_threshold", 128),
+            "threshold": threshold("where softmax saturates, √(2 ln n)", 128),
             "largest": lab("largest weight, unscaled", "max_weight", enough(64), unit="share"),
             "scaled": lab("largest weight, scaled", "max_weight", enough(64), True, "share"),
         },
@@ -217,9 +217,9 @@ USE: tuple[InterviewQuestion, ...] = (
             "first": trial("the same, q scaled first", "score_overflow", 64, 80.0, _SCALED, unit="share"),
         },
         PaneState(
-            "Claims",
+            "Learn",
             "The claim that dividing costs nothing, by operations and by memory traffic.",
-            claim="division-is-free",
+            item="division-is-free",
         ),
         given={"n": 1024, "d_k": 64, "largest": _LARGEST, "std": 80},
     ),
@@ -292,7 +292,7 @@ USE: tuple[InterviewQuestion, ...] = (
             "hundred": trial("best spread, {n_hundred} keys", "most_responsive", 64, 128),
             "thousand": trial("best spread, {n_thousand} keys", "most_responsive", 64, 1024),
         },
-        PaneState("Claims", "The claim that √d_k is the optimum, with its figures.", claim="sqrt-optimal"),
+        PaneState("Learn", "The claim that √d_k is the optimum, with its figures.", item="sqrt-optimal"),
         "Yes, theory derives it: it makes the variance exactly 1.",
         "It does make the variance 1. Nothing says that 1 is best.",
         {"n_ten": 10, "n_hundred": 128, "n_thousand": 1024},
@@ -309,8 +309,8 @@ USE: tuple[InterviewQuestion, ...] = (
             "more.",
         ),
         {
-            "short": trial("√(2 ln n), {n_short} keys", "saturation_threshold", 128),
-            "long": trial("√(2 ln n), {n_long} keys", "saturation_threshold", 2048),
+            "short": threshold("√(2 ln n), {n_short} keys", 128),
+            "long": threshold("√(2 ln n), {n_long} keys", 2048),
             "weight_short": lab("largest weight, {n_short} keys", "max_weight", enough(64), True, "share"),
             "weight_long": lab("largest weight, {n_long} keys", "max_weight", enough(64, 2048), True, "share"),
         },
@@ -333,7 +333,7 @@ USE: tuple[InterviewQuestion, ...] = (
             "shifted": trial("with the largest subtracted", "exp_overflow", 64, "float16", True, unit="share"),
             "raw": trial("score infinite, σ {std}", "score_overflow", 64, 80.0, 1.0, unit="share"),
         },
-        PaneState("Claims", "The claim that scores overflow, format by format.", claim="float-overflow"),
+        PaneState("Learn", "The claim that scores overflow, format by format.", item="float-overflow"),
         "Yes: large scores overflow in e^x.",
         "Not as softmax is implemented.",
         {"d_k": 64, "largest": _LARGEST, "std": 80},

@@ -9,25 +9,14 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
-from ..claims.claim import FromLab, FromTrial, Reading, figure_text
 from ..errors import InputError, ParameterError
 from ..formula import function_of, parse
 from ..message import message
 from ..parameters import Parameters
 from ..training.settings import Race
+from .sources import FromLab, FromTrial, Reading, Source, figure_text
 
 Unit: TypeAlias = Literal["number", "share", "count"]  # a share is shown in per cent
-
-
-@dataclass(frozen=True)
-class Quotient:
-    """One source over another that is measured in the same draws, or has no error."""
-
-    one: FromLab | FromTrial
-    other: FromLab | FromTrial
-
-
-Source: TypeAlias = FromLab | FromTrial | Quotient
 
 
 @dataclass(frozen=True)
@@ -52,6 +41,11 @@ def trial(label: str, name: str, *arguments: Any, part: str = "", unit: Unit = "
     return TourFigure(label, FromTrial(name, arguments, part), unit)
 
 
+def threshold(label: str, n_keys: int) -> TourFigure:
+    """Return √(2 ln n), the standard deviation of logits at which softmax over n keys saturates (Derrida 1981)."""
+    return TourFigure(label, Reading(None, math.sqrt(2 * math.log(n_keys))))
+
+
 Compare = Literal["ratio", "difference"]
 
 
@@ -73,7 +67,7 @@ class PaneState:
     parameters: Parameters = field(default_factory=Parameters)
     scores: tuple[float, ...] = ()  # the row of the Softmax pane
     head: tuple[int, int] | None = None  # layer and head in the Capture pane, of the sample
-    claim: str = ""  # the claim to select in the Claims pane
+    item: str = ""  # the item of the Learn pane
     race: Race | None = None  # of the Train pane
     statistic: str = ""  # the row of the Lab's table to select
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from ..parameters import Parameters
 from ..statistics.catalogue import SINK
 from ..training.settings import Race
-from .step import FromLab, Guess, PaneState, Quotient, TourFigure, TourStep, lab, trial
+from .sources import FromLab, Quotient, Reading
+from .step import Guess, PaneState, TourFigure, TourStep, lab, threshold, trial
 
 
 def enough(d_k: int, n_keys: int = 128, **others: float | str) -> Parameters:
@@ -132,8 +133,8 @@ SCORES = (
             "largest_scaled": lab("largest weight, scaled", "max_weight", _WIDE, True, "share"),
             "entropy": lab("entropy in nats, unscaled", "entropy", _WIDE),
             "entropy_scaled": lab("entropy in nats, scaled", "entropy", _WIDE, True),
-            "threshold": trial("√(2 ln n)", "saturation_threshold", 128),
-            "width": trial("d_k at which it saturates", "saturation_width", 128, unit="count"),
+            "threshold": threshold("√(2 ln n)", 128),
+            "width": TourFigure("d_k at which it saturates", Reading(None, math.ceil(2 * math.log(128))), "count"),
         },
         ("above", "above_scaled", "largest", "largest_scaled", "entropy", "entropy_scaled"),
         PaneState("Lab", "The gauge at the top: A is far beyond saturation, B is not.", _WIDE),
@@ -207,7 +208,7 @@ SCORES = (
             "two": lab("entropy / ln n, 1/(2√d_k)", "entropy_fraction", _HALVED, True, "share"),
             "log_spread": lab("spread of logits, 1/ln d_k", "logit_std", enough(64, scale="log_d_k"), True),
             "peak": trial("spread at which ‖J‖² is largest", "most_responsive", 64, 128),
-            "threshold": trial("√(2 ln n)", "saturation_threshold", 128),
+            "threshold": threshold("√(2 ln n)", 128),
         },
         ("root", "by_d_k", "log", "two", "log_spread", "peak"),
         PaneState(

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..attention.cost import SHAPE_FIELDS, LayerShape
 from ..diagnosis.comparing.results import FIGURES
 from ..diagnosis.results import STAGES
+from ..field import differing
 from ..tables.cost import figures
 from .text import CodePiece, NoCodeError, assembled, expected, literal, shown
 
 if TYPE_CHECKING:
     from ..attention.cost import Cost
     from ..captures.capture import Layer
-    from ..claims.claim import Outcome
     from ..diagnosis.check import HeadFigures
     from ..diagnosis.comparing.results import HeadComparison
     from ..learning.card import Card
+    from ..learning.outcome import Outcome
     from ..statistics.measurement import Estimate
     from ..watching.snapshot import RunSnapshot
 
@@ -30,7 +31,9 @@ def claims_code(outcomes: Sequence[Outcome], command: str) -> str:
     """Return the program that prints the figures of claims; raise NoCodeError if none of them has any."""
     chosen = [each for each in outcomes if each.findings]
     if not chosen:
-        raise NoCodeError("No code: {reason}.", reason=outcomes[0].claim.untestable or outcomes[0].claim.why)
+        raise NoCodeError(
+            "No code: {reason}.", reason=(outcomes[0].claim.untestable or outcomes[0].claim.why).rstrip(".")
+        )
     rows = {
         f"{each.claim.id}: {found.label}": [_value(found.measured, found.exact)]
         for each in chosen
@@ -60,7 +63,7 @@ def _of_figures(call: str, name: str, rows: Mapping[str, Sequence[str]], command
 def cost_code(cost: Cost, command: str) -> str:
     """Return the program that prints parameters, the KV cache and FLOPs."""
     rows = {name: [f"{value}"] for name, value, _ in figures(cost)}
-    call = call_of("cost", **_changed(cost.layer))
+    call = call_of("cost", **differing(SHAPE_FIELDS, cost.layer, LayerShape()))
     lines = [
         f"for row in {call}.rows():",
         f"""    print(row["quantity"].ljust({_wide(rows)}), f"{{row['value']:20}}")""",
@@ -146,13 +149,6 @@ def _wide(rows: Mapping[str, object]) -> int:
 def _printing(rows: Mapping[str, object], value: str) -> list[str]:
     """Return the lines that print a value of each row."""
     return [f"for name in {tuple(rows)}:", f'    print(name.ljust({_wide(rows)}), f"{{{value}:12.4g}}")']
-
-
-def _changed(value: Any) -> dict[str, object]:
-    """Return the fields of a dataclass that are not the usual ones."""
-    usual = type(value)()
-    given = [(each.name, getattr(value, each.name)) for each in fields(value) if each.init]
-    return {name: own for name, own in given if own != getattr(usual, name)}
 
 
 def _program(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..attention.cost import SHAPE_FIELDS, Cost, LayerShape, cost
 from ..attention.presets import Preset
+from ..field import differing, words_of
 from .question import Question
 
 if TYPE_CHECKING:
@@ -34,10 +35,8 @@ class CountCost(Question[Cost]):
         words, usual = ["cost"], LayerShape()
         if self.preset is not None:
             words, usual = ["cost", "--model", self.preset.name], self.preset.layer
-        for field in SHAPE_FIELDS:
-            if getattr(self.layer, field.name) != getattr(usual, field.name):
-                words += [field.option, field.format(self.layer.shape[field.name])]  # no option unsets a value
-        return words
+        changed = {name: self.layer.shape[name] for name in differing(SHAPE_FIELDS, self.layer, usual)}
+        return [*words, *words_of(SHAPE_FIELDS, changed)]  # of a value that is not set, the one that follows
 
     @property
     def file_name(self) -> str:

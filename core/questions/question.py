@@ -13,6 +13,7 @@ from dataclasses import MISSING, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from ..field import differing, words_of
 from ..parameters import FIELD, FIELDS, NO_MODEL, Parameters, usual_of
 from .request import Request
 
@@ -145,16 +146,11 @@ class NamedQuestion(Question[A]):
 
 def setting_options(setting: HeadSetting) -> list[str]:
     """Return the options of what a captured head is measured under, without what is as in the file."""
-    from ..captures.settings import AS_IN_FILE, HEAD_FIELDS
+    from ..captures.settings import AS_IN_FILE, FILE, HEAD_FIELDS
 
-    words: list[str] = []
-    for each in HEAD_FIELDS:
-        value = getattr(setting, each.name)
-        if each.name == "scale" and value == "custom":
-            words += ["--scale", FIELD["multiplier"].format(setting.multiplier)]
-        elif each.name != "multiplier" and value != getattr(AS_IN_FILE, each.name):
-            words += [each.option, each.format(value)]
-    return words
+    scale = FIELD["multiplier"].format(setting.multiplier) if setting.scale == "custom" else setting.scale
+    others = words_of(HEAD_FIELDS[2:], differing(HEAD_FIELDS, setting, AS_IN_FILE))
+    return others if scale == FILE else ["--scale", scale, *others]
 
 
 def parameter_options(parameters: Parameters, without: str = "") -> list[str]:
@@ -162,15 +158,10 @@ def parameter_options(parameters: Parameters, without: str = "") -> list[str]:
 
     A parameter may be left out.
     """
-    usual = replace(usual_of(parameters), model=NO_MODEL)
-    # --multiplier alone implies --scale custom, so with it the rule is always named.
-    named = {"scale"} if parameters.multiplier != usual.multiplier else set[str]()
-    words: list[str] = []
-    for each in FIELDS:
-        value = getattr(parameters, each.name)
-        if each.name != without and (value != getattr(usual, each.name) or each.name in named):
-            words += [each.option, each.format(value)]
-    return words
+    values = differing(FIELDS, parameters, replace(usual_of(parameters), model=NO_MODEL))
+    if "multiplier" in values:  # alone it implies --scale custom, so with it the rule is always named
+        values["scale"] = parameters.scale
+    return words_of((each for each in FIELDS if each.name != without), values)
 
 
 def in_shell(words: Iterable[str], ascii_only: bool = False) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..attention.worked_example import (
-    EXAMPLE_FIELD,
+    EXAMPLE_FIELDS,
     Example,
     MultiplierCurves,
     WorkedExample,
@@ -17,6 +17,7 @@ from ..attention.worked_example import (
     start_scores,
     work_out_sides,
 )
+from ..field import differing, words_of
 from ..parameters import Parameters
 from ..work.part import Part, Steps
 from .question import Question, parameter_options
@@ -61,11 +62,8 @@ class WorkOut(Question[SoftmaxSteps]):
         words, usual = ["softmax"], Example()
         if self.example.scores != start_scores(relevant(self.parameters).d_k):
             words.append(f"--scores={scores_text(self.example.scores)}")
-        for name in ("temperature", "shift"):
-            value, field = getattr(self.example, name), EXAMPLE_FIELD[name]
-            if value != getattr(usual, name):
-                words += [field.option, field.format(value)]
-        return [*words, *parameter_options(relevant(self.parameters))]
+        others = words_of(EXAMPLE_FIELDS[1:], differing(EXAMPLE_FIELDS, self.example, usual))
+        return [*words, *others, *parameter_options(relevant(self.parameters))]
 
     @property
     def file_name(self) -> str:

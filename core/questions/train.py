@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..training.settings import RACE_FIELDS, RATES, Race, option_of
+from ..field import differing, words_of
+from ..training.settings import RACE_FIELDS, RATES, Race
 from ..training.snapshot import RaceSnapshot, snapshot
 from ..work.part import Part, Steps
 from .question import Question
@@ -56,12 +57,8 @@ class RunRace(Question[Sequence[RaceSnapshot]]):
     def words(self) -> Sequence[str]:
         race = self.race
         words = ["train", "--d-k", ",".join(map(str, (race.d_k, *self.d_ks))), "--rules", ",".join(race.rules)]
-        usual = Race(optimiser=race.optimiser, rate=RATES[race.optimiser])
-        for field in RACE_FIELDS[1:]:
-            value = getattr(race, field.name)
-            if value != getattr(usual, field.name) or (field.name == "optimiser" and value != Race.optimiser):
-                words += [option_of(field), field.format(value)]
-        return words
+        fields = RACE_FIELDS[1:]
+        return [*words, *words_of(fields, differing(fields, race, Race(rate=RATES[race.optimiser])))]
 
     @property
     def file_name(self) -> str:

@@ -280,7 +280,7 @@ def _weights_of_rules(
             tally.counts["weights", index] += count(values, WEIGHTS, multiplier / _LN10, shift, block.unseen)
         if average is not None:
             others = sums[1, index, average.rows] + (0.0 if sink is None else sink_power(sink[average.rows]))
-            tally.largest_weights[index] += average.weights(multiplier, others)
+            tally.largest_weights[index, : average.width] += average.weights(multiplier, others)
     multipliers = np.array([multiplier for _, multiplier in tally.rules])[:, np.newaxis, np.newaxis]
     sink = _above_largest(tally, multipliers, largest.reshape(block.shape))
     visible = _visible(block, shifted)
@@ -297,6 +297,7 @@ class _LargestOfRows:
             np.copyto(below, below.dtype.type(FLOOR[below.dtype]) + shifted.lowest, where=shifted.hidden[rows])
         below.sort(axis=1)
         self._below = below[:, : -LARGEST - 1 : -1]
+        self.width = self._below.shape[1]  # less than all keys in a block of those that its rows may see
         tally.averaged += int(np.count_nonzero(self._visible))
 
     def weights(self, multiplier: float, others: FloatArray) -> FloatArray:
@@ -323,7 +324,7 @@ def _rounded_weights(
             tally.counts["weights", 0] += count(np.log10(rows.seen_weights(block.counted)), WEIGHTS)
     if block.sorted is not None:
         largest = np.sort(rows.weights[block.sorted], axis=1)[:, : -LARGEST - 1 : -1]
-        tally.largest_weights[0] += largest.sum(axis=0, dtype=np.float64)
+        tally.largest_weights[0, : largest.shape[1]] += largest.sum(axis=0, dtype=np.float64)
         tally.averaged += int(np.count_nonzero(rows.visible[block.sorted]))
     add_sums(tally, draws, rows.sums(block.shape))
     statistics = RowStatistics(*(each.reshape(1, *block.shape) for each in rows.statistics))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..against import settings
+from ..against import parameter_word, settings
 from ..message import message
 from ..parameters import FIELD, FIELDS, ROUNDED, Parameters, Value, context_note
 from ..statistics.catalogue import STATISTIC, STATISTICS
@@ -20,7 +20,6 @@ from .statistics import (
     column_entry,
     column_rows,
     notable_words,
-    parameter_word,
     parameter_words,
     saturation_entry,
     statistics_grid,

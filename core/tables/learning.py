@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..claims.claim import VERDICT_WORDS
+from ..learning.claim import VERDICT_WORDS
 from ..learning.step import exact_text, measured_text
 from ..statistics.measurement import NOTHING
 from .formats import pair
 from .table import Block, Bold, Heading, Table, TextGrid
 
 if TYPE_CHECKING:
-    from ..claims.claim import Outcome
     from ..learning.card import Card, CardFigure
+    from ..learning.outcome import Outcome
 
 _CLAIM_COLUMNS = {
     "claim": str, "verdict": str, "figure": str, "claimed": str, "measured": float, "stderr": float, "exact": float,

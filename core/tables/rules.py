@@ -123,13 +123,19 @@ def _measured(row: MechanismRow, name: str) -> Estimate:
     return row.measured[name]
 
 
+def mechanism_word(row: MechanismRow) -> str:
+    """Return the mechanism of a row in words."""
+    word = choice_word(row.mechanism)
+    return message("{mechanism} with sink", mechanism=word) if row.with_sink else word
+
+
 def mechanisms_table(found: ComparedMechanisms) -> Table[MechanismRow]:
     """Return each mechanism at each d_k."""
     unit = STATISTIC["logit_std"]
     asked = {name: getattr(found.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
     names = [*found.rows[0].measured] if found.rows else []
     cells: list[Cell[MechanismRow]] = [
-        text_cell("mechanism", lambda row: choice_word(row.mechanism) + (" with sink" if row.with_sink else "")),
+        text_cell("mechanism", mechanism_word),
         text_cell("scale", lambda row: scale_rule(row.rule).label),
         Cell("d_k", int, label="d_k"),
         Cell("mechanism", str),

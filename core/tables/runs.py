@@ -20,22 +20,30 @@ if TYPE_CHECKING:
 _MANIFOLD = 10  # a factor with one decimal
 _LONG = 10_000  # a number that is shown with a power of ten
 
-_RESULT: Sequence[Cell[RaceResult]] = (
+RESULT: Sequence[Cell[RaceResult]] = (
     Cell("rule", str, label="rule"),
     Cell("multiplier", float),
-    Cell("loss", float, label="final loss", words=lambda each: NONE if math.isnan(each.loss) else each.loss_text),
-    Cell("loss_error", float),
-    Cell("recalled", float, label="recalled", words=lambda each: _share(each.recalled)),
     Cell(
-        "steps_to_learn", float, label="steps to 90 %",
+        "loss", float, label=message("final loss"), room=15,
+        words=lambda each: NONE if math.isnan(each.loss) else each.loss_text,
+    ),
+    Cell("loss_error", float),
+    Cell("recalled", float, label=message("recalled"), words=lambda each: _share(each.recalled)),
+    Cell(
+        "steps_to_learn", float, label=message("steps to 90 %"),
         words=lambda each: in_sense("never", "learned")
         if each.steps_to_learn is None
         else f"{each.steps_to_learn:.0f}",
     ),
-    Cell("diverged", float, label="diverged", words=lambda each: _share(each.diverged) if each.diverged else "none"),
+    Cell(
+        "diverged", float, label=message("diverged"),
+        words=lambda each: _share(each.diverged) if each.diverged else "none",
+    ),
     Cell("entropy_before", float),
     Cell("entropy_after", float),
-    text_cell("entropy", lambda each: f"{100 * each.entropy_before:.0f} → {_share(each.entropy_after)}"),
+    text_cell(
+        message("entropy"), lambda each: f"{100 * each.entropy_before:.0f} → {_share(each.entropy_after)}", room=11
+    ),
     Cell(
         "gradient_before", float, label=message("first gradient"),
         words=lambda each: digits(float(f"{each.gradient_before:.2g}")),
@@ -54,7 +62,7 @@ def training_table(races: Sequence[RaceSnapshot]) -> Table[RaceSnapshot]:
             for row, one in enumerate(race.rules)
             for column, other in enumerate(race.rules)
         ] if used is not None else []  # fmt: skip
-        return {"d_k": race.d_k, "results": [entry(_RESULT, each) for each in ended.results], "used_with": recalled}
+        return {"d_k": race.d_k, "results": [entry(RESULT, each) for each in ended.results], "used_with": recalled}
 
     head = {
         "learning_rate": race.rate,
@@ -67,15 +75,15 @@ def training_table(races: Sequence[RaceSnapshot]) -> Table[RaceSnapshot]:
     }
     return Table(
         "training-1", head, "races", races, lambda ended: [element(ended)],
-        {"d_k": int, **columns_of(_RESULT)},
-        lambda ended: ([ended.race.d_k, *row(_RESULT, each)] for each in ended.results),
+        {"d_k": int, **columns_of(RESULT)},
+        lambda ended: ([ended.race.d_k, *row(RESULT, each)] for each in ended.results),
         lambda: [results_grid(races)],
     )  # fmt: skip
 
 
 def results_grid(races: Sequence[RaceSnapshot]) -> TextGrid:
     """Return a table with a line for each rule at each d_k."""
-    each = [(race.race.d_k, grid(_RESULT, race.results)) for race in races]
+    each = [(race.race.d_k, grid(RESULT, race.results)) for race in races]
     return TextGrid(["d_k", *each[0][1].header], [[f"{d_k}", *line] for d_k, found in each for line in found.lines])
 
 

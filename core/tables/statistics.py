@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..against import against_word, words
-from ..field import Field
+from ..against import parameter_word, words
+from ..field import Field, differing
 from ..message import message
 from ..parameters import (
     FIELD,
@@ -15,9 +15,7 @@ from ..parameters import (
     ROUNDED,
     UNSCALED,
     Parameters,
-    choice_word,
     context_note,
-    model_title,
     usual_of,
 )
 from ..scales import scale_rule
@@ -175,26 +173,11 @@ def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) ->
 
 def notable_words(parameters: Parameters, names: Iterable[str], always: Collection[str]) -> list[str]:
     """Return the same for named fields that are in `always`, not at their default or not as the model sets them."""
-    defaults = Parameters(), usual_of(parameters)
-    notable = [
-        n for n in names if n in always or any(getattr(parameters, n) != getattr(each, n) for each in defaults)
-    ]
-    return parameter_words(parameters, [FIELD[name] for name in notable])
+    changed = differing(FIELDS, parameters, Parameters()) | differing(FIELDS, parameters, usual_of(parameters))
+    return parameter_words(parameters, [FIELD[name] for name in names if name in always or name in changed])
 
 
 def theory_title(each: Iterable[Parameters]) -> str:
     """Return the title of exact values; beside measurements in a rounded format it names the arithmetic."""
     rounded = any(p.precision in ROUNDED for p in each)
     return message("theory (exact arithmetic)") if rounded else message("theory")
-
-
-def parameter_word(field: Field, parameters: Parameters) -> str:
-    """Return a value in words: a formula or a name for a scale rule, a word for a law."""
-    value = getattr(parameters, field.name)
-    if field.name == "model":
-        return model_title(parameters) or value
-    if field.name == "scale":
-        return scale_rule(value).label
-    if field.name == "against":
-        return against_word(parameters)
-    return choice_word(value) if field.kind == "choice" else field.format(value)

@@ -36,15 +36,23 @@ class Cell(Generic[T]):
     label: str = ""  # with the unit; empty: only for programs
     words: Callable[[T], str] | None = None  # by default the text itself, or four digits of a number
     in_json: bool = True
+    room: int = 0  # characters of its longest text, for tables whose values change on screen
 
     def value(self, thing: T) -> Any:
         """Return the value of a thing."""
         return attrgetter(self.of or self.name)(thing) if isinstance(self.of, str) else self.of(thing)
 
+    def text(self, thing: T) -> str:
+        """Return the words for the value of a thing."""
+        if self.words is not None:
+            return self.words(thing)
+        value = self.value(thing)
+        return digits(value) if isinstance(value, float) else NONE if value is None or value == "" else f"{value}"
 
-def text_cell(label: str, words: Callable[[T], str]) -> Cell[T]:
+
+def text_cell(label: str, words: Callable[[T], str], room: int = 0) -> Cell[T]:
     """Return a cell that is only in tables for people."""
-    return Cell("", str, words, label, words)
+    return Cell("", str, words, label, words, room=room)
 
 
 class TextGrid(NamedTuple):
@@ -143,15 +151,8 @@ def row(cells: Iterable[Cell[T]], thing: T) -> list[Any]:
 def grid(cells: Iterable[Cell[T]], things: Iterable[T], of_words: bool = False) -> TextGrid:
     """Return the things as a table for people."""
     shown = [cell for cell in cells if cell.label]
-    lines = [[_words(cell, each) for cell in shown] for each in things]
+    lines = [[cell.text(each) for cell in shown] for each in things]
     return TextGrid([cell.label for cell in shown], lines, of_words)
-
-
-def _words(cell: Cell[T], thing: T) -> str:
-    if cell.words is not None:
-        return cell.words(thing)
-    value = cell.value(thing)
-    return digits(value) if isinstance(value, float) else NONE if value is None or value == "" else f"{value}"
 
 
 def parameter_types(names: Iterable[str]) -> dict[str, type]:

@@ -83,11 +83,11 @@ RACE_FIELDS: tuple[Field, ...] = (
     Field(
         "optimiser", "optimizer", "optimizer",
         "Plain stochastic gradient descent, or Adam, whose steps do not depend on the size of gradients.",
-        "choice", choices=OPTIMISERS, group="training",
+        "choice", choices=OPTIMISERS, group="training", called="--optimizer",
     ),
     Field(
         "rate", "learning rate", "lr", "The learning rate.",
-        "real", 1e-6, 1e4, step="double", group="training",
+        "real", 1e-6, 1e4, step="double", group="training", called="--lr",
     ),
     Field(
         "warm_up", "warm-up", "warm-up", "Steps over which the learning rate grows from 0.",
@@ -105,12 +105,6 @@ RACE_FIELDS: tuple[Field, ...] = (
     Field("seed", "first seed", "seed", "The first seed.", "integer", 0, 2**32 - 1, group="training"),
 )  # fmt: skip
 RACE_FIELD: dict[str, Field] = {each.name: each for each in RACE_FIELDS}
-OPTIONS = {"optimiser": "--optimizer", "rate": "--lr"}  # of fields whose option is not their name
-
-
-def option_of(field: Field) -> str:
-    """Return the command-line option of a field."""
-    return OPTIONS.get(field.name, field.option)
 
 
 def raced_rule(name: ScaleName) -> ScaleRule:

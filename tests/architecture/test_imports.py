@@ -31,7 +31,6 @@ LAYERS = (
     ("core.statistics",),
     ("core.lab", "core.theory", "core.captures"),
     ("core.diagnosis", "core.watching", "core.training"),
-    ("core.claims",),
     ("core.learning", "core.work"),
     ("core.tables",),
     ("core.program",),

@@ -28,7 +28,7 @@ def run_with(*words: str) -> str:
     [
         ("attn_tui.core.parameters", set[str]()),
         ("attn_tui.core.captures.files", set[str]()),
-        ("attn_tui.core.claims.claim", set[str]()),
+        ("attn_tui.core.learning.claim", set[str]()),
         ("attn_tui.core.lab.results", set[str]()),
         ("attn_tui.core.lab.experiment", {"numpy"}),
         ("attn_tui.core.theory.predict", {"numpy"}),
@@ -82,7 +82,7 @@ async def script():
             while asked - answered:
                 await pilot.pause(0.01)
     engine.close()
-    print("numpy" in sys.modules, answered >= {"Lab", "Sweep", "Softmax", "Rules", "Capture", "Claims"})
+    print("numpy" in sys.modules, answered >= {"Lab", "Sweep", "Softmax", "Rules", "Capture", "Learn"})
 
 asyncio.run(asyncio.wait_for(script(), 60))
 """

@@ -25,13 +25,6 @@ PRIVATE = {
         "textual.css.stylesheet.Stylesheet._variables": "tells whether the theme has changed since the style sheets "
         "were parsed: they would be parsed twice as the app starts",
     },
-    "tui.app.palette": {
-        "textual.command.CommandPalette._action_command_list": "moves in the list: PgDn would need the height of a "
-        "page before the list is laid out",
-        "textual.command.CommandPalette._input": "starts a search: one put off while keys wait would never start",
-        "textual.widget.Widget._on_key": "gets each key before the bindings: Enter would choose from the list of an "
-        "earlier text",
-    },
     "tui.terminal.diff_screen": {
         "textual._compositor": "has the frames of a screen: whole lines would be sent instead of differences",
         "textual._compositor.ChopsUpdate": "is a frame of changed regions: they would be sent whole",

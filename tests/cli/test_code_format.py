@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from attn_tui.core.learning.bug_evidence import write_capture
 from attn_tui.core.learning.bugs import BUGS
-from attn_tui.core.learning.examine import write_capture
 from attn_tui.core.watching.snapshot import sample_run
 from attn_tui.tui.cli.main import main
 from cases import for_each

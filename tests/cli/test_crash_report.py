@@ -31,7 +31,7 @@ def path_in(line: str) -> Path:
         ("from attn_tui.core.lab import experiment; experiment.stream = boom", ["report", *SMALL]),
         ("from attn_tui.core.tables import lab; lab.report_table = boom", ["report", *SMALL, "--format", "csv"]),
         ("from attn_tui.core.captures import heads; heads.stream_head = boom", ["inspect", str(sample_path())]),
-        ("from attn_tui.core.work import claims; claims.examine = boom", ["claims"]),
+        ("from attn_tui.core.learning import measure; measure.stream = boom", ["claims"]),
         ("import sys; sys.modules['numpy'] = None", ["report", *SMALL]),
         ("import sys; sys.modules['rich'] = None", ["report", *SMALL]),
         ("from attn_tui.tui.cli.parser import Parser; Parser.read = boom", ["report"]),

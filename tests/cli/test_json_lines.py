@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.core.claims import catalogue
+from attn_tui.core.learning.claims import catalogue
 from attn_tui.tui.cli.main import main
 from cli_runner import COMMAND, SAMPLE, WRONG, Captured, assert_refused, kept, printed
 

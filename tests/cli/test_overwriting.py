@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.core.claims import catalogue
 from attn_tui.core.files import check_replaceable
 from attn_tui.core.lab import experiment
+from attn_tui.core.learning.claims import catalogue
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.main import main
 from cases import for_each

@@ -15,7 +15,7 @@ import attn_tui
 import numpy as np
 import pytest
 from attn_tui.core.captures.capture import sample_path
-from attn_tui.core.claims import catalogue
+from attn_tui.core.learning.claims import catalogue
 from attn_tui.tui.cli.main import main
 
 SMALL: dict[str, Any] = {"n_keys": 16, "n_queries": 8, "batch": 4}

@@ -9,22 +9,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 from attn_tui.core.arrays import FloatArray
-from attn_tui.core.claims import trials
-from attn_tui.core.claims.claim import (
-    UNCLAIMED,
-    Claim,
-    ClaimFigure,
-    Difference,
-    FromLab,
-    Reading,
-    at_least,
-    at_most,
-    figure_text,
-    value,
-)
-from attn_tui.core.claims.examine import ResultCache, agrees, examine
-from attn_tui.core.claims.trials import input_gradient, mean_cosine, shapes, through_layers
-from attn_tui.core.learning.trials import heads_at_once
+from attn_tui.core.learning import trials
+from attn_tui.core.learning.claim import UNCLAIMED, Claim, ClaimFigure, at_least, at_most, value
+from attn_tui.core.learning.measure import ResultCache, examine, read
+from attn_tui.core.learning.outcome import agrees
+from attn_tui.core.learning.sources import Difference, FromLab, FromTrial, Reading, figure_text
+from attn_tui.core.learning.tour_trials import heads_at_once
+from attn_tui.core.learning.trials import input_gradient, mean_cosine, shapes, through_layers
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
 from cases import for_each
@@ -33,25 +24,25 @@ integrate, optimize, special = (import_module(f"scipy.{name}") for name in ("int
 
 
 def test_a_reading_agrees_with_a_claimed_figure_within_its_error() -> None:
-    def read(number: float, stderr: float | None, exact: float | None = None) -> Reading:
+    def near(number: float, stderr: float | None, exact: float | None = None) -> Reading:
         return Reading(Estimate(number, stderr), exact)
 
-    assert agrees(value(1), read(1.039, 0.01))
-    assert not agrees(value(1), read(1.041, 0.01))
-    assert not agrees(value(1), read(1.01, None))
-    assert agrees(value(1, within=0.02), read(1.01, None))
-    assert agrees(value(1), read(1.03, 0.01, 1.0))
-    assert not agrees(value(1), read(1.03, 0.01, 1.001))  # the exact value decides
-    assert not agrees(value(1), read(1.05, 0.01, 1.0))  # and the measured one has to agree too
+    assert agrees(value(1), near(1.039, 0.01))
+    assert not agrees(value(1), near(1.041, 0.01))
+    assert not agrees(value(1), near(1.01, None))
+    assert agrees(value(1, within=0.02), near(1.01, None))
+    assert agrees(value(1), near(1.03, 0.01, 1.0))
+    assert not agrees(value(1), near(1.03, 0.01, 1.001))  # the exact value decides
+    assert not agrees(value(1), near(1.05, 0.01, 1.0))  # and the measured one has to agree too
     assert agrees(value(0.3), Reading(None, 0.1 + 0.2))
     assert agrees(at_least(2), Reading(None, 2.0))
     assert not agrees(at_least(2), Reading(None, 1.99))
     assert agrees(at_most(2), Reading(None, -5.0))
     assert not agrees(at_most(2), Reading(None, 2.01))
-    assert agrees(UNCLAIMED, read(17.0, None))
+    assert agrees(UNCLAIMED, near(17.0, None))
     assert not agrees(value(1), Reading(None, None))
     assert not agrees(value(1), Reading(Estimate(None, None), None))
-    assert not agrees(value(1), read(math.nan, None))
+    assert not agrees(value(1), near(math.nan, None))
 
 
 def test_claimed_figures_are_shown_as_people_write_them() -> None:
@@ -62,7 +53,7 @@ def test_claimed_figures_are_shown_as_people_write_them() -> None:
 
 
 def constant(number: float, stderr: float | None = None) -> ClaimFigure:
-    return ClaimFigure("a number", value(number), lambda _: Reading(Estimate(number, stderr), number))
+    return ClaimFigure("a number", value(number), Reading(Estimate(number, stderr), number))
 
 
 def made_up(name: str, *figures: ClaimFigure) -> Claim:
@@ -74,7 +65,7 @@ def test_measures_that_disagree_decide_the_verdict_and_those_that_agree_do_not()
 
     def figure(agrees: bool, measure: str = "") -> ClaimFigure:
         reading = Reading(Estimate(1.01, 0.1), 1.0)
-        return ClaimFigure("a number", at_most(1) if agrees else at_least(2), lambda _: reading, measure=measure)
+        return ClaimFigure("a number", at_most(1) if agrees else at_least(2), reading, measure=measure)
 
     by_both = examine(made_up("a", figure(True, "time"), figure(True, "operations"), figure(False)))
     assert by_both.verdict == "does not hold"
@@ -87,9 +78,9 @@ def test_measures_that_disagree_decide_the_verdict_and_those_that_agree_do_not()
 
 def test_a_claim_is_true_in_a_limit_if_all_its_limiting_figures_agree() -> None:
     def outcome(*agree: bool) -> str:
-        limiting = [replace(ClaimFigure("a number", value(1), lambda _, n=n: Reading(None, n)), in_the_limit=True)
-                    for n in (1.0 if each else 2.0 for each in agree)]  # fmt: skip
-        off = ClaimFigure("a number", value(1), lambda _: Reading(None, 3.0))
+        limiting = [ClaimFigure(f"number {at}", value(1), Reading(None, 1.0 if each else 2.0), in_the_limit=True)
+                    for at, each in enumerate(agree)]  # fmt: skip
+        off = ClaimFigure("a number", value(1), Reading(None, 3.0))
         return examine(replace(made_up("a", off, *limiting), limit="as d_k grows")).verdict
 
     assert outcome(True, True) == "holds in the limit"
@@ -99,8 +90,8 @@ def test_a_claim_is_true_in_a_limit_if_all_its_limiting_figures_agree() -> None:
 def test_the_difference_of_two_readings_has_their_joint_error() -> None:
     results = ResultCache()
     sources = [FromLab("logit_std", Parameters(d_k=d_k, n_keys=16, n_queries=8)) for d_k in (64, 16)]
-    (one, exact_one), (other, exact_other) = (source(results) for source in sources)
-    found, exact = Difference(*sources)(results)
+    (one, exact_one), (other, exact_other) = (read(source, results) for source in sources)
+    found, exact = read(Difference(*sources), results)
     assert one is not None
     assert other is not None
     assert found is not None
@@ -113,8 +104,8 @@ def test_the_difference_of_two_readings_has_their_joint_error() -> None:
 
 
 def test_a_difference_with_an_unknown_reading_is_unknown() -> None:
-    one = FromLab("score_overflow", Parameters())  # without a format that overflows
-    assert Difference(one, one)(ResultCache()).measured is None
+    one = FromTrial("weights_of_attention", (512, 64, 8))  # which are counted
+    assert read(Difference(one, one), ResultCache()).measured is None
 
 
 def test_work_shared_by_several_figures_is_done_once() -> None:
@@ -130,7 +121,7 @@ def test_work_shared_by_several_figures_is_done_once() -> None:
 
 
 def measured_by(measure: str, number: float) -> ClaimFigure:
-    return ClaimFigure(f"by {measure}", at_least(0, "more"), lambda _: Reading(None, number), measure=measure)
+    return ClaimFigure(f"by {measure}", at_least(0, "more"), Reading(None, number), measure=measure)
 
 
 @for_each(

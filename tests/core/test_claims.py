@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.claim import UNCLAIMED, Bounds, Claim, ClaimFinding, Outcome, Reading, Source, value
-from attn_tui.core.claims.examine import examine
-from attn_tui.core.claims.trials import additive_over_dot, dividing
+from attn_tui.core.learning.claim import UNCLAIMED, Bounds, Claim, value
+from attn_tui.core.learning.claims.catalogue import CLAIMS
+from attn_tui.core.learning.measure import examine
+from attn_tui.core.learning.outcome import ClaimFinding, Outcome
+from attn_tui.core.learning.sources import Reading
+from attn_tui.core.learning.trials import additive_over_dot, dividing
 from attn_tui.core.theory.predict import predict
 from cases import for_each
 
@@ -109,11 +111,8 @@ def found(finding: ClaimFinding) -> float:
 def claiming(outcome: Outcome, bounds: dict[int, Bounds]) -> Outcome:
     """The outcome of a claim with other bounds for some figures, on the same readings."""
 
-    def reading(finding: ClaimFinding) -> Source:
-        return lambda _: Reading(finding.measured, finding.exact)
-
     figures = [
-        replace(figure, source=reading(finding), claimed=bounds.get(index, figure.claimed))
+        replace(figure, source=Reading(finding.measured, finding.exact), claimed=bounds.get(index, figure.claimed))
         for index, (figure, finding) in enumerate(zip(outcome.claim.figures, outcome.findings, strict=True))
     ]
     return examine(replace(outcome.claim, figures=tuple(figures)))

@@ -1,17 +1,15 @@
-"""Computation: each of its fields against the same written out, and the stages in which two differ."""
+"""Computation: each of its fields against the same written out."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.computation import Computation, differ
+from attn_tui.core.attention.computation import Computation
 from attn_tui.core.attention.visibility import Bias, Slope, Visibility
 from cases import for_each
 
 RNG = np.random.default_rng(0)
 Q, K = RNG.standard_normal((2, 3, 8)), RNG.standard_normal((2, 5, 8))
-SHAPE = (2, 3, 5)
 AT = np.arange(3)
 CAUSAL = Visibility(5, AT, after=0)
 NUMBERS = RNG.standard_normal((1, 3, 5))
@@ -84,28 +82,3 @@ def test_a_part_has_the_terms_of_its_rows_and_keys() -> None:
 def test_query_heads_read_repeated_or_tiled_key_heads() -> None:
     assert [Computation().key_head(head, 6, 2) for head in range(6)] == [0, 0, 0, 1, 1, 1]
     assert [Computation(tiled=True).key_head(head, 6, 2) for head in range(6)] == [0, 1, 0, 1, 0, 1]
-
-
-EDITS: dict[str, dict[str, Any]] = {
-    "vectors": {"norms": ("l2", "none")}, "multiplier": {"multiplier": 0.5}, "softcap": {"softcap": 3.0},
-    "bias": {"biases": (Bias(NUMBERS),)}, "mask": {"visibility": CAUSAL}, "sink": {"sink": 0.0},
-    "softmax": {"axis": -2}, "format": {"precision": "bfloat16"},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("stage", EDITS)
-def test_an_edit_differs_in_its_stage_alone(stage: str) -> None:
-    c = Computation()
-    assert list(differ(c, replace(c, **EDITS[stage]), SHAPE)) == [stage]
-    assert list(differ(replace(c, **EDITS[stage]), replace(c, **EDITS[stage]), SHAPE)) == []
-
-
-def test_stages_that_differ_come_in_the_order_of_computing() -> None:
-    edits = {name: value for each in EDITS.values() for name, value in each.items()}
-    assert list(differ(Computation(), replace(Computation(), **edits), SHAPE)) == list(EDITS)
-
-
-def test_two_descriptions_of_one_mask_are_the_same() -> None:
-    one = Computation(visibility=CAUSAL)
-    other = Computation(visibility=Visibility(5, AT, ~LATER[np.newaxis], self_attention=False))
-    assert list(differ(one, other, SHAPE)) == []

@@ -30,6 +30,18 @@ def test_both_conventions_of_alibi_are_healthy(slope: float, said: Array, done: 
     assert verdict(slope * said, slope * done).verdict == "healthy"
 
 
+@for_each("tokens", [200, 500])
+@for_each("slope", [0.3, 0.0131])
+def test_a_bias_that_was_rounded_to_float32_is_linear_however_long_it_is(tokens: int, slope: float) -> None:
+    """Steps between distant keys then differ by more than a millionth, unless the slope is a power of two."""
+    columns = np.broadcast_to(np.arange(tokens, dtype=np.float32), (tokens, tokens))
+    both = [np.float32(slope) * each for each in (columns - columns.T, columns)]
+    case = case_of(random_head(16, tokens, True), "float32")
+    for case.bias, case.used_bias in (both, both[::-1]):
+        found = diagnose(subject_of(case, "float32", "lse"))
+        assert (found.verdict, found.multiplier) == ("healthy", pytest.approx(0.25, rel=1e-4))
+
+
 def others(said: Array | None, keys: int = 40) -> list[Array]:
     """The biases of the other conventions of the first keys of a head."""
     subject = subject_of(case_of(HEAD, "float32"), "float32", "lse")

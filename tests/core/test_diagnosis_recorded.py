@@ -19,7 +19,7 @@ from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.core.message import plain
 from capture_files import save
-from evidence_files import WIDTH, attended
+from evidence_files import TOKENS, WIDTH, attended
 
 ROOT = WIDTH**-0.5
 LAYERS = tuple(replace(layer, name=f"a.{layer.index}") for layer in open_capture(sample_path()).layers[:4])
@@ -49,6 +49,25 @@ def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(
     assert figures is not None
     assert findings([figures], Limits(min_file_entropy=0)) == []
     assert verdict(recorded(tmp_path, ROOT)).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("said", "beside"),
+    [
+        ({"head_scales": [1.0, ROOT, ROOT, ROOT]}, {}),
+        ({}, {"scales": np.array([1.0, ROOT, ROOT, ROOT], np.float32)}),
+        ({}, {"scales": np.ones((2, 4, TOKENS, 1), np.float32)}),
+    ],
+)
+def test_recorded_multipliers_of_heads_or_rows_are_not_what_was_intended(
+    said: dict[str, Any], beside: dict[str, Any], tmp_path: Path
+) -> None:
+    path = attended(tmp_path, "lse", {"scale": 1.0}, {"scale": None, "observed": True, **said}, beside=beside)
+    found = verdict(path)
+    assert (found.verdict, found.also[0], found.expected.multiplier) == ("undecided", "scale-missing", ROOT)
+    assert verdict(path, own='{"model_type": "llama", "head_dim": 8}').cause == "scale-missing"
+    path = attended(tmp_path, "lse", {"scale": 1.0}, {"scale": None, **said}, beside=beside)
+    assert verdict(path).verdict == "healthy", "a file that was not recorded says what is intended"
 
 
 def test_a_factor_inside_q_is_part_of_the_product(tmp_path: Path) -> None:

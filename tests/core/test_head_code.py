@@ -12,8 +12,8 @@ from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import rule_of
 from attn_tui.core.captures.settings import HeadSetting
+from attn_tui.core.learning.bug_evidence import write_capture
 from attn_tui.core.learning.bugs import BUGS, Bug
-from attn_tui.core.learning.examine import write_capture
 from attn_tui.core.program import reading
 from attn_tui.core.program.captured import head_code
 from attn_tui.core.program.diagnosis import diagnosis_code

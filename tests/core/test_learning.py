@@ -10,18 +10,19 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.learning import trials
+from attn_tui.core.learning import tour_trials as trials
+from attn_tui.core.learning.bug_evidence import examine_bug, write_safetensors
 from attn_tui.core.learning.bugs import BUGS, CAUSES, D_K, D_MODEL, SYMPTOMS, Bug, facts
 from attn_tui.core.learning.card import bug_card, question_card, step_card
-from attn_tui.core.learning.examine import examine_bug, write_safetensors
+from attn_tui.core.learning.claim import ClaimFigure
+from attn_tui.core.learning.claims.catalogue import CLAIMS
+from attn_tui.core.learning.items import ITEMS as LISTED
+from attn_tui.core.learning.measure import TRIALS, stream
 from attn_tui.core.learning.questions import QUESTIONS
+from attn_tui.core.learning.sources import Difference, FromLab, FromTrial, Quotient, Source
 from attn_tui.core.learning.step import (
-    FromLab,
-    FromTrial,
     GuessError,
     InterviewQuestion,
-    Quotient,
     TourFigure,
     TourStep,
     filled,
@@ -32,7 +33,6 @@ from attn_tui.core.learning.step import (
     parse_guess,
 )
 from attn_tui.core.learning.tour import STEPS
-from attn_tui.core.learning.trials import TRIALS, stream
 from attn_tui.core.models import MODELS
 from attn_tui.core.statistics.measurement import Estimate
 from cases import for_each
@@ -67,9 +67,9 @@ def placeholders(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
 
 
-def sources(figure: TourFigure) -> list[FromLab | FromTrial]:
+def sources(figure: TourFigure | ClaimFigure) -> list[Source]:
     source = figure.source
-    return [source.one, source.other] if isinstance(source, Quotient) else [source]
+    return [source.one, source.other] if isinstance(source, Quotient | Difference) else [source]
 
 
 @for_each("step", STEPS)
@@ -129,11 +129,11 @@ def test_measured_figures_agree_with_exact_ones(item: Item) -> None:
 @every
 def test_what_is_shown_exists(item: Item) -> None:
     shown = item.shown
-    assert shown.pane in ("Lab", "Rules", "Softmax", "Capture", "Claims", "Train")
+    assert shown.pane in ("Lab", "Rules", "Softmax", "Capture", "Learn", "Train")
     assert (shown.race is not None) == (shown.pane == "Train")
     assert bool(shown.scores) == (shown.pane == "Softmax")
     assert (shown.head is not None) == (shown.pane == "Capture")
-    assert shown.claim in {claim.id for claim in CLAIMS} or shown.pane != "Claims"
+    assert shown.item in {claim.id for claim in CLAIMS} or shown.pane != "Learn"
 
 
 def test_questions_with_different_names() -> None:
@@ -145,7 +145,7 @@ def test_questions_with_different_names() -> None:
 def test_every_trial_of_the_tour_exists_and_every_trial_is_used() -> None:
     named = {
         source.trial
-        for item in ITEMS
+        for item in LISTED
         for figure in item.figures.values()
         for source in sources(figure)
         if isinstance(source, FromTrial)

@@ -9,15 +9,14 @@ from attn_tui.core.attention.cost import LayerShape, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.examine import examine
 from attn_tui.core.diagnosis.check import measure
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.errors import InputError
 from attn_tui.core.learning.card import question_card, step_card
+from attn_tui.core.learning.claims.catalogue import CLAIMS
+from attn_tui.core.learning.measure import examine, stream
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
-from attn_tui.core.learning.trials import stream
 from attn_tui.core.program.library import (
     card_code,
     checked_code,

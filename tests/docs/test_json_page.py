@@ -1,5 +1,6 @@
 """docs/json.md: every field that commands print is documented, and nothing else."""
 
+import ast
 import csv
 import io
 import json
@@ -14,11 +15,12 @@ from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.claims import catalogue
-from attn_tui.core.claims.claim import Verdict
 from attn_tui.core.files import check_replaceable
+from attn_tui.core.learning.claim import Verdict
+from attn_tui.core.learning.claims import catalogue
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.main import main
 from cases import for_each
 from evidence_files import attended
@@ -215,6 +217,23 @@ def documented(path: str, paths: Iterable[str]) -> str | None:
 
 def test_every_schema_has_a_section() -> None:
     assert list(SECTIONS) == list(RUNS)
+
+
+def test_every_command_that_prints_json_is_run() -> None:
+    run = {words.split()[0] for runs in RUNS.values() for words in runs}
+    assert run == {name for name, row in COMMANDS.items() if "json" in row.load().formats}
+
+
+def test_every_schema_that_a_table_has_is_on_the_page() -> None:
+    written = {
+        str(node.args[0].value)
+        for path in (ROOT / "core/tables").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Table", "table_of")
+        if isinstance(node.args[0], ast.Constant)
+    }
+    assert len(written) >= len(RUNS)
+    assert [each for each in written if f"`attn-tui/{each}`" not in PAGE] == []
 
 
 @pytest.mark.slow

@@ -61,4 +61,4 @@ def test_digits_type_in_every_pane_or_do_nothing() -> None:
         if {*command.keys.split(",")} & {*"0123456789"}:
             assert command.action.startswith("type(")
     panes = {command.place for command in all_commands() if command.action.startswith("type('5'")}
-    assert panes == {*PANES} - {"Capture", "Claims", "Watch"}
+    assert panes == {*PANES} - {"Capture", "Watch"}

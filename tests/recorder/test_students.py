@@ -515,7 +515,9 @@ def test_attention_written_by_hand(name: str, tmp_path: Path) -> None:
     assert causes == ({None} if not said or missed else {*said})
     verdicts = {head.verdict.verdict for head in diagnosis.heads}
     judged = expected is not None and name not in CHANGED
-    assert verdicts == {"cause" if causes != {None} else "healthy" if judged else "undecided"}
+    wanted = {"cause" if causes != {None} else "healthy" if judged else "undecided"}
+    wanted |= {"undecided"} if isinstance(expected, list) else set()  # temperatures that nobody says are intended
+    assert verdicts == wanted
 
 
 def test_the_scale_of_maxvit_is_named(tmp_path: Path) -> None:

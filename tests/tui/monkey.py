@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.questions.claims import CheckClaims
+from attn_tui.core.questions.learn import ReadItems
 from attn_tui.tui.app.app import AttnApp
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.train.pane import TrainPane
@@ -204,7 +204,7 @@ def main() -> None:
         patch.chdir(folder)
         for name in ("CONFIG", "STATE"):
             patch.setenv(f"XDG_{name}_HOME", folder)
-        patch.setattr(CheckClaims, "work", untested_claims)
+        patch.setattr(ReadItems, "work", untested_claims)
         while time.monotonic() < end:
             try:
                 events += run(seed, lambda count: count < 2000 and time.monotonic() < end)

@@ -13,16 +13,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pytest
-from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.claim import Outcome
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab.experiment import stream
-from attn_tui.core.learning.bugs import Bug
 from attn_tui.core.learning.items import AT, ITEMS
+from attn_tui.core.learning.sources import Reading
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.questions.claims import CheckClaims, ClaimList
 from attn_tui.core.questions.lab import Measure
-from attn_tui.core.questions.learn import ReadItem
+from attn_tui.core.questions.learn import ItemFigures, ReadItems
 from attn_tui.core.questions.request import Cache, Request, Work
 from attn_tui.core.questions.train import RunRace
 from attn_tui.core.statistics.catalogue import EVERY, OF_FIRST_VIEW
@@ -65,7 +62,6 @@ P = TypeVar("P", bound=Pane)
 S = TypeVar("S", bound=Screen[Any])
 A = ParamSpec("A")
 
-_check_claims = CheckClaims.work
 _sheets: Any = Stylesheet
 _parse = _sheets._parse_rules
 _parsed: dict[Hashable, Any] = {}
@@ -82,7 +78,7 @@ def _parse_once(sheet: Any, css: str, **how: Any) -> Any:
 _sheets._parse_rules = _parse_once
 
 _works: dict[type[Request], Any] = {
-    kind: kind.work for kind in (Measure, Predict, PredictEntropy, MeasureHeads, RunRace, ReadItem)
+    kind: kind.work for kind in (Measure, Predict, PredictEntropy, MeasureHeads, RunRace, ReadItems)
 }
 _worked: dict[Request, list[object]] = {}
 
@@ -90,7 +86,7 @@ _worked: dict[Request, list[object]] = {}
 def _work_once(request: Any, cache: Cache) -> Work:
     """Take the steps of a request, or repeat them if an app of this process has: they depend on nothing else."""
     work = _works[Measure if isinstance(request, Measure) else type(request)](request, cache)
-    if isinstance(request, ReadItem) and not isinstance(ITEMS[AT[request.item]].content, Bug):
+    if isinstance(request, ReadItems) and request.first.kind != "bug":
         request = replace(request, folder=Path())
     steps = _worked.get(request, [])
     yield from steps
@@ -434,11 +430,11 @@ def play(
             kind is AttnApp and not painted
         ):  # without a terminal, updates are dropped; tests compose what they look at
             patched.setattr(Compositor, "render_update", _drop_update)
-        if not claims and CheckClaims.work is _check_claims:
-            patched.setattr(CheckClaims, "work", untested_claims)
         for asked, work in _works.items():
             if asked.work is work:
                 patched.setattr(asked, "work", _work_once)
+        if not claims and ReadItems.work in (_works[ReadItems], _work_once):
+            patched.setattr(ReadItems, "work", untested_claims)
         return asyncio.run(run())
 
 
@@ -486,11 +482,13 @@ def numbers(measurement: Measurement[Any]) -> list[Any]:
     ]
 
 
-def untested_claims(*_: object) -> Work:
-    """Answer CheckClaims at once, for tests that do not need figures."""
-    yield ClaimList(CLAIMS)
-    for claim in CLAIMS:
-        yield Outcome(claim, (), "not testable here", "Nothing was tested.")
+def untested_claims(request: ReadItems, cache: Cache) -> Work:
+    """Answer what is asked about claims at once, for tests that do not need figures."""
+    claims = [item for item in request.items if ITEMS[AT[item]].kind == "claim"]
+    yield [ItemFigures(item, dict.fromkeys(ITEMS[AT[item]].figures, Reading(None))) for item in claims]
+    others = tuple(item for item in request.items if item not in claims)
+    if others:
+        yield from _work_once(replace(request, items=others), cache)
 
 
 def capture_file(folder: Path, q: np.ndarray, k: np.ndarray | None = None, name: str = "capture.npz") -> Path:

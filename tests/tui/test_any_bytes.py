@@ -94,7 +94,6 @@ def terminal(stage: Stage, blocking: bool = True) -> Generator[Callable[[bytes],
 
 def send_random(strings: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send the app random strings; fail if one ends it, or keeps it from the next key."""
-    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.0)  # no claims come
     chance = random.Random(0)
 
     async def script(stage: Stage) -> None:

@@ -5,13 +5,12 @@ import json
 from pathlib import Path
 
 import pytest
-from attn_tui.core.claims import catalogue
-from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.learning.claims import catalogue
+from attn_tui.core.learning.claims.catalogue import CLAIMS
 from attn_tui.core.learning.items import AT
 from attn_tui.core.program.lab import report_code
 from attn_tui.tui.app.keys import OUTPUT_KEYS
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.watch.pane import WatchPane
 from attn_tui.tui.widgets.modal import CodeScreen
@@ -132,18 +131,19 @@ async def test_a_claim_that_is_tested_has_code_and_another_says_why_not(
     copied = copies(stage, monkeypatch)
     wanted = ("softmax-of-20", "bleu-table", "train-equals-inference")
     monkeypatch.setattr(catalogue, "CLAIMS", [claim for claim in CLAIMS if claim.id in wanted])
-    pane = await stage.opened(ClaimsPane)
-    await stage.until(lambda: len(pane.claims.outcomes) == len(wanted), "the claims")
-    pane.show_claim("softmax-of-20")
+    pane = await stage.opened(LearnPane)
+    pane.show_item(wanted[0])
+    await stage.until(lambda: len(pane.outcomes) == len(wanted), "the claims")
+    pane.show_item("softmax-of-20")
     await stage.press("Y")
     await stage.until(lambda: bool(copied), "a program")
     assert "softmax-of-20" in copied[0]
     await stage.press("escape")
-    pane.show_claim("bleu-table")
+    pane.show_item("bleu-table")
     await stage.press("Y")
     await stage.until(lambda: "trained translation models" in stage.words(stage.app.notice), "a notice")
     assert len(copied) == 1
-    pane.show_claim("train-equals-inference")
+    pane.show_item("train-equals-inference")
     await stage.press("Y")
     await stage.until(lambda: len(copied) > 1, "a program")
     assert "train-equals-inference" in copied[1]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS
-from attn_tui.core.claims import catalogue
+from attn_tui.core.learning.claims import catalogue
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
-from attn_tui.tui.panes.claims.pane import ClaimsPane
+from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.panes.sweep import parts as sweep
 from attn_tui.tui.panes.sweep.pane import SweepPane
@@ -247,24 +247,24 @@ async def test_without_an_open_file_there_are_no_command_and_no_numbers(stage: S
     assert pane.files_read == ()
 
 
-# The Claims pane
+# Claims
 
 
-def test_the_command_of_the_claims_prints_their_outcomes(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    ids = ("softmax-unscaled-example", "like-cosine", "bleu-table")  # quick ones
-    claims = [claim for claim in catalogue.CLAIMS if claim.id in ids]
-    monkeypatch.setattr(catalogue, "CLAIMS", claims)
+def test_the_command_of_a_claim_prints_its_outcome(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    ids = ("softmax-unscaled-example", "bleu-table")  # quick ones
+    monkeypatch.setattr(catalogue, "CLAIMS", [claim for claim in catalogue.CLAIMS if claim.id in ids])
     taken: list[Taken] = []
 
     async def script(stage: Stage) -> None:
-        pane = await stage.opened(ClaimsPane)
-        assert "No claims" in refusal(lambda: pane.numbers("json"))
+        pane = await stage.opened(LearnPane)
+        pane.show_item(ids[0])
+        assert "still being measured" in refusal(lambda: pane.numbers("json"))
         stage.engine.let_go()
-        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the claims")
-        taken.append(take(pane))
-        pane.claims.outcomes.popitem()
-        assert "2 of 3" in refusal(lambda: pane.numbers("json"))
-        assert pane.file_name == "claims"
+        for item in ids:
+            pane.show_item(item)
+            await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the claim")
+            taken.append((pane.command(), {kind: pane.numbers(kind) for kind in ("json", "markdown")}))
+            assert "attn-tui claims" in refusal(lambda: pane.numbers("csv"))
 
     play(script, hold=True, claims=True)
     agree(taken, capsys)

@@ -22,8 +22,8 @@ def test_q_ends_a_long_computation_and_restores_the_terminal() -> None:
 @pytest.mark.parametrize(
     "where",
     [
-        "from attn_tui.core.work import claims; claims.examine = stuck",
-        "from attn_tui.core.questions.claims import CheckClaims; CheckClaims.work = lambda *_: iter(stuck, None)",
+        "from attn_tui.core.learning import measure; measure.stream = stuck",
+        "from attn_tui.core.questions.learn import ReadItems; ReadItems.work = lambda *_: iter(stuck, None)",
     ],
     ids=["in a pool", "in a step"],
 )
@@ -31,10 +31,10 @@ def test_q_ends_a_computation_that_hangs(where: str, tmp_path: Path) -> None:
     started = tmp_path / "started"
     stuck = f"pathlib.Path({str(started)!r}).touch(); threading.Event().wait()"
     with opened(first=in_engine(f"import pathlib, threading\ndef stuck(*_): {stuck}\n{where}")) as session:
-        for keys, seen in ((b"<", "leave the field"), (b"\x1b", "type a guess"), (b"V", "what is said")):
-            session.send(keys)  # one at a time: Esc and V at once are Alt+V
+        for keys, seen in ((b"<", "leave the field"), (b"\x1b", "type a guess")):
+            session.send(keys)
             session.sees(seen)
-        session.until(started.exists, "test of a claim")
+        session.until(started.exists, "measuring a figure")
         session.quit()
         session.assert_no_process_left()
 

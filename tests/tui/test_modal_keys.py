@@ -8,10 +8,9 @@ import pytest
 from attn_tui.tui.terminal.themes import DARK
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.modal import HelpScreen
+from attn_tui.tui.widgets.picker import ChoiceScreen
 from monkey import Endless
-from stage import FOREVER, SMALL, Stage, played
-from textual.command import CommandList
-from textual.worker import Worker
+from stage import SMALL, Stage, played
 
 CLOSING = ["escape", "ctrl+c", "enter", "tab", "?", "y", "q"]
 OTHERS = ["right", "7", "?", "enter", "escape"]  # typed after it
@@ -50,8 +49,8 @@ async def themes_opened(stage: Stage) -> None:
 
 
 async def listed(stage: Stage) -> None:
-    """Wait until the palette lists its commands."""
-    await stage.until(lambda: any(each.option_count for each in stage.app.screen.query(CommandList)), "the list")
+    """Wait until a list is shown."""
+    await stage.until(lambda: isinstance(stage.app.screen, ChoiceScreen), "the list")
     await stage.answered()
 
 
@@ -95,7 +94,6 @@ async def test_a_key_after_one_that_may_close_a_modal_does_what_it_does_later(
     stage: Stage, opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.0)
     stage.engine.hold = True
     for number, closing in enumerate(CLOSING, MODALS.index(opening)):
         other = OTHERS[number % len(OTHERS)]  # the modals together try all pairs
@@ -142,22 +140,6 @@ async def test_two_enters_write_one_file(stage: Stage, tmp_path: Path, monkeypat
     assert len([*tmp_path.iterdir()]) == 1
 
 
-@played()
-async def test_closing_the_palette_ends_its_search(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", FOREVER)
-    stage.engine.hold = True  # a search waits for the claims
-    await palette_opened(stage)
-    palette = stage.app.screen
-    await stage.press("c")
-
-    def searches() -> list[Worker[object]]:
-        return [worker for worker in stage.app.workers if worker.node is palette and not worker.is_cancelled]
-
-    await stage.until(lambda: bool(searches()), "a search")
-    palette.dismiss()
-    assert not searches()  # at once: parts of the palette are gone before it is
-
-
 @pytest.mark.parametrize(
     ("key", "size"),
     [
@@ -172,7 +154,7 @@ async def test_closing_the_palette_ends_its_search(stage: Stage, monkeypatch: py
 @played()
 async def test_the_palette_takes_keys_before_it_is_laid_out(stage: Stage, key: str, size: tuple[int, int]) -> None:
     stage.send("ctrl+p")
-    await stage.until(lambda: any(each.option_count for each in stage.app.screen.query(CommandList)), "the list")
+    await stage.until(lambda: isinstance(stage.app.screen, ChoiceScreen), "the list")
     stage.send(key, key)
     await stage.still()
     assert stage.app.is_running

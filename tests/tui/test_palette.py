@@ -1,123 +1,105 @@
 """The command palette: it finds commands and everything that has a name, says what choosing it does, and does it."""
 
 from dataclasses import replace
-from typing import Any
+from itertools import groupby
 
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.learning.claims.catalogue import CLAIMS
+from attn_tui.core.learning.items import ITEMS
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
 from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.app.keys import EVERYWHERE, all_commands
-from attn_tui.tui.app.palette import Actions
+from attn_tui.tui.app.palette import Palette
 from attn_tui.tui.panes.catalogue import PANES, TABS
-from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.heads.pane import HeadsPane
+from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
+from attn_tui.tui.views.fields.choice_list import ChoiceList
 from attn_tui.tui.views.glyphs import IN_LANGUAGE
+from attn_tui.tui.views.help import key_word
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
-from cases import present
-from stage import FOREVER, SMALL, Stage, played
-from textual.command import CommandPalette, DiscoveryHit
-from textual.screen import Screen
+from stage import SMALL, Stage, played
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
 NAMED = [c for c in all_commands() if c.name not in ("", "palette") and c.words not in TABS]
 
 
-async def discovered(screen: Screen[Any]) -> dict[str, str]:
-    """Return what is offered before anything is typed: titles and their second lines."""
-    actions = Actions(screen)
-    await actions.startup()
-    hits = [hit async for hit in actions.discover()]
-    return {str(hit.display): hit.help or "" for hit in hits if isinstance(hit, DiscoveryHit)}
+async def opened(stage: Stage) -> ChoiceList:
+    """Open the palette; return its list."""
+    await stage.press("ctrl+p")
+    await stage.until(lambda: isinstance(stage.app.screen, Palette), "the palette")
+    screen = stage.app.screen
+    assert isinstance(screen, Palette)
+    return screen.text.found
 
 
-async def opened(stage: Stage) -> Actions:
-    """Return what the palette searches once it is open."""
-    actions = Actions(stage.app.screen)
-    await actions.startup()
-    return actions
-
-
-async def found(actions: Actions, words: str) -> list[tuple[str, str]]:
-    """Return what a search finds, the best first: titles and their second lines."""
-    hits = [hit async for hit in actions.search(words)]
-    return [(hit.text or "", hit.help or "") for hit in sorted(hits, reverse=True)]
-
-
-async def titles(actions: Actions, words: str) -> list[str]:
-    return [title for title, _ in await found(actions, words)]
+def titles(palette: ChoiceList, words: str) -> list[str]:
+    """Return the rows that a search finds, the best first."""
+    return [str(row.name) for row in palette.filtered(words).ranked]
 
 
 async def choose(stage: Stage, words: str) -> None:
-    """Open the palette, search for these words, and run the first result."""
-    await stage.press("ctrl+p")
-    await stage.until(lambda: isinstance(stage.app.screen, CommandPalette), "the palette")
+    """Open the palette, search for these words, and do the best result."""
+    await opened(stage)
     await stage.press(*("space" if character == " " else character for character in words))
-    await stage.until(lambda: stage.engine.at_rest)
     await stage.still()
     await stage.press("enter")
-    await stage.until(lambda: not isinstance(stage.app.screen, CommandPalette), "closing the palette")
+    await stage.until(lambda: not isinstance(stage.app.screen, Palette), "closing the palette")
     await stage.still()
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", FOREVER)
 
 
 # What is found
 
 
-@pytest.mark.slow
 @played()
-async def test_a_search_finds_the_commands_of_every_pane(stage: Stage) -> None:
-    actions = await opened(stage)
+async def test_a_search_finds_the_commands_of_every_pane_with_their_keys(stage: Stage) -> None:
+    palette = await opened(stage)
     for command in NAMED:
-        elsewhere = command.place not in ("Lab", EVERYWHERE)
-        title = f"{command.place}: {command.words}" if elsewhere else command.words
-        assert title in await titles(actions, command.words), command
+        place = "" if command.place == EVERYWHERE else command.place
+        found = [row.formula for row in palette.filtered(command.words).ranked if row.name == command.words]
+        assert any(f"{place}  {key_word(command.keys.split(',')[0])}".strip() == each for each in found), command
 
 
-@pytest.mark.slow
 @played()
 async def test_everything_is_found_by_its_name(stage: Stage) -> None:
-    actions = await opened(stage)
+    palette = await opened(stage)
     for pane in PANES:
-        assert f"{pane} pane" in (await titles(actions, pane))[:3]
+        assert f"{pane} pane" in titles(palette, pane)[:3]
     for field in FIELDS:
         for name in (field.label, field.name):
-            assert f"set {field.label}" in await titles(actions, name), name
+            assert f"set {field.label}" in titles(palette, name), name
         for value in field.choices:
-            assert any(title.startswith(f"{field.label} ") for title in (await titles(actions, value))[:6]), value
+            assert any(title.startswith(f"{field.label} ") for title in titles(palette, value)[:6]), value
     for rule in SCALE_RULES.values():
-        assert f"scale {rule.name}" in (await titles(actions, rule.formula)), rule
+        assert f"scale {rule.name}" in titles(palette, rule.formula), rule
     for pane, fields in (("Heads", SHAPE_FIELDS), ("Train", RACE_FIELDS)):
         for field in fields:
             for name in (field.label, field.name):
-                assert f"{pane}: set {field.label}" in await titles(actions, name), name
+                assert f"{pane}: set {field.label}" in titles(palette, name), name
     for statistic in STATISTICS:
         if statistic.name == "naive_exp_overflow":  # only exported, and not in every measurement
             continue
         for name in (statistic.label, statistic.name):
-            assert f"statistic {statistic.label}" in (await titles(actions, name))[:6], name
+            assert f"statistic {statistic.label}" in titles(palette, name)[:6], name
     for preset in PRESETS.values():
         for name in (preset.title, preset.name):
-            assert f"cost of {preset.title}" in await titles(actions, name), name
+            assert f"cost of {preset.title}" in titles(palette, name), name
     for model in MODELS.values():
-        assert f"model {model.title}" in (await titles(actions, model.name))[:3], model.name
-    for claim in CLAIMS:
-        assert f"claim: {claim.statement}" in await titles(actions, claim.id), claim.id
-        assert f"claim: {claim.statement}" in await titles(actions, " ".join(claim.statement.split()[:9]))
+        assert f"model {model.title}" in titles(palette, model.name)[:3], model.name
+    for item in ITEMS:
+        title = f"{item.word}. {item.title}"
+        assert title in titles(palette, item.id), item.id
+        assert title in titles(palette, item.title)
+        assert title in titles(palette, " ".join(item.statement.split()[:9]))
 
 
 MEANT = {  # the first result of a search
@@ -144,13 +126,13 @@ MEANT = {  # the first result of a search
     "chinese": "language",
     "exit": "quit",
     "dask": "executor: where long work is done",
-    "baseline": "Capture: compare with another capture",
+    "baseline": "compare with another capture",
     "a versus b": "set against",
     "1/sqrt(d)": "scale sqrt_d_k",
     "log n": "scale ssmax",
     "number of heads": "Heads: set heads",
     "learning rate": "Train: set learning rate",
-    "vanishing gradients": "statistic dead rows",
+    "vanishing gradients": "q4. Do gradients vanish without the scale?",
     "entorpy": "statistic entropy",
     "undo": "undo",
     "quit": "quit",
@@ -159,65 +141,77 @@ MEANT = {  # the first result of a search
 
 @played()
 async def test_words_of_the_field_find_what_they_mean(stage: Stage) -> None:
-    actions = await opened(stage)
+    palette = await opened(stage)
     for words, first in MEANT.items():
-        assert (await titles(actions, words))[0] == (first or "No matches found"), words
-
-
-@played()
-async def test_claims_are_found_once_they_are_known(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.01)
-    stage.engine.hold = True
-    actions = await opened(stage)
-    claim = f"claim: {CLAIMS[3].statement}"
-    assert claim not in await titles(actions, CLAIMS[3].id)
-    stage.engine.let_go()
-    await stage.at_rest()
-    assert claim in await titles(actions, CLAIMS[3].id)
+        assert titles(palette, words)[:1] == ([first] if first else []), words
 
 
 @played(glyphs=IN_LANGUAGE["zh"])
 async def test_words_of_both_languages_find_what_is_said_in_chinese(stage: Stage) -> None:
-    actions = await opened(stage)
-    assert (await titles(actions, "熵"))[0] == (await titles(actions, "statistic entropy"))[0] == "统计量：熵"
+    palette = await opened(stage)
+    assert stage.app.glyphs.say(titles(palette, "熵")[0]) == "统计量：熵"
+    assert titles(palette, "熵")[0] == titles(palette, "statistic entropy")[0]
 
 
 @played()
-async def test_the_second_line_says_what_a_choice_does_and_never_an_internal_name(stage: Stage) -> None:
-    actions = await opened(stage)
+async def test_the_help_says_what_a_choice_does_and_never_an_internal_name(stage: Stage) -> None:
+    palette = await opened(stage)
     internal = {command.name for command in NAMED}
     for words in ("e", "scale", "entropy", "llama", "variance"):
-        for title, help in await found(actions, words):
-            assert help, title
-            assert not internal & set(help.split()), (title, help)
-            assert help[0].isupper() or " in " in help, (title, help)
-    assert dict(await found(actions, "bfloat16"))["format bfloat16"].startswith("Set the format to bfloat16")
-    assert dict(await found(actions, "redraw"))["redraw with a new seed"] == "r in Lab"
+        for row in palette.filtered(words).rows:
+            assert row.help, row.name
+            assert not internal & set(row.help.split()), row
+    [format_row] = [row for row in palette.choices if row.name == "format bfloat16"]
+    assert format_row.help.startswith("Set the format to bfloat16")
+
+
+@played()
+async def test_commands_come_first_then_what_is_to_see_then_what_is_to_learn(stage: Stage) -> None:
+    palette = await opened(stage)
+    for words in ("", "scale", "softmax", "entropy"):
+        families = [row.family for row in palette.filtered(words).rows]
+        order = [*dict.fromkeys(families)]
+        assert order == sorted(order, key=("do", "see", "learn", "set").index)
+        assert len(families) > len(order) == len([*groupby(families)]) >= 2
+    await stage.press(*"entropy")
+    assert stage.text.index(" see ") < stage.text.index("▌ statistic entropy") < stage.text.index(" learn ")
 
 
 @played()
 async def test_the_commands_of_the_pane_and_the_panes_are_offered_before_anything_is_typed(stage: Stage) -> None:
     others = {"colours: choose a theme", "executor: where long work is done"} | {f"{name} pane" for name in PANES}
+    others |= {f"{item.word}. {item.title}" for item in ITEMS}
     for pane in PANES:
         stage.app.action_pane(pane)
-        offered = await discovered(stage.app.screen)
-        assert {*offered} == {each.words for each in NAMED if each.place in (pane, EVERYWHERE)} | others
+        offered = {str(row.name) for row in (await opened(stage)).rows}
+        assert offered == {each.words for each in NAMED if each.place in (pane, EVERYWHERE)} | others
+        await stage.press("escape")
 
 
 @played(settled=True)
 async def test_over_a_form_only_commands_for_the_whole_app_are_offered(stage: Stage) -> None:
     await stage.press("e")
     await stage.until(lambda: isinstance(stage.app.screen, ExportScreen), "the form")
-    offered = [*await discovered(stage.app.screen)]
-    assert len(offered) == 2
-    assert "quit" in offered
-    assert any("theme" in title for title in offered)
-    assert await titles(await opened(stage), "entropy") == ["No matches found"]
+    palette = await opened(stage)
+    assert len(palette.rows) == 2
+    assert "quit" in titles(palette, "quit")
+    assert titles(palette, "theme")
+    assert not titles(palette, "entropy")
+    await stage.press(*"dark", "ctrl+p", "enter")
+    await stage.until(lambda: "atom-one-dark" in stage.text, "the themes")
 
 
 @played(settings=Settings(keys={"lab.redraw": "N"}))
 async def test_keys_from_the_settings_are_shown(stage: Stage) -> None:
-    assert "N in Lab" in (await discovered(stage.app.screen)).values()
+    [row] = [row for row in (await opened(stage)).rows if row.name == "redraw with a new seed"]
+    assert (row.formula, row.help) == ("Lab  N", "N in Lab")
+
+
+@played()
+async def test_letters_typed_ahead_are_searched_for(stage: Stage) -> None:
+    stage.send("ctrl+p", *"bf16", "enter")
+    await stage.until(lambda: stage.asked.precision == "bfloat16", "the format")
+    assert not isinstance(stage.app.screen, Palette)
 
 
 # What choosing does
@@ -316,12 +310,11 @@ async def test_a_statistic_is_explained_in_a_lab_that_has_no_result_yet(stage: S
 
 @pytest.mark.slow
 @played(settled=True)
-async def test_a_model_is_shown_in_heads_and_a_claim_in_claims(stage: Stage) -> None:
+async def test_a_model_is_shown_in_heads_and_a_claim_in_learn(stage: Stage) -> None:
     await choose(stage, "cost llama 3 8b")
     heads = stage.pane(HeadsPane)
     assert heads.preset is PRESETS["llama-3-8b"]
     for claim in (CLAIMS[7], CLAIMS[3]):
         await choose(stage, claim.id)
         await stage.at_rest()
-        pane = stage.pane(ClaimsPane)
-        assert present(pane.claims.chosen).id == claim.id
+        assert stage.pane(LearnPane).item.content is claim

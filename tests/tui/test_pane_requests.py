@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from attn_tui.core.errors import NO_MEMORY
 from attn_tui.core.questions import request as requests
-from attn_tui.core.questions.claims import CheckClaims
 from attn_tui.core.questions.lab import Measure
+from attn_tui.core.questions.learn import ReadItems
 from attn_tui.core.questions.request import Cache, Request, Work
 from attn_tui.core.questions.rules import CompareRules
 from attn_tui.core.questions.sweep import SweepQuestion
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
+from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.rules.requests import MeasureRuleCurves, MeasureRules
 from stage import Stage, capture_file, play, played, some_heads
 
@@ -64,8 +65,8 @@ async def test_work_continues_while_the_terminal_is_too_small(
 async def test_testing_claims_continues_while_other_panes_are_on_screen(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CheckClaims, "work", never)
-    await stage.show("Claims")
+    monkeypatch.setattr(ReadItems, "work", never)
+    (await stage.opened(LearnPane)).show_item("like-cosine")
     stage.app.action_pane("Lab")
     await stage.press("right")
     await stage.settled()
@@ -104,6 +105,6 @@ async def test_claims_that_cannot_be_tested_are_reported(stage: Stage, monkeypat
     def runs_out(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(CheckClaims, "work", runs_out)
-    stage.app.action_pane("Claims")
+    monkeypatch.setattr(ReadItems, "work", runs_out)
+    (await stage.opened(LearnPane)).show_item("like-cosine")
     await stage.until(lambda: NO_MEMORY[:20] in stage.text)

@@ -186,7 +186,7 @@ async def test_the_table_counts_its_hidden_rows(stage: Stage, size: tuple[int, i
     assert said == ({len(left_out)} if left_out else set())
 
 
-# Capture and Claims
+# Capture
 
 
 @pytest.mark.slow

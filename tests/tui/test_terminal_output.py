@@ -38,7 +38,7 @@ def test_only_ascii_is_written_with_ascii_and_in_the_c_locale(way: str) -> None:
     if way == "LANG=C":
         words, env = [], {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     with opened(*words, **env) as session:
-        for keys, shown in ((b"?", "help: Lab"), (b"\x10", "Search for commands")):
+        for keys, shown in ((b"?", "help: Lab"), (b"\x10", "filter:")):
             session.send(keys)
             session.sees(shown)
             session.send(b"\x1b")
@@ -177,7 +177,7 @@ def test_keys_in_kitty_s_protocol_are_the_same_keys(session: Session) -> None:
     for number, key in enumerate([b"\x1b[C", b"\x1b[1;1C", ell], start=65):
         session.send(key)
         session.shows(number)
-    for key, words in ((b"\x1b[112;5u", "Search for commands"), (mark, ABOUT["Lab"][0][:30])):
+    for key, words in ((b"\x1b[112;5u", "filter:"), (mark, ABOUT["Lab"][0][:30])):
         session.send(key)  # Ctrl+P, and ?
         session.sees(words)
         session.send(b"\x1b[27u")

@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from attn_tui.tui.app.palette import Actions
 from attn_tui.tui.app.undo import state_of
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.settings.declared import Settings
@@ -17,7 +16,6 @@ from attn_tui.tui.widgets.picker import ChoiceScreen
 from monkey import Endless
 from stage import SMALL, LocalEngine, Stage, play, played
 from textual import events
-from textual.command import CommandList, Hits
 from textual.geometry import Offset
 
 
@@ -26,7 +24,6 @@ def no_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Make the engine answer nothing: results come later than keys that arrive together."""
     monkeypatch.chdir(tmp_path)  # exports are written here
     monkeypatch.setattr(LocalEngine, "send", Mock())
-    monkeypatch.setattr("attn_tui.tui.app.palette._PATIENCE", 0.0)
 
 
 NAMED = {
@@ -79,7 +76,7 @@ def after(pane: str, burst: str, size: tuple[int, int], *, together: bool) -> di
 BURSTS = [
     ("Capture", "/2/5⏎"),
     ("Rules", "/yarn⏎"),
-    ("Claims", "/overflow⏎"),
+    ("Learn", "⎋/overflow⏎"),
     ("Lab", "/bf16⏎ ?↓q 12"),
     ("Lab", ">12 <7 >>3"),
     ("Heads", "e-of-mine⏎ ⎋"),
@@ -127,33 +124,11 @@ async def test_letters_after_the_key_that_opens_a_list_filter_it(stage: Stage) -
 
 
 @played(settled=True)
-async def test_what_is_typed_into_the_palette_is_searched_for_once_before_enter_chooses(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    searched: list[str] = []
-
-    async def search(self: Actions, query: str) -> Hits:
-        searched.append(query)
-        async for hit in find(self, query):
-            yield hit
-
-    find = Actions.search
-    monkeypatch.setattr(Actions, "search", search)
+async def test_what_is_typed_into_the_palette_is_done_before_what_follows(stage: Stage) -> None:
     stage.send("ctrl+p", *"redraw", "enter", "right")
     await stage.answered()
-    assert searched == ["redraw"]
     assert (stage.asked.seed, stage.asked.d_k) == (1, SMALL.d_k + 1)
     assert len(stage.app.screen_stack) == 1
-
-
-@played(settled=True)
-async def test_enter_in_the_palette_waits_for_a_search_that_takes_long(stage: Stage) -> None:
-    stage.engine.hold = True  # a search waits for the claims
-    stage.send("ctrl+p", *"redraw", "enter", "right")
-    await stage.until(lambda: stage.asked.seed == 1, "the command")
-    await stage.answered()
-    assert stage.asked.d_k == SMALL.d_k + 1
-    assert not stage.app.screen.query(CommandList)
 
 
 @pytest.mark.parametrize(("settings", "says"), [(None, "q quits."), (Settings(keys={"quit": "Z"}), "Z quits.")])

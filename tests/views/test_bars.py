@@ -8,8 +8,8 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES as PANE_ROWS
 from attn_tui.tui.panes.catalogue import TABS
-from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.lab.pane import LabPane
+from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, top_line, typing_status
 from attn_tui.tui.views.fields.entry import FieldEntry
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -104,7 +104,7 @@ def test_from_80_columns_every_pane_ends_its_own_keys_with_help_quit_and_next_pa
 
 @pytest.mark.parametrize("width", range(40, 80, 3))
 def test_help_and_other_views_are_shown_on_a_narrow_screen(width: int) -> None:
-    for pane in (LabPane, CapturePane, ClaimsPane):
+    for pane in (LabPane, CapturePane, LearnPane):
         for glyphs in (UNICODE, ASCII):
             text = text_of(key_line(pane.KEYS, width, glyphs))
             assert "? help" in text

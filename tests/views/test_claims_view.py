@@ -9,30 +9,21 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from attn_tui.core.claims.claim import (
-    UNCLAIMED,
-    VERDICT_WORDS,
-    Claim,
-    ClaimFigure,
-    ClaimFinding,
-    Outcome,
-    Reading,
-    Verdict,
-    at_least,
-    value,
-)
-from attn_tui.core.claims.examine import examine
+from attn_tui.core.learning.claim import UNCLAIMED, VERDICT_WORDS, Claim, ClaimFigure, Verdict, at_least, value
+from attn_tui.core.learning.measure import examine
+from attn_tui.core.learning.outcome import ClaimFinding, Outcome
+from attn_tui.core.learning.sources import Reading
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.tables.learning import claims_table
 from attn_tui.core.tables.table import written
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.results.claims import at_sign, claim_lines, claim_list, claims_report, overview_lines
+from attn_tui.tui.views.results.claims import at_sign, claim_lines, claims_report, overview_lines
 from cases import for_each
 from line_texts import texts_of
 
-RIGHT = ClaimFigure("a right figure", value(1_048_576), lambda _: Reading(None, 1_048_576.0))
-WRONG = ClaimFigure("a wrong figure", value(-0.25), lambda _: Reading(Estimate(0.5004, 0.0123), 0.5))
-OTHER = ClaimFigure("another figure", UNCLAIMED, lambda _: Reading(Estimate(1.5e-7, None)))
+RIGHT = ClaimFigure("a right figure", value(1_048_576), Reading(None, 1_048_576.0))
+WRONG = ClaimFigure("a wrong figure", value(-0.25), Reading(Estimate(0.5004, 0.0123), 0.5))
+OTHER = ClaimFigure("another figure", UNCLAIMED, Reading(Estimate(1.5e-7, None)))
 
 
 def outcome_of(*figures: ClaimFigure) -> Outcome:
@@ -96,8 +87,6 @@ def test_ascii_and_files_say_which_figures_agree() -> None:
 def test_every_format_has_the_verdict(verdict: Verdict) -> None:
     outcome, word = with_verdict(verdict), VERDICT_WORDS[verdict]
     assert f"Verdict: {word}" in text_of(outcome)
-    listed = texts_of(claim_list([outcome.claim], {outcome.claim.id: outcome}, 0, 60, 20, UNICODE))
-    assert listed[0].rstrip().endswith(word)
     assert texts_of(claims_report([outcome], 80, UNICODE))[-1] == f"1 claims: 1 {word}"
     assert written(claims_table([outcome]), "markdown").splitlines()[2] == f"| {word} | It is so. | Because. |"
     assert json.loads(written(claims_table([outcome]), "json"))["claims"][0]["verdict"] == verdict
@@ -106,8 +95,8 @@ def test_every_format_has_the_verdict(verdict: Verdict) -> None:
 
 
 def test_a_claim_that_depends_on_the_measure_has_both_figures() -> None:
-    small = ClaimFigure("size", at_least(0, "more"), lambda _: Reading(None, -0.0969), measure="size")
-    fast = ClaimFigure("speed", at_least(0, "more"), lambda _: Reading(None, 0.5), measure="speed")
+    small = ClaimFigure("size", at_least(0, "more"), Reading(None, -0.0969), measure="size")
+    fast = ClaimFigure("speed", at_least(0, "more"), Reading(None, 0.5), measure="speed")
     outcome = outcome_of(small, fast)
     assert outcome.verdict == "depends on the measure"
     assert (
@@ -121,8 +110,8 @@ def test_a_claim_that_depends_on_the_measure_has_both_figures() -> None:
 def test_a_step_within_a_page_of_figures_moves_nothing_but_the_mark() -> None:
     outcomes = [outcome_of(RIGHT, WRONG, OTHER) for _ in range(10)]
     outcomes = [replace(each, claim=replace(each.claim, id=f"claim-{at}")) for at, each in enumerate(outcomes)]
-    claims, found = [each.claim for each in outcomes], {each.claim.id: each for each in outcomes}
-    pages = [texts_of(overview_lines(claims, found, cursor, 120, 2 + 10, UNICODE)) for cursor in range(10)]
+    found = {each.claim.id: each for each in outcomes}
+    pages = [texts_of(overview_lines(found, f"claim-{cursor}", 120, 2 + 10, UNICODE)) for cursor in range(10)]
     shown = [[row[1:] for row in page[2:]] for page in pages]
     assert [shown.index(page) for page in shown] == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9]
     for page in pages:
@@ -137,8 +126,8 @@ def test_the_figures_of_all_claims_are_one_table_around_the_selected_claim(glyph
         replace(outcome, claim=replace(outcome.claim, id=f"claim-{at}", title=f"title {at}"))
         for at, outcome in enumerate(outcomes)
     ]
-    claims, found = [outcome.claim for outcome in outcomes], {outcome.claim.id: outcome for outcome in outcomes}
-    head, titles, *rows = texts_of(overview_lines(claims, found, cursor, 120, 14, glyphs))
+    found = {outcome.claim.id: outcome for outcome in outcomes}
+    head, titles, *rows = texts_of(overview_lines(found, f"claim-{cursor}", 120, 14, glyphs))
     assert head.split() == ["all", "figures", "10", "claims:", "10", "false"]
     assert titles.split() == ["claim", "figure", "claimed", "measured", "exact"]
     assert len(rows) == 12
@@ -148,16 +137,16 @@ def test_the_figures_of_all_claims_are_one_table_around_the_selected_claim(glyph
         glyphs.say("✗ a wrong figure −0.25 0.5004 ± 0.012 0.5"),
         glyphs.say("another figure – 1.5e−7 –"),
     ]
-    assert overview_lines(claims, {}, 0, 120, 14, glyphs) == []
+    assert overview_lines({}, "claim-0", 120, 14, glyphs) == []
 
 
 def test_a_long_name_of_a_figure_takes_the_room_of_a_short_claimed_value() -> None:
     long = "a figure whose name is longer than its column, which is 71 cells, and is whole"
-    wordy = ClaimFigure("short", value(0, words="nearly everywhere"), lambda _: Reading(None, 0.0))
-    named = ClaimFigure(long, value(0), lambda _: Reading(None, 0.0))
+    wordy = ClaimFigure("short", value(0, words="nearly everywhere"), Reading(None, 0.0))
+    named = ClaimFigure(long, value(0), Reading(None, 0.0))
     outcome = outcome_of(named, wordy)
-    claims, found = [outcome.claim], {outcome.claim.id: outcome}
-    page = texts_of(overview_lines(claims, found, 0, 120, 14, UNICODE))
+    found = {outcome.claim.id: outcome}
+    page = texts_of(overview_lines(found, outcome.claim.id, 120, 14, UNICODE))
     assert long in page[2]
     end = page[3].index("rywhere  ") + len("rywhere")
     assert page[2][end - 2 : end + 2] == " 0  ", "claimed values end in one column"

@@ -11,12 +11,14 @@ from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.claim import UNCLAIMED, Claim, ClaimFigure, Outcome, Reading, at_least, value
-from attn_tui.core.claims.examine import examine
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.learning.claim import UNCLAIMED, Claim, ClaimFigure, at_least, value
+from attn_tui.core.learning.claims.catalogue import CLAIMS
 from attn_tui.core.learning.items import ITEMS, Attempt
+from attn_tui.core.learning.measure import examine
+from attn_tui.core.learning.outcome import Outcome
+from attn_tui.core.learning.sources import Reading
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.scales import FORMULA_NAMES
 from attn_tui.core.statistics.catalogue import STATISTIC
@@ -47,7 +49,7 @@ from attn_tui.tui.views.notice import GREETING
 from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results import watching
 from attn_tui.tui.views.results.cards import item_lines
-from attn_tui.tui.views.results.claims import claim_lines, claim_list, overview_lines
+from attn_tui.tui.views.results.claims import claim_lines, overview_lines
 from attn_tui.tui.views.results.lab_page import LabPage, page_lines
 from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
 from attn_tui.tui.views.results.saturation import gauge_lines
@@ -100,9 +102,9 @@ def watched() -> RunSnapshot:
 def outcome() -> Outcome:
     """A claim with figures that agree, are off, and are not claimed."""
     figures = (
-        ClaimFigure("variance", value(64), lambda _: Reading(Estimate(63.9, 0.4), 64.0)),
-        ClaimFigure("weight", at_least(0.99), lambda _: Reading(Estimate(0.5, 0.01))),
-        ClaimFigure("other", UNCLAIMED, lambda _: Reading(None, 3.0)),
+        ClaimFigure("variance", value(64), Reading(Estimate(63.9, 0.4), 64.0)),
+        ClaimFigure("weight", at_least(0.99), Reading(Estimate(0.5, 0.01))),
+        ClaimFigure("other", UNCLAIMED, Reading(None, 3.0)),
     )
     return examine(Claim("made-up", "It is so.", "a note", "It is.", figures=figures))
 
@@ -132,8 +134,7 @@ def claims(width: int, glyphs: Glyphs) -> Sequence[Line]:
     tested = outcome()
     found = {tested.claim.id: tested}
     return [
-        *claim_list([tested.claim], found, 0, width, 3, glyphs),
-        *overview_lines([tested.claim], found, 0, width, 12, glyphs),
+        *overview_lines(found, tested.claim.id, width, 12, glyphs),
     ]
 
 

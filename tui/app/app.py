@@ -12,7 +12,6 @@ from textual import events
 from textual.actions import ActionParseResult
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.command import Provider
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import Screen
@@ -47,13 +46,6 @@ if TYPE_CHECKING:
 _SETTLED = 2.0  # seconds after which start-up is complete
 
 
-def _actions() -> type[Provider]:
-    """Return the provider of the command palette, loaded when the palette is opened."""
-    from .palette import Actions
-
-    return Actions
-
-
 @dataclass(eq=False)
 class EngineNotification(Message):
     """The engine has a line for the user, or an error that ends the app."""
@@ -73,7 +65,6 @@ class AttnApp(TypeAheadApp[int]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     CLICK_CHAIN_TIME_THRESHOLD = -1  # a double click is two clicks: Textual would select everything in the widget
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions}
     BINDINGS: ClassVar[list[BindingType]] = [*APP_BINDINGS]
 
     def __init__(
@@ -309,16 +300,15 @@ class AttnApp(TypeAheadApp[int]):
 
     def action_command_palette(self) -> None:
         """Show the command palette, unless it is already open."""
-        from .palette import Palette
+        from .palette import open_palette
 
-        if not isinstance(self.screen, Palette):
-            self._open(Palette(id="--command-palette", placeholder=self.glyphs.say("Search for commands…")))
+        open_palette(self)
 
     def search_themes(self) -> None:
-        """Show the themes in a palette."""
-        from .palette import Palette, Themes
+        """Show the list of themes."""
+        from .screens import choose_theme
 
-        self._open(Palette(providers=[Themes], placeholder=self.glyphs.say("Search for themes…")))
+        choose_theme(self)
 
     def action_suspend_process(self) -> None:
         """Stop, and go on where the shell continues the app."""
@@ -340,10 +330,6 @@ class AttnApp(TypeAheadApp[int]):
         self.executor = self.engine.executor = name
         self.pane.leave()
         self.pane.follow()
-
-    def _open(self, screen: Screen[Any]) -> None:
-        set_size_classes(screen, self.size)
-        self.push_screen(screen)
 
     async def action_export(self) -> None:
         """Ask for a file and write the pane to it."""

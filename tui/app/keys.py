@@ -49,7 +49,9 @@ APP_BINDINGS: tuple[Binding, ...] = (
 )
 
 # The tabs that have taken the place of panes, by the names that the [keys] table of earlier versions used.
-_EARLIER = {f"{title.lower()}_pane": f"{row.tab.lower()}_pane" for title, row in PANES.items()}
+_EARLIER = {f"{title.lower()}_pane": f"{row.tab.lower()}_pane" for title, row in PANES.items()} | {
+    "claims_pane": "learn_pane"
+}
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _KEYS = {key.value for key in Keys}
 

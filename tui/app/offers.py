@@ -1,14 +1,15 @@
-"""What the command palette finds besides commands: panes, parameters, choices, statistics, models and claims."""
+"""What the command palette finds besides commands: panes, parameters, choices, statistics, models, items to learn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from ...core.attention.cost import SHAPE_FIELDS
 from ...core.errors import ParameterError
 from ...core.field import Field
+from ...core.learning.items import ITEMS, SECTIONS, Item
 from ...core.message import joined, message
 from ...core.parameters import FIELDS, Parameters, Value
 from ...core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
@@ -21,8 +22,6 @@ from ..views.results.table import EXPORTED_ONLY
 from .protocol import App
 
 if TYPE_CHECKING:
-    from ...core.claims.claim import Claim
-    from ..panes.claims.pane import ClaimsPane
     from ..panes.heads.pane import HeadsPane
     from ..panes.lab.pane import LabPane
     from ..panes.sweep.pane import SweepPane
@@ -37,23 +36,34 @@ class Offer:
 
     row: Choice  # its value is the name by which it is known; its help, what choosing it does
     do: Callable[[], object]
+    at_first: bool = False  # whether it is offered before a word is typed
 
 
-def offers(app: App, claims: Iterable[Claim]) -> list[Offer]:
-    """Return everything that can be found by its name, other than commands."""
-    found = pane_offers(app)
-    found += [_parameter(app, field) for field in FIELDS]
-    found += [_setting(app, "Heads", field) for field in SHAPE_FIELDS]
-    found += [_setting(app, "Train", field) for field in RACE_FIELDS]
-    found += [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
-    found += [_model(app, row) for row in model_choices()]
-    found += [_statistic(app, each) for each in STATISTICS if each in ALWAYS or each.name not in EXPORTED_ONLY]
-    return [*found, _language(app), *(_claim(app, claim) for claim in claims)]
-
-
-def pane_offers(app: App) -> list[Offer]:
-    """Return the offers to show a pane."""
-    return [_pane(app, name) for name in PANES]
+def offers(app: App, commands: Iterable[Offer]) -> list[Offer]:
+    """Return everything that can be found by its name: what can be done, seen and learned, and each value."""
+    to_do = [
+        *commands,
+        *(_parameter(app, field) for field in FIELDS),
+        *(_setting(app, "Heads", field) for field in SHAPE_FIELDS),
+        *(_setting(app, "Train", field) for field in RACE_FIELDS),
+        _language(app),
+    ]
+    to_see = [
+        *(_pane(app, name) for name in PANES),
+        *(_statistic(app, each) for each in STATISTICS if each in ALWAYS or each.name not in EXPORTED_ONLY),
+    ]
+    to_learn = [_item(app, item) for item in ITEMS]
+    to_set = [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
+    costs = [_model(app, row) for row in model_choices()]  # of equal matches, the model itself is better
+    see = message("see")
+    by_family = (
+        (message("do"), to_do),
+        (see, to_see),
+        (message("learn"), to_learn),
+        (message("set"), to_set),
+        (see, costs),
+    )
+    return [replace(each, row=replace(each.row, family=family)) for family, found in by_family for each in found]
 
 
 def _pane(app: App, name: str) -> Offer:
@@ -64,7 +74,7 @@ def _pane(app: App, name: str) -> Offer:
         help=message("Show it. {about}", about=about),
         words=SYNONYMS.get(name, ()),
     )
-    return Offer(row, lambda: app.action_pane(name))
+    return Offer(row, lambda: app.action_pane(name), at_first=True)
 
 
 def _parameter(app: App, field: Field) -> Offer:
@@ -199,21 +209,11 @@ def _show_model(app: App, name: str) -> None:
     app.note("palette")
 
 
-def _claim(app: App, claim: Claim) -> Offer:
-    help = message("Show the claim with its verdict and its figures in Claims. From {source}.", source=claim.source)
-    row = Choice(
-        claim.id,
-        message("claim: {statement}", statement=claim.statement),
-        help=help,
-        source=claim.why,
-        words=(claim.statement,),
-    )
-    return Offer(row, lambda: _show_claim(app, claim.id))
-
-
-def _show_claim(app: App, name: str) -> None:
-    app.action_pane("Claims")
-    cast("ClaimsPane", app.pane).show_claim(name)
+def _item(app: App, item: Item) -> Offer:
+    words = (item.id, item.statement)
+    title = joined([f"{item.word}.", item.title])
+    row = Choice(item.word, title, SECTIONS[item.kind], item.statement or item.shown.what, item.source, words=words)
+    return Offer(row, lambda: app.to_pane("Learn", item.id), at_first=True)
 
 
 def _sentence(app: App, text: str) -> str:
@@ -221,9 +221,3 @@ def _sentence(app: App, text: str) -> str:
     said = app.glyphs.say(text)
     ends = [end + len(stop.rstrip()) for stop in (". ", "。") if (end := said.find(stop)) >= 0]
     return said[: min(ends, default=len(said))]
-
-
-def in_order(found: Sequence[Offer], rows: Iterable[Choice]) -> list[Offer]:
-    """Return the offers of these rows, in their order."""
-    by_row = {id(offer.row): offer for offer in found}
-    return [by_row[id(row)] for row in rows]

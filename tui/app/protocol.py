@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from textual.screen import Screen
@@ -22,6 +22,11 @@ class App(Host, Protocol):
     theme: str
     usual_theme: str
     previewing: bool  # whether a list shows the effect of its rows, none of which is chosen yet
+
+    @property
+    def available_themes(self) -> Mapping[str, object]:
+        """The themes by their names."""
+        ...
 
     @property
     def pane(self) -> Pane:

@@ -47,13 +47,13 @@ def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object])
         if values:
             take(values)
 
-    def chosen(values: tuple[str, ...] | None) -> None:
+    def chosen(done: ChoiceList | None) -> None:
         if found.live:
             restored()
             app.as_left, app.previewing = as_left, False
-        if values is not None:
+        if done is not None:
             app.note_mouse()
-            take(values)
+            take(done.values)
             app.note(message("choose {title}", title=found.title))
 
     app.previewing = found.live
@@ -61,6 +61,16 @@ def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object])
     if app.glyphs.language != "en":
         found = replace(found, choices=[in_both(row, app.glyphs.say) for row in found.choices])
     app.push_screen(ChoiceScreen(found, preview), chosen)
+
+
+def choose_theme(app: App) -> None:
+    """Choose the colours from a list."""
+
+    def take(values: Sequence[str]) -> None:
+        app.theme = values[0]
+
+    rows = [Choice(name, name) for name in sorted(app.available_themes)]
+    choose(app, ChoiceList.at(message("colours: choose a theme"), rows, app.theme, live=True), take)
 
 
 _EXECUTORS = (

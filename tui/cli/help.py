@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS
+from collections.abc import Iterator
+from itertools import groupby
 
 from ...core.message import joined, message
 from ...core.parameters import FIELD, FIELDS
+from ..language.cells import to_left
 from ..settings.declared import KEYS_VARIABLE, SETTINGS, variable_of
 from ..views.glyphs import Glyphs
-from .commands.catalogue import COMMANDS
+from .commands.catalogue import COMMANDS, CommandRow
 from .parser import Parser
 from .working import Work
 
@@ -26,9 +29,10 @@ examples:
   attn-tui record -o heads.safetensors -- python run.py
   attn-tui diagnose heads.safetensors        the scale each head really used
 
-attn-tui COMMAND --help shows the options of a command, and attn-tui help
-TOPIC what they share: {topics}.
+attn-tui COMMAND --help shows the options of a command, and attn-tui help TOPIC
+explains {topics}.
 """
+_GROUP = 18  # cells of the name of a group
 WIDTH = 78  # cells in a line of help
 LISTED = ("model", "d_k", "n_keys", "scale", "against", "theme", "lang", "ascii", "help", "version")
 
@@ -43,6 +47,7 @@ usage error or unreadable input; 130 after Ctrl-C.
 """
 
 TOPICS = {
+    "commands": message("the commands, in groups"),
     "parameters": message("the parameters of random attention, for the app, report, sweep and rules"),
     "rules": message("the scale rules and their multipliers"),
     "models": message("the models, and what they set"),
@@ -72,10 +77,26 @@ def parser_of(name: str, glyphs: Glyphs) -> Parser:
 
 
 def commands_help(glyphs: Glyphs) -> str:
-    """Return the list of commands, one line each."""
+    """Return the groups of commands, one line each."""
+    lines = [
+        f"  {to_left(glyphs.say(group), _GROUP)}{', '.join(row.name for row in rows)}" for group, rows in groups()
+    ]
+    return glyphs.say(message("commands:\n{lines}", lines=joined(lines, "\n")))
+
+
+def each_command_help(glyphs: Glyphs) -> str:
+    """Return what each command does, one line each, by group."""
     wide = max(map(len, COMMANDS)) + 2
-    lines = joined((f"  {row.name:<{wide}}{glyphs.say(row.summary)}" for row in COMMANDS.values()), "\n")
-    return message("commands:\n{lines}", lines=lines)
+    lines = [
+        f"{glyphs.say(group)}:\n" + "".join(f"  {row.name:<{wide}}{glyphs.say(row.summary)}\n" for row in rows)
+        for group, rows in groups()
+    ]
+    return "\n".join(lines)
+
+
+def groups() -> Iterator[tuple[str, Iterator[CommandRow]]]:
+    """Yield the groups of commands."""
+    return groupby(COMMANDS.values(), key=lambda row: row.group)
 
 
 def settings_help(glyphs: Glyphs) -> str:
@@ -115,7 +136,9 @@ def topic_help(topic: str, glyphs: Glyphs) -> str:
         groups = help_keys(all_commands(), {})
         return f"{as_text(key_overview(groups, str(config_file()), WIDTH, glyphs)).plain}\n".lstrip("\n")
     parser = Parser("", SUPPRESS, glyphs.say(TOPICS[topic]), "", glyphs)
-    if topic == "parameters":
+    if topic == "commands":
+        parser.epilog = each_command_help(glyphs)
+    elif topic == "parameters":
         parser.add_fields(FIELDS)
     elif topic == "rules":
         parser.add_rules()

@@ -51,8 +51,7 @@ PANES = {
         PaneRow("Watch", "watch", "WatchPane", "Model", (message("watch"),), takes=("run", "max_logit")),
         PaneRow("Heads", "heads", "HeadsPane", "Model", (message("cost"),)),
         PaneRow("Train", "train", "TrainPane", "Train"),
-        PaneRow("Learn", "learn", "LearnPane", "Learn", (message("tour"),), takes=("progress",)),
-        PaneRow("Claims", "claims", "ClaimsPane", "Learn", (message("what is said"),)),
+        PaneRow("Learn", "learn", "LearnPane", "Learn", takes=("progress",)),
     )
 }
 # The views of each tab, in order: the title of the pane, and what the tab calls the view.

@@ -81,11 +81,6 @@ _CAPTURE = (
     "weight on the first key is an attention sink, not a look-up.",
     status_help(MARKS),
 )
-_CLAIMS = (
-    "Claims about √d_k from widely copied study notes. Each is tested now, on this machine, and its verdict is "
-    "computed from its figures: claimed, measured with a standard error, and exact if theory has a value. Enter "
-    "opens the Lab with a claim's parameters, Softmax with the scores that a claim is about, or Train with its race.",
-)
 _WATCH = (
     "A training run in progress. Each cell of the map is one head at the step named above: a darker shade means "
     "a larger value (of logits by their logarithm), and `!` a largest logit over the limit. At the "
@@ -113,6 +108,9 @@ _LEARN = (
     "M goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one. Then "
     "come the bugs to find: captures made on the spot, each with one defect or none. Compare what was returned "
     "with what the file says, type the number of a cause or words of it, and Enter has the capture diagnosed.",
+    "Last come claims about √d_k from widely copied study notes. Each is tested now, on this machine; its verdict is "
+    "computed from its figures: claimed, measured with a standard error, and exact if theory has a value. n goes "
+    "to the next one that is not simply true, r tests all again.",
     "E shows what an item speaks of in its pane: the Lab with its parameters, a row of Softmax, a head in "
     "Capture. Alt+6 returns to the item, and u restores the parameters that stood before. r hides the answer "
     "again.",
@@ -139,7 +137,6 @@ ABOUT = {
     "Rules": _RULES,
     "Heads": _HEADS,
     "Capture": _CAPTURE,
-    "Claims": _CLAIMS,
     "Watch": _WATCH,
     "Learn": _LEARN,
     "Train": _TRAIN,

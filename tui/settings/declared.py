@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import InputError
-from ...core.field import Field
+from ...core.field import Field, differing
 from ...core.message import message, reason_of
 from ...core.parameters import FIELDS, NO_MODEL, Parameters, Value, usual_of
 from ...core.work.engine_names import DEFAULT_ENGINE, ExecutorError, engine_name
@@ -120,6 +120,4 @@ def variable_of(field: Field) -> str:
 
 def non_default(parameters: Parameters) -> dict[str, Value]:
     """Return the model, if there is one, and the parameters that differ from what it sets or from their defaults."""
-    values = {field.name: getattr(parameters, field.name) for field in FIELDS}
-    usual = replace(usual_of(parameters), model=NO_MODEL)
-    return {name: value for name, value in values.items() if value != getattr(usual, name)}
+    return differing(FIELDS, parameters, replace(usual_of(parameters), model=NO_MODEL))

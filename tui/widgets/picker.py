@@ -53,8 +53,8 @@ class ListText(LinesWidget):
         self._move(direction)
 
 
-class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
-    """Shows a list and returns the values of the chosen rows; none if cancelled.
+class ChoiceScreen(Modal, ModalScreen[ChoiceList]):
+    """Shows a list and returns it as it stands when a row is chosen; nothing if cancelled.
 
     A live list stands below what it changes, and `preview` is called with the values at the cursor whenever these
     change; of other lists, nothing is set before a row is chosen.
@@ -92,6 +92,11 @@ class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
         elif event.is_printable and event.key not in ALT.values():  # those of Alt and a digit in some terminals
             self._show(found.filtered((found.words + (event.character or "")).lstrip()[:LONGEST]))
 
+    def on_click(self, event: events.Click) -> None:
+        """Close the list on a click beside it."""
+        if event.widget is self:
+            self.dismiss()
+
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         pasted = " ".join(event.text.split())
@@ -110,7 +115,7 @@ class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
     def _choose(self) -> None:
         found = self.text.found
         if found.chosen is not None or found.marked is not None:
-            self.dismiss(found.values)
+            self.dismiss(found)
 
     def _show(self, found: ChoiceList) -> None:
         before, self.text.found = self.text.found.values, found

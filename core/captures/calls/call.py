@@ -25,7 +25,7 @@ from .texts import layout_of, padded
 
 _AXES = ("batch", "head", "token", "d_k")
 # The name of each tensor of a layer, and whether it is a mask.
-_TENSORS = {each.tensors[0]: each.group == "mask" for each in FEATURES if each.tensors}
+_TENSORS = {feature.tensors[0]: feature.group == "mask" for feature in FEATURES if feature.tensors}
 _KEYWORDS = {*OF_ENTRIES, *ALIASES, *_TENSORS}
 
 
@@ -117,7 +117,7 @@ def contents_of(calls: Sequence[Call]) -> tuple[dict[str, AnyArray], dict[str, s
     Raise InputError if two of them have the same index.
     """
     entries = [{"index": i, **each.entry} for i, each in enumerate(calls)]
-    numbers = [each["index"] for each in entries]
+    numbers = [entry["index"] for entry in entries]
     if len({*numbers}) < len(numbers):
         raise InputError(f"calls have the indexes {numbers}; each must have its own")
     tensors = {f"layers.{i}.attn.{role}": np.ascontiguousarray(array)
@@ -153,7 +153,7 @@ def _plain(value: Any) -> Any:
 
 def _ordered(array: AnyArray, axes: str, role: str) -> AnyArray:
     """Return an array as [batch, head, token, d]."""
-    names = [each.strip() for each in axes.split(",")]
+    names = [axis.strip() for axis in axes.split(",")]
     if not set(names) <= {*_AXES} or len({*names}) != len(names) or array.ndim != len(names):
         raise InputError(f"{role} has {array.ndim} axes; axes={axes!r} must name each once, of {', '.join(_AXES)}")
     present = [each for each in _AXES if each in names]

@@ -206,7 +206,7 @@ class JaxRecording:
         others = {"function": function, **{name: each for name, each in given.items() if name not in ARRAYS}}
         if hasattr(others.get("scale"), "dtype"):
             arrays["scale"] = others.pop("scale")
-        if not any(isinstance(each, library.core.Tracer) for each in arrays.values()):
+        if not any(isinstance(array, library.core.Tracer) for array in arrays.values()):
             self._take(
                 _Trace(self._layer(Place(at.name)), Place(at.name)),
                 others,

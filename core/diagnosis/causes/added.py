@@ -22,7 +22,7 @@ def mask_added(subject: Subject) -> Finding | None:
     earlier = places(bias.shape[-1]) <= subject.positions[:, np.newaxis]
     kinds = (earlier, ~earlier, bias[:, :1])
     hidden = False if subject.seen is None else ~subject.seen
-    if not any(np.all((bias == each) | hidden) for each in kinds):
+    if not any(np.all((bias == kind) | hidden) for kind in kinds):
         return None
     says = "a mask of True and False was added to the logits, as 1 and 0: it hides no key; −∞ does, or a boolean mask"
     return Finding("mask-added", says, ("bias-extra",), "mask")

@@ -28,10 +28,10 @@ class Cause:
     id: str
     stage: StageName
     edits: Edits | None = None
-    late: int = 0  # the round in which it is tried; later ones only if nothing before explains the evidence
+    round: int = 0  # in which it is tried; later ones only if nothing before explains the evidence
     also: tuple[str, ...] = ()  # causes with the same effect
     needs: tuple[Kind, ...] = _ALL  # evidence that can tell
-    vague: bool = False  # whether it is near many numbers, so that it is never certain
+    ambiguous: bool = False  # whether it is near many numbers, so that it is never certain
 
 
 _QK_NORM = ("qk-norm-extra", "qk-norm-missing")
@@ -43,15 +43,15 @@ _CAUSES = (
     Cause("prescale-extra", "multiplier"),
     Cause("scale-d-model", "multiplier"),
     Cause("scale-n-heads", "multiplier"),
-    Cause("scale-n-keys", "multiplier", vague=True),
+    Cause("scale-n-keys", "multiplier", ambiguous=True),
     Cause("scale-quarter", "multiplier"),
     Cause("scale-base2", "multiplier"),
     Cause("scale-base2", "lse", edits.log_base, needs=("lse",)),
     Cause("scale-layer", "multiplier"),
-    Cause("scale-padded", "multiplier", vague=True),
-    Cause("scale-fixed", "multiplier", vague=True),
-    Cause("scale-yarn", "multiplier", vague=True),
-    Cause("scale-yarn-twice", "multiplier", vague=True),
+    Cause("scale-padded", "multiplier", ambiguous=True),
+    Cause("scale-fixed", "multiplier", ambiguous=True),
+    Cause("scale-yarn", "multiplier", ambiguous=True),
+    Cause("scale-yarn-twice", "multiplier", ambiguous=True),
     Cause("scale-other", "multiplier"),
     Cause("softcap-missing", "softcap", edits.no_softcap),
     Cause("sink-missing", "sink", edits.no_sink),
@@ -73,37 +73,37 @@ _CAUSES = (
     Cause("softcap-extra", "softcap", partial(edits.softcap, False)),
     Cause("softcap-other", "softcap", partial(edits.softcap, True)),
     Cause("sink-extra", "sink", edits.sink),
-    Cause("bias-scaled", "bias", edits.scaled_bias, late=1),
-    Cause("bias-extra", "bias", edits.bias_of_distance, late=1),
-    Cause("scale-by-position", "multiplier", by_position, late=1),
-    Cause("scale-by-part", "multiplier", by_part, late=1),
-    Cause("window-extra", "mask", partial(windows, False), late=1, also=("window-ignored",)),
-    Cause("window-ignored", "mask", partial(windows, True), late=1),
-    Cause("rope-missing", "qk", partial(rotations, -1), late=2),
-    Cause("rope-twice", "qk", partial(rotations, 1), late=2, also=("rope-missing",)),
-    Cause("bias-extra", "bias", edits.free_biases, late=3),
-    Cause("scale-by-block", "multiplier", uneven_blocks, late=3),
-    Cause("scale-by-position", "multiplier", uneven_rows, late=3),
+    Cause("bias-scaled", "bias", edits.scaled_bias, round=1),
+    Cause("bias-extra", "bias", edits.bias_of_distance, round=1),
+    Cause("scale-by-position", "multiplier", by_position, round=1),
+    Cause("scale-by-part", "multiplier", by_part, round=1),
+    Cause("window-extra", "mask", partial(windows, False), round=1, also=("window-ignored",)),
+    Cause("window-ignored", "mask", partial(windows, True), round=1),
+    Cause("rope-missing", "qk", partial(rotations, -1), round=2),
+    Cause("rope-twice", "qk", partial(rotations, 1), round=2, also=("rope-missing",)),
+    Cause("bias-extra", "bias", edits.free_biases, round=3),
+    Cause("scale-by-block", "multiplier", uneven_blocks, round=3),
+    Cause("scale-by-position", "multiplier", uneven_rows, round=3),
     Cause("qk-norm-weight", "qk"),
     Cause("qk-norm-missing", "qk", also=_QK_NORM),
     Cause("outputs-scaled", "o"),
     Cause("coarse-scores", "qk"),
     Cause("not-finite", "qk"),
 )
-CAUSES: dict[str, Cause] = {each.id: each for each in reversed(_CAUSES)}
-RANK = {id: number for number, id in enumerate(dict.fromkeys(each.id for each in _CAUSES))}
+CAUSES: dict[str, Cause] = {cause.id: cause for cause in reversed(_CAUSES)}
+RANK = {id: number for number, id in enumerate(dict.fromkeys(cause.id for cause in _CAUSES))}
 ROUNDS = 4
 
 
-def hypotheses(case: HypothesisCase, late: int) -> list[Hypothesis]:
-    """Return the hypotheses that apply to this head and evidence in a round, the most common first."""
+def hypotheses(case: HypothesisCase, number: int) -> list[Hypothesis]:
+    """Return the hypotheses of a round that apply to this head and evidence, the most common first."""
     found: list[Hypothesis] = []
     for cause in _CAUSES:
-        if cause.edits is not None and cause.late == late and case.evidence.kind in cause.needs:
+        if cause.edits is not None and cause.round == number and case.evidence.kind in cause.needs:
             found += [
-                replace(each, cause=cause.id, stage=cause.stage, also=each.also or cause.also)
-                for each in cause.edits(case)
-                if case.evidence.kind in each.kinds
+                replace(hypothesis, cause=cause.id, stage=cause.stage, also=hypothesis.also or cause.also)
+                for hypothesis in cause.edits(case)
+                if case.evidence.kind in hypothesis.kinds
             ]
     return found
 

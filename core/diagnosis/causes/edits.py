@@ -10,11 +10,14 @@ from functools import partial
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
+from ...attention.visibility import Visibility
 from ...message import message
 from ..fitting.evidence import observe, residual
 from ..fitting.model import LogitModel
 from ..subject import Evidence, Indices, Subject, places, some_rows, spread_rows
 from .hypothesis import Hypothesis, as_stored, in_rows
+
+_ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ def variants(subject: Subject) -> Iterator[Variant]:
     seen = everything if subject.seen is None else subject.seen
     present = np.ones((texts, keys), np.bool_) if subject.present is None else subject.present
     tokens = np.broadcast_to(present[:, np.newaxis], seen.shape)
-    place, own = places(keys), subject.positions[:, np.newaxis]
+    place, own, window = places(keys), subject.positions[:, np.newaxis], subject.facts.window
     future = place > own
     causal = not bool((seen & future).any()) and bool((tokens & future).any())
     found: list[tuple[str, str, BoolArray]] = []
@@ -48,29 +51,20 @@ def variants(subject: Subject) -> Iterator[Variant]:
             found.append(("own-key-hidden", "no query sees its own key but the first", others | first))
         if subject.shift:
             for shift, words in ((-subject.shift, "top-left"), (subject.shift, "bottom-right")):
-                moved = tokens & (place <= own + shift) & _window(subject, own + shift, place)
+                moved = tokens & (place <= own + shift) & _near(subject, window, shift=shift)
                 found.append(("causal-shifted", message("the causal mask is aligned {words}", words=words), moved))
     else:
         found.append(("causal-extra", "no query sees later keys, as with a causal mask", seen & ~future))
         found.append(("own-key-hidden", "no query sees its own key", seen & (place != own)))
     past = tokens & ~future if causal else tokens
     found.append(("window-ignored", "queries see keys outside the window", past))
-    padded = everything & ~future if causal else everything
-    if subject.facts.window is not None:
-        padded = padded & _window(subject, own, place)
+    padded = (everything & ~future if causal else everything) & _near(subject, window)
     found.append(("padding-attended", "padding is attended to", seen | (padded & ~tokens)))
     found.append(("causal-lost", "neither the causal mask nor padding is applied", everything))
-    window = subject.facts.window
     if window is not None:
         for other in (window - 1, window + 1):
-            reach = _reach(other, own, place, causal)
-            found.append(
-                (
-                    "window-ignored",
-                    message("the window has {other} keys, not {window}", other=other, window=window),
-                    past & reach,
-                )
-            )
+            words = message("the window has {other} keys, not {window}", other=other, window=window)
+            found.append(("window-ignored", words, past & _near(subject, other, causal)))
     known = [seen]
     for cause, words, mask in found:
         if mask[subject.used].any(axis=-1).all() or cause == "own-key-hidden":
@@ -80,16 +74,11 @@ def variants(subject: Subject) -> Iterator[Variant]:
                 yield Variant(cause, words, None if mask.all() else mask)
 
 
-def _window(subject: Subject, own: Indices, place: Indices) -> BoolArray:
-    window = subject.facts.window
-    if window is None:
-        return np.ones((1, 1), np.bool_)
-    return _reach(window, own, place, True)
-
-
-def _reach(window: int, own: Indices, place: Indices, causal: bool) -> BoolArray:
-    near = place > own - window
-    return near if causal else near & (place < own + window)
+def _near(subject: Subject, window: int | None, causal: bool = True, shift: int = 0) -> BoolArray:
+    """Return the keys in a window, [1, rows, keys]; if `causal`, later keys are in it, too."""
+    before = None if window is None else window - 1
+    at = subject.positions + shift
+    return Visibility(subject.k.shape[1], at, before=before, after=None if causal else before).of(_ALL, _ALL)
 
 
 _BUCKETS, _FARTHEST = 32, 128  # of T5's relative positions
@@ -172,7 +161,7 @@ def _with_lse_factor(factor: float, _: Subject, model: LogitModel) -> LogitModel
 
 def dropped(_: HypothesisCase) -> Iterator[Hypothesis]:
     words = "weights are zero at random and the others enlarged: dropout was on"
-    yield Hypothesis(words, lambda _, model: replace(model, gaps=True))
+    yield Hypothesis(words, lambda _, model: replace(model, dropout=True))
 
 
 def no_softcap(case: HypothesisCase) -> Iterator[Hypothesis]:
@@ -292,13 +281,13 @@ def _used_buckets(subject: Subject) -> list[int]:
     buckets = _buckets(subject)
     if subject.seen is not None:
         buckets = buckets[subject.seen.any(axis=0)]
-    return [int(each) for each in np.unique(buckets)[1:]]
+    return [int(bucket) for bucket in np.unique(buckets)[1:]]
 
 
 def _bucketed(used: Sequence[int], subject: Subject, model: LogitModel) -> LogitModel:
     buckets = _buckets(subject)
     shape = subject.scores.shape
-    own = tuple(np.broadcast_to((buckets == each).astype(np.float64), shape) for each in used)
+    own = tuple(np.broadcast_to((buckets == bucket).astype(np.float64), shape) for bucket in used)
     return replace(model, outer=(*model.outer, *own))
 
 
@@ -318,7 +307,7 @@ def windows(said: bool, case: HypothesisCase) -> Iterator[Hypothesis]:
     if subject.seen is None or bool((subject.seen & future).any()) or own < 3:
         return
     lengths = list(range(1, own)) if own <= _EVERY else _usual(own)
-    guesses = [np.array([each]) for each in dict.fromkeys((case.expected, 1.0, case.expected**2))]
+    guesses = [np.array([guess]) for guess in dict.fromkeys((case.expected, 1.0, case.expected**2))]
     stored = as_stored(quick)
 
     def left(length: int) -> float:
@@ -343,8 +332,7 @@ def _usual(most: int) -> list[int]:
 
 def _within(length: int, subject: Subject, model: LogitModel) -> LogitModel:
     """Return the model with a causal window of this many keys instead of the file's mask of positions."""
-    place, own = places(subject.k.shape[1]), subject.positions[:, np.newaxis]
-    near = (place <= own) & (place > own - length)
+    near = Visibility(subject.k.shape[1], subject.positions, before=length - 1, after=0).of(_ALL, _ALL)
     seen = np.broadcast_to(near, subject.scores.shape)
     if subject.present is not None:
         seen = seen & subject.present[:, np.newaxis]

@@ -35,7 +35,7 @@ def evidence_stage(
         known = process.differences.get(kind)
         if known is not None:
             return known
-        unjudged = next((each.facts for each in (one, other) if not each.facts.judges_outputs), None)
+        unjudged = next((subject.facts for subject in (one, other) if not subject.facts.judges_outputs), None)
         if kind == "o" and unjudged is not None:
             how = ", ".join([*unjudged.changed, *(["dropout"] if unjudged.dropout else [])])
             says = message("how the weights met the values was not followed")
@@ -56,7 +56,7 @@ def evidence_stage(
         return replace(known, change=change)
     if change <= 1.5 and not found.exact:
         return Stage(kind, "same", _noise_words(found), change)
-    cause: StageName | None = next((each.name for each in before.values() if each.state == "differs"), None)
+    cause: StageName | None = next((stage.name for stage in before.values() if stage.state == "differs"), None)
     if cause is not None:
         words = "{change:.2g} × rounding, as {stages} differ before"
         return Stage(kind, "follows", message(words, change=change, stages=STAGES[cause]), change)
@@ -69,7 +69,7 @@ def evidence_stage(
 
 def _ratio(heads: tuple[Explanation, Explanation], factor: float) -> float:
     """Return how many times as large the other's scores are, by the multipliers; else `factor`."""
-    before, after = (each.multiplier for each in heads)
+    before, after = (head.multiplier for head in heads)
     return before / after if after and 0 < before / after < math.inf else factor
 
 

@@ -80,7 +80,7 @@ def _layers(
     found: list[tuple[Layer, Layer]] = []
     alone: list[Layer] = []
     for one in reference.layers:
-        partner = next((each for each in left if (each.index, each.name) == (one.index, one.name)), None)
+        partner = next((layer for layer in left if (layer.index, layer.name) == (one.index, one.name)), None)
         partner = partner or next((each for each in left if (each.index, each.cross) == (one.index, one.cross)), None)
         if partner is None:
             alone.append(one)
@@ -99,7 +99,7 @@ def _only(where: str, layers: Sequence[Layer]) -> str:
     """Return that only one capture has these layers; empty if there are none."""
     if not layers:
         return ""
-    names = [f"{each.index} ({each.name})" for each in layers]
+    names = [f"{layer.index} ({layer.name})" for layer in layers]
     more = len(names) - _NAMED
     listed = ", ".join(names if more <= 1 else names[:_NAMED])
     if len(names) == 1:
@@ -212,7 +212,7 @@ def _signatures(capture: CaptureFile, layer: Layer, common: Common) -> FloatArra
         size = flat.size
         length = math.sqrt(float(np.vdot(flat, flat)))
         marks.append(flat / length if length > 0 else flat)
-    return np.stack([each if each.size else np.zeros(size) for each in marks])
+    return np.stack([mark if mark.size else np.zeros(size) for mark in marks])
 
 
 def aligned(

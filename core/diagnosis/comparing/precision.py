@@ -25,7 +25,7 @@ class CoarseScores:
 
 def coarse_scores(one: Explanation, other: Explanation) -> CoarseScores | None:
     """Return which head's scores are rounded more coarsely than the other's, if that changes attention."""
-    before, after = (score_format(each) for each in (one, other))
+    before, after = (score_format(subject) for subject in (one, other))
     if before is None or after is None or unit(before) == unit(after):
         return None
     place = int(unit(after) > unit(before))

@@ -11,7 +11,7 @@ from ...arrays import FloatArray
 from ...captures.capture import Layer
 from ...message import joined, message
 from ..disagreement import mask_words
-from ..fitting.evidence import arithmetics, residual, unit
+from ..fitting.evidence import residual, unit
 from ..judgement.scale import least_tolerance
 from ..multipliers import expected_multiplier, near
 from ..results import Product, StageName, Verdict, amount
@@ -74,7 +74,7 @@ def compare_processing(
 def _are_identical(one: Subject, other: Subject) -> bool:
     """Return whether q, k and the evidence of two heads are the same numbers."""
     pairs = [(one.q, other.q), (one.k, other.k)]
-    if [each.kind for each in one.evidence] != [each.kind for each in other.evidence]:
+    if [evidence.kind for evidence in one.evidence] != [evidence.kind for evidence in other.evidence]:
         return False
     for a, b in zip(one.evidence, other.evidence, strict=True):
         pairs.append((a.values, b.values))
@@ -85,8 +85,8 @@ def _are_identical(one: Subject, other: Subject) -> bool:
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def _fits(found: Examination) -> bool:
-    return found.verdict.verdict in ("healthy", "undecided")
+def _fits(examination: Examination) -> bool:
+    return examination.verdict.verdict in ("healthy", "undecided")
 
 
 def _may_fit(subject: Subject, source: Subject, factor: float) -> bool:
@@ -106,9 +106,9 @@ def _fitting(
     return {}
 
 
-def _used(found: Examination) -> float:
+def _used(examination: Examination) -> float:
     """Return the multiplier of q·k as stored that a head had: what is known of it, else what is expected."""
-    verdict, expected = found.verdict, found.verdict.expected
+    verdict, expected = examination.verdict, examination.verdict.expected
     return verdict.multiplier / expected.inside if verdict.multiplier and _is_sure(verdict) else expected.start
 
 
@@ -119,67 +119,67 @@ def _is_sure(verdict: Verdict) -> bool:
     return verdict.multiplier_error <= _UNSURE * abs(verdict.multiplier)
 
 
-def is_as_expected(found: Examination) -> bool:
+def is_as_expected(examination: Examination) -> bool:
     """Return whether the expected multiplier fits a head without a fault about as well as the best one."""
-    trial, expected = found.trial, found.verdict.expected.start
-    if trial is None or not _fits(found) or trial.best.hypothesis is not None:
+    trial, expected = examination.trial, examination.verdict.expected.start
+    if trial is None or not _fits(examination) or trial.best.hypothesis is not None:
         return False
     observed, model, fit = trial.observed, trial.best.model, trial.best.fit
     z = (trial.best.multiplier - expected) * model.inner[0]
     away = np.std(z if model.seen is None else np.where(model.seen, z, 0))
     if observed.errors < _FEW or away <= unit(observed.evidence.format):
         return True
-    allowed = arithmetics(observed.subject, observed.evidence)[trial.best.level : trial.best.level + 1]
-    if any(near(trial.best.multiplier, expected, 2 * each.coarsest) for each in allowed):
+    arithmetic = trial.best.arithmetic
+    if arithmetic is not None and near(trial.best.multiplier, expected, 2 * arithmetic.coarsest):
         return True
     left = residual(observed, model, np.array([expected])).distance
     return left <= math.sqrt(1 + _LUCK / observed.errors) * fit.distance
 
 
-def stage_of(found: Examination) -> StageName | None:
+def stage_of(examination: Examination) -> StageName | None:
     """Return the stage at which the first cause of a verdict acts; None if there is no cause."""
-    findings = found.verdict.findings
+    findings = examination.verdict.findings
     return findings[0].stage if findings else None
 
 
-def _add_causes(found: Processing) -> None:
+def _add_causes(processing: Processing) -> None:
     """Add the stages at which a cause acts on one head and not on the other."""
-    first, second = found.reference.verdict, found.test.verdict
+    first, second = processing.reference.verdict, processing.test.verdict
     if first.cause is not None and second.cause in (first.cause, *first.also):
-        stage = stage_of(found.reference)
+        stage = stage_of(processing.reference)
         if stage is not None and first.cause == "not-finite":
             says = message("nothing can be compared, not-finite in both: {says}", says=first.says)
-            found.differences[stage] = Stage(stage, "differs", says)
-        elif stage is not None and stage not in found.differences:
-            found.notes[stage] = message("{cause} in both: {says}", cause=first.cause, says=first.says)
+            processing.differences[stage] = Stage(stage, "differs", says)
+        elif stage is not None and stage not in processing.differences:
+            processing.notes[stage] = message("{cause} in both: {says}", cause=first.cause, says=first.says)
         return
-    for each, where in ((found.reference, message("in the reference")), (found.test, _OF_THE_OTHER)):
+    for each, where in ((processing.reference, message("in the reference")), (processing.test, _OF_THE_OTHER)):
         stage = stage_of(each)
         if stage is None:
             continue
-        known = found.differences.get(stage)
+        known = processing.differences.get(stage)
         why = each.verdict.says if known is None else joined([one.says for one in each.verdict.findings], "; ")
         says = message("{cause} {where}: {says}", cause=each.verdict.cause, where=where, says=why)
         if known is not None:
-            found.differences[stage] = replace(known, says=joined((known.says, says), "; "))
+            processing.differences[stage] = replace(known, says=joined((known.says, says), "; "))
         elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in (each.verdict.cause or ""):
-            found.differences[stage] = Stage(stage, "differs", says)
+            processing.differences[stage] = Stage(stage, "differs", says)
 
 
-def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: float) -> None:
+def _add_multipliers(processing: Processing, one: Subject, other: Subject, factor: float) -> None:
     """Compare fitted multipliers, or a fitted one with what the other file says."""
-    verdicts = (found.reference.verdict, found.test.verdict)
+    verdicts = (processing.reference.verdict, processing.test.verdict)
     sure = [_is_sure(verdict) for verdict in verdicts]
-    if not any(sure) or any(stage_of(each) in ("qk", "weights") for each in (found.reference, found.test)):
+    if not any(sure) or any(stage_of(each) in ("qk", "weights") for each in (processing.reference, processing.test)):
         return
     if not all(sure) and verdicts[sure.index(False)].expected.assumed:
         return
-    before, after = found.multipliers
+    before, after = processing.multipliers
     ratio = after * factor / before
     tolerance = _proportion(one, other, factor)
     expected = [each.expected.start for each in verdicts]
     as_expected = not any(each.expected.unknown for each in verdicts) and all(
-        is_as_expected(each) for each in (found.reference, found.test)
+        is_as_expected(examination) for examination in (processing.reference, processing.test)
     )
     alike = as_expected and abs(expected[1] * factor / expected[0] - 1) <= tolerance
     for verdict, subject, known in zip(verdicts, (one, other), sure, strict=True):
@@ -190,14 +190,14 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
             error = 5 * verdict.multiplier_error / abs(verdict.multiplier)
             tolerance = max(tolerance, error, least_tolerance(subject, evidence))
     if alike or abs(ratio - 1) <= tolerance:
-        found.differences.pop("multiplier", None)
+        processing.differences.pop("multiplier", None)
         if factor != 1:
             template = "{product}, of factors that are elsewhere than in the reference"
-            found.notes["multiplier"] = message(template, product=amount(one.facts.product(before)))
+            processing.notes["multiplier"] = message(template, product=amount(one.facts.product(before)))
         return
     sources = ["" if known else message(" (as the file says)") for known in sure]
     says = _products(one.facts.product(before), ratio, *sources)
-    found.differences["multiplier"] = Stage("multiplier", "differs", says, abs(ratio - 1) / tolerance)
+    processing.differences["multiplier"] = Stage("multiplier", "differs", says, abs(ratio - 1) / tolerance)
 
 
 def _products(before: Product, ratio: float, of_reference: str, of_other: str) -> str:
@@ -225,7 +225,7 @@ def _declared(
     before, after = expected_multiplier(a, None), expected_multiplier(b, None)
     ratio = after.start * factor / before.start
     if abs(ratio - 1) > _proportion(one, other, factor):
-        words = [message(" (assumed)") if each.assumed else "" for each in (before, after)]
+        words = [message(" (assumed)") if expected.assumed else "" for expected in (before, after)]
         add("multiplier", _products(a.product(before.start), ratio, *words), abs(ratio - 1) / _EXACT)
     elif comparable and _arrays_differ(one.row_scales, other.row_scales, 1.0):
         add("multiplier", "rows have other multipliers than in the reference")

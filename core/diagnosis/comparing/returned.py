@@ -70,19 +70,19 @@ class Explanation:
         return self.found.verdict.verdict in ("healthy", "cause")
 
 
-def explained(subject: Subject, found: Examination, multiplier: float) -> Explanation:
+def explained(subject: Subject, examination: Examination, multiplier: float) -> Explanation:
     """Return a head with its best explanation; `multiplier` is that of a head whose evidence does not tell it."""
     hypothesis, theta = None, np.array([multiplier])
-    if found.trial is not None and math.isfinite(found.trial.best.multiplier):
-        best = found.trial.best
+    if examination.trial is not None and math.isfinite(examination.trial.best.multiplier):
+        best = examination.trial.best
         if best.hypothesis is None:
-            if is_as_expected(found):
-                theta = np.array([found.verdict.expected.start])
-            elif found.verdict.verdict != "undecided":
+            if is_as_expected(examination):
+                theta = np.array([examination.verdict.expected.start])
+            elif examination.verdict.verdict != "undecided":
                 theta = best.fit.theta
         elif subject.whole or not best.hypothesis.whole:
             hypothesis, theta = best.hypothesis, best.fit.theta
-    return Explanation(subject, hypothesis, theta, found, multiplier)
+    return Explanation(subject, hypothesis, theta, examination, multiplier)
 
 
 def alike(one: Explanation, other: Explanation, factor: float) -> tuple[Explanation, Explanation]:
@@ -123,13 +123,13 @@ def arithmetic_of(head: Explanation, evidence: Evidence) -> Arithmetic:
     [own] = [each for each in some.evidence if each.kind == evidence.kind]
     allowed = arithmetics(some, own)
     known = trial is not None and trial.best.fit.theta is head.theta and trial.observed.evidence.kind == evidence.kind
-    if trial is not None and known and trial.best.level < len(allowed):
-        return allowed[trial.best.level]
+    if trial is not None and known and trial.best.arithmetic is not None:
+        return trial.best.arithmetic
     model = as_stored(some) if head.hypothesis is None or head.hypothesis.whole else head.hypothesis.build(some)
     observed = observe(some, own, float(head.theta[0]))
     left = misfits(observed, model, head.theta, allowed, EXPLAINED + 2 / math.sqrt(max(observed.errors, 1)))
-    least = int(np.argmin(left))
-    return allowed[least if left[least] <= _TOLERATED else 0]
+    closest = int(np.argmin(left))
+    return allowed[closest if left[closest] <= _TOLERATED else 0]
 
 
 def score_format(head: Explanation) -> str | None:
@@ -137,8 +137,7 @@ def score_format(head: Explanation) -> str | None:
     said, trial = head.subject.facts.scores, head.found.trial
     if said is not None or trial is None:
         return said
-    allowed = arithmetics(trial.observed.subject, trial.observed.evidence)
-    return allowed[trial.best.level].scores if trial.best.level < len(allowed) else None
+    return None if trial.best.arithmetic is None else trial.best.arithmetic.scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +212,7 @@ def returned(
 def _have_same_logits(one: Explanation, other: Explanation) -> bool:
     """Return whether the logits of two heads are the same numbers: lse or weights that rounded scores show are."""
     subjects = one.subject, other.subject
-    if not all(np.array_equal(*(getattr(each, side) for each in subjects)) for side in ("q", "k")):
+    if not all(np.array_equal(*(getattr(subject, side) for subject in subjects)) for side in ("q", "k")):
         return False
     for a in one.subject.evidence:
         for b in other.subject.evidence:

@@ -80,7 +80,7 @@ def arithmetics(subject: Subject, evidence: Evidence) -> tuple[Arithmetic, ...]:
         scores = [subject.format] if stored and evidence.kind != "lse" else ["float32", subject.format]
     else:
         scores = ["float32"]
-    found = [Arithmetic(each) for each in scores]
+    found = [Arithmetic(format) for format in scores]
     if short:
         found.append(Arithmetic(scores[-1], subject.format))
     elif is_short(scores[-1]):  # q and k were rounded before they met, as torch.autocast does
@@ -309,7 +309,7 @@ def _of_weights(
         if model.free_sink:
             slopes_of_sums.append(-taken)
             columns.append(np.zeros_like(r))
-    if model.gaps:
+    if model.dropout:
         over = np.zeros_like(over)
     rows = max(int(np.count_nonzero(over)), 1)
     balance = math.sqrt(count / rows)
@@ -329,16 +329,16 @@ def _contradictions(
 ) -> float:
     """Return the mean square of weights that should be 0 and are not, and of those that are 0 and should not be."""
     p, format = observed.evidence.values, observed.evidence.format
-    least = math.log(4 * smallest(format))
+    ln_smallest = math.log(4 * smallest(format))
     typical = float(observed.weight.sum()) / count
     used = observed.subject.used[..., np.newaxis] & known
     rest = 0.0
-    if not model.gaps:
+    if not model.dropout:
         zero = (p == 0) & used
         if model.seen is not None:
             zero &= model.seen
         if zero.any():
-            excess = np.maximum(ln_p[zero] - max(least, -80.0), 0)
+            excess = np.maximum(ln_p[zero] - max(ln_smallest, -80.0), 0)
             rest += float(np.vdot(excess, excess)) * typical**2 / count
     if model.seen is not None:
         shown = (p > 0) & ~model.seen & _seeing(model, observed.subject.used)[0][..., np.newaxis]

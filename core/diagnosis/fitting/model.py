@@ -34,7 +34,7 @@ class LogitModel:
     lse_factor: float = 1.0  # what the log-sum-exp is multiplied by
     v: FloatArray | None = None  # other values than the evidence's
     axis: Axis = -1  # softmax runs over keys (-1) or queries (-2)
-    gaps: bool = False  # whether weights may be 0 anywhere (dropout)
+    dropout: bool = False  # whether weights may be 0 anywhere
     latest: list[Logits] = field(default_factory=list["Logits"], init=False, repr=False)  # the one asked for last
 
     @property

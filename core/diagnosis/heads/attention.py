@@ -21,7 +21,7 @@ from ...message import message, plain
 from ...statistics.catalogue import DEAD
 from ..results import AttentionCells, AttentionRow, RowColumn
 from ..subject import Indices
-from .rows import Rows, logits, rows_at, scores, terms, variance
+from .rows import Rows, logits, rows_at, scores, variance
 
 LISTED = 256  # keys of a row that are listed
 _BLOCK = 1 << 20  # scores computed at a time
@@ -97,8 +97,7 @@ def _cells(
         count = 0
         for start in range(first, end, most):
             rows = rows_at(data, layer, slice(text, text + 1), slice(start, min(start + most, end), step))
-            hidden = None if rows.seen is None else ~rows.seen
-            p = softmax(_finite_logits(rows, rule), hidden, data.sink)[0, :, : beside[-1]]
+            p = softmax(_finite_logits(rows, rule), rows.terms.hidden, data.sink)[0, :, : beside[-1]]
             sums[number] += np.add.reduceat(p, places, axis=1)[rows.used[0]].sum(axis=0)
             count += int(np.count_nonzero(rows.used))
             if rows.seen is None:
@@ -157,10 +156,9 @@ def attention_row(
 
 def _computed_row(row: Rows, rule: Rule, text: int, query: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the logits and weights (1, 1, keys) of a single row under a rule, and its sink's share (1, 1)."""
-    hidden = None if row.seen is None else ~row.seen
     if rule.computed.is_exact:
         z = _finite_logits(row, rule)
-        found = softmax_of(z, hidden, row.data.sink)
+        found = softmax_of(z, row.terms.hidden, row.data.sink)
         return z, found.weights, found.sink
     z, found = rounded_row(row.data, computation(rule, row.layer, row.data), text, query)
     return z.astype(np.float64), found.weights.astype(np.float64), found.sink
@@ -170,7 +168,7 @@ def _column(rule: Rule, row: Rows, z: FloatArray, p: FloatArray, sink: FloatArra
     is_nan = bool(np.isnan(p).any())
     p = np.where(np.isnan(p), 0, p)
     finite = np.isfinite(z) & row.visible
-    hidden = None if row.seen is None else ~row.seen[0]
+    hidden = None if row.terms.hidden is None else row.terms.hidden[0]
     found = weight_statistics(p[0], row.counts[0], hidden)
     weights: FloatArray = p[0, 0][listed]
     jacobian = math.sqrt(max(float(found.jacobian_norm_squared[0]), 0.0))
@@ -204,16 +202,16 @@ def _threshold(row: Rows, c: Computation) -> float | None:
     if spread == 0:
         return None
     simple = saturated / spread
-    if c.softcap is None and row.bias is None:
+    if c.softcap is None and not row.terms.biases:
         return simple
     exact = replace(c, precision="float64")
 
-    def beyond(exponent: float) -> float:
-        z = exact.logits(products, terms(row, simple * math.exp(exponent)))
+    def excess(exponent: float) -> float:
+        z = exact.logits(products, row.terms._replace(multiplier=simple * math.exp(exponent)))
         return math.sqrt(variance(z, row.seen)[0, 0]) - saturated
 
     stored = shown_multiplier(file_rule(layer), layer, row.data)
-    root = _root(beyond, math.log(stored / simple))
+    root = _root(excess, math.log(stored / simple))
     return None if root is None else simple * math.exp(root)
 
 

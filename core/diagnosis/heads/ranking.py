@@ -43,7 +43,7 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
     part = some_rows(data, layer, rows)
     if not part.used.any():
         return None
-    d, used, (f_q, f_k) = layer.d_k, part.used, layer.prescaled
+    d, used, (f_q, f_k) = layer.d_k, part.used, layer.inside
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.sum(np.square(part.q), axis=-1) / f_q**2  # |q|², [texts, rows]
         traces = _traces(part) / f_k**2
@@ -70,8 +70,16 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
         longest_key_size=float(lengths.max()) / typical,
         query_variety=variety(part.q),
         key_variety=variety(part.k),
-        bias_spread=None if part.bias is None else math.sqrt(float(variance(part.bias, part.seen)[used].mean())),
+        bias_spread=_bias_spread(part),
     )
+
+
+def _bias_spread(part: Rows) -> float | None:
+    """Return the spread of the biases within rows; None without biases."""
+    if not part.terms.biases:
+        return None
+    bias = np.broadcast_to(sum(part.terms.biases), (*part.used.shape, part.k.shape[1]))
+    return math.sqrt(float(variance(bias, part.seen)[part.used].mean()))
 
 
 def _scale(part: Rows) -> float:
@@ -173,7 +181,7 @@ def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
 def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, HeadFacts]) -> HeadReasons:
     """Return the reasons of a head; `layer` has what is known of all heads of its layer."""
     own = layer[head]
-    others = [each.traits for each in layer.values() if each.traits is not None]
+    others = [facts.traits for facts in layer.values() if facts.traits is not None]
     return HeadReasons(reasons(measured, own.traits, others, own.verdict), own.verdict)
 
 

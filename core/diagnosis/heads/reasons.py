@@ -152,7 +152,7 @@ def _of_spread(traits: Traits, layer: Sequence[Traits], word: Status) -> list[st
             candidates.append((sign * math.log(factor), words))
 
     add(traits.scale, message("the scale is {scale} × 1/√d_k", scale=_number(traits.scale)))
-    add(traits.query_size, _beside("|q| is", traits.query_size, [each.query_size for each in layer], sign))
+    add(traits.query_size, _beside("|q| is", traits.query_size, [head.query_size for head in layer], sign))
     if sign > 0 and traits.longest_key_size >= _LONGER:
         longest = message(
             "key {longest_key} is {longest_key_size} × as long as the median key",
@@ -161,7 +161,7 @@ def _of_spread(traits: Traits, layer: Sequence[Traits], word: Status) -> list[st
         )
         add(traits.key_spread, longest)
     else:
-        words = _beside("keys spread", traits.key_spread, [each.key_spread for each in layer], sign)
+        words = _beside("keys spread", traits.key_spread, [head.key_spread for head in layer], sign)
         add(traits.key_spread, words)
     add(math.sqrt(traits.alignment), _directions(traits))
     if traits.bias_spread is not None and traits.bias_spread > traits.spread > 0:

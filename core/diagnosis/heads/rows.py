@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,11 +35,15 @@ class Rows:
     layer: Layer
     q: FloatArray  # float64
     k: FloatArray
-    seen: BoolArray | None  # None: all keys
-    bias: FloatArray | None
+    terms: Terms  # hidden keys and biases
     counts: Indices  # visible keys, [texts, rows]
     used: BoolArray  # rows that see a key
     at: slice
+
+    @cached_property
+    def seen(self) -> BoolArray | None:
+        """The visible keys, [texts, rows, keys]; None: all."""
+        return None if self.terms.hidden is None else ~self.terms.hidden
 
     @property
     def visible(self) -> BoolArray:
@@ -57,20 +62,14 @@ def some_rows(data: HeadData, layer: Layer, rows: int) -> Rows:
     return rows_at(data, layer, slice(0, min(layer.batch, _MOST_TEXTS)), spread(layer.queries, rows))
 
 
-def rows_at(data: HeadData, layer: Layer, texts: slice, at: slice) -> Rows:
-    """Return the rows `at` of some texts."""
-    q, k = data.q[texts, at].astype(np.float64), data.k[texts].astype(np.float64)
-    shape = (q.shape[0], q.shape[1], k.shape[1])
-    seen = None
-    if data.visibility is not None:
-        seen = np.broadcast_to(~data.visibility.hidden(texts, at), shape)
-    counts: Indices = np.full(shape[:2], shape[2], np.intp)
-    if seen is not None:
-        counts = np.asarray(np.count_nonzero(seen, axis=-1), np.intp)
-    bias = None
-    if data.biases:
-        bias = np.broadcast_to(sum(each.of(texts, at).astype(np.float64) for each in data.biases), shape)
-    return Rows(data, layer, q, k, seen, bias, counts, counts > 0, at)
+def rows_at(data: HeadData, layer: Layer, texts: slice, at: slice, span: slice = slice(None)) -> Rows:
+    """Return the rows `at` of some texts, with the keys in `span`."""
+    q, k = data.q[texts, at].astype(np.float64), data.k[texts, span].astype(np.float64)
+    terms = data.terms(texts, at, span)
+    counts: Indices = np.full(q.shape[:2], k.shape[1], np.intp)
+    if terms.hidden is not None:
+        counts -= np.count_nonzero(terms.hidden, axis=-1)
+    return Rows(data, layer, q, k, terms, counts, counts > 0, at)
 
 
 def strips_of(data: HeadData, layer: Layer, rows: int) -> list[Rows]:
@@ -80,16 +79,9 @@ def strips_of(data: HeadData, layer: Layer, rows: int) -> list[Rows]:
     found: list[Rows] = []
     for first in range(0, len(places), _STRIP):
         some = places[first : first + _STRIP]
-        part = rows_at(data, layer, texts, slice(some.start, some.stop, some.step))
-        if data.visibility is None:
-            found.append(part)
-            continue
-        span = data.visibility.span(part.at)
-        seen = None if part.seen is None else part.seen[..., span]
-        if seen is not None and seen.all():
-            seen = None
-        bias = None if part.bias is None else part.bias[..., span]
-        found.append(replace(part, k=part.k[:, span], seen=seen, bias=bias))
+        rows_of = slice(some.start, some.stop, some.step)
+        span = slice(None) if data.visibility is None else data.visibility.span(rows_of)
+        found.append(rows_at(data, layer, texts, rows_of, span))
     return found
 
 
@@ -105,16 +97,10 @@ def factors(rows: Rows, rule: Rule) -> FloatArray:
     return np.full((1, 1, 1), found) if isinstance(found, int | float) else found
 
 
-def terms(rows: Rows, multiplier: FloatArray | float) -> Terms:
-    """Return what the logits of these rows consist of beside their scores."""
-    hidden = None if rows.seen is None else ~rows.seen
-    return Terms(hidden, multiplier, () if rows.bias is None else (rows.bias,))
-
-
 def logits(rows: Rows, rule: Rule) -> FloatArray:
     """Return the logits of these rows under a rule, hidden ones included."""
     c = computation(rule, rows.layer, rows.data)
-    return c.logits(scores(rows, rule.normalise), terms(rows, factors(rows, rule)))
+    return c.logits(scores(rows, rule.normalise), rows.terms._replace(multiplier=factors(rows, rule)))
 
 
 def variance(z: FloatArray, seen: BoolArray | None) -> FloatArray:
@@ -164,7 +150,7 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
     with np.errstate(over="ignore", invalid="ignore"):
         z = np.where(part.visible, logits(part, file_rule(layer)), 0)
     require_logits(z, capture, layer, head)
-    hidden = None if part.seen is None else ~part.seen
+    hidden = part.terms.hidden
     p = softmax(z, hidden, data.sink)
     visible = part.counts.astype(np.float64)
     keys = layer.keys

@@ -33,7 +33,7 @@ def file_summary(
     `measured` and `verdicts` are by (position of the layer, head), for the heads known so far; heads without evidence
     have no verdict. `disagreements` of its layers are said where nothing else is wrong.
     """
-    doubtful = any(each.is_doubtful for each in verdicts.values())
+    doubtful = any(verdict.is_doubtful for verdict in verdicts.values())
     parts = [] if doubtful else [*disagreements]
     words = (head_word(each, verdicts.get(place)) for place, each in measured.items() if each is not None)
     found = Counter(words)

@@ -36,39 +36,39 @@ class Examination:
     trial: Trial | None
 
 
-def together(subject: Subject, found: Sequence[Examination]) -> Examination:
+def together(subject: Subject, examinations: Sequence[Examination]) -> Examination:
     """Return the verdict on a head from those of its kinds of evidence, the most precise first.
 
     The first one that decides speaks of the scores; later ones add what comes after softmax, or contradict it.
     """
-    found = [*_with_sinks(found)]
-    first = next((each for each in found if _decides(each)), found[0])
+    examinations = [*_with_sinks(examinations)]
+    first = next((each for each in examinations if _decides(each)), examinations[0])
     added: list[Finding] = []
     base = first
-    for each in found[found.index(first) + 1 :]:
-        if each.verdict.verdict != "healthy" and _are_weighted(subject, each.verdict):
+    for examination in examinations[examinations.index(first) + 1 :]:
+        if examination.verdict.verdict != "healthy" and _are_weighted(subject, examination.verdict):
             continue
-        if (factor := _factor(first, each)) is not None:
+        if (factor := _factor(first, examination)) is not None:
             added.append(factor)
-        elif each.verdict.verdict == "unexplained":
+        elif examination.verdict.verdict == "unexplained":
             if first.verdict.verdict in ("healthy", "undecided") and not added:
-                return _unexplained(first, each)
-        elif _contradicts(first, each):
-            return replace(first, verdict=_disagreement(first, each))
+                return _unexplained(first, examination)
+        elif _contradicts(first, examination):
+            return replace(first, verdict=_disagreement(first, examination))
         else:
             known = [finding.cause for finding in (*first.verdict.findings, *added)]
-            more = [one for one in each.verdict.findings if one.stage in _AFTER and one.cause not in known]
-            base = each if more and not added and not first.verdict.findings else base
+            more = [one for one in examination.verdict.findings if one.stage in _AFTER and one.cause not in known]
+            base = examination if more and not added and not first.verdict.findings else base
             added += more
     if not added:
         return first
     return replace(base, verdict=with_findings(base.verdict, [*first.verdict.findings, *added]))
 
 
-def with_findings(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
+def with_findings(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:
     """Return the verdict that these causes were found, in the order of computing."""
-    ordered = sorted(found, key=lambda each: ORDER.index(each.stage))
-    says = joined([each.says for each in ordered], "; ") if len(ordered) > 1 else ordered[0].says
+    ordered = sorted(findings, key=lambda each: ORDER.index(each.stage))
+    says = joined([finding.says for finding in ordered], "; ") if len(ordered) > 1 else ordered[0].says
     expected = verdict.expected.says
     if verdict.multiplier is not None and expected and any(map(is_of_scale, ordered)):
         template = "{used}, should be {expected}: {why}"
@@ -76,26 +76,26 @@ def with_findings(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
     return replace(verdict, verdict="cause", findings=tuple(ordered), says=says)
 
 
-def _with_sinks(found: Sequence[Examination]) -> Sequence[Examination]:
+def _with_sinks(examinations: Sequence[Examination]) -> Sequence[Examination]:
     """Return what is found without a log-sum-exp that lacks the sink, if other evidence has it.
 
     Its caller renormalises: outputs are multiplied by σ(lse − sink).
     """
-    if not any(each.verdict.verdict == "healthy" for each in found):
-        return found
-    return [each for each in found if (each.verdict.evidence, each.verdict.cause) != ("lse", "sink-missing")]
+    if not any(examination.verdict.verdict == "healthy" for examination in examinations):
+        return examinations
+    return [each for each in examinations if (each.verdict.evidence, each.verdict.cause) != ("lse", "sink-missing")]
 
 
-def _decides(found: Examination) -> bool:
+def _decides(examination: Examination) -> bool:
     """Return whether it is known what one kind of evidence says of the scores."""
-    if found.verdict.verdict in ("healthy", "cause", "unexplained"):
+    if examination.verdict.verdict in ("healthy", "cause", "unexplained"):
         return True
-    return found.trial is not None and _is_settled(found.trial.best)
+    return examination.trial is not None and _is_settled(examination.trial.best)
 
 
 def is_fitting(best: Candidate) -> bool:
     """Return whether an explanation leaves no more than rounding, in an arithmetic that the file allows."""
-    return best.level < len(arithmetics(best.observed.subject, best.observed.evidence))
+    return best.arithmetic is not None
 
 
 def _is_settled(best: Candidate) -> bool:
@@ -119,7 +119,7 @@ def _contradicts(first: Examination, later: Examination) -> bool:
         return False
     if one.verdict == other.verdict == "healthy":
         return False
-    if other.findings and all(each.stage in _AFTER for each in other.findings):
+    if other.findings and all(finding.stage in _AFTER for finding in other.findings):
         return False
     best = first.trial.best
     if _have_same_causes(one, other):
@@ -138,7 +138,7 @@ def _have_same_causes(one: Verdict, other: Verdict) -> bool:
     same = bool(of[0] & of[1]) or not (of[0] or of[1])
     if not same or one.multiplier is None or other.multiplier is None:
         return same
-    errors = [(each.multiplier_error or 0) / abs(each.multiplier or 1) for each in (one, other)]
+    errors = [(verdict.multiplier_error or 0) / abs(verdict.multiplier or 1) for verdict in (one, other)]
     return near(one.multiplier, other.multiplier, 0.02 + SIGMAS * sum(errors))
 
 
@@ -148,24 +148,23 @@ def _explains(best: Candidate, observed: FittingEvidence) -> bool:
     if best.hypothesis is not None and best.hypothesis.whole:
         return False
     model = as_stored(subject) if best.hypothesis is None else best.hypothesis.build(subject)
-    count = len(arithmetics(subject, observed.evidence))
-    if level_of(observed, model, best.fit.theta)[1] < count:
+    if level_of(observed, model, best.fit.theta)[1] < len(arithmetics(subject, observed.evidence)):
         return True
     again = fitted(observed, best.hypothesis, model, best.fit.theta)
     away = np.abs(again.fit.theta - best.fit.theta)
     error = SIGMAS * (again.fit.errors + best.fit.errors + 2e-4 * np.abs(best.fit.theta))
-    known = again.level < count and away[0] <= SURE * abs(best.multiplier)
+    known = again.arithmetic is not None and away[0] <= SURE * abs(best.multiplier)
     return bool(known and np.all(away <= error))
 
 
 def _are_weighted(subject: Subject, verdict: Verdict) -> bool:
     """Return whether outputs are the values times the stored weights, so that they say nothing of their own."""
-    of = {each.kind: each for each in subject.evidence}
+    of = {evidence.kind: evidence for evidence in subject.evidence}
     if verdict.evidence != "o" or not {"weights", "o"} <= of.keys():
         return False
     weights, o = of["weights"], of["o"]
     assert o.v is not None
-    short = [each for each in (weights.format, o.format, o.v_format) if is_short(each)]
+    short = [format for format in (weights.format, o.format, o.v_format) if is_short(format)]
     step = max(map(unit, short), default=16 * unit("float32"))
     used = subject.used
     shown, size = (weights.values @ o.v)[used], (np.abs(weights.values) @ np.abs(o.v))[used]
@@ -176,7 +175,7 @@ def _are_weighted(subject: Subject, verdict: Verdict) -> bool:
 
 def _disagreement(first: Examination, later: Examination) -> Verdict:
     says = message("{both}: the two disagree", both=_both(first.verdict, later.verdict))
-    maybe = tuple(name for each in later.verdict.findings for name in (each.cause, *each.also))
+    maybe = tuple(name for finding in later.verdict.findings for name in (finding.cause, *finding.also))
     found = replace(
         first.verdict, verdict="undecided", findings=(), consequence=None, maybe=tuple(dict.fromkeys(maybe))
     )
@@ -186,10 +185,10 @@ def _disagreement(first: Examination, later: Examination) -> Verdict:
 def _both(first: Verdict, later: Verdict) -> str:
     """Return `log-sum-exp: × 0.125, as expected; output: × 1: the scores were not scaled`."""
     shown = [
-        message("{evidence}: {says}", evidence=words, says=each.says)
-        for each in (first, later)
+        message("{evidence}: {says}", evidence=words, says=verdict.says)
+        for verdict in (first, later)
         for stage, words in STAGES.items()
-        if stage == each.evidence
+        if stage == verdict.evidence
     ]
     return joined(shown, "; ")
 
@@ -223,7 +222,7 @@ def output_factor(observed: FittingEvidence, best: Candidate) -> float | None:
     evidence: Evidence = replace(observed.evidence, values=observed.evidence.values / factor)
     again = observe(subject, evidence, best.multiplier)
     found = fitted(again, best.hypothesis, model, theta)
-    if found.level == len(arithmetics(subject, evidence)) or not near(found.multiplier, best.multiplier, _OFF):
+    if found.arithmetic is None or not near(found.multiplier, best.multiplier, _OFF):
         return None
     return factor
 

@@ -33,9 +33,9 @@ class FittedScale:
         error = float(best.fit.errors[0])
         relative = error / abs(best.multiplier) if best.multiplier else math.inf
         self.tolerance = max(min(SIGMAS * relative, 0.5), least_tolerance(subject, observed.evidence))
-        sides = [each.sides for each in arithmetics(subject, observed.evidence)[best.level : best.level + 1]]
-        if sides and sides[0] is not None:  # the error of a query is common to its whole row
-            self.tolerance = max(self.tolerance, 3 * unit(sides[0]) / math.sqrt(max(int(subject.used.sum()), 1)))
+        sides = None if best.arithmetic is None else best.arithmetic.sides
+        if sides is not None:  # the error of a query is common to its whole row
+            self.tolerance = max(self.tolerance, 3 * unit(sides) / math.sqrt(max(int(subject.used.sum()), 1)))
         away = best.multiplier / self.expected
         far = away > 0 and abs(math.log(away)) > max(SIGMAS * relative, 1.0)
         self.sure = relative <= SURE or far
@@ -93,10 +93,10 @@ class FittedScale:
         all_rows = residual(observed, self.best.model, self.best.fit.theta)
         return observe(some, some.evidence[0], self.expected), model, all_rows.r.size
 
-    def _is_likely(self, found: Candidate, arithmetic: Arithmetic) -> bool:
+    def _is_likely(self, candidate: Candidate, arithmetic: Arithmetic) -> bool:
         """Return whether another multiplier is not much less likely than the best one, in one arithmetic."""
         [own] = misfits(self.observed, self.best.model, self.best.fit.theta, (arithmetic,))
-        better = (found.misfit**2 - own**2) / (2 * max(own, 1.0) ** 2)
+        better = (candidate.misfit**2 - own**2) / (2 * max(own, 1.0) ** 2)
         return self.observed.errors * better < _CERTAIN
 
     def _explains(self, candidate: float) -> bool:
@@ -106,16 +106,16 @@ class FittedScale:
             return False
         theta = self.best.fit.theta.copy()
         theta[: len(self.best.model.inner)] *= ratio
-        best, allowed = self.best, arithmetics(self.subject, self.observed.evidence)
+        best = self.best
         found = fitted(self.observed, best.hypothesis, best.model, theta, free=False)
-        if found.level == len(allowed):
-            return found.level == best.level and found.misfit <= 1.1 * best.misfit
-        if found.level <= best.level:
-            return self._is_likely(found, allowed[found.level])
+        if found.arithmetic is None:
+            return best.arithmetic is None and found.misfit <= 1.1 * best.misfit
+        if best.arithmetic is None or found.level <= best.level:
+            return self._is_likely(found, found.arithmetic)
         if self.observed.errors < LEAST_NUMBERS:  # too few to tell a coarser arithmetic from another computation
             return False
         # The coarser arithmetic is less likely by the ratio of its noise for each number, unless the finer misfits.
-        [finer] = misfits(self.observed, found.model, found.fit.theta, allowed[best.level : best.level + 1], 0)
+        [finer] = misfits(self.observed, found.model, found.fit.theta, (best.arithmetic,), 0)
         better = math.log(finer / found.misfit) - (best.misfit**2 - found.misfit**2) / 2
         return self.observed.errors * better < _CERTAIN
 
@@ -125,19 +125,19 @@ def _rounded(number: float, format: str) -> float:
     return round(number / step) * step
 
 
-def _is_blurred(observed: FittingEvidence, found: Candidate) -> bool:
+def _is_blurred(observed: FittingEvidence, candidate: Candidate) -> bool:
     """Return whether rounding blurs the multiplier in a way that its standard error does not show.
 
     Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
     """
-    theta, evidence = found.fit.theta, observed.evidence
-    allowed = arithmetics(observed.subject, evidence)
-    if logit_noise(observed, found.model, theta, allowed[min(found.level, len(allowed) - 1)]) > _COARSE:
+    theta, evidence = candidate.fit.theta, observed.evidence
+    arithmetic = candidate.arithmetic or arithmetics(observed.subject, evidence)[-1]
+    if logit_noise(observed, candidate.model, theta, arithmetic) > _COARSE:
         return True
     if evidence.kind != "o" or not is_short(evidence.format):
         return False
-    shown = logits(found.model, theta)
-    top = softmax(found.model, shown).weights.max(axis=-1)[observed.subject.used]
+    shown = logits(candidate.model, theta)
+    top = softmax(candidate.model, shown).weights.max(axis=-1)[observed.subject.used]
     return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
 
 

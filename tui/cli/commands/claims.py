@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....core.message import message
-from ....core.questions.claims import CheckClaims
+from ....core.questions.learn import all_claims
 from ..output import CODE, LISTED, Output
 from ..parser import Arguments, CliCommand, part
 from ..working import USUAL, Work, answer
@@ -20,15 +20,16 @@ class ClaimsArguments(Arguments):
 
 def run(request: ClaimsArguments, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
-    from ....core.claims.catalogue import CLAIMS
     from ...views.results.claims import claims_report
     from ..printing import page
 
     output.check()
-    what = message("testing {number} claims", number=len(CLAIMS))
-    outcomes = answer(question := CheckClaims(), request.work, what, output)
+    question = all_claims()
+    what = message("testing {number} claims", number=len(question.items))
+    found = answer(question, request.work, what, output)
+    outcomes = [each.outcome for each in found]
     return output.answer(
-        question, outcomes, lambda: page(output, (), claims_report(outcomes, output.text_width, output.glyphs))
+        question, found, lambda: page(output, (), claims_report(outcomes, output.text_width, output.glyphs))
     )
 
 

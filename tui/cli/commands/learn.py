@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ....core.learning.bugs import BUGS
-from ....core.learning.items import ITEMS, SECTIONS, Item
-from ....core.learning.questions import QUESTIONS
+from ....core.learning.items import ITEMS, SECTIONS, Item, count
 from ....core.learning.step import Grade, GuessError, TourStep, best, grade, parse_guess
-from ....core.learning.tour import STEPS
 from ....core.message import message
-from ....core.questions.learn import ReadItem
+from ....core.questions.learn import ItemFigures, ReadItems
 from ....core.questions.parse import UsageError
 from ....core.questions.question import flag, option
 from ...views.glyphs import Glyphs
@@ -23,13 +20,11 @@ from ..working import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.learning.card import Card
+    from ....core.tables.table import Table
 
-_FORMATS = ("table", "json", "markdown", *CODE)
 _ACCEPTED = message(
-    "a step, 1 to {steps}, a question, q1 to q{questions}, or a bug, b1 to b{bugs}",
-    steps=len(STEPS),
-    questions=len(QUESTIONS),
-    bugs=len(BUGS),
+    "a step, 1 to {step}, a question, q1 to q{question}, a bug, b1 to b{bug}, or a claim, c1 to c{claim}",
+    **{kind: count(kind) for kind in SECTIONS},
 )
 
 
@@ -67,7 +62,7 @@ def _check(given: Given) -> LearnArguments:
     word, step = request.item.word, request.item.content
     if not isinstance(step, TourStep):
         raise UsageError(
-            "--guess: only steps, 1 to {count}, ask for a number; {word} does not", count=len(STEPS), word=word
+            "--guess: only steps, 1 to {count}, ask for a number; {word} does not", count=count("step"), word=word
         )
     try:
         guess = parse_guess(given["guess"], step.figures[step.guess.figure].unit, step.given)
@@ -83,36 +78,37 @@ def run(request: LearnArguments, output: Output) -> int:
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(learn=request.item.id if request.item else "", lang=request.lang), output.ascii_only)
-    from ....core.tables.learning import cards_table
     from ...views.results.cards import card_lines
+    from ...views.results.claims import claim_lines
     from ..printing import page
 
-    if output.format in CODE and (request.item is None or not request.item.sources):
+    if output.format in CODE and (request.item is None or request.item.kind == "bug"):
         raise UsageError(
             "--format: {format} prints the figures of one step or question; name it, such as 1 or q4",
             format=output.format,
         )
     output.check()
+    items = [each for each in ITEMS if each.kind != "claim"] if request.item is None else [request.item]
+    question = ReadItems(tuple(each.id for each in items))
     width, glyphs = output.text_width, output.glyphs
 
     def text() -> str:
         if request.item is None:
             return page(output, (), _listed(glyphs))
-        [card] = _cards(request, output.messages)
+        [figures] = _measured(question, output.messages)
+        if request.item.kind == "claim":
+            return page(output, (), claim_lines(figures.outcome.claim, figures.outcome, width, glyphs))
+        card = figures.card
         if request.item.kind == "bug" and not request.answer:
             told = message("attn-tui learn {word} --answer prints the cause.", word=request.item.word)
             card = replace(card, answer=(told,))
         return page(output, (), card_lines(card, _graded(request, card), width, glyphs))
 
-    output.emit(text, lambda: cards_table(_cards(request, output.messages)), lambda _: _code(request, output))
+    def table() -> Table[Any]:
+        return question.table(_measured(question, output.messages))
+
+    output.emit(text, table, lambda dialect: question.code(question.answer(), dialect))
     return 0
-
-
-def _code(request: LearnArguments, output: Output) -> str:
-    """Return the program that prints the figures of the requested item."""
-    assert request.item is not None, "the list has no code"
-    question = ReadItem(request.item.id)
-    return question.code(question.answer(), "python")
 
 
 def _listed(glyphs: Glyphs) -> list[Line]:
@@ -136,15 +132,14 @@ def _graded(request: LearnArguments, card: Card) -> Grade | None:
     return grade(request.guess, answer, step.guess.compare, card.asked.unit)
 
 
-def _cards(request: LearnArguments, messages: Glyphs) -> list[Card]:
-    """Measure the figures of the requested items."""
-    items = ITEMS if request.item is None else (request.item,)
-    cards: list[Card] = []
+def _measured(question: ReadItems, messages: Glyphs) -> list[ItemFigures]:
+    """Measure the figures of items."""
+    found: list[ItemFigures] = []
     with ProgressLine(message("measuring"), messages) as progress:
-        for item in items:
-            progress.show(len(cards) / len(items))
-            cards.append(ReadItem(item.id).answer().card)
-    return cards
+        for item in question.items:
+            progress.show(len(found) / len(question.items))
+            found += ReadItems((item,)).answer()
+    return found
 
 
 COMMAND = CliCommand(
@@ -171,6 +166,6 @@ examples:
 """,
     arguments=LearnArguments,
     run=run,
-    formats=_FORMATS,
+    formats=("table", "json", "markdown", *CODE),
     check=_check,
 )

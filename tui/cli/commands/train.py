@@ -22,7 +22,6 @@ from ....core.training.settings import (
     RATES,
     Race,
     fault_of,
-    option_of,
     parse_rules,
 )
 from ..output import CODE, LISTED, Output
@@ -68,7 +67,7 @@ def _help(field: Field) -> str:
 
 
 def _names(field: Field) -> tuple[str, ...]:
-    return option_of(field), *(["--learning-rate"] if field.name == "rate" else [])
+    return field.option, *(["--learning-rate"] if field.name == "rate" else [])
 
 
 def _check(given: Given) -> TrainArguments:
@@ -77,7 +76,7 @@ def _check(given: Given) -> TrainArguments:
     except InputError as error:
         raise UsageError("{option}: {reason}", option="--d-k", reason=reason_of(str(error), "d_k")) from None
     values: dict[str, Any] = {
-        field.name: value_of(field, given[field.name], option_of(field))
+        field.name: value_of(field, given[field.name], field.option)
         for field in RACE_FIELDS[1:]
         if field.name in given
     }

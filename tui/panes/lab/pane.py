@@ -15,7 +15,7 @@ from textual.geometry import Size
 
 from ....core.against import fault_of_settings
 from ....core.errors import InputError
-from ....core.field import Field
+from ....core.field import Field, differing
 from ....core.message import counted, joined, message
 from ....core.models import MODEL_WIDTHS
 from ....core.parameters import FIELD, FIELDS, Parameters
@@ -301,8 +301,7 @@ class LabPane(TwoParts, SteppingPane):
     def _changed_field(self) -> Field:
         """Return the first field that has changed since the answer on screen; without one, d_k."""
         shown = self.answer.parameters if self.answer else self.parameters
-        changed = (each for each in FIELDS if getattr(shown, each.name) != getattr(self.parameters, each.name))
-        return next(changed, FIELD["d_k"])
+        return FIELD[next(iter(differing(FIELDS, shown, self.parameters)), "d_k")]
 
     def _fault(self) -> str:
         """Return why a scale rule has no multiplier for these parameters; empty if both have one."""

@@ -1,4 +1,4 @@
-"""The Learn pane: a tour of why attention divides by √d_k, with a guess before each answer."""
+"""The Learn pane: a tour of why attention divides by √d_k, questions, bugs to find, and claims with verdicts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
@@ -14,6 +14,7 @@ from textual.geometry import Size
 
 from ....core.captures.capture import sample_path
 from ....core.errors import InputError
+from ....core.learning.claim import VERDICT_WORDS
 from ....core.learning.items import (
     AT,
     ITEMS,
@@ -26,9 +27,10 @@ from ....core.learning.items import (
     to_remember,
     typed,
 )
+from ....core.learning.outcome import Outcome
 from ....core.message import joined, message
 from ....core.questions.lab import Measure, Report
-from ....core.questions.learn import ItemFigures, ReadItem, capture_of
+from ....core.questions.learn import ItemFigures, ReadItems, all_claims, capture_of
 from ....core.questions.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
@@ -46,9 +48,11 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Backspace", "erase, back"), ("?", "help"), (">", "next tab"), ("PgUp PgDn", "scroll"),
 )  # fmt: skip
 _TO_FIELD: Key = ("Tab", "type a guess")
+_KEYS_OF_CLAIMS = {"n": message("not true"), "r": message("test again")}
 _TO_NEXT: Key = ("Enter", "next")
 # What undo restores: the item, what the user did with each, and those that were answered.
 UndoState: TypeAlias = tuple[int, Mapping[str, Attempt], frozenset[str]]
+_PLAIN = ("holds", "not testable here")  # verdicts that `n` and `N` pass
 _ROOMY = 170  # screens from this width show every question in full
 
 
@@ -73,13 +77,13 @@ class LearnPane(TwoParts):
         Binding("up,k", "move(-1)", "previous item", id="learn.previous_item"),
         Binding("home", "move(-1000)", "first item", id="learn.first"),
         Binding("end", "move(1000)", "last item", id="learn.last"),
-        Binding("n", "of_note(1)", "next item not yet done", id="learn.next_of_note"),
-        Binding("N", "of_note(-1)", "previous item not yet done", id="learn.previous_of_note"),
-        Binding("M", "section", "the next section: questions, bugs, tour", id="learn.next_section"),
+        Binding("n", "of_note(1)", "next item not yet done; next claim not simply true", id="learn.next_of_note"),
+        Binding("N", "of_note(-1)", "the previous one", id="learn.previous_of_note"),
+        Binding("M", "section", "the next section: questions, bugs, claims, tour", id="learn.next_section"),
         Binding("E", "evidence", "show it in the pane it speaks of", id="learn.evidence"),
         Binding("m,slash", "find", "choose an item", id="learn.find"),
         Binding("v", "view", "switch between list and text (narrow screens)", id="learn.view"),
-        Binding("r", "again", "hide the answer and ask again", id="learn.again"),
+        Binding("r", "again", "hide the answer and ask again; test all claims again", id="learn.again"),
         Binding("pagedown,space", "read(8)", "scroll down", id="learn.read_on"),
         Binding("pageup", "read(-8)", "scroll up", id="learn.read_back"),
     ]  # fmt: skip
@@ -92,7 +96,8 @@ class LearnPane(TwoParts):
         self.text = self.page.text
         self.attempts: dict[str, Attempt] = {}
         self.found: dict[str, Found] = {}
-        self._asked = ""  # the item of the last request
+        self.outcomes: dict[str, Outcome] = {}  # of claims
+        self._asked: tuple[str, ...] = ()  # the items of the last request
         self._left = False  # whether Esc left the field of this item's guess
         self._captures: TemporaryDirectory[str] | None = None  # of bugs
 
@@ -136,7 +141,8 @@ class LearnPane(TwoParts):
             return _FIELD_KEYS if not self.attempt.text else (_FIELD_KEYS[0], ("Esc", "erase"), *_FIELD_KEYS[2:])
         answered = self.attempt.stage == self.item.stages
         first = (_TO_NEXT,) if answered else (self.KEYS[0], _TO_FIELD) if self.text.can_focus else self.KEYS[:1]
-        return (*first, *self.KEYS[1:])
+        of_claims = _KEYS_OF_CLAIMS if self.item.kind == "claim" else {}
+        return (*first, *((key, of_claims.get(key, words)) for key, words in self.KEYS[1:]))
 
     def leave(self) -> None:
         self.host.engine.withdraw(Measure)
@@ -165,15 +171,15 @@ class LearnPane(TwoParts):
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
-            case ItemFigures(item, found):
-                self.found[item] = found
+            case list():
+                self._take(cast("list[ItemFigures]", answer))
                 self._show()
             case Report() if answer.parameters == self.page.wanted:
                 self.page.show(answer, bool(self.attempt.stage))
             case Failed() if isinstance(request, Measure):
                 pass  # the picture is missing, the text says everything
             case Failed(reason):
-                self._asked = ""  # so that coming back to it tries again
+                self._asked = ()  # so that coming back to it tries again
                 self.host.say(message("{reason}.", reason=reason))
             case _:
                 pass
@@ -181,16 +187,16 @@ class LearnPane(TwoParts):
     # Export and copying
 
     @property
-    def question(self) -> ReadItem:
-        return ReadItem(self.item.id)
+    def question(self) -> ReadItems:
+        return ReadItems((self.item.id,))
 
-    def answered(self) -> ItemFigures:
+    def answered(self) -> Sequence[ItemFigures]:
         if not self.is_current:
             raise InputError("The figures are still being measured.")
-        return ItemFigures(self.item.id, self.found[self.item.id])
+        return [ItemFigures(self.item.id, self.found[self.item.id])]
 
     def code(self, dialect: Dialect) -> str:
-        if not self.item.sources:
+        if self.item.kind == "bug":
             raise InputError("E opens the capture of this bug, where Y shows the code of its head.")
         if self.attempt.stage < self.item.stages:
             raise InputError("Enter shows the answer; then Y shows its code.")
@@ -247,14 +253,24 @@ class LearnPane(TwoParts):
         self._go(min(max(self.at + step, 0), len(ITEMS) - 1))
 
     def action_of_note(self, direction: int) -> None:
-        at = next_where([item.id not in self.done for item in ITEMS], self.at, direction)
-        if at is None:
-            self.host.say(message("All are done. r asks this one again."))
-        else:
+        """Go to the next item not yet done; from a claim, to the next one that was tested and is not simply true."""
+        of_claims = self.item.kind == "claim"
+        wanted = [
+            item.id in self.outcomes and self.outcomes[item.id].verdict not in _PLAIN
+            if of_claims
+            else item.stages > 0 and item.id not in self.done
+            for item in ITEMS
+        ]
+        at = next_where(wanted, self.at, direction)
+        if at is not None:
             self._go(at)
+        elif of_claims:
+            self.host.say(message("No claim tested so far is false or true only with a condition."))
+        else:
+            self.host.say(message("All are done. r asks this one again."))
 
     def action_section(self) -> None:
-        """Go to the next section: the tour, the questions or the bugs."""
+        """Go to the next section: the tour, the questions, the bugs or the claims."""
         self._go(section_from(self.at))
 
     def action_find(self) -> None:
@@ -262,13 +278,31 @@ class LearnPane(TwoParts):
         from ...views.fields.choices import Choice
 
         rows = [
-            Choice(item.id, joined([f"{item.word}.", item.title]), help=item.shown.what, words=(item.title,))
+            Choice(
+                item.id,
+                joined([f"{item.word}.", item.title]),
+                VERDICT_WORDS[self.outcomes[item.id].verdict] if item.id in self.outcomes else "",
+                item.statement or item.shown.what,
+                item.source,
+                words=(item.id, item.title, item.statement),
+            )
             for item in ITEMS
         ]
-        choose_one(self.host, message("item"), rows, self.item.id, lambda name: self._go(AT[name]))
+        choose_one(self.host, message("item"), rows, self.item.id, self.show_item)
+
+    def show_item(self, item: str) -> None:
+        self._asked = tuple(each for each in self._asked if each != item)  # so that it is tested before the others
+        self._go(AT[item])
 
     def action_again(self) -> None:
-        self._set(Attempt())
+        if self.item.kind == "claim":
+            self.host.engine.withdraw(ReadItems)
+            for name in self.outcomes:
+                del self.found[name]
+            self.outcomes, self._asked = {}, ()
+            self._show()
+        else:
+            self._set(Attempt())
 
     def action_view(self) -> None:
         super().action_view()
@@ -295,19 +329,31 @@ class LearnPane(TwoParts):
                     return  # its capture is being made
                 file = capture_of(self._folder, self.item.id) if of_bug else sample_path()
                 host.to_pane("Capture", FileHead(file, shown.head or (0, 0), None, self.NAME))
+            case "":
+                host.say(shown.what)
+                return
             case _:
                 host.change(shown.parameters)
-                host.to_pane(shown.pane, shown.claim or None)
+                host.to_pane(shown.pane, shown.item or None)
         host.say(message("{what} Alt+6 returns to the tour; u restores what stood before.", what=shown.what))
 
     def _ask_for_item(self) -> None:
-        """Request the figures of the item, or the capture of a bug."""
+        """Request the figures of the item, or the capture of a bug; and the claims, once one of them is shown."""
+        asked = all_claims().items if self.item.kind == "claim" else self._asked
+        later = (each for each in asked if each not in self.found and each != self.item.id)
+        self._asked = (self.item.id, *(each for each in later if ITEMS[AT[each]].kind == "claim"))
         try:
             folder = self._folder if self.item.kind == "bug" else None
         except OSError as error:
             self.host.say(message("No folder for captures can be made: {reason}.", reason=error.strerror))
         else:
-            self.ask(ReadItem(self.item.id, folder))
+            self.ask(ReadItems(self._asked, folder))
+
+    def _take(self, answer: Sequence[ItemFigures]) -> None:
+        """Keep what was found out about items; the verdicts on claims are in the order of the list."""
+        self.found |= {each.item: each.found for each in answer}
+        self.outcomes |= {each.item: each.outcome for each in answer if each.of.kind == "claim"}
+        self.outcomes = dict(sorted(self.outcomes.items(), key=lambda each: AT[each[0]]))
 
     def on_unmount(self) -> None:
         if self._captures is not None:
@@ -342,13 +388,12 @@ class LearnPane(TwoParts):
     def _show(self) -> None:
         """Show the selected item, and request its figures."""
         found = self.found.get(self.item.id)
-        if found is None and self.item.id != self._asked:
-            self._asked = self.item.id
+        if found is None and self.item.id not in self._asked:
             self._ask_for_item()
         if found is not None and self.attempt.stage and is_right(self.item, self.attempt, found):
             self.done.add(self.item.id)
-        self.list.show(self.at, self.done)
-        self.page.show_item(self.at, self.attempt, found)
+        self.list.show(self.at, self.done, self.outcomes)
+        self.page.show_item(self.at, self.attempt, found, self.outcomes)
         self._picture()
 
     def _picture(self) -> None:

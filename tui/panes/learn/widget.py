@@ -1,8 +1,8 @@
-"""The list of items with a cursor; the selected item, on tall screens with a picture of its numbers."""
+"""The list of items; the selected item, and below it a picture or the figures of all claims, if there is room."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,10 +15,12 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from ....core.learning.items import ITEMS, SECTIONS, Attempt, Found, count
+from ....core.learning.outcome import Outcome
 from ....core.learning.step import LONGEST
 from ....core.message import message
-from ...views.lines import Line, Thumb, ends, fitted, window
+from ...views.lines import Line, Span, Thumb, ends, fitted, window
 from ...views.results.cards import CURSOR, item_lines
+from ...views.results.claims import LEAST_HEIGHT, LEAST_WIDTH, overview_lines, verdict_word
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
 from ...widgets.lines import LinesWidget, ScrolledLines
@@ -53,13 +55,18 @@ class ItemList(LinesWidget):
         self._go = go
         self.cursor = 0
         self.done: set[str] = set()
+        self.outcomes: Mapping[str, Outcome] = {}
 
     def note(self) -> Line:
-        return ((self.glyphs.say("{done} of {items} done", done=len(self.done), items=len(ITEMS)), "dim"),)
+        if ITEMS[self.cursor].kind == "claim":
+            tested, claims = len(self.outcomes), count("claim")
+            return ((self.glyphs.say("{tested} of {claims} claims tested", tested=tested, claims=claims), "dim"),)
+        items = sum(item.stages > 0 for item in ITEMS)
+        return ((self.glyphs.say("{done} of {items} done", done=len(self.done), items=items), "dim"),)
 
-    def show(self, cursor: int, done: set[str]) -> None:
-        """Show the cursor at an item, and marks at those that were answered."""
-        self.cursor, self.done = cursor, done
+    def show(self, cursor: int, done: set[str], outcomes: Mapping[str, Outcome]) -> None:
+        """Show the cursor at an item, marks at those that were answered, and the verdicts on claims."""
+        self.cursor, self.done, self.outcomes = cursor, done, outcomes
         self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
@@ -74,8 +81,11 @@ class ItemList(LinesWidget):
         if isinstance(row, str):
             return fitted(((self.glyphs.say(row), "heading"),), width)
         item, chosen = ITEMS[row], row == self.cursor
-        mark = self.glyphs.say("✓") if item.id in self.done else " "
-        room = max(width - 4 - len(mark) - 1, 0)
+        mark: Span = (self.glyphs.say("✓") if item.id in self.done else " ", "scaled")
+        if item.kind == "claim":
+            outcome = self.outcomes.get(item.id)
+            mark = verdict_word(outcome.verdict, self.glyphs) if outcome else (self.glyphs.say("…"), "dim")
+        room = max(width - 4 - cell_len(mark[0]) - 1, 0)
         title, sign = self.glyphs.say(item.title), self.glyphs.say("…")
         if cell_len(title) > room:
             title = set_cell_size(title, max(room - cell_len(sign), 0)).rstrip() + sign
@@ -84,7 +94,7 @@ class ItemList(LinesWidget):
             (f"{item.number:2} ", "dim"),
             (title, "accent" if chosen else "label"),
         )
-        return fitted(ends(line, ((mark, "scaled"),), width), width)
+        return fitted(ends(line, (mark,), width), width)
 
     def thumb(self) -> Thumb | None:
         height = self.room.height
@@ -122,9 +132,11 @@ class ItemText(ScrolledLines):
         self.at = 0
         self.attempt = Attempt()
         self.found: Found | None = None
+        self.outcomes: Mapping[str, Outcome] = {}
 
-    def show(self, at: int, attempt: Attempt, found: Found | None) -> None:
+    def show(self, at: int, attempt: Attempt, found: Found | None, outcomes: Mapping[str, Outcome]) -> None:
         """Show an item; scroll to the top if it is another one, or shows more."""
+        self.outcomes = outcomes
         if (at, attempt.stage) != (self.at, self.attempt.stage):
             self.top = 0
         self.at, self.attempt, self.found = at, attempt, found
@@ -175,7 +187,13 @@ class ItemText(ScrolledLines):
                 text = message("question {number} of {count}", number=number, count=items)
             case "bug":
                 text = message("bug {number} of {count}: {title}", number=number, count=items, title=item.title)
+            case "claim":
+                text = message("claim {number} of {count}: {title}", number=number, count=items, title=item.title)
         return ((self.glyphs.say(text), "heading"),)
+
+    def note(self) -> Line:
+        item = ITEMS[self.at]
+        return ((item.id, "dim"),) if item.kind == "claim" else ()
 
     def lines_needed(self, width: int) -> int:
         """Return the lines of the item in its most generous setting."""
@@ -183,9 +201,15 @@ class ItemText(ScrolledLines):
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         item, cursor = ITEMS[self.at], CURSOR if self.has_focus else ""
-        return item_lines(item, self.attempt, self.found, width - 1, height, self.glyphs, cursor)
+        lines = item_lines(item, self.attempt, self.found, width - 1, height, self.glyphs, cursor)
+        above = max(len(lines), _CLAIM)
+        if item.kind == "claim" and width >= LEAST_WIDTH and height - above > LEAST_HEIGHT:
+            room = width - 1, height - above - 1
+            lines += [()] * (above + 1 - len(lines)) + overview_lines(self.outcomes, item.id, *room, self.glyphs)
+        return lines
 
 
+_CLAIM = 21  # lines above the figures of all claims, for all but the longest: so they stay in place
 _STEP = 4  # lines by which the text grows, so that a line more seldom moves the picture
 _GAUGE = 5  # lines of the gauge with its axis and border
 _HISTOGRAMS = 6  # lines of the histograms, from which they are shown
@@ -196,7 +220,7 @@ def pictured(item: Item, answered: bool) -> Parameters | None:
 
     Until it is answered, they are those of a quarter of d_k, which does not tell the answer.
     """
-    if item.kind == "bug":
+    if item.kind in ("bug", "claim"):
         return None
     p = item.shown.parameters
     return p if answered else replace(p, d_k=max(p.d_k // 4, 1))
@@ -234,9 +258,9 @@ class ItemPage(Stack):
         gauge = (self.text, size.height - picture), (self.words, 1), (self.gauge, _GAUGE)
         return (*gauge, (self.histograms, rest)) if rest >= _HISTOGRAMS else gauge
 
-    def show_item(self, at: int, attempt: Attempt, found: Found | None) -> None:
+    def show_item(self, at: int, attempt: Attempt, found: Found | None, outcomes: Mapping[str, Outcome]) -> None:
         """Show an item, and lay the page out again if it needs another height."""
-        self.text.show(at, attempt, found)
+        self.text.show(at, attempt, found, outcomes)
         if any(part.outer_size.height != lines for part, lines in self.heights(self.size)):
             self.text.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 

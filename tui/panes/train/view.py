@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 from rich.cells import set_cell_size
 
 from ....core.field import Field
-from ....core.message import in_sense, message
+from ....core.message import message
 from ....core.scales import scale_rule
-from ....core.training.settings import RACE_FIELDS, Race, RaceResult
+from ....core.tables.runs import RESULT
+from ....core.training.settings import RACE_FIELDS, Race
 from ....core.training.snapshot import CurvePoint, Quantity, RaceSnapshot
-from ...language.cells import to_left, to_right
+from ...language.cells import cells, to_left, to_right
 from ...views.fields.panel import field_list_lines
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted
@@ -26,10 +27,6 @@ _ROLES: tuple[tuple[Role, Role], ...] = (
 )  # fmt: skip
 _HIGHEST = 3.0  # nats: a loss above is drawn at the top
 _NAME = 15  # cells of a rule's name
-_COLUMNS = (  # title, width
-    ("final loss", 17), ("recalled", 10), ("steps to 90 %", 15), ("diverged", 10), ("entropy", 13),
-    ("1st gradient", 14),
-)  # fmt: skip
 
 
 def rule_name(rule: str) -> str:
@@ -57,17 +54,14 @@ def setting_lines(
 
 def result_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     """Return a table with a line for each rule, and what weights recall if they are used under another rule."""
-    room, kept = width - 2 - _NAME, 0
-    while kept < len(_COLUMNS) and room >= _COLUMNS[kept][1]:
-        room -= _COLUMNS[kept][1]
-        kept += 1
-    head = "".join(to_right(glyphs.say(title), wide) for title, wide in _COLUMNS[:kept])
+    columns = [(cell, max(cells(glyphs.say(cell.label)), cell.room) + 2) for cell in RESULT[1:] if cell.label]
+    ends = accumulate((wide for _, wide in columns), initial=2 + _NAME)
+    columns = [column for column, end in zip(columns, [*ends][1:], strict=True) if end <= width]
+    head = "".join(to_right(glyphs.say(cell.label), wide) for cell, wide in columns)
     lines: list[Line] = [((" " * (2 + _NAME), "text"), (head, "dim"))]
     for number, result in enumerate(shown.results):
-        cells = "".join(
-            to_right(text, wide) for text, (_, wide) in zip(_cells(result, glyphs)[:kept], _COLUMNS, strict=False)
-        )
-        lines.append((*_named(number, result.rule, glyphs), (cells, "text")))
+        texts = "".join(to_right(glyphs.say(cell.text(result)), wide) for cell, wide in columns)
+        lines.append((*_named(number, result.rule, glyphs), (texts, "text")))
     if len(shown.race.rules) > 1:
         wide = 9
         none = glyphs.say("—")  # until the race is complete
@@ -79,28 +73,14 @@ def result_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
         for number, rule in enumerate(shown.race.rules):
             shares = shown.used[number] if shown.used is not None else ()
             texts = [f"{100 * share:.0f} %" for share in shares] or [none] * len(shown.race.rules)
-            cells = "".join(to_right(text, wide) for text in texts)
-            lines.append((*_named(number, rule, glyphs), (cells, "text")))
+            shown_texts = "".join(to_right(text, wide) for text in texts)
+            lines.append((*_named(number, rule, glyphs), (shown_texts, "text")))
     return [fitted(line, width) for line in lines]
 
 
 def _named(number: int, rule: str, glyphs: Glyphs) -> tuple[Span, ...]:
     name = set_cell_size(glyphs.say(rule_name(rule)), _NAME - 1) + " "
     return (f"{letter(number)} ", _ROLES[number][0]), (name, "label")
-
-
-def _cells(result: RaceResult, glyphs: Glyphs) -> list[str]:
-    """Return the cells of a rule's line."""
-    none = glyphs.say("—")
-    cells = [
-        none if math.isnan(result.loss) else result.loss_text,
-        none if math.isnan(result.recalled) else f"{100 * result.recalled:.0f} %",
-        in_sense("never", "learned") if result.steps_to_learn is None else f"{result.steps_to_learn:.0f}",
-        f"{100 * result.diverged:.0f} %" if result.diverged else message("none"),
-        f"{100 * result.entropy_before:.0f} → {100 * result.entropy_after:.0f} %",
-        f"{result.gradient_before:.2g}",
-    ]
-    return [glyphs.say(cell) for cell in cells]
 
 
 def curve_lines(

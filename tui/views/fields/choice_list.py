@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -53,6 +54,7 @@ class ChoiceList:
     marked: tuple[str, ...] | None = None  # the values chosen so far; None if only one can be
     before: tuple[str, ...] = ()  # those that were marked when the list was opened
     live: bool = False  # whether the row with the cursor takes effect at once, until the list is cancelled
+    offered: Sequence[Choice] = ()  # the rows shown until a word is typed, if not all; families then stay together
 
     @classmethod
     def at(
@@ -72,7 +74,7 @@ class ChoiceList:
         values, first = [choice.value for choice in found.rows], marked[0] if marked else current
         return replace(found, cursor=values.index(first)) if first in values else found
 
-    @property
+    @cached_property
     def rows(self) -> list[Choice]:
         """The rows that match the filter; that of a typed formula before those whose help contains its signs."""
         rows = self.matches
@@ -80,12 +82,20 @@ class ChoiceList:
         typed = [row for row in self.typed[0] if row.value not in known]
         return [*typed, *rows] if is_like_formula(self.words) else [*rows, *typed]
 
-    @property
-    def matches(self) -> list[Choice]:
-        """The choices that match the filter; a filter that means something itself is not taken for a misspelling."""
+    @cached_property
+    def ranked(self) -> list[Choice]:
+        """The choices that match the filter, the best first; one that means something itself is no misspelling."""
         return matching(self.choices, self.words, guess=not self.typed[0])
 
     @property
+    def matches(self) -> list[Choice]:
+        """The choices that match the filter, in the order in which they are shown."""
+        if not self.offered:
+            return self.ranked
+        families = list(dict.fromkeys(row.family for row in self.choices))
+        return sorted(self.ranked, key=lambda row: families.index(row.family)) if self.words else [*self.offered]
+
+    @cached_property
     def typed(self) -> tuple[Sequence[Choice], ParameterError | None]:
         """The rows that the filter itself means, or why it means none."""
         try:
@@ -101,7 +111,8 @@ class ChoiceList:
 
     def filtered(self, words: str) -> ChoiceList:
         """Return the list with another filter, with the cursor on the row that matches best."""
-        return replace(self, words=words, cursor=0)
+        found = replace(self, words=words, cursor=0)
+        return replace(found, cursor=found.rows.index(found.ranked[0])) if self.offered and found.rows else found
 
     def toggled(self) -> ChoiceList:
         """Return the list with the selected row marked, or no longer marked; a typed formula becomes a row."""
@@ -143,9 +154,11 @@ def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> li
     lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
     if not shown:
         lines += _nothing(found, width, glyphs)
-    names = max((cell_len(glyphs.say(row.name)) for row in found.choices), default=0)
-    names = min(names, _NAME, width // 2)
-    lines += [_line(found, row, min(names, _NAME), width, glyphs) for row in shown]
+    if found.offered:
+        names = width - 4 - min(max(cell_len(glyphs.say(row.formula)) for row in found.offered), width // 3)
+    else:
+        names = min(max((cell_len(glyphs.say(row.name)) for row in found.choices), default=0), _NAME, width // 2)
+    lines += [_line(found, row, names, width, glyphs) for row in shown]
     if height >= _RULED:
         lines += [()] * (1 + _room(height) - len(lines))
         lines.append(((glyphs.rule * width, "dim"),))
@@ -231,7 +244,7 @@ def window(found: ChoiceList, height: int) -> tuple[list[Choice | str], int]:
     rows: list[Choice | str] = []
     family, at = "", 0
     for index, row in enumerate(found.rows):
-        if row.family and row.family != family and not found.words:
+        if row.family and row.family != family and (found.offered or not found.words):
             rows.append(row.family)
         family = row.family
         if index == found.cursor:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from ....core.against import against_word
+from ....core.against import parameter_word
 from ....core.field import Field
 from ....core.message import message
-from ....core.parameters import FIELDS, Parameters, choice_word, model_title
-from ....core.scales import scale_rule
+from ....core.parameters import FIELDS, Parameters, model_title
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, ends, fitted, shortened, wrapped
@@ -37,14 +36,7 @@ def _group(field: Field) -> str:
 
 def value_text(field: Field, parameters: Parameters) -> str:
     """Return a value as the panel shows it: formulas or names for scale rules, words for choices."""
-    value = getattr(parameters, field.name)
-    if field.name == "model":
-        return model_title(parameters) or "–"
-    if field.name == "scale":
-        return scale_rule(value).label
-    if field.name == "against":
-        return against_word(parameters)
-    return choice_word(value) if field.kind == "choice" else field.format(value)
+    return "–" if field.name == "model" and not model_title(parameters) else parameter_word(field, parameters)
 
 
 def field_rows(

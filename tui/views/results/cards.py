@@ -1,4 +1,4 @@
-"""Steps and questions as lines, closer together or fewer where they would not fit."""
+"""Steps, questions, bugs and claims as lines, closer together or fewer where they would not fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.learning.bugs import CAUSES, Bug, BugEvidence, facts
 from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
+from ....core.learning.claim import Claim
 from ....core.learning.items import Attempt, Found, Item, graded
+from ....core.learning.outcome import judged
 from ....core.learning.step import (
     Grade,
     InterviewQuestion,
@@ -28,10 +30,11 @@ from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, fitted, middle_cut, wrapped
 from ..numbers import signed
+from .claims import claim_lines
 
 if TYPE_CHECKING:
-    from ....core.claims.claim import Reading
     from ....core.learning.card import CardFigure
+    from ....core.learning.sources import Reading
 
 _GAP = 2  # cells between columns
 
@@ -127,6 +130,9 @@ def item_lines(
                 blocks = _of_question(content, item, page)
             case Bug():
                 blocks = _of_bug(content, item, page)
+            case Claim():
+                outcome = judged(content, found) if isinstance(found, Mapping) else None
+                blocks = [claim_lines(content, outcome, width, glyphs, True), _pointer(item.shown, page)]
         lines = _joined(blocks, gaps)
         if len(lines) <= height:
             return lines
@@ -299,6 +305,8 @@ def _typed_field(label: str, meant: str, hint: str, page: _Page) -> Block:
 
 def _pointer(shown: PaneState, page: _Page) -> Block:
     """Return the lines that say which pane shows this."""
+    if not shown.pane:
+        return page.words(shown.what, "dim")
     first, *others = page.words(message("E opens {pane}. {what}", pane=shown.pane, what=shown.what), "dim")
     [(text, role)] = first
     return [((text[:1], "key"), (text[1:], role)), *others]

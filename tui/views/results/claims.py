@@ -1,4 +1,4 @@
-"""The claims as lines: a list with verdicts, one claim in full, and all of them for print."""
+"""The claims as lines: one claim in full, the figures of all, and all of them in full for print."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
+from ....core.learning.claim import UNCLAIMED, VERDICT_WORDS
+from ....core.learning.sources import figure_text
 from ....core.message import counted, joined, message
 from ....core.statistics.measurement import NOTHING
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, ends, fitted, line_width, middle_cut, window, wrapped
+from ..lines import Line, Role, Span, ends, fitted, middle_cut, wrapped
 from ..numbers import signed
 
 if TYPE_CHECKING:
-    from ....core.claims.claim import Claim, ClaimFinding, Outcome, Verdict
+    from ....core.learning.claim import Claim, Verdict
+    from ....core.learning.outcome import ClaimFinding, Outcome
 
 FigureCells: TypeAlias = tuple[str, str, str, str, str]  # the sign, the label, the claimed, measured and exact values
 
@@ -34,35 +36,6 @@ _ROLES: dict[Verdict, Role] = {
 }
 
 
-def claim_list(
-    claims: Sequence[Claim], outcomes: Mapping[str, Outcome], cursor: int, width: int, height: int, glyphs: Glyphs
-) -> list[Line]:
-    """Return a line for each claim; if they do not fit, those around the cursor."""
-    room = max(height, 1)
-    first = first_claim(len(claims), cursor, height)
-    lines: list[Line] = []
-    for index in range(first, min(first + room, len(claims))):
-        claim = claims[index]
-        outcome = outcomes.get(claim.id)
-        word, role = _verdict(outcome.verdict, glyphs) if outcome else (glyphs.say("…"), "dim")
-        chosen = index == cursor
-        verdict: Line = ((word, role), (" ", "text"))
-        room = max(width - line_width(verdict) - 2, 0)
-        title = middle_cut(glyphs.say(claim.title or claim.id), room, glyphs.say("…"))
-        name: Line = (
-            (glyphs.cursor if chosen else " ", "accent" if chosen else "text"),
-            (title, "accent" if chosen else "label"),
-        )
-        lines.append(ends(name, verdict, width))
-    return [fitted(line, width) for line in lines]
-
-
-def first_claim(claims: int, cursor: int, height: int) -> int:
-    """Return the index of the first claim in a list of this height."""
-    room = max(height, 1)
-    return window(cursor, claims, room)
-
-
 def claim_lines(
     claim: Claim, outcome: Outcome | None, width: int, glyphs: Glyphs, tabular: bool = False
 ) -> list[Line]:
@@ -75,7 +48,7 @@ def claim_lines(
     if outcome is None:
         lines += [*wrapped(glyphs.say("Not tested yet"), width, "dim"), ()]
     else:
-        lines.append(((glyphs.say("Verdict: "), "text"), _verdict(outcome.verdict, glyphs)))
+        lines.append(((glyphs.say("Verdict: "), "text"), verdict_word(outcome.verdict, glyphs)))
         lines += [*wrapped(glyphs.say(outcome.reason), width), ()]
         table = figure_table(outcome.findings, width, glyphs) if tabular else []
         lines += table or [line for finding in outcome.findings for line in _finding(finding, width, glyphs)]
@@ -153,7 +126,8 @@ def at_sign(rows: Sequence[FigureCells], glyphs: Glyphs) -> list[FigureCells]:
     return [(*row[:3], found, row[4]) for row, found in zip(rows, padded, strict=True)]
 
 
-def _verdict(verdict: Verdict, glyphs: Glyphs) -> Span:
+def verdict_word(verdict: Verdict, glyphs: Glyphs) -> Span:
+    """Return the verdict in words."""
     return glyphs.say(VERDICT_WORDS[verdict]), _ROLES[verdict]
 
 
@@ -210,21 +184,20 @@ _TITLE, _CLAIMED = 30, 16  # most cells of a claim's title and of a claimed valu
 
 
 def overview_lines(
-    claims: Sequence[Claim], outcomes: Mapping[str, Outcome], cursor: int, width: int, height: int, glyphs: Glyphs
+    outcomes: Mapping[str, Outcome], chosen: str, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Return a row for each figure tested so far, at most `height` lines; those of the selected claim are marked."""
+    """Return a row for each figure tested so far, at most `height` lines; those of the chosen claim are marked."""
+    cursor = [*outcomes].index(chosen) if chosen in outcomes else -1
     names: list[tuple[int, str]] = []  # of each row: which claim it is of, and its title in the first one
     figures: list[FigureCells] = []
-    for at, claim in enumerate(claims):
-        outcome = outcomes.get(claim.id)
-        for number, finding in enumerate(outcome.findings if outcome else ()):
-            names.append((at, glyphs.say(claim.title or claim.id) if number == 0 else ""))
+    for at, outcome in enumerate(outcomes.values()):
+        for number, finding in enumerate(outcome.findings):
+            names.append((at, glyphs.say(outcome.claim.title or outcome.claim.id) if number == 0 else ""))
             figures.append(cells_of(finding, glyphs))
     if not figures:
         return []
     rows = [(*name, texts) for name, texts in zip(names, at_sign(figures, glyphs), strict=True)]
-    found = (outcomes[claim.id] for claim in claims if claim.id in outcomes)
-    counts: Line = ((verdict_counts(list(found), glyphs), "dim"),)
+    counts: Line = ((verdict_counts([*outcomes.values()], glyphs), "dim"),)
     lines = [ends(((glyphs.say("all figures"), "heading"),), counts, width)]
     head, name_of_title = titles(glyphs), glyphs.say("claim")
     room = max(height - 2, 0)
@@ -258,9 +231,8 @@ def overview_lines(
 
     lines.append(line("", name_of_title, head, "dim", "dim"))
     for at, name, texts in rows[first : first + room]:
-        chosen = at == cursor
-        roles: tuple[Role, Role] = ("accent", "accent") if chosen else ("label", "text")
-        lines.append(line(glyphs.cursor if chosen else "", name, texts, *roles))
+        roles: tuple[Role, Role] = ("accent", "accent") if at == cursor else ("label", "text")
+        lines.append(line(glyphs.cursor if at == cursor else "", name, texts, *roles))
     return lines
 
 

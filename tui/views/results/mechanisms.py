@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ....core.message import joined, message
-from ....core.parameters import choice_word
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
+from ....core.tables.rules import mechanism_word
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, wrapped
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NAME = 22
 _CELL = 8  # cells of a value
-_WORDS = {"logit_std": "logit std", "entropy_fraction": "entropy / ln n, %", "max_weight": "max weight, %"}
+_SHOWN = ("logit_std", "entropy_fraction", "max_weight")
 
 
 def mechanism_lines(rows: Sequence[MechanismRow], width: int, glyphs: Glyphs) -> list[Line]:
@@ -33,9 +33,10 @@ def mechanism_lines(rows: Sequence[MechanismRow], width: int, glyphs: Glyphs) ->
     room = max((width - _NAME) // _CELL, 1)
     left_out, d_ks = d_ks[:-room], d_ks[-room:]
     lines: list[Line] = []
-    for name, words in _WORDS.items():
-        factor = 100 if STATISTIC[name].unit == "share" else 1
-        lines += _block(words, rows, d_ks, lambda row, n=name, f=factor: _times(row.measured[n].value, f), glyphs)
+    for name in _SHOWN:
+        label, factor = STATISTIC[name].label, 100 if STATISTIC[name].unit == "share" else 1
+        title = label if factor == 1 else joined([label, "%"], ", ")
+        lines += _block(title, rows, d_ks, lambda row, n=name, f=factor: _times(row.measured[n].value, f), glyphs)
     scores = [row for row in rows if (row.mechanism, row.rule) != ("dot_product", "sqrt_d_k")]  # the unscaled one's
     lines += _block(message("largest |score|"), scores, d_ks, lambda row: row.largest, glyphs, scaled=False)
     bounded = [row for row in rows if row.bound is not None]
@@ -110,10 +111,8 @@ def _block(
     for kind in dict.fromkeys(map(_kind, rows)):
         mechanism, rule, with_sink = kind
         found = {row.d_k: row for row in rows if _kind(row) == kind}
-        word = choice_word(mechanism)
-        if with_sink:
-            word = message("{mechanism} with sink", mechanism=word)
-        elif scaled and mechanism in ("dot_product", "bilinear"):
+        word = mechanism_word(next(row for row in rows if _kind(row) == kind))
+        if not with_sink and scaled and mechanism in ("dot_product", "bilinear"):
             word = joined([word, scale_rule(rule).label], " × ")
         role: Role = "unscaled" if rule == "none" and mechanism == "dot_product" else "label"
         role = "scaled" if kind == ("dot_product", "sqrt_d_k", False) else role

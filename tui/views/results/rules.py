@@ -130,7 +130,6 @@ class _ColumnFormat:
     titles: tuple[str, str]
     whole: int  # cells before the point
     decimals: int
-    words: str  # its name in sentences
 
     @property
     def width(self) -> int:
@@ -138,14 +137,14 @@ class _ColumnFormat:
 
 
 _FORMATS = {
-    "multiplier": _ColumnFormat(("", "multiplier"), 4, 5, "multiplier"),
-    "logit_std": _ColumnFormat(("logit", "std"), 3, 3, "logit std"),
-    "entropy_fraction": _ColumnFormat(("entropy", "/ ln n %"), 4, 2, "entropy"),
-    "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
-    "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 2, 4, "median ∂L/∂q"),
-    "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
-    "saturation": _ColumnFormat(("", "saturation"), 3, 3, "row saturation"),
-    "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
+    "multiplier": _ColumnFormat(("", "multiplier"), 4, 5),
+    "logit_std": _ColumnFormat(("logit", "std"), 3, 3),
+    "entropy_fraction": _ColumnFormat(("entropy", "/ ln n %"), 4, 2),
+    "max_weight": _ColumnFormat(("max", "weight %"), 4, 2),
+    "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 2, 4),
+    "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2),
+    "saturation": _ColumnFormat(("", "saturation"), 3, 3),
+    "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2),
 }
 _AFTER = {"multiplier": (STATUS,), "saturation": (METER,), "score_overflow": (SATURATED, CURVE)}
 COLUMNS = tuple(each for column in _FORMATS for each in (column, *_AFTER.get(column, ())))
@@ -170,7 +169,8 @@ class RuleTableContents:
 
 def words_of(column: str) -> str:
     """Return the name of a column in sentences."""
-    return _FORMATS[column].words if column in _FORMATS else column
+    statistic = STATISTIC.get(column)
+    return column if statistic is None else statistic.short or statistic.label
 
 
 def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..parameters import Parameters
-from .claim import UNCLAIMED, Claim, ClaimFigure, at_least, value
-from .examine import lab, precise, trial, trial_part
-from .trials import distance_from_normal, exp_overflow, rows_within, std_of_one_run
+from ...parameters import Parameters
+from ..claim import UNCLAIMED, Claim, ClaimFigure, at_least, precise, trial, trial_part, value
+from ..sources import FromLab
 
 _PRODUCT = precise(1, batch=512, mean_q=1, std_q=2, mean_k=0.5)
 _SMALL = precise(256, std_q=1 / 4, std_k=1 / 4)
@@ -25,7 +24,7 @@ SCORES: tuple[Claim, ...] = (
         "variance far from d_k.",
         Parameters(),
         tuple(
-            ClaimFigure(f"variance at d_k {d}", value(d), lab("logit_variance", precise(d)))
+            ClaimFigure(f"variance at d_k {d}", value(d), FromLab("logit_variance", precise(d)))
             for d in (64, 128, 256, 512)
         ),
         title="the variance equals d_k",
@@ -39,7 +38,9 @@ SCORES: tuple[Claim, ...] = (
         precise(64, std_q=2, std_k=2),
         tuple(
             ClaimFigure(
-                f"variance at d_k 64, σ {s:g}", value(64 * s**2), lab("logit_variance", precise(64, std_q=s, std_k=s))
+                f"variance at d_k 64, σ {s:g}",
+                value(64 * s**2),
+                FromLab("logit_variance", precise(64, std_q=s, std_k=s)),
             )
             for s in (0.5, 1.0, 2.0)
         ),
@@ -53,11 +54,13 @@ SCORES: tuple[Claim, ...] = (
         "terms remain. With means of 0 only the first remains. A score is the sum of d_k such products.",
         _PRODUCT,
         (
-            ClaimFigure("variance of a product, σ 2 and 1, μ 1 and 0.5", value(6), lab("logit_variance", _PRODUCT)),
+            ClaimFigure(
+                "variance of a product, σ 2 and 1, μ 1 and 0.5", value(6), FromLab("logit_variance", _PRODUCT)
+            ),
             ClaimFigure(
                 "variance of the sum of 64",
                 value(384),
-                lab("logit_variance", precise(64, mean_q=1, std_q=2, mean_k=0.5)),
+                FromLab("logit_variance", precise(64, mean_q=1, std_q=2, mean_k=0.5)),
             ),
         ),
         title="variance of one product",
@@ -70,11 +73,13 @@ SCORES: tuple[Claim, ...] = (
         "argument of N is a variance. Code that passes 1/√d_k as the standard deviation gets 1/d_k instead.",
         _SMALL,
         (
-            ClaimFigure("variance at d_k 256, component variance 1/√d_k", value(1), lab("logit_variance", _SMALL)),
+            ClaimFigure(
+                "variance at d_k 256, component variance 1/√d_k", value(1), FromLab("logit_variance", _SMALL)
+            ),
             ClaimFigure(
                 "the same with 1/√d_k as the standard deviation",
                 UNCLAIMED,
-                lab("logit_variance", precise(256, std_q=1 / 16, std_k=1 / 16)),
+                FromLab("logit_variance", precise(256, std_q=1 / 16, std_k=1 / 16)),
             ),
         ),
         title="small initial weights",
@@ -93,7 +98,7 @@ SCORES: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"distance from N(0, 1) at d_k {d}",
                     value(0, within=0.001),
-                    trial(distance_from_normal, d),
+                    trial("distance_from_normal", d),
                     in_the_limit=d == 1024,
                 )
                 for d in (1, 16, 64, 1024)
@@ -102,7 +107,7 @@ SCORES: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"excess kurtosis at d_k {d}",
                     value(0, within=0.01),
-                    lab("logit_excess_kurtosis", precise(d)),
+                    FromLab("logit_excess_kurtosis", precise(d)),
                     in_the_limit=d == 1024,
                 )
                 for d in (16, 64, 1024)
@@ -122,23 +127,23 @@ SCORES: tuple[Claim, ...] = (
         Parameters(),
         (
             ClaimFigure(
-                "scores within ±24 at d_k 64", value(0.997, within=0.0005), lab("logit_within_3sd", precise(64))
+                "scores within ±24 at d_k 64", value(0.997, within=0.0005), FromLab("logit_within_3sd", precise(64))
             ),
             ClaimFigure(
                 "scaled scores within ±3 at d_k 512",
                 value(0.997, within=0.0005),
-                lab("logit_within_3sd", precise(512), scaled=True),
+                FromLab("logit_within_3sd", precise(512), scaled=True),
             ),
             *(
                 ClaimFigure(
-                    f"rows of {n} keys entirely within ±24 at d_k 64", UNCLAIMED, trial(rows_within, 64, n, 3.0)
+                    f"rows of {n} keys entirely within ±24 at d_k 64", UNCLAIMED, trial("rows_within", 64, n, 3.0)
                 )
                 for n in (10, 128, 1024)
             ),
             ClaimFigure(
                 "rows of 1024 keys entirely within ±100 at d_k 512",
                 UNCLAIMED,
-                trial(rows_within, 512, 1024, _HUNDRED),
+                trial("rows_within", 512, 1024, _HUNDRED),
             ),
         ),
         title="three standard deviations",
@@ -152,18 +157,18 @@ SCORES: tuple[Claim, ...] = (
         Parameters(d_k=512, n_keys=3, n_queries=3, batch=2),
         (
             ClaimFigure(
-                "runs within 1 of 22.6", at_least(0.5, "most"), trial_part("near", std_of_one_run, *_EXAMPLE)
+                "runs within 1 of 22.6", at_least(0.5, "most"), trial_part("near", "std_of_one_run", *_EXAMPLE)
             ),
             ClaimFigure(
                 "root mean square of many runs",
                 value(22.6, within=0.05),
-                trial_part("unscaled", std_of_one_run, *_EXAMPLE),
+                trial_part("unscaled", "std_of_one_run", *_EXAMPLE),
                 in_the_limit=True,
             ),
             ClaimFigure(
                 "the same, scaled",
                 value(1.0, words="1.0"),
-                trial_part("scaled", std_of_one_run, *_EXAMPLE),
+                trial_part("scaled", "std_of_one_run", *_EXAMPLE),
                 in_the_limit=True,
             ),
         ),
@@ -180,7 +185,7 @@ SCORES: tuple[Claim, ...] = (
         "are well within the range of all three.",
         Parameters(),
         tuple(
-            ClaimFigure(f"infinite exp(score) in {words}", at_least(1e-6, "some"), trial(exp_overflow, 64, *how))
+            ClaimFigure(f"infinite exp(score) in {words}", at_least(1e-6, "some"), trial("exp_overflow", 64, *how))
             for words, how in (
                 ("float32", ("float32", False)),
                 ("bfloat16", ("bfloat16", False)),

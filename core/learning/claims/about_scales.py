@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..parameters import Parameters
-from .claim import UNCLAIMED, Claim, ClaimFigure, at_least, value
-from .examine import lab, precise, trial, trial_part
-from .trials import cosine, most_responsive
+from ...parameters import Parameters
+from ..claim import UNCLAIMED, Claim, ClaimFigure, at_least, precise, trial, trial_part, value
+from ..sources import FromLab
 
 _UNIFORM = at_least(0.99, "nearly 1, at least 0.99")
 _TOO_WIDE = at_least(1.1, "clearly above 1")
@@ -37,7 +36,7 @@ SCALES: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"standard deviation of logits at d_k 64, σ of components {words}",
                     value(1),
-                    lab("logit_std", p, scaled=True),
+                    FromLab("logit_std", p, scaled=True),
                 )
                 for words, p in (("2", _DOUBLED), ("0.5", _HALVED))
             ),
@@ -45,7 +44,7 @@ SCALES: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"the same with RMS norm of q and k, σ {words}",
                     UNCLAIMED,
-                    lab("logit_std", replace(p, scale="rms_sqrt_d_k"), scaled=True),
+                    FromLab("logit_std", replace(p, scale="rms_sqrt_d_k"), scaled=True),
                 )
                 for words, p in (("2", _DOUBLED), ("0.5", _HALVED))
             ),
@@ -62,12 +61,12 @@ SCALES: tuple[Claim, ...] = (
         Parameters(scale="d_k"),
         (
             ClaimFigure(
-                "standard deviation of cosines at d_k 64", value(1, within=0.05), trial_part("std", cosine, 64, 128)
+                "standard deviation of cosines at d_k 64", value(1, within=0.05), trial_part("std", "cosine", 64, 128)
             ),
             ClaimFigure(
                 "entropy of their softmax minus that of q·k/√d_k, 128 keys",
                 value(0, within=0.05),
-                trial_part("entropy", cosine, 64, 128),
+                trial_part("entropy", "cosine", 64, 128),
             ),
         ),
         title="scaling is like cosine",
@@ -85,13 +84,13 @@ SCALES: tuple[Claim, ...] = (
             ClaimFigure(
                 "variance of logits at d_k 64",
                 value(1 / 64, words="1/64"),
-                lab("logit_variance", precise(64, scale="d_k"), scaled=True),
+                FromLab("logit_variance", precise(64, scale="d_k"), scaled=True),
             ),
             *(
                 ClaimFigure(
                     f"entropy / ln n at d_k {d}, {n} keys",
                     _UNIFORM,
-                    lab("entropy_fraction", precise(d, n, scale="d_k"), scaled=True),
+                    FromLab("entropy_fraction", precise(d, n, scale="d_k"), scaled=True),
                     in_the_limit=d > 16,
                 )
                 for n in (10, 128)
@@ -114,7 +113,7 @@ SCALES: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"standard deviation of logits at d_k {d}, divided by log₂ d_k",
                     _TOO_WIDE,
-                    lab("logit_std", _custom(d, 1 / math.log2(d)), scaled=True),
+                    FromLab("logit_std", _custom(d, 1 / math.log2(d)), scaled=True),
                 )
                 for d in (16, 64)
             ),
@@ -122,7 +121,7 @@ SCALES: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"standard deviation of logits at d_k 4096, divided by {name} d_k",
                     _SATURATED,
-                    lab("logit_std", _custom(4096, 1 / divisor), scaled=True),
+                    FromLab("logit_std", _custom(4096, 1 / divisor), scaled=True),
                     in_the_limit=True,
                 )
                 for name, divisor in (("log₂", math.log2(4096)), ("ln", math.log(4096)))
@@ -143,13 +142,13 @@ SCALES: tuple[Claim, ...] = (
             ClaimFigure(
                 "variance of logits at d_k 64",
                 value(0.25),
-                lab("logit_variance", precise(64, scale="two_sqrt_d_k"), scaled=True),
+                FromLab("logit_variance", precise(64, scale="two_sqrt_d_k"), scaled=True),
             ),
             *(
                 ClaimFigure(
                     f"entropy / ln n at d_k 64, {n} keys",
                     _UNIFORM,
-                    lab("entropy_fraction", precise(64, n, scale="two_sqrt_d_k"), scaled=True),
+                    FromLab("entropy_fraction", precise(64, n, scale="two_sqrt_d_k"), scaled=True),
                 )
                 for n in (10, 128)
             ),
@@ -168,7 +167,7 @@ SCALES: tuple[Claim, ...] = (
         (
             *(
                 ClaimFigure(
-                    f"variance of logits at d_k {d}", value(1), lab("logit_variance", precise(d), scaled=True)
+                    f"variance of logits at d_k {d}", value(1), FromLab("logit_variance", precise(d), scaled=True)
                 )
                 for d in (64, 512)
             ),
@@ -176,7 +175,7 @@ SCALES: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"logit standard deviation with the largest E‖J‖_F², {n} keys",
                     value(1, within=0.05),
-                    trial(most_responsive, 64, n),
+                    trial("most_responsive", 64, n),
                 )
                 for n in (10, 128, 1024)
             ),

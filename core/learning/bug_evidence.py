@@ -16,11 +16,11 @@ from ..attention.visibility import Bias, Visibility
 from ..captures.capture import sample_path
 from ..captures.head import read_head
 from ..captures.reader import open_capture
-from ..claims.claim import Reading
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.verdict import diagnose
 from ..statistics.measurement import Estimate
 from .bugs import D_MODEL, MULTIPLIERS, SYMPTOMS, Bug, BugEvidence, Recipe
+from .sources import Reading
 
 _TOP = 0.1  # the share of scores that count as large
 

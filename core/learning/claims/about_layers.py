@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-from ..attention.presets import PRESETS
-from ..parameters import Parameters
-from .claim import UNCLAIMED, Claim, ClaimFigure, Reading, at_least, at_most, value
-from .examine import lab, precise, trial, trial_part
-from .trials import (
-    additive,
-    additive_over_dot,
-    dividing,
-    shapes,
-    through_layers,
-    weights_of_attention,
-    weights_of_matrices,
-)
+from ...parameters import Parameters
+from ..claim import UNCLAIMED, Claim, ClaimFigure, at_least, at_most, precise, trial, trial_part, value
+from ..sources import FromLab, Reading
 
 _DEEP = (16, 64, 32)  # layers, d_k, tokens
 _SHAPE = (2, 8, 10, 64)  # batch, heads, tokens, d_k
 _ALMOST_NOTHING = at_most(0.1, "almost nothing, at most 0.1")
-
-
-def models_dividing(normalised: bool) -> Reading:
-    """Count the models of the Heads pane that multiply scores by 1/√d_k, as a share of all.
-
-    Those that normalise q and k count only if `normalised`.
-    """
-    divide = [
-        math.isclose(each.multiplier(each.layer), each.layer.width**-0.5)
-        and (normalised or each.rule.normalise == "none")
-        for each in PRESETS.values()
-    ]
-    return Reading(None, sum(divide) / len(divide))
 
 
 LAYERS: tuple[Claim, ...] = (
@@ -50,7 +25,7 @@ LAYERS: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"operations of dividing scores over those of the product, d_k {d}",
                     _ALMOST_NOTHING,
-                    trial_part("operations", dividing, d, 1024, "scores"),
+                    trial_part("operations", "dividing", d, 1024, "scores"),
                     measure="operations",
                 )
                 for d in (16, 64)
@@ -59,7 +34,7 @@ LAYERS: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"memory traffic of dividing scores over that of the product, {n} tokens, d_k {d}",
                     _ALMOST_NOTHING,
-                    trial_part("traffic", dividing, d, n, "scores"),
+                    trial_part("traffic", "dividing", d, n, "scores"),
                     measure="memory traffic",
                 )
                 for n, d in ((64, 64), (1024, 64), (1024, 2048))
@@ -67,7 +42,7 @@ LAYERS: tuple[Claim, ...] = (
             ClaimFigure(
                 "the same if queries are divided, 4096 tokens, d_k 64",
                 UNCLAIMED,
-                trial_part("traffic", dividing, 64, 4096, "queries"),
+                trial_part("traffic", "dividing", 64, 4096, "queries"),
             ),
         ),
         title="dividing by √d_k is free",
@@ -84,9 +59,11 @@ LAYERS: tuple[Claim, ...] = (
             ClaimFigure(
                 "memory traffic of additive over dot product, 256 tokens, d_k 64",
                 at_least(10, "much more than 1, at least 10"),
-                trial_part("traffic", additive_over_dot, 64, 256),
+                trial_part("traffic", "additive_over_dot", 64, 256),
             ),
-            ClaimFigure("operations, the same way", UNCLAIMED, trial_part("operations", additive_over_dot, 64, 256)),
+            ClaimFigure(
+                "operations, the same way", UNCLAIMED, trial_part("operations", "additive_over_dot", 64, 256)
+            ),
         ),
         title="dot products are faster",
     ),
@@ -102,7 +79,7 @@ LAYERS: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"scores in [−1, 1] at d 64, v ~ N(0, {words})",
                     value(1, words="all"),
-                    trial_part("inside", additive, 64, std),
+                    trial_part("inside", "additive", 64, std),
                 )
                 for words, std in (("1", 1.0), ("1/d", 1 / 8))
             ),
@@ -110,7 +87,7 @@ LAYERS: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"standard deviation within a row at d {d}, v ~ N(0, {words})",
                     at_most(1, "at most 1, at any width"),
-                    trial_part("std", additive, d, std),
+                    trial_part("std", "additive", d, std),
                 )
                 for d, words, std in ((16, "1", 1.0), (64, "1", 1.0), (256, "1", 1.0), (64, "1/d", 1 / 8))
             ),
@@ -131,14 +108,14 @@ LAYERS: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"standard deviation of scores at d {d}, unscaled",
                     at_most(1, "at most 1, at any width"),
-                    lab("logit_std", precise(d, mechanism="bilinear")),
+                    FromLab("logit_std", precise(d, mechanism="bilinear")),
                 )
                 for d in (16, 64, 256)
             ),
             ClaimFigure(
                 "the same at d 64, W smaller by √d",
                 UNCLAIMED,
-                lab("logit_std", precise(64, mechanism="bilinear", gain=1 / 8)),
+                FromLab("logit_std", precise(64, mechanism="bilinear", gain=1 / 8)),
             ),
         ),
         title="bilinear scores need no scale",
@@ -152,11 +129,9 @@ LAYERS: tuple[Claim, ...] = (
         "which the note also says. Every head has its own three, and W_O maps the h·d_k = d_model outputs of all "
         "heads to d_model, so the total is right. Biases are not counted, and values are as wide as keys.",
         figures=(
-            ClaimFigure(
-                "each of the three, d_model 512, d_k 64", value(98_304), trial(weights_of_matrices, 512, 64, 1)
-            ),
-            ClaimFigure("the three together", value(98_304), trial(weights_of_matrices, 512, 64, 3)),
-            ClaimFigure("8 heads of 64 with W_O", value(1_048_576), trial(weights_of_attention, 512, 64, 8)),
+            ClaimFigure("each of the three, d_model 512, d_k 64", value(98_304), Reading(None, 512.0 * 64)),
+            ClaimFigure("the three together", value(98_304), Reading(None, 3 * 512.0 * 64)),
+            ClaimFigure("8 heads of 64 with W_O", value(1_048_576), trial("weights_of_attention", 512, 64, 8)),
         ),
         title="each head has three matrices",
     ),
@@ -168,7 +143,7 @@ LAYERS: tuple[Claim, ...] = (
         "only split the columns of the same matrices. They do change the number of scores, and the √d_k that "
         "divides them.",
         figures=tuple(
-            ClaimFigure(f"d_model 512, heads {h}", value(1_048_576), trial(weights_of_attention, 512, 512 // h, h))
+            ClaimFigure(f"d_model 512, heads {h}", value(1_048_576), trial("weights_of_attention", 512, 512 // h, h))
             for h in (1, 2, 8, 64)
         ),
         title="more heads cost nothing",
@@ -186,11 +161,11 @@ LAYERS: tuple[Claim, ...] = (
             ClaimFigure(
                 "numbers in the scores, batch 2, 8 heads, 10 tokens",
                 value(1600),
-                trial_part("scores", shapes, *_SHAPE),
+                trial_part("scores", "shapes", *_SHAPE),
             ),
-            ClaimFigure("numbers in the output, d_k 64", value(10_240), trial_part("output", shapes, *_SHAPE)),
-            ClaimFigure("sum of a row, the one furthest from 1", value(1), trial_part("sum", shapes, *_SHAPE)),
-            ClaimFigure("difference from head by head, at most", value(0), trial_part("apart", shapes, *_SHAPE)),
+            ClaimFigure("numbers in the output, d_k 64", value(10_240), trial_part("output", "shapes", *_SHAPE)),
+            ClaimFigure("sum of a row, the one furthest from 1", value(1), trial_part("sum", "shapes", *_SHAPE)),
+            ClaimFigure("difference from head by head, at most", value(0), trial_part("apart", "shapes", *_SHAPE)),
         ),
         title="the shapes of batch and heads",
     ),
@@ -207,16 +182,18 @@ LAYERS: tuple[Claim, ...] = (
             ClaimFigure(
                 "gradient at the input, unscaled over scaled, 1 layer",
                 UNCLAIMED,
-                trial_part("ratio", through_layers, 1, *_DEEP[1:]),
+                trial_part("ratio", "through_layers", 1, *_DEEP[1:]),
             ),
             ClaimFigure(
                 "the same, 16 layers over 1 layer",
                 at_least(2, "more in deep models, at least 2"),
-                trial_part("over_one", through_layers, *_DEEP),
+                trial_part("over_one", "through_layers", *_DEEP),
             ),
             *(
                 ClaimFigure(
-                    f"gradient at the input, 16 layers, {which}", UNCLAIMED, trial_part(which, through_layers, *_DEEP)
+                    f"gradient at the input, 16 layers, {which}",
+                    UNCLAIMED,
+                    trial_part(which, "through_layers", *_DEEP),
                 )
                 for which in ("unscaled", "scaled")
             ),
@@ -224,7 +201,7 @@ LAYERS: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"cosine of two tokens after 16 layers, {which}",
                     UNCLAIMED,
-                    trial_part(f"alike_{which}", through_layers, *_DEEP),
+                    trial_part(f"alike_{which}", "through_layers", *_DEEP),
                 )
                 for which in ("unscaled", "scaled")
             ),
@@ -253,9 +230,9 @@ LAYERS: tuple[Claim, ...] = (
             ClaimFigure(
                 "share of models whose multiplier is 1/√d_k",
                 at_least(0.9, "nearly all, at least 0.9"),
-                trial(models_dividing, True),
+                trial("models_dividing", True),
             ),
-            ClaimFigure("the same, without normalised q and k", UNCLAIMED, trial(models_dividing, False)),
+            ClaimFigure("the same, without normalised q and k", UNCLAIMED, trial("models_dividing", False)),
         ),
         title="every model divides by √d_k",
     ),

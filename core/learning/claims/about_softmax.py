@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..message import message
-from ..parameters import Parameters
-from .claim import UNCLAIMED, Bounds, Claim, ClaimFigure, Difference, at_least, at_most, value
-from .examine import lab, precise, trial, trial_part
-from .trials import (
-    first_or_last,
-    gradient_growth,
-    largest_of_matrix,
-    live_entries,
-    softmax_example,
-)
+from ...message import message
+from ...parameters import Parameters
+from ..claim import UNCLAIMED, Bounds, Claim, ClaimFigure, at_least, at_most, precise, trial, trial_part, value
+from ..sources import Difference, FromLab
 
 _UNSCALED = (-24.0, -10.0, 0.0, 10.0, 24.0)
 _SCALED = (-3.0, -1.0, 0.0, 1.0, 3.0)
@@ -28,7 +21,7 @@ def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: in
         ClaimFigure(
             message("weight of {logits:g}", logits=logits[place]).replace("-", "−"),
             value(weight, within=0.5 * 10**-decimals),
-            trial_part(str(place), softmax_example, *logits),
+            trial_part(str(place), "softmax_example", *logits),
         )
         for place, weight in enumerate(claimed)
     )
@@ -36,7 +29,7 @@ def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: in
 
 def _exponent(label: str, claimed: Bounds, column: str, first: int, last: int) -> ClaimFigure:
     """Return the exponent of d_k with which a norm of ∂L/∂q grows from d_k `first` to `last`."""
-    part = trial_part(column, gradient_growth, first, last, 10, 64)
+    part = trial_part(column, "gradient_growth", first, last, 10, 64)
     return ClaimFigure(
         message("exponent of d_k from {first} to {last}, {label}", first=first, last=last, label=label), claimed, part
     )
@@ -68,7 +61,7 @@ SOFTMAX: tuple[Claim, ...] = (
         Parameters(n_keys=5),
         (
             *_weights(_SCALED, (0.012, 0.089, 0.243, 0.661, 0.995), 3),
-            ClaimFigure("their sum", value(2, within=0.0005), trial_part("sum", softmax_example, *_SCALED)),
+            ClaimFigure("their sum", value(2, within=0.0005), trial_part("sum", "softmax_example", *_SCALED)),
         ),
         title="softmax of five scaled scores",
         scores=_SCALED,
@@ -119,16 +112,16 @@ SOFTMAX: tuple[Claim, ...] = (
             ClaimFigure(
                 "smallest p(1 − p) of the note's own example",
                 at_least(0.01),
-                trial_part("least p(1 − p)", softmax_example, *_SCALED),
+                trial_part("least p(1 − p)", "softmax_example", *_SCALED),
             ),
             *(
                 ClaimFigure(
-                    f"share above 0.01, scaled, {n} keys", value(1, words="all"), trial(live_entries, 64, n, 1 / 8)
+                    f"share above 0.01, scaled, {n} keys", value(1, words="all"), trial("live_entries", 64, n, 1 / 8)
                 )
                 for n in (10, 1024)
             ),
             *(
-                ClaimFigure(f"share above 0.01, unscaled, {n} keys", UNCLAIMED, trial(live_entries, 64, n, 1.0))
+                ClaimFigure(f"share above 0.01, unscaled, {n} keys", UNCLAIMED, trial("live_entries", 64, n, 1.0))
                 for n in (10, 1024)
             ),
         ),
@@ -146,7 +139,7 @@ SOFTMAX: tuple[Claim, ...] = (
             ClaimFigure(
                 f"entropy at d_k {d}, {'scaled' if scaled else 'unscaled'}, 10 keys",
                 value(claimed, within=0.05),
-                lab("entropy", _TEN.with_value("d_k", d), scaled),
+                FromLab("entropy", _TEN.with_value("d_k", d), scaled),
             )
             for scaled, column in ((False, (2.1, 0.8, 0.2)), (True, (2.3, 2.3, 2.3)))
             for d, claimed in zip((16, 64, 256), column, strict=True)
@@ -186,7 +179,7 @@ SOFTMAX: tuple[Claim, ...] = (
             ClaimFigure(
                 f"largest weight at d_k {d}, {'scaled' if scaled else 'unscaled'}, mean of many runs",
                 value(claimed, within=0.05),
-                trial(largest_of_matrix, d, 10, 1 / math.sqrt(d) if scaled else 1.0),
+                trial("largest_of_matrix", d, 10, 1 / math.sqrt(d) if scaled else 1.0),
             )
             for scaled, column in ((False, (0.342, 0.891, 0.998)), (True, (0.289, 0.276, 0.301)))
             for d, claimed in zip((16, 64, 256), column, strict=True)
@@ -205,25 +198,29 @@ SOFTMAX: tuple[Claim, ...] = (
             ClaimFigure(
                 "one-hot rows at d_k 4096, unscaled, 10 keys",
                 at_least(0.9, "nearly all, at least 0.9"),
-                lab("one_hot_rows", precise(4096, 10)),
+                FromLab("one_hot_rows", precise(4096, 10)),
             ),
             *(
                 ClaimFigure(
                     f"one-hot rows at d_k {more} minus those at {d}, unscaled",
                     at_least(0.02, "more, by at least 0.02"),
-                    Difference(lab("one_hot_rows", precise(more, 10)), lab("one_hot_rows", precise(d, 10, seed=1))),
+                    Difference(
+                        FromLab("one_hot_rows", precise(more, 10)), FromLab("one_hot_rows", precise(d, 10, seed=1))
+                    ),
                 )
                 for d, more in ((16, 256), (256, 4096))
             ),
             ClaimFigure(
                 "one-hot rows at d_k 4096, scaled",
                 at_most(0.01, "hardly any, at most 0.01"),
-                lab("one_hot_rows", precise(4096, 10), scaled=True),
+                FromLab("one_hot_rows", precise(4096, 10), scaled=True),
             ),
             ClaimFigure(
                 "scaled entropy at d_k 4096 minus that at 16",
                 value(0, within=0.02),
-                Difference(lab("entropy", precise(4096, 10), True), lab("entropy", precise(16, 10, seed=1), True)),
+                Difference(
+                    FromLab("entropy", precise(4096, 10), True), FromLab("entropy", precise(16, 10, seed=1), True)
+                ),
             ),
         ),
         title="unscaled rows are one-hot",
@@ -240,7 +237,7 @@ SOFTMAX: tuple[Claim, ...] = (
             ClaimFigure(
                 f"{words} the first or last of {n} keys",
                 at_least(0.5, "most"),
-                trial_part(part, first_or_last, 512, n),
+                trial_part(part, "first_or_last", 512, n),
             )
             for n in (10, 128)
             for words, part in (("rows whose largest weight is on", "largest"), ("weight on", "weight"))
@@ -261,7 +258,9 @@ SOFTMAX: tuple[Claim, ...] = (
                 ClaimFigure(
                     f"largest weight with {more} keys minus that with {n}, d_k 64, unscaled",
                     at_least(0, "more"),
-                    Difference(lab("max_weight", precise(64, more)), lab("max_weight", precise(64, n, seed=1))),
+                    Difference(
+                        FromLab("max_weight", precise(64, more)), FromLab("max_weight", precise(64, n, seed=1))
+                    ),
                     measure="the largest weight",
                 )
                 for n, more in _LENGTHS
@@ -271,7 +270,8 @@ SOFTMAX: tuple[Claim, ...] = (
                     f"entropy / ln n with {more} keys minus that with {n}",
                     at_most(0, "less"),
                     Difference(
-                        lab("entropy_fraction", precise(64, more)), lab("entropy_fraction", precise(64, n, seed=1))
+                        FromLab("entropy_fraction", precise(64, more)),
+                        FromLab("entropy_fraction", precise(64, n, seed=1)),
                     ),
                     measure="entropy / ln n",
                 )

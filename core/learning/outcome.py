@@ -1,90 +1,48 @@
-"""Test a claim: read its figures and derive the verdict from them.
+"""What testing a claim gives: its figures beside what was found, and the verdict that follows from them.
 
-Verdicts are never stored: changing a claimed figure changes the verdict.
+Verdicts are never stored: changing a claimed figure changes the verdict. This module does not need NumPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from ..lab.experiment import run
-from ..lab.sampling import Draws
 from ..message import counted, message
-from ..parameters import Parameters
 from ..statistics.catalogue import FAR
-from ..statistics.measurement import Measurement
-from ..theory.predict import predict
-from ..theory.prediction import Prediction
-from .claim import (
-    UNCLAIMED,
-    Bounds,
-    Claim,
-    ClaimFinding,
-    FromLab,
-    Outcome,
-    OwnTrial,
-    Reading,
-    Source,
-    Verdict,
-    figure_text,
-)
-
-T = TypeVar("T")
+from ..statistics.measurement import Estimate
+from .claim import UNCLAIMED, Bounds, Claim, Verdict
+from .sources import Reading, figure_text
 
 
-@dataclass(eq=False)
-class ResultCache:
-    """The cached results for one claim, so that work shared by several figures is done once."""
+@dataclass(frozen=True)
+class ClaimFinding:
+    """One figure of a claim: the claimed, measured and exact values."""
 
-    _draws: Draws = field(default_factory=Draws)
-    _cache: dict[tuple[Any, ...], Any] = field(default_factory=dict[tuple[Any, ...], Any])
-
-    def cached(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return `function(*arguments)`, from the cache if possible; the arguments must be hashable."""
-        key = (function, *arguments)
-        if key not in self._cache:
-            self._cache[key] = function(*arguments)
-        return self._cache[key]
-
-    def measure(self, p: Parameters) -> Measurement[Parameters]:
-        """Return the Lab's measurement."""
-        return self.cached(run, p, self._draws, False)
-
-    def predict(self, p: Parameters) -> Prediction:
-        """Return the Lab's prediction."""
-        return self.cached(predict, p)
+    label: str
+    claimed: str  # in words: "64", "at least 0.99"
+    measured: Estimate | None
+    exact: float | None
+    agrees: bool
 
 
-def lab(statistic: str, p: Parameters, scaled: bool = False) -> FromLab:
-    """Read a statistic from the Lab's unscaled column, or from the scaled one."""
-    return FromLab(statistic, p, scaled)
+@dataclass(frozen=True)
+class Outcome:
+    """The result of testing a claim."""
+
+    claim: Claim
+    findings: tuple[ClaimFinding, ...]
+    verdict: Verdict
+    reason: str  # one line
 
 
-def precise(d_k: int, n_keys: int = 128, **others: int | float | str) -> Parameters:
-    """Return parameters with enough draws for three digits within a tenth of a second or two."""
-    rows = max(8, min(64, 2**22 // (32 * max(d_k, n_keys))))
-    return replace(Parameters(d_k, n_keys, rows, batch=32), **others)
-
-
-def trial(function: Callable[..., Reading], *arguments: Any) -> Source:
-    """Read the result of a measurement that the Lab does not make."""
-    return OwnTrial(function, arguments)
-
-
-def trial_part(part: str, function: Callable[..., Mapping[str, Reading]], *arguments: Any) -> Source:
-    """Read one of several results of such a measurement."""
-    return OwnTrial(function, arguments, part)
-
-
-def examine(claim: Claim) -> Outcome:
-    """Test a claim; its findings are in the order of its figures."""
-    results = ResultCache()
-    readings = [figure.source(results) for figure in claim.figures]
+def judged(claim: Claim, readings: Mapping[str, Reading]) -> Outcome:
+    """Return the outcome of a claim, given what was read for its figures, by their labels."""
     findings = tuple(
-        ClaimFinding(figure.label, figure.claimed.words, *reading, agrees(figure.claimed, reading))
-        for figure, reading in zip(claim.figures, readings, strict=True)
+        ClaimFinding(
+            each.label, each.claimed.words, *readings[each.label], agrees(each.claimed, readings[each.label])
+        )
+        for each in claim.figures
     )
     return Outcome(claim, findings, *_verdict(claim, findings))
 

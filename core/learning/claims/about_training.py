@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ..training.settings import Optimiser, Race
-from .claim import UNCLAIMED, Claim, ClaimFigure, Source, at_most, value
-from .examine import trial_part
-from .trials import raced
+from ...training.settings import Optimiser, Race
+from ..claim import UNCLAIMED, Claim, ClaimFigure, at_most, trial_part, value
+from ..sources import Source
 
 _SEEDS = 8
 _THREE = Race(64, ("none", "sqrt_d_k", "d_k"), rate=2.0, seeds=_SEEDS)
@@ -20,7 +19,7 @@ def _race(d_k: int, how: str) -> Race:
 
 
 def _compared(d_k: int, how: str, part: str = "none recalled − sqrt_d_k") -> Source:
-    return trial_part(part, raced, _race(d_k, how))
+    return trial_part(part, "raced", _race(d_k, how))
 
 
 TRAINING: tuple[Claim, ...] = (
@@ -36,24 +35,24 @@ TRAINING: tuple[Claim, ...] = (
             ClaimFigure(
                 "recalled without a scale minus with it, trained with 1/√d_k",
                 _LESS,
-                trial_part("sqrt_d_k under none − sqrt_d_k", raced, _THREE),
+                trial_part("sqrt_d_k under none − sqrt_d_k", "raced", _THREE),
                 measure="use without a scale",
             ),
             ClaimFigure(
                 "recalled under 1/d_k minus under 1/√d_k, trained with 1/√d_k",
                 _LESS,
-                trial_part("sqrt_d_k under d_k − sqrt_d_k", raced, _THREE),
+                trial_part("sqrt_d_k under d_k − sqrt_d_k", "raced", _THREE),
                 measure="use under 1/d_k",
             ),
             ClaimFigure(
                 "recalled with 1/√d_k minus without, trained without a scale",
                 UNCLAIMED,
-                trial_part("none under sqrt_d_k − none", raced, _THREE),
+                trial_part("none under sqrt_d_k − none", "raced", _THREE),
             ),
             ClaimFigure(
                 "recalled under 1/d_k minus without, trained without a scale",
                 UNCLAIMED,
-                trial_part("none under d_k − none", raced, _THREE),
+                trial_part("none under d_k − none", "raced", _THREE),
             ),
         ),
         title="training equals inference",

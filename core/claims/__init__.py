@@ -1,1 +1,0 @@
-"""Claims about √d_k, and the measurements that test them."""

@@ -1,0 +1,1 @@
+"""Claims about √d_k, by what they are about."""

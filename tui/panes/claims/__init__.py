@@ -1,1 +1,0 @@
-"""The Claims pane: claims about √d_k, tested."""
