@@ -78,7 +78,7 @@ def test_the_cause_that_explains_most_layers_comes_first() -> None:
         lse = np.log(np.exp(wholes[layer] * q @ k.mT).sum(axis=-1))
         others = tuple((each, wholes[each]) for each in range(4) if each != layer)
         facts = StatedFacts(
-            16, wholes[layer], observed=True, layer=layer, heads=4, n_heads=4, d_model=64, others=others
+            16, scale=wholes[layer], observed=True, layer=layer, heads=4, n_heads=4, d_model=64, others=others
         )
         evidence = Evidence("lse", lse, "float32")
         subject = Subject(q, k, "float64", facts, (evidence,), np.arange(TOKENS, dtype=np.intp))
