@@ -11,10 +11,10 @@ from pathlib import Path
 
 from attn_tui.tui.cli.open_app import FIRST_D_K
 from attn_tui.tui.views.glyphs import UNICODE
-from attn_tui.tui.views.numbers import short
+from attn_tui.tui.views.headline import large
 from session import Session
 
-FIRST = 100  # the first d_k; up to LAST no two multipliers look the same
+FIRST = 100  # the first d_k
 LAST = 290
 
 
@@ -35,9 +35,19 @@ def counted(text: str) -> int | None:
 
 
 def measured(text: str) -> int | None:
-    """Return the d_k whose measurement the Lab shows, from the multiplier in the table's heading."""
-    found = re.search(r"× (\S+) \(1/√d_k\)", text)
-    return D_KS.get(found[1]) if found else None
+    """Return the d_k in the Lab's headline; a frame waits a moment for its measurement."""
+    lines = text.split("\n")
+    return next((d_k for d_k, forms in D_KS.items() for form in forms if _shows(lines, form)), None)
+
+
+def _shows(lines: Sequence[str], digits: Sequence[str]) -> bool:
+    """Return whether the lines show these digits, at one column."""
+    for row, line in enumerate(lines[: len(lines) - len(digits)]):
+        at = line.find(f"  {digits[0]} ")
+        if at >= 0:
+            below = zip(digits, lines[row:], strict=False)
+            return all(under.startswith(f"  {each} ", at) for each, under in below)
+    return False
 
 
 def states(program: Program, session: Session) -> list[tuple[float, int]]:
@@ -62,14 +72,16 @@ def lags(pressed: Sequence[float], seen: Sequence[tuple[float, int]], at: int) -
     ]
 
 
-D_KS = {short(d_k**-0.5, UNICODE): d_k for d_k in (FIRST_D_K, *range(FIRST, LAST + 1))}
+D_KS = {
+    d_k: [large(f"{d_k}", tall, UNICODE) for tall in (False, True)] for d_k in (FIRST_D_K, *range(FIRST, LAST + 1))
+}
 BARE = Program([sys.executable, str(Path(__file__).with_name("bare.py"))], counted, prepare=b"", leave=b"\x11")
 OURS = Program([str(Path(sys.executable).with_name("attn-tui"))], measured, prepare=b"%d\r" % FIRST, leave=b"q")
-# A held arrow steps d_k by one each time, so that the state after a number of keys is known.
+# A held arrow steps d_k by one each time and waits for nothing, so that the state after a number of keys is known.
 _EVENLY = """\
 from attn_tui.tui.panes import stepping
 from attn_tui.tui.cli.main import program
-stepping.SLOW = 1 << 30
+stepping.SLOW = stepping.HOLD = 1 << 30
 program()
 """
 EVEN = replace(OURS, command=[sys.executable, "-c", _EVENLY])

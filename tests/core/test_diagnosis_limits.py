@@ -11,14 +11,14 @@ from attn_tui.core.diagnosis.check import HeadFigures, LimitFinding, Limits, cha
 from attn_tui.core.diagnosis.comparing.results import Comparison, HeadComparison, Stage
 from attn_tui.core.diagnosis.comparing.results import PairFigures as Means
 from attn_tui.core.diagnosis.limits import LIMITS
-from attn_tui.core.diagnosis.results import Expected, Verdict
+from attn_tui.core.diagnosis.results import Expected, Product, Verdict
 from cases import for_each
 
 LAYER = open_capture(sample_path()).layers[0]
 HEALTHY = Verdict("healthy", "as expected", Expected(0.125, "the file"))
 UNEXPLAINED = replace(HEALTHY, verdict="unexplained", misfit=30.0, evidence="lse")
 USUAL = HeadFigures(LAYER, 3, 5.0, 1.0, 1.0, 0.7, 0.0, 0.1, HEALTHY)
-MEANS = Means(0.125, 1.0, 2.0, 0.5, 0.3, 0.0, 0.1)
+MEANS = Means(Product(0.125), 1.0, 2.0, 0.5, 0.3, 0.0, 0.1)
 NONE: dict[str, Any] = {name: math.inf if name.startswith("max") else 0.0 for name in LIMITS}
 SAME = HeadComparison(LAYER, 3, LAYER, 3, (Stage("qk", "same", ""),), MEANS, MEANS, None, None)
 

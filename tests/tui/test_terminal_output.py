@@ -4,6 +4,7 @@ import re
 
 import pytest
 from attn_tui.tui.panes.help import ABOUT
+from digits import shows_number
 from terminal_session import LEFT, RIGHT, Session, opened, running
 
 slow = pytest.mark.slow
@@ -55,7 +56,7 @@ def test_only_ascii_is_written_with_ascii_and_in_the_c_locale(way: str) -> None:
 def test_no_color_leaves_only_shades_of_grey_and_none_of_the_terminal_s_own(term: str, theme: str) -> None:
     named = {"TERM": term, "COLORTERM": "truecolor" if theme == "attn-dark" else ""}
     with opened("--no-config", "--theme", theme, size=(80, 24), NO_COLOR="1", **named) as session:
-        for keys, shown in ((b"\x1b[Z", ""), (b"e", "SVG")):
+        for keys, shown in ((b"v\x1b[Z", ""), (b"e", "SVG")):
             session.send(keys)
             session.sees(shown)
             session.quiet()
@@ -80,7 +81,7 @@ def test_no_color_leaves_only_shades_of_grey_and_none_of_the_terminal_s_own(term
 def test_in_every_terminal_keys_work_and_only_its_colours_are_sent(term: str, theme: str) -> None:
     with opened("--no-config", "--theme", theme, size=(80, 24), TERM=term, COLORTERM="") as session:
         session.send(b"l")
-        session.sees("d_k 65 ")
+        session.until(lambda: shows_number(session.screen.lines, 65), "d_k")
         session.quiet()
         assert b"8;2;" not in session.written
         many = term.endswith("-256color")
@@ -117,6 +118,7 @@ def test_an_unknown_version_of_textual_paints_and_reads_itself(
         before = len(session.written)
         session.send(RIGHT * 3)
         session.shows(67)
+        session.quiet()
         assert (len(session.written) - before < 3 * STEP) == sends_differences
         assert (session.queries > 0) == sends_queries
         session.send(b"?")
@@ -128,7 +130,7 @@ def test_an_unknown_version_of_textual_paints_and_reads_itself(
         session.stop()
         session.assert_restored()
         session.resume()
-        session.sees("d_k 67")
+        session.until(lambda: shows_number(session.screen.lines, 67), "d_k")
         session.quit()
         session.assert_no_process_left()
 
@@ -151,7 +153,7 @@ def test_reports_of_size_and_of_the_mouse_in_pixels_are_turned_off() -> None:
         session.until(lambda: b"\x1b[?2048h" in session.written, "mode for reports of the size")
         session.ready()
         session.send(b"\x1b[48;30;100;600;1000t" + RIGHT)
-        session.sees("d_k 65 ")
+        session.until(lambda: shows_number(session.screen.lines, 65), "d_k")
         session.quit()
         assert b"\x1b[?1016h" in session.written
 
