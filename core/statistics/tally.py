@@ -111,7 +111,8 @@ class Tally:
             for name, axis in self.axes.items()
             for rule in range(1 if name == "logits" else len(self.rules))
         }
-        self.largest_weights = np.zeros((len(self.rules), min(self.shape.keys, LARGEST)))
+        kept = min(self.shape.keys, LARGEST) if "weights" in self.histograms else 0
+        self.largest_weights = np.zeros((len(self.rules), kept))
 
     @cached_property
     def axes(self) -> Mapping[HistogramName, BinAxis]:

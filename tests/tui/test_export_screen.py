@@ -301,7 +301,7 @@ async def test_e_opens_the_form_unless_it_continues_a_number(stage: Stage) -> No
         assert isinstance(stage.app.screen, ExportScreen) == is_open, (pane, keys)
         if is_open:
             await stage.press("escape")
-    assert (stage.asked.mean_q, softmax.example.scores[0], train.race.d_k) == (10, 20, 3)
+    assert (stage.asked.mean_q, softmax.example.scores[softmax.editing.at], train.race.d_k) == (10, 20, 3)
 
 
 @played()

@@ -38,7 +38,7 @@ async def test_a_field_takes_what_is_pasted(stage: Stage) -> None:
     await stage.press("enter", "escape")
     softmax = await stage.opened(SoftmaxPane)
     await paste(stage, "-2.5e1")
-    assert softmax.example.scores[0] == -25
+    assert softmax.example.scores[softmax.editing.at] == -25
     heads = await stage.opened(HeadsPane)
     await paste(stage, "1024")
     assert heads.shape.values[heads.shape.cursor] == 1024

@@ -165,7 +165,7 @@ async def test_keys_after_a_click_are_for_what_it_opens(stage: Stage) -> None:
         clicked(stage, at)
     stage.send(*"caus", "enter", "escape", "right")
     await stage.answered()
-    assert (stage.asked.mask, stage.asked.d_k) == ("causal", SMALL.d_k + 1)
+    assert (stage.asked.mask, stage.asked.d_k) == ("causal", SMALL.d_k + 2)  # one step in the field, one outside
 
 
 @played(settled=True)

@@ -9,6 +9,7 @@ from ..language.cells import to_left
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, fitted
 
+_SHIFT = 10  # cells by which digits may move the words beside them
 LOW, TALL = 3, 5  # lines of digits: of half blocks, or of whole cells, two for each pixel
 
 # Three by five pixels for each sign, row by row.
@@ -38,6 +39,9 @@ def headline_lines(
     Words begin at cell `beside`, or after the digits if these reach further; there are as many lines as words need.
     """
     digits = large(number, tall, glyphs)
+    room = max((beside + _SHIFT if beside else width) - at, 1)
+    if len(digits[0]) > room:  # as of a text that is typed without end: its end, in small ones
+        digits = (*[" " * room] * (len(digits) - 1), to_left(number[-room:], room))
     lines: list[Line] = []
     for row in range(max(len(digits), len(words))):
         left = glyphs.say(label) if row == len(digits) - 1 else ""

@@ -119,6 +119,7 @@ class CapturePane(Pane):
         self.file = OpenCapture(**file)
         self.source = ""  # the pane that opened the file, which Esc goes back to
         self.home: Place | None = None  # where the cursor waits for the first head of the list
+        self._to_worst = True  # whether it goes there once the file that is being opened is known
         self.sides = Sides()
         self.heads = Heads()
         self._measured: MeasureHead | None = None  # what `measurement` answers
@@ -250,7 +251,7 @@ class CapturePane(Pane):
     def _open(self, file: OpenCapture, place: Place, baseline: Path | None) -> None:
         """Show another file; `follow` requests it."""
         self.file = file
-        self.heads.capture, self.heads.cursor, self.home = None, place, None
+        self.heads.capture, self.heads.cursor, self.home, self._to_worst = None, place, None, False
         self._replace_baseline(baseline)
         self.views.set_problem("")
         self.verdict.show(message("Opening {name}.", name=(file.path or sample_path()).name))
@@ -311,7 +312,7 @@ class CapturePane(Pane):
 
     def _show_file(self, capture: CaptureContents) -> None:
         """Show the file and request its heads, the one with the cursor first."""
-        self.home = None if self.source else self.heads.cursor
+        self.home, self._to_worst = self.heads.cursor if self._to_worst else None, False
         self.heads.open(capture)
         self.views.show_parts()  # the page of the verdict where there is evidence, and the map as wide as its heads
         self.matrix.text = 0
