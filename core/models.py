@@ -1,6 +1,6 @@
 """MODELS: the attention layers of well-known models, with how they scale scores.
 
-A row is a choice of the parameter `model`, which sets the Lab's parameters, and a preset of the Heads pane. To add a
+A row is a choice of the parameter `model`, which sets the Lab's parameters, and a preset of the cost view. To add a
 model, add a row; `tests/core/test_sources.py` holds each against its published configuration.
 """
 
@@ -102,7 +102,7 @@ _MODELS = (
     ),
     Model(
         "minilm-l6", "all-MiniLM-L6-v2", 384, 12, 6, 512,
-        "sentence-transformers/all-MiniLM-L6-v2, config.json", f"The sample of the Capture pane is of it. {_ENCODER}",
+        "sentence-transformers/all-MiniLM-L6-v2, config.json", f"The sample of the Model tab is of it. {_ENCODER}",
         bias="all", causal=False,
     ),
     Model(

@@ -230,7 +230,7 @@ USE: tuple[InterviewQuestion, ...] = (
         (
             "Dropping it from the heads of a trained model, all-MiniLM-L6-v2 with d_k = {d_k}, moves {moved} of the "
             "weight of a row to other keys, on average; the entropy falls from {before} to {after} of ln n.",
-            "How much that harms depends on how far training went. In the race of the Train pane rows end nearly "
+            "How much that harms depends on how far training went. In the race of the Train tab rows end nearly "
             "one-hot: trained with 1/√d_k at d_k {race_d_k}, {kept} of labels are recalled without it, but {lost} "
             "under 1/d_k.",
             "It can be moved, though: multiply W_Q by 1/√d_k once, and leave the scale out.",
@@ -255,7 +255,7 @@ USE: tuple[InterviewQuestion, ...] = (
             "that Xavier weights have under 1/√d_k: {t5} against {xavier}.",
             "With plain gradient descent, a W_Q smaller by √d_k, without a scale, learns d_k times as fast relative "
             "to its size; with Adam, whose steps have one size, √d_k times.",
-            "The race of the Train pane, with Adam at d_k {race_d_k}: at rate {slow}, {slow_none} of labels are "
+            "The race of the Train tab, with Adam at d_k {race_d_k}: at rate {slow}, {slow_none} of labels are "
             "recalled without a scale, so weights can do its work. At rate {fast} it is {fast_none}, and "
             "{fast_sqrt} with 1/√d_k.",
         ),

@@ -438,7 +438,7 @@ MODELS = (
         "Training, scaled and unscaled",
         "study note 002",
         (
-            "What does this do to learning? The Train pane trains one layer of attention to recall labels: {pairs} "
+            "What does this do to learning? The Train tab trains one layer of attention to recall labels: {pairs} "
             "pairs of a key and one of {labels} labels, and every key is asked for its label. Seeds, examples and "
             "initial weights are the same under every scale.",
             "Whatever the scale, it multiplies every logit, in training and afterwards. The notes say that it must "

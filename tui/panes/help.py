@@ -86,7 +86,7 @@ _WATCH = (
     "a larger value (of logits by their logarithm), and `!` a largest logit over the limit. At the "
     "right are the heads over the limit, then those that pass it soonest at their growth, "
     "each with its trend. Growth needs 8 steps, and is shown only where noise does not explain it.",
-    "Enter opens the selected head in the Capture pane, if the run is a folder of captures; Esc comes back. `b` "
+    "Enter opens the selected head in the capture view, if the run is a folder of captures; Esc comes back. `b` "
     "makes the step on screen the baseline: map and list then show what changed since it, the largest change first, "
     "and Enter opens a head beside that of the baseline. `b` on the baseline ends this.",
     "Trends have a logarithmic axis, from a hundredth of the limit up to it; below the map, the selected head's own.",

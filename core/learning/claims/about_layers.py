@@ -223,7 +223,8 @@ LAYERS: tuple[Claim, ...] = (
         "every-variant",
         "Nearly all variants of the Transformer divide by √d_k.",
         "widely copied study notes",
-        "Most models of the Heads pane do, which are well-known ones and no census. The others multiply further for "
+        "Most models of the Model tab's cost view do, which are well-known ones and no census. The others multiply "
+        "further for "
         "long contexts (YaRN), or divide by the root of another width (Gemma 2 27B, Gemma 3 27B). With QK-norm "
         "1/√d_k is a convention, because a learned gain sets the spread. T5, which is not among them, has no scale.",
         figures=(

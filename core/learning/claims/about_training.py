@@ -64,7 +64,7 @@ TRAINING: tuple[Claim, ...] = (
         "widely copied study notes; Vaswani et al. 2017, section 3.2.1",
         "Where steps are large it is so: wide unscaled rows start nearly one-hot on wrong keys, and some stay "
         "there. With smaller steps of plain descent they are moved in time, and both end alike. So it depends on "
-        "the optimiser and on the learning rate, which the Train pane varies. The paper itself compares with "
+        "the optimiser and on the learning rate, which the Train tab varies. The paper itself compares with "
         "additive attention, and cites Britz et al. 2017 for it.",
         figures=(
             ClaimFigure(

@@ -55,7 +55,7 @@ class WatchPane(TwoParts):
         Binding("full_stop", "step(1)", "the step after; after the last, follow the run", id="watch.later"),
         Binding("home", "first", "the first step", id="watch.first"),
         Binding("end", "newest", "the newest step; follow the run", id="watch.last"),
-        Binding("enter", "open", "open the head in the Capture pane", id="watch.open"),
+        Binding("enter", "open", "open the head in the capture view", id="watch.open"),
         Binding("b", "baseline", "compare other steps with this one; again: with none", id="watch.baseline"),
         Binding("m", "choose_statistic", "choose the statistic on the map", id="watch.statistic"),
         Binding("M", "statistic", "next statistic on the map", id="watch.next_statistic"),
@@ -250,7 +250,7 @@ class WatchPane(TwoParts):
         self._look()
 
     def action_open(self) -> None:
-        """Open the selected head in the Capture pane, beside the baseline if there is one."""
+        """Open the selected head in the capture view, beside the baseline if there is one."""
         shown = self.shown
         if shown is None:
             return
