@@ -12,6 +12,8 @@ from ...message import Message, counted, message
 from ..groups import numbers_in_words
 from ..results import ORDER, Product, StageName
 
+_ALIKE = 1e-3  # relative: multipliers that are one at four digits
+
 State: TypeAlias = Literal["same", "differs", "follows", "downstream", "not-compared"]
 
 # The statistics of a head that are compared, and their labels.
@@ -185,7 +187,15 @@ def difference_in_words(heads: Sequence[HeadComparison]) -> str:
     says = {each.first.says for each in heads if each.first is not None}
     worst = max(heads, key=lambda each: each.change)
     said = "" if worst.first is None else worst.first.says
-    return said if len(says) < 2 else message("head {head}: {text}", head=worst.head, text=said)
+    alike = all(_is_alike(each, worst) for each in heads)
+    return said if len(says) < 2 or alike else message("head {head}: {text}", head=worst.head, text=said)
+
+
+def _is_alike(one: HeadComparison, other: HeadComparison) -> bool:
+    """Return whether the multiplier is the first difference of two heads, and is the same in both to four digits."""
+    if one.first is None or one.first.name != "multiplier" or one.test is None or other.test is None:
+        return False
+    return abs(one.test.multiplier - other.test.multiplier) <= _ALIKE * abs(other.test.multiplier)
 
 
 def same_before(found: Comparison) -> str:
@@ -199,6 +209,14 @@ def same_before(found: Comparison) -> str:
     return counted("layer {numbers} is the same", "layers {numbers} are the same", len(numbers), numbers=words)
 
 
+def _arriving(heads: Sequence[HeadComparison]) -> str:
+    """Return what arrives in heads otherwise because of an earlier layer: q and k, v, or all of them."""
+    names = {stage.name for each in heads for stage in each.stages if stage.state == "downstream"}
+    if "v" not in names:
+        return message("q and k")
+    return message("q, k and v") if "qk" in names else message("v")
+
+
 def downstream_words(found: Comparison) -> str:
     """Return where heads differ only because an earlier layer does: `layers 1–3, 24 heads: …`; empty if none does."""
     heads = found.downstream
@@ -209,7 +227,7 @@ def downstream_words(found: Comparison) -> str:
         "{layers}, {heads}: {arrives} differ because layer {first} does",
         layers=counted("layer {numbers}", "layers {numbers}", len(numbers), numbers=numbers_in_words(numbers)),
         heads=counted("{number} head", "{number} heads", len(heads)),
-        arrives=message("q and k"),
+        arrives=_arriving(heads),
         first=found.first[1][0].test_layer.index,
     )
 

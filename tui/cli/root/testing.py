@@ -25,7 +25,7 @@ def assert_attention_scale(
 
     The model is called once with these inputs, in evaluation mode and without gradients. `expect` is a rule, a number
     or a formula of d, the width of a head; `layers` are numbers and ranges or a regular expression for module names.
-    Raise AssertionError, with the verdict's sentence for each head, if one multiplies by anything else, if the
+    Raise AssertionError, with a sentence for each fault, if one multiplies by anything else, if the
     multiplier of one is undecided, or if a call of attention was not understood or none was seen.
     """
     needed("torch", "attn_tui.testing needs PyTorch: pip install 'attn-tui[torch]'")
