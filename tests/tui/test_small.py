@@ -194,7 +194,9 @@ async def test_the_table_counts_its_hidden_rows(stage: Stage, size: tuple[int, i
 @played()
 async def test_v_turns_to_the_map_and_all_views_of_the_head_and_back(stage: Stage, size: tuple[int, int]) -> None:
     await opened(stage, "Capture")
-    pane, first = await stage.opened(CapturePane), stage.text
+    pane = await stage.head()
+    await stage.at_rest()
+    first = stage.text
     assert "by head" in first or "part of" in first
     assert not pane.results.size
     seen = ""
