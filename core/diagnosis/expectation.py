@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..scales import RuleSetting, multiplier
-from .groups import Judged
+from .groups import HasVerdict
 from .results import Product
 
 _USUAL = ("sqrt_d_k", "d_k", "none")  # rules that are always candidates, the most common first
@@ -24,7 +24,7 @@ class Expectation:
     fits: int  # heads whose multiplier it is
 
 
-def expectations(heads: Sequence[Judged], stated: Sequence[Product | None]) -> list[Expectation]:
+def expectations(heads: Sequence[HasVerdict], stated: Sequence[Product | None]) -> list[Expectation]:
     """Return what the file says, the usual rules, and the multiplier that most heads have, if it is none of these.
 
     `stated` is what the file and its configuration say of each head.
@@ -42,13 +42,13 @@ def expectations(heads: Sequence[Judged], stated: Sequence[Product | None]) -> l
     return found
 
 
-def expectation(rule: str, heads: Sequence[Judged]) -> Expectation:
+def expectation(rule: str, heads: Sequence[HasVerdict]) -> Expectation:
     """Return a rule as a candidate; raise InputError if it is none that depends on d_k and the layer alone."""
     values = [Product(multiplier(rule, RuleSetting(d_k=each.layer.d_k, layer=each.layer.index))) for each in heads]
     return Expectation(rule, values[0], sum(_is(each, value) for each, value in zip(heads, values, strict=True)))
 
 
-def _is(each: Judged, candidate: Product) -> bool:
+def _is(each: HasVerdict, candidate: Product) -> bool:
     """Return whether a head was multiplied by a candidate, as far as its error tells."""
     found, error = each.verdict.multiplier, each.verdict.multiplier_error or 0.0
     return found is not None and abs(found - candidate) <= max(_ALIKE * abs(candidate), _ERRORS * error)

@@ -193,7 +193,7 @@ class HeadVerdict:
         return message("{place} head {head}", place=self.layer.place, head=self.head)
 
 
-class Judged(Protocol):
+class HasVerdict(Protocol):
     """A head with its verdict."""
 
     @property
@@ -216,7 +216,7 @@ def should_be(verdict: Verdict) -> str:
     return message("should be {expected}", expected=expected)
 
 
-def faults_of(each: Judged) -> list[Fault]:
+def faults_of(each: HasVerdict) -> list[Fault]:
     """Return what is said of a head: each cause, or its verdict if it has none."""
     verdict = each.verdict
     at = Fault("", "", "", each.layer, each.head, verdict.multiplier, verdict.multiplier_error or 0.0)
@@ -310,7 +310,7 @@ def _range(bucket: Sequence[Fault]) -> tuple[Product, Product] | None:
     return (middle, middle) if high.used - low.used <= allowed else (low.used, high.used)
 
 
-def right_layers(heads: Iterable[Judged], group: FaultGroup) -> str:
+def right_layers(heads: Iterable[HasVerdict], group: FaultGroup) -> str:
     """Return which other layers of a file are right: `layers 0, 1 and 3 are right`; empty if none is."""
     if not group.heads:
         return ""

@@ -6,8 +6,8 @@ from ..views.help import MARKS, status_help
 
 _LAB = (
     "The gauge shows the standard deviation of the logits of a row over √(2 ln n), at which softmax over n keys "
-    "saturates: the exact one where it is known. The line under the table says why B has its status, and which "
-    "multiplier would mend it.",
+    "saturates: the exact one where it is known. Keys matter: e to the entropy of a row, the number of keys that "
+    "would share it evenly.",
     "Scores are dot products of random queries and keys. Two settings stand side by side. A, by default unscaled, "
     "passes the scores to softmax as they are; B multiplies them by the scale. Hold an arrow key: as d_k grows, "
     "unscaled logits spread, entropy falls and more and more rows pass no gradient, while the scaled column hardly "

@@ -38,10 +38,13 @@ def headline_lines(
 
     Words begin at cell `beside`, or after the digits if these reach further; there are as many lines as words need.
     """
+    room = max((beside if beside else width) - at - 2, 1)
     digits = large(number, tall, glyphs)
-    room = max((beside + _SHIFT if beside else width) - at, 1)
-    if len(digits[0]) > room:  # as of a text that is typed without end: its end, in small ones
-        digits = (*[" " * room] * (len(digits) - 1), to_left(number[-room:], room))
+    if tall and len(digits[0]) > room:
+        digits = large(number, False, glyphs)
+    if len(digits[0]) > room + _SHIFT:  # as of a text that is typed without end: its end, in small ones
+        small = number[-room:]
+        digits = (*[" " * len(small)] * (LOW - 1), small)
     lines: list[Line] = []
     for row in range(max(len(digits), len(words))):
         left = glyphs.say(label) if row == len(digits) - 1 else ""

@@ -71,7 +71,7 @@ class LabPane(TwoParts, SteppingPane):
         Binding("left,h", "d_k(-1)", "d_k − 1", id="lab.less"),
         Binding("up,k", "double(1)", "d_k to the next power of two", id="lab.double"),
         Binding("down,j", "double(-1)", "d_k to the previous power of two", id="lab.halve"),
-        Binding("v", "view", "switch between table and histograms", id="lab.view"),
+        Binding("v", "view", "show all numbers, then the histograms", id="lab.view"),
         Binding("p", "parameters", "show all parameters, or the leading ones", id="lab.parameters"),
         *typing("0123456789", "type d_k"),
         Binding("enter", "enter", "accept the typed value, or open the guided tour", id="lab.tour"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ....core.diagnosis.groups import FaultGroup, Judged, faults_of, groups, right_layers
+from ....core.diagnosis.groups import FaultGroup, HasVerdict, faults_of, groups, right_layers
 from ....core.message import message
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
@@ -45,7 +45,7 @@ def verdict_rows(found: Sequence[FaultGroup]) -> list[FaultGroup]:
 
 
 def multiplier_lines(
-    rows: Sequence[FaultGroup], heads: Iterable[Judged], glyphs: Glyphs, width: int, chosen: int | None = None
+    rows: Sequence[FaultGroup], heads: Iterable[HasVerdict], glyphs: Glyphs, width: int, chosen: int | None = None
 ) -> list[Line]:
     """Return a header and what q·k was multiplied by, a line a row: its number, where it should be, and a word.
 

@@ -92,8 +92,10 @@ def _headline(worked: SoftmaxSteps, width: int, glyphs: Glyphs) -> list[Line]:
         line: list[Span] = [(to_left(f" {glyphs.say(label)}", _LEFT), "label")]
         for each, digits, role in zip(worked.sides, shown, COLUMN_ROLES, strict=True):
             n = len(each.weights)
-            keys = message("{keys} of {n} keys matter", keys=f"{each.effective_keys:.1f}", n=n)
-            words = glyphs.say(("", keys, message("% of the attention"))[row])
+            number = f"{each.effective_keys:.1f}"
+            keys = [message("{keys} of {n} keys matter", keys=number, n=n), message("{n} keys matter", n=number)]
+            forms = ([""], keys, [message("% of the attention")])[row]
+            words = glyphs.fitting(forms, side - len(digits[row]) - 3)
             line.append((to_left(f"{digits[row]} {words}", side), role))
         lines.append(tuple(line))
     return lines
@@ -158,7 +160,8 @@ def _words(worked: SoftmaxSteps, width: int, glyphs: Glyphs, editing: ScoreEntry
     d_k, example = relevant(worked.parameters).d_k, worked.example
     if example.scores == start_scores(d_k) and example.temperature == 1 and not example.shift and not worked.remark:
         said = message(
-            "Scores of 0, ±1.25 and ±3 times their spread, √d_k. L doubles d_k: unscaled softmax then hears one key."
+            "Scores of 0, ±1.25 and ±3 times their spread, √d_k. L doubles d_k: unscaled softmax then attends to one "
+            "key."
         )
     else:
         names = side_names(worked)
