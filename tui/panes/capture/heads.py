@@ -14,7 +14,7 @@ from ....core.diagnosis.comparing.results import (
     difference_in_words,
     in_words_of_baseline,
 )
-from ....core.diagnosis.groups import HeadVerdict, place_in_words
+from ....core.diagnosis.groups import HeadVerdict, faults_of, groups, place_in_words
 from ....core.diagnosis.heads.reasons import has_evidence, head_word, severity
 from ....core.diagnosis.heads.summary import file_summary
 from ....core.diagnosis.results import STAGES
@@ -71,12 +71,15 @@ class Heads:
         self.compared: dict[Place, HeadComparison] = {}  # with the baseline
         self.baseline: Path | None = None  # a file that this one is compared with
         self.missing: tuple[str, ...] = ()  # what is in one of the two only
+        self._page: ModelPage | None = None  # what is said of the file, with the cursor of another time
+        self._said: tuple[Sequence[str], bool] | None = None
 
     def open(self, capture: CaptureContents) -> None:
         """Take another file; the cursor stays if its head exists."""
         self.capture = capture
         for known in (self.measured, self.explained, self.rough, self.compared):
             known.clear()
+        self._forget()
         self.select(*self.cursor)
         if self.statistic not in self.choices:
             self.statistic = STATISTIC["saturation"]
@@ -92,6 +95,7 @@ class Heads:
                 self.rough.add(place)
             self.measured[place] = measured
         self.explained.update(found.explained)
+        self._forget()
 
     def learn_changes(self, found: ComparedHeads) -> None:
         """Add how more heads differ from the baseline; map and list turn to that with the first ones."""
@@ -100,6 +104,7 @@ class Heads:
         heads = compared(sorted(known, key=lambda each: each.test_layer.position), (), ()).heads
         self.compared = {(each.test_layer.position, each.test_head): each for each in heads}
         self.missing = found.missing
+        self._forget()
         if first and self.compared:
             self.statistic, self.order = CHANGE, ORDERS.index("largest")
 
@@ -107,6 +112,7 @@ class Heads:
         """Replace the baseline, and forget what differed from the earlier one."""
         self.baseline = baseline
         self.compared.clear()
+        self._forget()
         if self.statistic is CHANGE:
             self.statistic, self.order = STATISTIC["saturation"], 0
 
@@ -133,17 +139,24 @@ class Heads:
 
     @property
     def page(self) -> ModelPage:
-        """What is said of the file, with the selected head first."""
-        layers = self.capture.layers if self.capture is not None else ()
-        heads = [HeadVerdict(layers[place[0]], place[1], each) for place, each in sorted(self.verdicts.items())]
-        return ModelPage(layers, heads, self.cursor, self.comparison)
+        """What is said of the file and of the selected head."""
+        if self._page is None:
+            layers = self.capture.layers if self.capture is not None else ()
+            heads = [HeadVerdict(layers[place[0]], place[1], each) for place, each in sorted(self.verdicts.items())]
+            found = groups(fault for each in heads for fault in faults_of(each))
+            name = "" if self.baseline is None else self.baseline.name
+            self._page = ModelPage(layers, heads, found, self.cursor, self._comparison(), name)
+        return self._page._replace(cursor=self.cursor)
 
-    @property
-    def comparison(self) -> Comparison | None:
-        """How the heads compared so far differ from the baseline, if there is one."""
+    def _comparison(self) -> Comparison | None:
+        """Return how the heads compared so far differ from the baseline, if there is one."""
         if self.baseline is None or not self.compared:
             return None
         return compared([self.compared[each] for each in sorted(self.compared)], self.missing, ())
+
+    def _forget(self) -> None:
+        """Work out what is said of the file again: a key that moves the cursor alone does not."""
+        self._page = self._said = None
 
     @property
     def verdicts(self) -> Mapping[Place, Verdict]:
@@ -253,8 +266,14 @@ class Heads:
 
     def verdict(self) -> tuple[Sequence[str], bool]:
         """Return the verdict on the file, in forms from long to short, and whether it is bad."""
+        if self._said is None:
+            self._said = self._verdict()
+        return self._said
+
+    def _verdict(self) -> tuple[Sequence[str], bool]:
         assert self.capture is not None
-        if self.baseline is not None and (found := self.comparison) is not None:
+        found = self.page.comparison
+        if self.baseline is not None and found is not None:
             return change_words(found, self.baseline.name), found.differs
         forms = file_summary(self.capture.layers, self.measured, self.verdicts, self.capture.disagreements)
         return forms, any(each.is_wrong for each in self.verdicts.values())

@@ -12,7 +12,7 @@ from ....core.against import words as setting_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC
 from ...views.lines import Line, Thumb, fitted
-from ...views.results.model_page import model_lines
+from ...views.results.model_page import head_on_page, model_lines
 from ...views.results.ranked import full_bar, ranked_lines
 from ...widgets.lines import ChoosingLines, LinesWidget
 from .heads import HeadRanking, Heads
@@ -106,6 +106,11 @@ class VerdictPage(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return model_lines(self._known.page, width, height, self.glyphs)
+
+    def on_click(self, event: events.Click) -> None:
+        at = self.place_of(event)
+        if (place := head_on_page(self._known.page, *self.room, self.glyphs, at.x, at.y)) is not None:
+            self._go(*place)
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
         layer, head = self._known.cursor

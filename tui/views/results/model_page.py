@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from ....core.captures.capture import Layer
 from ....core.diagnosis.comparing.results import Comparison
-from ....core.diagnosis.groups import FaultGroup, HeadVerdict, faults_of, groups
+from ....core.diagnosis.groups import FaultGroup, HeadVerdict
 from ....core.diagnosis.results import Consequence
 from ....core.message import counted, joined, message
 from ....core.tables.formats import digits
@@ -22,6 +22,7 @@ from .diagnosis import multiplier_lines, verdict_rows
 
 Place: TypeAlias = tuple[int, int]
 _MARGIN: Span = (" ", "text")
+_NAME = 13  # cells of the name of a layer on the map
 _NUMBERS = 12  # cells before the words of what it does to a row
 _LEAST = 14  # lines from which there are large digits
 _TALL = 160  # columns from which digits are larger
@@ -38,20 +39,47 @@ class ModelPage(NamedTuple):
 
     layers: Sequence[Layer]
     heads: Sequence[HeadVerdict]  # those judged so far, in the order of the file
+    found: Sequence[FaultGroup]  # what is said of them
     cursor: Place
     comparison: Comparison | None = None  # with the baseline
+    baseline: str = ""  # its name
+
+
+class _Target(NamedTuple):
+    """What a click on a line selects: the first head of a row, or one of several, each `cell` wide."""
+
+    layer: int  # its position
+    head: int
+    cell: int = 0
 
 
 def model_lines(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the page, exactly `height` lines of `width`."""
+    lines, _ = _drawn(page, width, height, glyphs)
+    return [fitted(line, width) for line in [*lines, *[()] * height][:height]]
+
+
+def head_on_page(page: ModelPage, width: int, height: int, glyphs: Glyphs, x: int, y: int) -> Place | None:
+    """Return the head at a cell of the lines that `model_lines` returns for the same size, if there is one."""
+    _, targets = _drawn(page, width, height, glyphs)
+    if y not in targets:
+        return None
+    layer, head, cell = targets[y]
+    at = head + ((x - _NAME) // cell if cell else 0)
+    return (layer, at) if (x >= _NAME or not cell) and at < page.layers[layer].heads else None
+
+
+def _drawn(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> tuple[list[Line], dict[int, _Target]]:
+    """Return the lines of the page, and what a click selects, by line."""
     lines: list[Line] = [()] if height >= _LEAST else []
+    targets: dict[int, _Target] = {}
     if page.comparison is not None:
         lines += _compared(page, page.comparison, width, height - len(lines), glyphs)
     elif not page.heads:
         lines.append(((" " + glyphs.say("judging the evidence"), "dim"),))
     else:
-        lines += _judged(page, width, height - len(lines), glyphs)
-    return [fitted(line, width) for line in [*lines, *[()] * height][:height]]
+        _add_judged(page, width, height, glyphs, lines, targets)
+    return lines, targets
 
 
 def _compared(page: ModelPage, found: Comparison, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -61,7 +89,8 @@ def _compared(page: ModelPage, found: Comparison, width: int, height: int, glyph
     if head is not None and head.reference is not None and head.test is not None and height >= _LEAST:
         is_now: Shown = (message("is"), head.test.multiplier, "alert")
         lines += [*_digits([is_now, (message("baseline"), head.reference.multiplier, "good")], "", width, glyphs), ()]
-    lines.append(section_line(message("stage by stage"), message("from q and k to the output"), width, glyphs))
+    against = message("against {name}", name=page.baseline)
+    lines.append(section_line(message("stage by stage"), against, width, glyphs))
     header, *stages = stage_lines(found, glyphs, width - 2)
     legend = wrapped(glyphs.say(LEGEND).replace("   ", "; "), width - 2, "dim")
     room = max(height - len(lines) - len(legend) - 1, 1)
@@ -69,42 +98,47 @@ def _compared(page: ModelPage, found: Comparison, width: int, height: int, glyph
     return [*lines, *((_MARGIN, *line) for line in (header, *stages[first : first + room], *legend))]
 
 
-def _judged(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    found = groups(fault for each in page.heads for fault in faults_of(each))
-    shown = _of_cursor(page, found)
-    lines = _headline(page, shown, found, width, height, glyphs)
-    rows = verdict_rows([group for group in found if group.used is not None])
+def _add_judged(
+    page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: list[Line], targets: dict[int, _Target]
+) -> None:
+    """Add the verdict, what q·k was multiplied by, what that does, and the map, as far as they have room."""
+    shown = _of_cursor(page)
+    lines += _headline(page, shown, width, height - len(lines), glyphs)
+    rows = verdict_rows([group for group in page.found if group.used is not None])
     left = height - len(lines)
     if rows and left > 3:
-        at = next((n for n, row in enumerate(rows) if _has(row, page.layers, page.cursor)), 0)
+        at = next((n for n, row in enumerate(rows) if _has(row, page.cursor)), 0)
         table = multiplier_lines(rows, page.heads, glyphs, width - 2, at)
         note = message("dot: is · line: should be · log axis")
         lines += [(), section_line(message("what q·k was multiplied by"), note, width, glyphs)]
         room = max(min(left - 4, len(rows)), 1)
         first = window(at, len(rows), room)
-        lines += [(_MARGIN, *line) for line in (table[0], *table[1 + first : 1 + first + room])]
+        lines.append((_MARGIN, *table[0]))
+        for row, line in zip(rows[first : first + room], table[1 + first :], strict=False):
+            targets[len(lines)] = _Target(row.heads[0][0].position, row.heads[0][1])
+            lines.append((_MARGIN, *line))
     effect = _effect(page, width, glyphs)
     left = height - len(lines)
     if effect and left >= len(effect) + 2:
         title, note = message("what it does to a row"), _head_words(page)
         lines += [(), section_line(title, note, width, glyphs), *effect]
         left -= len(effect) + 2
-    return [*lines, (), *_map(page, width, left - 1, glyphs)] if left > 4 else lines
+    if left > 4:
+        lines.append(())
+        _add_map(page, width, left - 1, glyphs, lines, targets)
 
 
-def _has(group: FaultGroup, layers: Sequence[Layer], cursor: Place) -> bool:
+def _has(group: FaultGroup, cursor: Place) -> bool:
     return any(layer.position == cursor[0] and head == cursor[1] for layer, head in group.heads)
 
 
-def _of_cursor(page: ModelPage, found: Sequence[FaultGroup]) -> FaultGroup:
+def _of_cursor(page: ModelPage) -> FaultGroup:
     """Return the fault of the selected head, the first one that is wrong if it has several."""
-    of_head = [group for group in found if _has(group, page.layers, page.cursor)] or found
+    of_head = [group for group in page.found if _has(group, page.cursor)] or page.found
     return min(of_head, key=lambda group: (not group.fault.severe, group.rule == "healthy"))
 
 
-def _headline(
-    page: ModelPage, group: FaultGroup, found: Sequence[FaultGroup], width: int, height: int, glyphs: Glyphs
-) -> list[Line]:
+def _headline(page: ModelPage, group: FaultGroup, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the label of a fault and where it is, the two numbers in large digits, and why."""
     fault, healthy = group.fault, group.rule == "healthy"
     role: Role = "right" if healthy else "wrong" if fault.severe else "cursor"
@@ -113,7 +147,7 @@ def _headline(
     room = width - cells(label) - 5
     if cells(where) > room and "(" in where:
         where = glyphs.say(group.short_place)
-    rest = _others(page, group, found)
+    rest = _others(page, group)
     first: Line = (_MARGIN, (label, role), ("   ", "text"), (where, "heading"))
     side = glyphs.say(rest)
     fits = cells(label) + cells(where) + cells(side) + 8 <= width
@@ -165,18 +199,14 @@ def _digits(shown: Sequence[Shown], formula: str, width: int, glyphs: Glyphs) ->
     return lines
 
 
-def _others(page: ModelPage, group: FaultGroup, found: Sequence[FaultGroup]) -> str:
+def _others(page: ModelPage, group: FaultGroup) -> str:
     """Return what is said of the other heads: how many are wrong, or that they are right."""
     count = sum(layer.heads for layer in page.layers)
     if len(page.heads) < count:
         return message("{judged} of {count} heads judged", judged=len(page.heads), count=count)
-    wrong = {
-        (layer.position, head)
-        for each in found
-        if each.fault.severe and each.rule != "healthy"
-        for layer, head in each.heads
-    }
-    others = wrong - {(layer.position, head) for layer, head in group.heads}
+    faults = [each for each in page.found if each.fault.severe and each.rule != "healthy"]
+    others = {(layer.position, head) for each in faults for layer, head in each.heads}
+    others -= {(layer.position, head) for layer, head in group.heads}
     if others:
         return counted("{number} other head is wrong (n)", "{number} other heads are wrong (n)", len(others))
     right = sum(each.verdict.verdict == "healthy" for each in page.heads)
@@ -223,26 +253,29 @@ def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
     return [*lines, ((" " * (_NUMBERS + 1) + glyphs.fitting(forms, room), "dim"),)]
 
 
-def _map(page: ModelPage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return the heads by verdict: a row a layer, around the cursor if they do not fit, and what the marks mean."""
+def _add_map(
+    page: ModelPage, width: int, height: int, glyphs: Glyphs, lines: list[Line], targets: dict[int, _Target]
+) -> None:
+    """Add the heads by verdict: a row a layer, around the cursor if they do not fit, and what the marks mean."""
     of = {(each.layer.position, each.head): _word(each) for each in page.heads}
     most = max(layer.heads for layer in page.layers)
-    cell = min(max((width - 14) // most, 1), _CELL)
-    down, across = max(height - 2, 1), (width - 14) // cell
+    cell = min(max((width - _NAME - 1) // most, 1), _CELL)
+    down, across = max(height - 2, 1), max((width - _NAME - 1) // cell, 1)
     first, start = window(page.cursor[0], len(page.layers), down), window(page.cursor[1], most, across)
     count = counted("{number} head", "{number} heads", sum(layer.heads for layer in page.layers))
-    lines: list[Line] = [section_line(count, message("by verdict"), width, glyphs)]
+    lines.append(section_line(count, message("by verdict"), width, glyphs))
     for layer in page.layers[first : first + down]:
-        line: list[Span] = [(" " + to_left(glyphs.say("layer {index}", index=layer.index), 12), "label")]
+        line: list[Span] = [(to_left(" " + glyphs.say("layer {index}", index=layer.index), _NAME), "label")]
         for head in range(start, min(start + across, layer.heads)):
             mark, role = _MARKS.get(of.get((layer.position, head), ""), (" ", "dim"))
             here = page.cursor == (layer.position, head)
             line.append((to_left(glyphs.say(mark), cell), "cursor" if here else role))
+        targets[len(lines)] = _Target(layer.position, start, cell)
         lines.append(tuple(line))
     meanings = "   ".join(
         f"{glyphs.say(mark)} {glyphs.say(word)}" for word, (mark, _) in _MARKS.items() if word in of.values()
     )
-    return [*lines, ((" " + meanings, "dim"),)]
+    lines.append(((" " + meanings, "dim"),))
 
 
 def _word(each: HeadVerdict) -> str:
