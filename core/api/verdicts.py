@@ -10,16 +10,8 @@ from ..captures.head import CaptureFile
 from ..diagnosis.comparing.results import Comparison
 from ..diagnosis.groups import HeadVerdict
 from ..diagnosis.results import Verdict
-from ..tables.diagnosis import (
-    FileCheck,
-    check_counts,
-    check_table,
-    compare_table,
-    diagnosis_table,
-    groups_of,
-    verdict,
-    verdict_counts,
-)
+from ..tables.check import FileCheck, check_counts, check_table
+from ..tables.diagnosis import compare_table, diagnosis_table, groups_of, verdict, verdict_counts
 from ..tables.table import Table
 from .result import Result, short_lines
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...diagnosis.check import HeadFigures, LimitFinding
     from ...diagnosis.comparing.results import Comparison
     from ...program.text import Dialect
-    from ...tables.diagnosis import FileCheck
+    from ...tables.check import FileCheck
     from ...tables.table import Table
 
 
@@ -120,7 +120,7 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
     def _checked(self, capture: CaptureFile, heads: Sequence[HeadFigures], compared: Comparison | None) -> FileCheck:
         """Return what is found in one file."""
         from ...diagnosis.check import changes, findings
-        from ...tables.diagnosis import FileCheck
+        from ...tables.check import FileCheck
 
         limits = Limits(**self.limits, set=frozenset(self.limits))
         found: list[LimitFinding] = findings(heads, limits, capture.disagreements)
@@ -135,7 +135,7 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
         return FileCheck(capture, heads, [each for each in found if each not in allowed], allowed, name, compared)
 
     def table(self, answer: Sequence[FileCheck]) -> Table[Any]:
-        from ...tables.diagnosis import check_table
+        from ...tables.check import check_table
 
         return check_table(answer)
 

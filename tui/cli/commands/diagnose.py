@@ -88,6 +88,7 @@ examples:
   attn-tui diagnose capture.safetensors --layer 3 --head 5     one head
   attn-tui diagnose capture.safetensors --config config.json   what is expected
   attn-tui diagnose capture.safetensors --expect '1/sqrt(d)'   what is intended
+  attn-tui diagnose capture.safetensors -o heads.html          a page to send
   attn-tui diagnose step-*.safetensors --format jsonl          several files
 """,
     arguments=DiagnoseArguments,
