@@ -382,8 +382,12 @@ def difference_counts(found: Comparison) -> str:
     """Return `32 heads: 8 differ, 8 downstream, 16 the same`."""
     differ, later = sum(each.first is not None for each in found.heads), len(found.downstream)
     same = len(found.heads) - differ - later
-    numbers = ((differ, "{number} differ"), (later, "{number} downstream"), (same, "{number} the same"))
-    counts = joined([message(words, number=number) for number, words in numbers if number], ", ")
+    words = (
+        counted("{number} differs", "{number} differ", differ),
+        counted("{number} downstream", "{number} downstream", later),
+        counted("{number} the same", "{number} the same", same),
+    )
+    counts = joined([each for each, number in zip(words, (differ, later, same), strict=True) if number], ", ")
     heads = counted("{number} head", "{number} heads", len(found.heads))
     return message("{heads}: {counts}", heads=heads, counts=counts)
 

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...captures.capture import capture_path
 from ...diagnosis.limits import LIMITS, Limits, limit
 from ...message import message
 from ..question import flag, option, option_words
@@ -35,7 +36,7 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
 
     strict: bool = flag("file", "--strict", "fail, too, if a head is not judged")
     baseline: Path | None = option(
-        "file", "--baseline", "OLD", "an earlier capture of the same model to compare with", read=Path
+        "file", "--baseline", "OLD", "an earlier capture of the same model to compare with", read=capture_path
     )
     max_logit: float | None = _limit("--max-logit", message("the largest |logit|, before a soft-cap; default 100"))
     max_capped: float | None = _limit(
