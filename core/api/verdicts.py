@@ -49,7 +49,7 @@ class Diagnosis(Result):
     @property
     def healthy(self) -> bool:
         """Whether every head is healthy: undecided is not."""
-        return all(each.verdict.verdict == "healthy" for each in self.heads)
+        return all(each.verdict.word == "healthy" for each in self.heads)
 
     def table(self) -> Table[Any]:
         return diagnosis_table([self.file], self.heads, len(self.heads))

@@ -71,7 +71,7 @@ class FileCheck:
             elif (each.layer.position, each.head) in places:
                 states.append("downstream")
             else:
-                word = each.verdict.verdict
+                word = each.verdict.word
                 states.append(word if word in ("healthy", "no-evidence") else "undecided")
         return states
 
@@ -122,7 +122,7 @@ def right_statements(file: FileCheck) -> Iterator[Statement]:
 
 
 def _right(file: FileCheck) -> list[FaultGroup]:
-    healthy = [each for each in file.heads if each.verdict.verdict == "healthy"]
+    healthy = [each for each in file.heads if each.verdict.word == "healthy"]
     return groups(fault for each in healthy for fault in faults_of(each))
 
 
@@ -218,7 +218,7 @@ _CHECKED: Sequence[Cell[HeadFigures]] = (
     Cell("head", int),
     *(Cell(name, float) for name in ("max_logit", "capped", "spread", "token_spread")),
     *(Cell(name, float) for name in ("entropy_fraction", "one_hot_rows", "first_key_weight")),
-    Cell("verdict", str, "verdict.verdict"),
+    Cell("verdict", str, "verdict.word"),
     Cell("note", str, lambda each: each.verdict.note or None),
 )
 

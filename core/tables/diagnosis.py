@@ -69,7 +69,7 @@ _DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
     Cell("layer", str, lambda each: str(each.layer.index), "layer"),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int, label="head"),
-    Cell("verdict", str, "verdict.verdict", "verdict"),
+    Cell("verdict", str, "verdict.word", "verdict"),
     Cell(
         "cause", str, "verdict.cause", "cause",
         lambda each: ", ".join(" = ".join((one.cause, *one.also)) for one in each.verdict.findings)
@@ -116,7 +116,7 @@ def group_entry(group: FaultGroup, file: Path | None = None) -> dict[str, Any]:
 
 def summary(heads: Sequence[HeadVerdict]) -> dict[str, Any]:
     """Return how many heads have each verdict, and each cause."""
-    words = Counter(each.verdict.verdict for each in heads)
+    words = Counter(each.verdict.word for each in heads)
     causes = Counter(one.cause for each in heads for one in each.verdict.findings)
     names = ("healthy", "cause", "undecided", "unexplained", "no-evidence")
     return {
@@ -129,7 +129,7 @@ def verdict_counts(heads: Sequence[HeadVerdict]) -> str:
     """Return `32 heads: 8 wrong, 24 right`."""
     verdicts = [each.verdict for each in heads]
     unusual = sum(each.is_unusual for each in verdicts)
-    words = Counter(each.verdict for each in verdicts)
+    words = Counter(each.word for each in verdicts)
     found = (
         (words["cause"] + words["unexplained"], message("wrong")),
         (words["healthy"], message("right")),
@@ -202,7 +202,7 @@ def head_mark(each: HasVerdict, state: str = "", rules: Sequence[str] = ()) -> H
     verdict = each.verdict
     causes = rules or [" = ".join((one.cause, *one.also)) for one in verdict.findings]
     used = [] if verdict.multiplier is None else [amount(verdict.multiplier)]
-    return HeadMark(each.layer, each.head, *MARKS[state or verdict.verdict], joined([*causes, *used], ", "))
+    return HeadMark(each.layer, each.head, *MARKS[state or verdict.word], joined([*causes, *used], ", "))
 
 
 _PICTURED = 6  # heads

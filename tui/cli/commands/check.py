@@ -77,7 +77,7 @@ def _advice(checked: Sequence[FileCheck], question: CheckCaptures) -> list[str]:
             message("No evidence: the file needs lse, weights, or o and v, as `attn-tui record` writes them.")
         )
     if question.expect is None and any(
-        each.verdict.is_unusual or (each.verdict.verdict == "undecided" and not each.verdict.note)
+        each.verdict.is_unusual or (each.verdict.word == "undecided" and not each.verdict.note)
         for file in checked
         for each in file.heads
     ):

@@ -52,7 +52,7 @@ def _listed() -> str:
     folder = example_path("right").parent
     return message(
         "{lines}\n\nattn-tui examples NAME opens one. Other commands read it as example:NAME, such as\n"
-        "attn-tui check example:scale-twice. The files are in\n{folder}\n",
+        "attn-tui check example:scale-twice. Those of the tiny model are in\n{folder}\n",
         lines=lines,
         folder=folder,
     )
