@@ -181,7 +181,7 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
         if format not in (None, "svg"):
             raise UsageError("-o {path}: is a figure; leave out --format {format}", path=path, format=name(format))
         format = "svg"
-    ending = os.path.splitext(path)[1]
+    ending = os.path.splitext(path)[1].lower()
     if ending in ENDINGS:
         if ENDINGS[ending] not in formats:
             raise UsageError("-o {path}: this command prints no {format}", path=path, format=name(ENDINGS[ending]))
