@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -350,6 +350,11 @@ def numbers_in_words(numbers: Iterable[int]) -> str:
     return message("{most} and {last}", most=", ".join(parts[:-1]), last=parts[-1])
 
 
+def head_numbers_in_words(heads: Collection[int]) -> str:
+    """Return `head 3`, `heads 0–5`, or `heads 0, 2 and 7`."""
+    return counted("head {numbers}", "heads {numbers}", len(heads), numbers=numbers_in_words(heads))
+
+
 def _layers_in_words(layers: Sequence[Layer]) -> str:
     numbers = numbers_in_words(layer.index for layer in layers)
     return counted("layer {numbers}", "layers {numbers}", len(layers), numbers=numbers)
@@ -365,8 +370,7 @@ def _heads_in_words(heads: Sequence[Place]) -> str:
         return counted("its only head", "all {number} heads", count)
     numbers = {tuple(sorted(each)) for each in of.values()}
     if len(numbers) == 1:
-        [same] = numbers
-        return counted("head {numbers}", "heads {numbers}", len(same), numbers=numbers_in_words(same))
+        return head_numbers_in_words(*numbers)
     return message("{some} of {count} heads", some=len(heads), count=count)
 
 
