@@ -182,7 +182,8 @@ def _of_head(each: HeadFigures, limits: Limits) -> list[LimitFinding]:
             sign = "<" if least else ">"
             says = message("{words} {value:.4g} {sign} {limit:g}", words=words, value=value, sign=sign, limit=limit)
             mild = rule in _MILD and verdict.verdict == "healthy"
-            fault = Fault(_BEYOND, rule, says, each.layer, each.head)
+            degree = limit - value if least else value - limit
+            fault = Fault(_BEYOND, rule, says, each.layer, each.head, degree=degree)
             found.append(LimitFinding(each.layer, each.head, rule, says, value, limit, mild, fault))
     return found
 

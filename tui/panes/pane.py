@@ -278,11 +278,11 @@ class Pane(Blank, Container, can_focus=True):
     @property
     def question(self) -> Question[Any]:
         """What the pane shows, as a command answers it; raises InputError, with a sentence, if no command does."""
-        raise InputError("No command prints what the {name} pane shows.", name=self.NAME)
+        raise InputError("No command prints what this shows.")
 
     def answered(self) -> Any:
         """Return the complete answer to the question; raise InputError, with a sentence, if there is none."""
-        raise InputError("The {name} pane has no numbers to export.", name=self.NAME)
+        raise InputError("There are no numbers to export here.")
 
     def command(self) -> str:
         """Return the shell command that prints these numbers; raises InputError if there is none."""
