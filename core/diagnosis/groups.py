@@ -61,7 +61,7 @@ class Fault:
 class FaultGroup:
     """All heads of a file with one fault, in the order of layers."""
 
-    fault: Fault  # that of the first head, or of the one that passes a limit most; its `also` is what explains all of them
+    fault: Fault  # that of the first head, or of the one that passes a limit most; its `also` explains all of them
     heads: tuple[Place, ...]
     used: tuple[Product, Product] | None  # the least and the largest; the same one twice if they are alike
     same_words: bool = field(default=True)  # whether the fault's words are those of every head
