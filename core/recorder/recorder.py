@@ -313,7 +313,7 @@ class Recorder:
             self._extend_recursion(0)
             if self._lock.locked():
                 self._lock.release()
-        if recorded and self.session.deaf:
+        if recorded and self.session.skips_rest:
             self._after_step()
             self._count(self.session.root)
         else:

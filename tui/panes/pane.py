@@ -77,7 +77,7 @@ class Host(Protocol):
         """Show the pane with this name, and in it an item, if one is given."""
         ...
 
-    def absorb(self, pane: Pane) -> None:
+    def note_shown(self, pane: Pane) -> None:
         """Note what undo restores of a pane, which an answer changed, without a step."""
         ...
 
@@ -258,7 +258,7 @@ class Pane(Blank, Container, can_focus=True):
         before = self.undo_state
         self.show_answer(message.request, message.answer)
         if self.undo_state != before:
-            self.host.absorb(self)
+            self.host.note_shown(self)
         self.host.show_answer()
 
     def show_answer(self, request: Request, answer: object) -> None:
