@@ -290,32 +290,50 @@ async def test_the_list_is_a_key_away_where_it_does_not_stand_beside(stage: Stag
         assert STEPS[6].title in stage.text
 
 
-@played(size=(200, 60))
-async def test_a_tall_screen_shows_the_lab_and_before_the_answer_that_of_a_narrower_head(stage: Stage) -> None:
+@played(size=(120, 40), given=at("softmax"))
+async def test_the_picture_comes_with_the_answer_and_never_before(stage: Stage) -> None:
     pane = await learn(stage)
-    await stage.until(lambda: pane.page.shown is not None, "the histograms")
-    await stage.still()
-    assert "For comparison, the Lab at d_k 16, 128 keys" in stage.text
-    assert "attention weights" in stage.text
-    await stage.press("enter")
-    await stage.until(lambda: pane.page.shown == Parameters(d_k=64), "those of the answer")
-    await stage.still()
-    assert "The Lab at d_k 64, 128 keys" in stage.text
-    assert ANSWER in stage.words(pane.text)
-    await stage.press("escape", "M", "M")  # a bug has none
+    for item in ("softmax", "gradients", "too-peaked"):
+        pane.show_item(item)
+        await stage.until(lambda: pane.is_current, "the figures")
+        await stage.still()
+        assert "does softmax saturate?" not in stage.text
+        await stage.press("enter")
+        await stage.until(lambda: pane.page.shown == pane.item.shown.parameters, "the Lab's measurement")
+        await stage.still()
+        assert "does softmax saturate?" in stage.text
+        assert "attention weights" in stage.text
+    pane.show_item(next(item.id for item in ITEMS if item.kind == "bug"))
     await stage.until(lambda: pane.is_current, "the capture")
     await stage.still()
-    assert "the Lab at d_k" not in stage.text
-    assert "attention weights" not in stage.text
+    assert "does softmax saturate?" not in stage.text
+
+
+@played(size=(120, 40))
+async def test_the_first_steps_show_walks_whose_ends_are_named_with_the_answer(stage: Stage) -> None:
+    pane = await learn(stage)
+    assert "12 scores, product by product" in stage.text
+    assert "√d_k = +8" not in stage.text
+    await stage.press("6", "4", "enter")
+    assert "+√d_k = +8" in stage.text
+    assert "does softmax saturate?" not in stage.text
+    pane.show_item("laws")
+    await stage.until(lambda: pane.is_current, "the figures")
+    await stage.press("enter")
+    await stage.still()
+    assert "0.5·d_k = 32" in stage.text
 
 
 @played(size=(80, 24))
-async def test_a_screen_too_low_for_histograms_has_the_gauge(stage: Stage) -> None:
+async def test_guess_and_answer_stand_on_one_axis_and_the_introduction_folds(stage: Stage) -> None:
     pane = await learn(stage)
-    await stage.until(lambda: pane.page.shown is not None, "the gauge")
-    await stage.still()
-    assert "does softmax saturate?" in stage.text
-    assert "attention weights" not in stage.text
+    assert "Attention compares a query" in stage.words(pane.text)
+    await stage.press("6", "4", "enter")
+    assert "Attention compares a query" not in stage.words(pane.text)
+    above = next(line for line in stage.lines if "you said 64" in line)
+    axis = stage.lines[stage.lines.index(above) + 1]
+    assert above.index("it is 8") < above.index("you said 64")
+    assert axis.index("◆") < axis.index("━") < axis.index("●")
 
 
 @played(size=(40, 12))

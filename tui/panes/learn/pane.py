@@ -175,7 +175,7 @@ class LearnPane(TwoParts):
                 self._take(cast("list[ItemFigures]", answer))
                 self._show()
             case Report() if answer.parameters == self.page.wanted:
-                self.page.show(answer, bool(self.attempt.stage))
+                self.page.show(answer)
             case Failed() if isinstance(request, Measure):
                 pass  # the picture is missing, the text says everything
             case Failed(reason):
@@ -398,13 +398,12 @@ class LearnPane(TwoParts):
 
     def _picture(self) -> None:
         """Show the picture of the selected item, if there is room for it; measure it unless it is known."""
-        answered = bool(self.attempt.stage)
-        wanted = pictured(self.item, answered)
+        wanted = pictured(self.item, bool(self.attempt.stage))
         self.page.want(wanted)
-        if wanted is None or not self.page.room(self.page.size):
+        if wanted is None or len(self.page.heights(self.page.size)) == 1:
             return
         known = self.host.engine.cached(wanted)
         if known is None:
             self.ask(Measure(wanted))
         else:
-            self.page.show(known, answered)
+            self.page.show(known)
