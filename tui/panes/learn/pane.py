@@ -28,7 +28,7 @@ from ....core.learning.items import (
     typed,
 )
 from ....core.learning.outcome import Outcome
-from ....core.message import joined, message
+from ....core.message import message
 from ....core.questions.lab import Measure, Report
 from ....core.questions.learn import ItemFigures, ReadItems, all_claims, capture_of
 from ....core.questions.request import Failed, Request
@@ -275,19 +275,10 @@ class LearnPane(TwoParts):
 
     def action_find(self) -> None:
         """Find an item by its words, in a list."""
-        from ...views.fields.choices import Choice
+        from ...views.fields.items import item_row
 
-        rows = [
-            Choice(
-                item.id,
-                joined([f"{item.word}.", item.title]),
-                VERDICT_WORDS[self.outcomes[item.id].verdict] if item.id in self.outcomes else "",
-                item.statement or item.shown.what,
-                item.source,
-                words=(item.id, item.title, item.statement),
-            )
-            for item in ITEMS
-        ]
+        verdicts = {item: VERDICT_WORDS[outcome.verdict] for item, outcome in self.outcomes.items()}
+        rows = [item_row(item, item.id, verdicts.get(item.id, "")) for item in ITEMS]
         choose_one(self.host, message("item"), rows, self.item.id, self.show_item)
 
     def show_item(self, item: str) -> None:
