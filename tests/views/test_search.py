@@ -5,8 +5,8 @@ from attn_tui.core.learning.bugs import BUGS
 from attn_tui.core.learning.items import AT, ITEMS
 from attn_tui.tui.views.fields.choices import Choice
 from attn_tui.tui.views.fields.items import item_row
-from attn_tui.tui.views.fields.matching import matching
-from attn_tui.tui.views.fields.terms import TERMS, in_texts
+from attn_tui.tui.views.fields.matching import in_texts, matching
+from attn_tui.tui.views.fields.synonyms import TERMS
 
 ROWS = [item_row(item, item.id, "") for item in ITEMS]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
 from ...language.cells import WIDE
 from ..glyphs import IN_LANGUAGE
 from .choices import Choice
-from .terms import in_texts
+from .synonyms import TERMS
 
 _SEPARATORS = re.compile(r"[\s_\-–−‐]+")
 _ALIKE = 0.82  # similarity of words from which one may be a misspelling of the other
@@ -24,7 +24,7 @@ def matching(choices: Sequence[Choice], words: str, guess: bool = True) -> list[
 
     Case, spaces, hyphens and underscores do not matter: `softcap` finds soft-cap. Chinese words are looked for in
     the Chinese texts, too; their characters may have a few others between them. Rows that contain the words of the
-    texts for those of `terms` come last. If no row contains every word, guess: return those whose names begin with
+    texts for those of TERMS come last. If no row contains every word, guess: return those whose names begin with
     the letters in this order, or contain words spelled almost alike.
     """
     wanted = [word for word in map(squeezed, words.split()) if word]
@@ -124,3 +124,18 @@ def _rank(choice: Choice, wanted: Sequence[str], tests: Sequence[Callable[[str],
         if any(map(test, some)):
             return rank
     return 2 * len(ways) + (not all(any(map(test, texts)) for test in tests))
+
+
+@lru_cache(1)
+def _pattern() -> tuple[re.Pattern[str], Mapping[str, str]]:
+    """Return a pattern of all other words, the longest first, and the word of the texts for each."""
+    word_of = {other: word for word, others in TERMS.items() for other in others}
+    longest = sorted(word_of, key=len, reverse=True)
+    whole = (rf"(?<!\w){re.escape(other)}(?!\w)" if other.isascii() else re.escape(other) for other in longest)
+    return re.compile("|".join(whole)), word_of
+
+
+def in_texts(words: str) -> str:
+    """Return what is searched for, with the words of the texts for others: `梯度消失` is `vanish`."""
+    pattern, word_of = _pattern()
+    return pattern.sub(lambda found: f" {word_of[found[0]]} ", words.casefold()).strip()
