@@ -260,6 +260,40 @@ async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(stag
     assert pane.at == 0
 
 
+@played(size=(80, 24), given=at(QUESTIONS[3].id))
+async def test_a_question_is_done_once_its_answer_was_known_and_asked_again_if_not(stage: Stage) -> None:
+    pane = await learn(stage)
+    question, following = QUESTIONS[3].id, QUESTIONS[4].id
+    await stage.press("1")  # nothing to judge yet
+    assert pane.item.id == question
+    await stage.press("enter", "enter")
+    assert "1 knew it" in stage.lines[-1]
+    assert question not in pane.done
+    await stage.press("2")
+    assert pane.item.id == following
+    assert question not in pane.done
+    await stage.press("up")
+    assert "Answer aloud" in stage.text, "the answer is hidden again"
+    await stage.press("enter", "1")
+    assert pane.item.id == following
+    assert question in pane.done
+    await stage.press("u")
+    assert question not in pane.done
+    await stage.press("up", "enter", "1", "up", "r", "enter", "2")
+    assert question not in pane.done
+
+
+@played(size=(80, 24))
+async def test_an_export_has_the_guess(stage: Stage) -> None:
+    pane = await learn(stage)
+    assert pane.answered()[0].card.guess is None
+    await stage.press("6", "4")
+    assert pane.answered()[0].card.guess is None, "it is not given yet"
+    await stage.press("enter")
+    card = pane.answered()[0].card
+    assert (card.guess, card.right) == (64, False)
+
+
 @played(size=(80, 24), given=at(QUESTIONS[9].id))
 async def test_e_on_a_question_or_step_about_training_runs_its_race(
     stage: Stage, monkeypatch: pytest.MonkeyPatch

@@ -50,6 +50,7 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
 _TO_FIELD: Key = ("Tab", "type a guess")
 _KEYS_OF_CLAIMS = {"n": message("not true"), "r": message("test again")}
 _TO_NEXT: Key = ("Enter", "next")
+_OF_QUESTIONS: tuple[Key, ...] = (("1", "knew it"), ("2", "not yet"))
 # What undo restores: the item, what the user did with each, and those that were answered.
 UndoState: TypeAlias = tuple[int, Mapping[str, Attempt], frozenset[str]]
 _PLAIN = ("holds", "not testable here")  # verdicts that `n` and `N` pass
@@ -70,7 +71,7 @@ class LearnPane(TwoParts):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "next", "show the answer, then the next item", id="learn.next"),
         Binding("backspace", "back", "erase a character; go back", id="learn.back"),
-        *typing("0123456789", "type a guess, or the number of a cause"),
+        *typing("0123456789", "type a guess, or the number of a cause; 1: I knew it, 2: not yet"),
         Binding("tab", "fields", "go to the field of the guess"),
         Binding("escape", "cancel", "erase the guess; leave its field", id="learn.cancel"),
         Binding("down,j", "move(1)", "next item", id="learn.next_item"),
@@ -141,6 +142,8 @@ class LearnPane(TwoParts):
             return _FIELD_KEYS if not self.attempt.text else (_FIELD_KEYS[0], ("Esc", "erase"), *_FIELD_KEYS[2:])
         answered = self.attempt.stage == self.item.stages
         first = (_TO_NEXT,) if answered else (self.KEYS[0], _TO_FIELD) if self.text.can_focus else self.KEYS[:1]
+        if self.item.kind == "question" and self.attempt.stage:
+            first = (*first, *_OF_QUESTIONS)
         of_claims = _KEYS_OF_CLAIMS if self.item.kind == "claim" else {}
         return (*first, *((key, of_claims.get(key, words)) for key, words in self.KEYS[1:]))
 
@@ -193,7 +196,8 @@ class LearnPane(TwoParts):
     def answered(self) -> Sequence[ItemFigures]:
         if not self.is_current:
             raise InputError("The figures are still being measured.")
-        return [ItemFigures(self.item.id, self.found[self.item.id])]
+        guess = self.attempt.guess if self.attempt.stage else None
+        return [ItemFigures(self.item.id, self.found[self.item.id], guess)]
 
     def code(self, dialect: Dialect) -> str:
         if self.item.kind == "bug":
@@ -228,11 +232,24 @@ class LearnPane(TwoParts):
             self._go(self.at - 1)
 
     def action_type(self, character: str) -> None:
-        """Type into the field, which takes the focus."""
+        """Type into the field, which takes the focus; of a question with its answer, say whether it was known."""
+        if self.item.kind == "question" and self.attempt.stage and character in "12":
+            self._judge(known=character == "1")
+            return
         if not self.text.can_focus:
             raise SkipAction
         self.action_fields()
         self.text.type(character)
+
+    def _judge(self, known: bool) -> None:
+        """Take whether the answer to a question was known, and go on; one that was not is asked again."""
+        if known:
+            self._set(replace(self.attempt, guess=1.0))
+        else:
+            self.done.discard(self.item.id)
+            self._set(Attempt())
+            self.host.say(message("It is asked again: n goes to what is not done."))
+        self._go(min(self.at + 1, len(ITEMS) - 1))
 
     def action_fields(self) -> None:
         """Go to the field of the guess."""

@@ -100,6 +100,8 @@ def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> l
         lines += [*paragraphs(card.introduction, width, glyphs), ()]
     if card.question != card.title:
         lines += [*wrapped(glyphs.say(card.question), width, "accent"), ()]
+    if not card.answer:
+        return [*lines, *figure_lines(card.figures, None, width, glyphs, card.columns)] if card.figures else lines
     lines += [*answer_lines(card, grade, width, glyphs), ()]
     return lines + wrapped(
         glyphs.say("See the {pane} pane. {what}", pane=card.shown.pane, what=card.shown.what), width, "dim"
@@ -232,7 +234,8 @@ def _of_question(question: InterviewQuestion, item: Item, page: _Page) -> Groups
     if page.whole or stage < item.stages:
         blocks += [page.paragraphs(short), *(page.words(text, "unscaled") for text in usual)]
     if stage < item.stages:
-        return [blocks, [page.words(message("Enter shows the long answer."), "dim"), _pointer(card.shown, page)]]
+        keys = message("Enter shows the long answer. 1: I knew it. 2: not yet, ask again.")
+        return [blocks, [page.words(keys, "dim"), _pointer(card.shown, page)]]
     return [blocks, *_answer(replace(card, answer=tuple(long)), page)]
 
 
