@@ -216,15 +216,15 @@ class ItemText(ScrolledLines):
 
 
 _CLAIM = 21  # lines above the figures of all claims, for all but the longest: so they stay in place
+_OF_RANDOM = ("Lab", "Rules", "Sweep")  # panes that show random q and k of the app's parameters
 _GAUGE = 4  # lines of the gauge with its title and its zones
 _HISTOGRAMS, _WALKS = 9, 12  # lines from which these are shown
 
 
 def pictured(item: Item, answered: bool) -> Parameters | None:
     """Return the parameters of the Lab's picture of an item; None if it has none, or none before it is answered."""
-    if not answered or item.kind in ("bug", "claim") or item.id in CORRELATIONS:
-        return None
-    return item.shown.parameters
+    of_random = item.kind in ("step", "question") and item.shown.pane in _OF_RANDOM and item.id not in CORRELATIONS
+    return item.shown.parameters if answered and of_random else None
 
 
 class Walks(LinesWidget):
