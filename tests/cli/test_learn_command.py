@@ -103,7 +103,8 @@ def test_what_has_no_answer_is_refused_as_a_handout_or_for_anki(capsys: Captured
 
 
 def test_anki_gets_a_line_for_each_card_with_as_many_fields_as_its_head_says(capsys: Captured) -> None:
-    head, lines = [], []
+    head: list[str] = []
+    lines: list[list[str]] = []
     for item in ("1", "q4", "b2"):
         text = printed(["learn", item, "--format", "anki"], capsys).splitlines()
         head = [line for line in text if line.startswith("#")]

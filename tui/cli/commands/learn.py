@@ -107,8 +107,10 @@ def run(request: LearnArguments, output: Output) -> int:
         return [each.front(found.get(each.id)) for each in items]
 
     def text() -> str:
-        if request.item is None:
+        if request.item is None and not request.questions:
             return page(output, (), _listed(glyphs))
+        if request.item is None:
+            return page(output, (), [line for card in cards() for line in card_lines(card, None, width, glyphs)])
         if request.item.kind == "claim":
             [figures] = _measured(question, output.messages)
             return page(output, (), claim_lines(figures.outcome.claim, figures.outcome, width, glyphs))

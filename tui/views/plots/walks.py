@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ....core.learning.walks import ALIGNED, CORRELATIONS, D_K, WALKS, draw_walks
@@ -37,25 +38,24 @@ def walk_lines(item: str, answered: bool, width: int, height: int, glyphs: Glyph
     Until it is answered there is no scale, and neither theory nor the walks of aligned vectors.
     """
     correlation = CORRELATIONS[item] if answered else 0.0
-    spread, steps = math.sqrt(D_K), range(D_K + 1)
-    unrelated = draw_walks(WALKS)
-    aligned = draw_walks(ALIGNED, correlation) if correlation else ()
-    theory = [[sign * math.sqrt(step) for step in steps] for sign in (1, -1)] if answered else []
-    theory += [[correlation * step for step in steps]] if correlation else []
-    roles: list[Role] = ["thin_unscaled"] * len(unrelated) + ["third"] * len(aligned) + ["text"] * len(theory)
-    curves = [*unrelated, *aligned, *theory]
-    series = [Series(role, role, "", exact=[*enumerate(curve)]) for role, curve in zip(roles, curves, strict=True)]
-    y = Axis(min(map(min, curves)), max(map(max, curves)))
+    steps = range(D_K + 1)
+    curves: list[tuple[Role, Sequence[float]]] = [("thin_unscaled", walk) for walk in draw_walks(WALKS)]
+    ends: dict[float, str] = {}
+    if answered:
+        spread = math.sqrt(D_K)
+        ends = {spread: f"+√d_k = +{spread:g}", -spread: f"−√d_k = −{spread:g}"}
+        curves += [("text", [sign * math.sqrt(step) for step in steps]) for sign in (1, -1)]
+    if correlation:
+        factor = "" if correlation == 1 else f"{correlation:g}·"
+        ends[correlation * D_K] = f"{factor}d_k = {correlation * D_K:g}"
+        curves += [("third", walk) for walk in draw_walks(ALIGNED, correlation)]
+        curves.append(("text", [correlation * step for step in steps]))
+    series = [Series(role, role, "", exact=[*enumerate(curve)]) for role, curve in curves]
+    y = Axis(min(min(curve) for _, curve in curves), max(max(curve) for _, curve in curves))
     at = PictureColumns(2, max(width - _WORDS - 2, 4), _WORDS)
     frame = Frame(Plot(Axis(0, D_K), y, series), 0, at.picture, max(height - 1, 1))
     cells: Cells = [[(" ", "text")] * at.picture for _ in range(frame.rows)]
     draw_curves(cells, frame, glyphs)
-    ends = {spread: f"+√d_k = +{spread:g}", -spread: f"−√d_k = −{spread:g}"} if answered else {}
-    ends |= (
-        {correlation * D_K: f"{f'{correlation:g}·' * (correlation < 1)}d_k = {correlation * D_K:g}"}
-        if correlation
-        else {}
-    )
     words = {cell_at(frame.down(value), frame.rows): signed(text, glyphs) for value, text in ends.items()}
     lines = [
         picture_line("", "text", merged(row), glyphs.say(words.get(number, "")), at, glyphs, "theory")

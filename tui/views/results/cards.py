@@ -101,7 +101,7 @@ def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> l
     if card.question != card.title:
         lines += [*wrapped(glyphs.say(card.question), width, "accent"), ()]
     if not card.answer:
-        return [*lines, *figure_lines(card.figures, None, width, glyphs, card.columns)] if card.figures else lines
+        return [*lines, *figure_lines(card.figures, None, width, glyphs, card.columns), ()] if card.figures else lines
     lines += [*answer_lines(card, grade, width, glyphs), ()]
     return lines + wrapped(
         glyphs.say("See the {pane} pane. {what}", pane=card.shown.pane, what=card.shown.what), width, "dim"
@@ -201,7 +201,7 @@ def _of_step(step: TourStep, item: Item, page: _Page) -> Groups:
     how_far = graded(step, attempt, found)
     role: Role = "scaled" if how_far is not None and how_far.close else "unscaled"
     axis = _axis_of(step, page, best(found[step.guess.figure]), role)
-    said = [] if how_far is None else page.words(how_far.sentence, role)
+    said: Block = () if how_far is None else page.words(how_far.sentence, role)
     return [[question, [*axis, *said]], *_answer(item.card(found), page)]
 
 
