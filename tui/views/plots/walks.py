@@ -39,19 +39,19 @@ def walk_lines(item: str, answered: bool, width: int, height: int, glyphs: Glyph
     """
     correlation = CORRELATIONS[item] if answered else 0.0
     steps = range(D_K + 1)
-    curves: list[tuple[Role, Sequence[float]]] = [("thin_unscaled", walk) for walk in draw_walks(WALKS)]
+    series = [_series("thin_unscaled", walk) for walk in draw_walks(WALKS)]
     ends: dict[float, str] = {}
     if answered:
         spread = math.sqrt(D_K)
         ends = {spread: f"+√d_k = +{spread:g}", -spread: f"−√d_k = −{spread:g}"}
-        curves += [("text", [sign * math.sqrt(step) for step in steps]) for sign in (1, -1)]
+        series += [_series("text", [sign * math.sqrt(step) for step in steps]) for sign in (1, -1)]
     if correlation:
         factor = "" if correlation == 1 else f"{correlation:g}·"
         ends[correlation * D_K] = f"{factor}d_k = {correlation * D_K:g}"
-        curves += [("third", walk) for walk in draw_walks(ALIGNED, correlation)]
-        curves.append(("text", [correlation * step for step in steps]))
-    series = [Series(role, role, "", exact=[*enumerate(curve)]) for role, curve in curves]
-    y = Axis(min(min(curve) for _, curve in curves), max(max(curve) for _, curve in curves))
+        series += [_series("third", walk) for walk in draw_walks(ALIGNED, correlation)]
+        series.append(_series("text", [correlation * step for step in steps]))
+    values = [value for each in series for _, value in each.exact]
+    y = Axis(min(values), max(values))
     at = PictureColumns(2, max(width - _WORDS - 2, 4), _WORDS)
     frame = Frame(Plot(Axis(0, D_K), y, series), 0, at.picture, max(height - 1, 1))
     cells: Cells = [[(" ", "text")] * at.picture for _ in range(frame.rows)]
@@ -64,3 +64,8 @@ def walk_lines(item: str, answered: bool, width: int, height: int, glyphs: Glyph
     first, last = glyphs.say("q₁k₁"), glyphs.say("+ q₆₄k₆₄")
     rule = glyphs.rule * max(at.picture - len(first) - len(last) - 2, 0)
     return [*lines, fitted(((f"  {first} {rule} {last}", "dim"),), width)]
+
+
+def _series(role: Role, curve: Sequence[float]) -> Series:
+    """Return a curve over the number of products."""
+    return Series(role, role, "", exact=[*enumerate(curve)])
