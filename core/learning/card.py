@@ -9,11 +9,12 @@ from typing import Literal
 from ..message import joined, message
 from .bugs import CAUSES, SYMPTOMS, Bug, BugEvidence, facts
 from .sources import Reading
-from .step import InterviewQuestion, PaneState, TourFigure, TourStep, Unit, filled
+from .step import InterviewQuestion, PaneState, TourFigure, TourStep, Unit, filled, usual_guesses
 
 Kind = Literal["step", "question", "bug"]
 
 WRONG = message("What is wrong, if anything?")
+USUAL = message("Usual wrong answers:")
 BUG_SHOWN = message("The capture, with its verdict; v replays every rule on the head.")
 MEASURED = (message("measured"), message("exact"))
 RETURNED = (message("returned"), message("as the file says"))
@@ -44,6 +45,7 @@ class Card:
     figures: tuple[CardFigure, ...]
     asked: CardFigure | None  # the figure that answers the question, if it asks for a number
     shown: PaneState
+    usual: tuple[str, ...] = ()  # what each usual wrong guess means
     columns: tuple[str, str] = MEASURED  # what the two values of each figure are
 
     @property
@@ -70,6 +72,7 @@ def step_card(number: int, step: TourStep, readings: Mapping[str, Reading]) -> C
         figures=tuple(figure(name) for name in step.table),
         asked=figure(step.guess.figure),
         shown=step.shown,
+        usual=tuple(usual_guesses(step, readings).values()),
     )
 
 
@@ -122,10 +125,13 @@ def bug_card(number: int, bug: Bug, found: BugEvidence) -> Card:
 def diagnosis(found: BugEvidence) -> tuple[str, ...]:
     """Return what the diagnosis says, and which causes would look the same."""
     cause = CAUSES.get(found.cause, found.cause)
+    also = joined((CAUSES.get(name, name) for name in found.also), "; ")
+    if found.cause == "undecided":
+        says = message("The diagnosis names the most common cause: “{says}”.", says=found.says)
+        return says, message("The weights fit all of these alike: {also}.", also=also)
     says = message("The diagnosis: {cause}. It says “{says}”.", cause=cause, says=found.says)
     if not found.also:
         return (says,)
-    also = joined((CAUSES.get(name, name) for name in found.also), ", ")
     return says, message("The weights alone do not tell it from: {also}.", also=also)
 
 

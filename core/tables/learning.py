@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..learning.card import USUAL
 from ..learning.claim import VERDICT_WORDS
 from ..learning.step import exact_text, measured_text
+from ..message import joined
 from ..statistics.measurement import NOTHING
 from .formats import pair
 from .table import Block, Bold, Heading, Table, TextGrid
@@ -67,6 +69,7 @@ def _card(card: Card) -> dict[str, Any]:
     return {name: getattr(card, name) for name in said} | {
         "asked": None if card.asked is None else _figure(card.asked),
         "answer": card.answer,
+        "usual": card.usual,
         "figures": [*map(_figure, card.figures)],
         "pane": card.shown.pane,
     }
@@ -85,6 +88,8 @@ def _flash_card(card: Card) -> Iterator[Block]:
         yield Bold(card.question)
     yield "---"
     yield from card.answer
+    if card.usual:
+        yield joined([USUAL, *card.usual])
     if card.figures:
         lines = [
             (

@@ -153,7 +153,7 @@ SCALES: tuple[Claim, ...] = (
                 for n in (10, 128)
             ),
         ),
-        title="half of √d_k is safer",
+        title="2√d_k scales too much",
     ),
     Claim(
         "sqrt-optimal",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ....core.learning.items import ITEMS, SECTIONS, Item, count
-from ....core.learning.step import Grade, GuessError, TourStep, best, grade, parse_guess
+from ....core.learning.step import Grade, GuessError, TourStep, graded, parse_guess
 from ....core.message import message
 from ....core.questions.learn import ItemFigures, ReadItems
 from ....core.questions.parse import UsageError
@@ -19,7 +20,6 @@ from ..parser import Arguments, CliCommand, Given, arguments
 from ..working import ProgressLine
 
 if TYPE_CHECKING:
-    from ....core.learning.card import Card
     from ....core.tables.table import Table
 
 _ACCEPTED = message(
@@ -102,7 +102,7 @@ def run(request: LearnArguments, output: Output) -> int:
         if request.item.kind == "bug" and not request.answer:
             told = message("attn-tui learn {word} --answer prints the cause.", word=request.item.word)
             card = replace(card, answer=(told,))
-        return page(output, (), card_lines(card, _graded(request, card), width, glyphs))
+        return page(output, (), card_lines(card, _graded(request, figures), width, glyphs))
 
     def table() -> Table[Any]:
         return question.table(_measured(question, output.messages))
@@ -122,14 +122,12 @@ def _listed(glyphs: Glyphs) -> list[Line]:
     return lines
 
 
-def _graded(request: LearnArguments, card: Card) -> Grade | None:
+def _graded(request: LearnArguments, figures: ItemFigures) -> Grade | None:
     """Return how far off the guess is; None without a guess."""
-    if request.item is None or request.guess is None or card.asked is None:
+    step, found = figures.of.content, figures.found
+    if request.guess is None or not isinstance(step, TourStep) or not isinstance(found, Mapping):
         return None
-    answer, step = best(card.asked.reading), request.item.content
-    if answer is None or not isinstance(step, TourStep):
-        return None
-    return grade(request.guess, answer, step.guess.compare, card.asked.unit)
+    return graded(step, request.guess, found)
 
 
 def _measured(question: ReadItems, messages: Glyphs) -> list[ItemFigures]:
@@ -149,8 +147,8 @@ A tour in twelve steps: what a score is, why its spread grows like sqrt(d_k),
 what softmax and gradients make of it, and what trained models do. Every step
 asks for a guess; its figures are measured now and stand beside the exact
 values. Then interview questions with their answers, and what is wrong
-with the usual ones. b1 to b9 are captures made on the spot, each with one
-defect or none, and their diagnosis. On a terminal, the Learn tab of the app
+with the usual ones. b1 to b11 are captures made on the spot, with one
+defect, two or none, and their diagnosis. On a terminal, the Learn tab of the app
 opens. In a pipe and with --format, the list is printed, or the item that is
 named; as JSON or Markdown (flash cards), all of them in full.""",
     examples="""\

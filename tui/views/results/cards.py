@@ -8,9 +8,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.learning.bugs import CAUSES, Bug, BugEvidence, facts
-from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
+from ....core.learning.card import MEASURED, RETURNED, USUAL, WRONG, Card, diagnosis, symptoms
 from ....core.learning.claim import Claim
-from ....core.learning.items import Attempt, Found, Item, graded
+from ....core.learning.items import Attempt, Found, Item
 from ....core.learning.outcome import judged
 from ....core.learning.step import (
     Grade,
@@ -21,6 +21,7 @@ from ....core.learning.step import (
     best,
     exact_text,
     filled,
+    graded,
     measured_text,
     number_text,
 )
@@ -101,8 +102,10 @@ def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> l
     if card.question != card.title:
         lines += [*wrapped(glyphs.say(card.question), width, "accent"), ()]
     lines += [*answer_lines(card, grade, width, glyphs), ()]
+    if card.usual:
+        lines += [*paragraphs((USUAL, *card.usual), width, glyphs, apart=False), ()]
     return lines + wrapped(
-        glyphs.say("See the {pane} pane. {what}", pane=card.shown.pane, what=card.shown.what), width, "dim"
+        glyphs.say("In the app: {place}. {what}", place=card.shown.place, what=card.shown.what), width, "dim"
     )
 
 
@@ -180,7 +183,7 @@ def _of_step(step: TourStep, item: Item, page: _Page) -> list[Block]:
         return [*blocks, _field(step, page)]
     if not isinstance(found, Mapping):
         return [*blocks, page.words(message("Measuring…"), "dim")]
-    how_far = graded(step, attempt, found)
+    how_far = None if attempt.guess is None else graded(step, attempt.guess, found)
     if how_far is not None:
         blocks.append(
             [
@@ -307,6 +310,6 @@ def _pointer(shown: PaneState, page: _Page) -> Block:
     """Return the lines that say which pane shows this."""
     if not shown.pane:
         return page.words(shown.what, "dim")
-    first, *others = page.words(message("E opens {pane}. {what}", pane=shown.pane, what=shown.what), "dim")
+    first, *others = page.words(message("E opens {place}. {what}", place=shown.place, what=shown.what), "dim")
     [(text, role)] = first
     return [((text[:1], "key"), (text[1:], role)), *others]
