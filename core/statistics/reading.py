@@ -116,7 +116,7 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
         if tally.sink is None:
             measured["sink_weight"] = NOTHING
         if norms is not None:
-            measured |= estimates_of_norms(norms[0]) | estimates_of_norms(norms[1], "grad_logits")
+            measured |= {**estimates_of_norms(norms[0]), **estimates_of_norms(norms[1], "grad_logits")}
         if tally.smallest <= tally.largest:
             measured["logit_min"] = Estimate(multiplier * (tally.centre + tally.smallest), None)
             measured["logit_max"] = Estimate(multiplier * (tally.centre + tally.largest), None)

@@ -50,12 +50,18 @@ MULTIPLIERS: dict[str, Callable[[Parameters], float]] = {
     "rms_sqrt_d_k": lambda p: p.d_k**-0.5,
     "rms_none": lambda p: 1.0,
 }
-COMPONENTS: dict[str, Callable[[np.random.Generator, Any], Array]] = {
-    "normal": lambda rng, shape: rng.standard_normal(shape),
-    "uniform": lambda rng, shape: rng.uniform(-math.sqrt(3), math.sqrt(3), shape),
-    "rademacher": lambda rng, shape: rng.choice([-1.0, 1.0], shape),
-    "laplace": lambda rng, shape: rng.laplace(0, math.sqrt(0.5), shape),
-}
+
+
+def components(law: str, rng: np.random.Generator, *shape: int) -> Array:
+    match law:
+        case "uniform":
+            return rng.uniform(-math.sqrt(3), math.sqrt(3), shape)
+        case "rademacher":
+            return rng.choice([-1.0, 1.0], shape)
+        case "laplace":
+            return rng.laplace(0, math.sqrt(0.5), shape)
+        case _:
+            return rng.standard_normal(shape)
 
 
 def softmax(z: Array) -> Array:
@@ -76,7 +82,7 @@ def simulated(p: Parameters, scaled: bool) -> Draws:
     own, common = math.sqrt(1 - p.correlation), math.sqrt(p.correlation)
     shared = rng.standard_normal((draws, 1, p.d_k))
     q, k = (
-        mean + std * (own * COMPONENTS[p.components](rng, (draws, count, p.d_k)) + common * shared)
+        mean + std * (own * components(p.components, rng, draws, count, p.d_k) + common * shared)
         for mean, std, count in ((p.mean_q, p.std_q, rows), (p.mean_k, p.std_k, p.n_keys))
     )
     rule = p.scale if scaled else "none"
@@ -106,7 +112,7 @@ STATISTICS: dict[str, Callable[[Draws], float]] = {
     "logit_mean": lambda of: of["z"].mean(),
     "logit_variance": lambda of: of["z"].var(),
     "logit_std": lambda of: of["z"].std(),
-    "logit_within_3sd": lambda of: np.mean(np.abs(of["z"] - of["z"].mean()) <= 3 * of["z"].std()),
+    "logit_within_3sd": lambda of: (abs(of["z"] - of["z"].mean()) <= 3 * of["z"].std()).mean(),
     "max_weight": lambda of: of["p"].max(axis=-1).mean(),
     "entropy": lambda of: entropy(of["p"]).mean(),
     "entropy_fraction": lambda of: entropy(of["p"]).mean() / math.log(of["p"].shape[-1]),
@@ -152,11 +158,12 @@ def test_misplaced_weight_is_that_of_the_textbook(source: FromLab) -> None:
 
 # Trials: what each returns, from a closed form, a simulation or the tensors of the sample.
 
-Oracle: TypeAlias = Callable[..., float | tuple[float, float]]  # the value, and its standard error if it is simulated
+Oracle: TypeAlias = Callable[[tuple[Any, ...]], float | tuple[float, float]]  # value, and error if it is simulated
 
 
 def of_draws(each: Array) -> tuple[float, float]:
-    return float(np.mean(each)), float(np.std(each, ddof=1)) / math.sqrt(len(each))
+    values: Array = np.asarray(each)
+    return values.mean(), values.std(ddof=1) / math.sqrt(len(values))
 
 
 def weights_above(d_k: int, n: int, limit: float, c: float) -> tuple[float, float]:
@@ -186,8 +193,8 @@ def exp_overflow(d_k: int, name: str, subtracted: bool) -> float | tuple[float, 
     return 0.0 if subtracted or name != "float16" else share_beyond(d_k, math.log(65504), absolute=False)
 
 
-def attention_parameters(d_model: int, d_k: int, heads: int) -> float:
-    return 3 * d_model * heads * d_k + d_model**2
+def rotated(d_k: int, away: float, base: float) -> float:
+    return math.fsum(math.cos(away * base ** (-pair / d_k)) for pair in range(0, d_k, 2)) / (d_k // 2)
 
 
 def traffic(d_k: int, tokens: int, what: str) -> float:
@@ -199,13 +206,13 @@ def traffic(d_k: int, tokens: int, what: str) -> float:
 def sample() -> Mapping[str, float]:
     """Figures of the sample's heads from its tensors, which see all keys."""
     tensors = load_file(sample_path())
-    heads: list[dict[str, float]] = []
+    heads: list[dict[str, Any]] = []
     apart, at_once, away, ranks = list[float](), list[float](), list[float](), list[int]()
     for layer in range(6):
-        q, k = (tensors[f"layers.{layer}.attn.{side}"][0].astype(np.float64) for side in "qk")
+        q, k = (np.asarray(tensors[f"layers.{layer}.attn.{side}"][0], np.float64) for side in "qk")
         scores, d, n = q @ k.mT, q.shape[-1], k.shape[1]
         weights, raw = softmax(scores * d**-0.5), softmax(scores)
-        distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+        distance = abs(np.subtract(*np.indices((n, n))))
         for head, p in enumerate(weights):
             within = scores[head].var(axis=1)
             values = np.linalg.svd(scores[head] - scores[head].mean(axis=1, keepdims=True), compute_uv=False) ** 2
@@ -215,7 +222,7 @@ def sample() -> Mapping[str, float]:
                 "sink": p[:, 0].mean(),
                 "saturation": (scores[head].std(axis=1) * d**-0.5 / math.sqrt(2 * math.log(n))).mean(),
                 "alignment": within.mean() * d / expected,
-                "dimensions": 1 + np.searchsorted(np.cumsum(values) / values.sum(), 0.9),
+                "dimensions": 1 + int(np.count_nonzero(np.cumsum(values) < 0.9 * values.sum())),
                 "moved": np.abs(p - raw[head]).sum(axis=1).mean() / 2,
                 "before": entropy(p).mean() / math.log(n),
                 "after": entropy(raw[head]).mean() / math.log(n),
@@ -224,9 +231,9 @@ def sample() -> Mapping[str, float]:
         apart.append(float(np.mean([np.abs(a - b).sum(axis=1).mean() / 2 for a, b in combinations(weights, 2)])))
         at_once.append(float(np.mean([len(set(keys)) for keys in weights.argmax(axis=-1).T.tolist()])))
         ranks += [int(np.linalg.matrix_rank(scores[0])), int(np.linalg.matrix_rank(scores.sum(axis=0)))]
-    of = {name: np.array([head[name] for head in heads]) for name in heads[0]}
+    of: dict[str, Array] = {name: np.array([head[name] for head in heads]) for name in heads[0]}
     saturated = of["saturation"] >= 1
-    return {
+    found: dict[str, Any] = {
         "all_heads heads": len(heads),
         "all_heads least": of["ratio"].min(),
         "all_heads median": float(np.median(of["ratio"])),
@@ -247,24 +254,25 @@ def sample() -> Mapping[str, float]:
         "scale_dropped before": of["before"].mean(),
         "scale_dropped after": of["after"].mean(),
     }
+    return {name: float(value) for name, value in found.items()}
 
 
-ORACLES: dict[str, Oracle] = {
-    "weights_above": weights_above,
-    "additive std": additive,
-    "projected component": lambda d_model, d_k, q, k, c: d_model * q,
-    "projected logits": lambda d_model, d_k, q, k, c: c**2 * d_k * d_model**2 * q * k,
-    "weights_of_attention": attention_parameters,
-    "rotary same": lambda d, away, base: np.exp(1j * away * base ** (-np.arange(0, d, 2) / d)).real.mean(),
-    "rotary variance": lambda d, away, base: d,
-    "summed_terms": lambda d, terms: terms,
-    "exp_overflow": exp_overflow,
-    "score_overflow": lambda d, std, c: share_beyond(d, 65504 / (std**2 * c), absolute=True),
-    "dividing traffic": traffic,
-    "softmax_example 0": lambda *z: softmax(np.array(z))[0],
-    "softmax_example 1": lambda *z: softmax(np.array(z))[1],
-    "shapes scores": lambda batch, heads, tokens, d: batch * heads * tokens**2,
-    "shapes output": lambda batch, heads, tokens, d: batch * heads * tokens * d,
+ORACLES: dict[str, Oracle] = {  # of the arguments of a trial
+    "weights_above": lambda a: weights_above(*a),
+    "additive std": lambda a: additive(*a),
+    "projected component": lambda a: a[0] * a[2],
+    "projected logits": lambda a: a[4] ** 2 * a[1] * (a[0] * a[2]) * (a[0] * a[3]),
+    "weights_of_attention": lambda a: 3 * a[0] * a[1] * a[2] + a[0] ** 2,
+    "rotary same": lambda a: rotated(*a),
+    "rotary variance": lambda a: a[0],
+    "summed_terms": lambda a: a[1],
+    "exp_overflow": lambda a: exp_overflow(*a),
+    "score_overflow": lambda a: share_beyond(a[0], 65504 / (a[1] ** 2 * a[2]), absolute=True),
+    "dividing traffic": lambda a: traffic(*a),
+    "softmax_example 0": lambda a: softmax(np.array(a))[0],
+    "softmax_example 1": lambda a: softmax(np.array(a))[1],
+    "shapes scores": lambda a: a[0] * a[1] * a[2] ** 2,
+    "shapes output": lambda a: a[0] * a[1] * a[2] * a[3],
 }
 ELSEWHERE = {"raced", "through_layers"}  # whose gradients are compared with finite differences
 PEAK = "most_responsive"
@@ -290,7 +298,7 @@ def test_every_trial_has_an_oracle() -> None:
 
 @for_each("source", [source for source in OF_TRIALS if name_of(source) in ORACLES])
 def test_figures_of_trials_are_those_of_oracles(source: FromTrial) -> None:
-    wanted = ORACLES[name_of(source)](*source.arguments)
+    wanted = ORACLES[name_of(source)](source.arguments)
     value, error = wanted if isinstance(wanted, tuple) else (wanted, 0.0)
     found, own = best_of(source)
     assert abs(found - value) < 4.5 * math.hypot(error, own) + 1e-9 * max(abs(value), 1), OF_TRIALS[source]
