@@ -48,8 +48,8 @@ SIZE: tuple[InterviewQuestion, ...] = (
         "why-not-d_k",
         "Why not divide by d_k?",
         "At initialisation that is too much: logits have a standard deviation of 1/√d_k, and weights are nearly "
-        "uniform. It is right once queries and keys are aligned, because aligned scores grow like d_k: muP divides "
-        "by d_k.",
+        "uniform. It is right once queries and keys are aligned, because aligned scores grow like d_k: muP, whose "
+        "settings suit every width, divides by d_k.",
         (
             "At d_k = {d_k} with {n} keys the entropy is {by_d} of ln n, against {by_root} under 1/√d_k. A row that "
             "weighs all keys alike selects nothing, and says little about which key to prefer.",

@@ -125,10 +125,10 @@ STATISTICS: dict[str, Callable[[Draws], float]] = {
 
 
 def estimate(statistic: Callable[[Draws], float], of: Draws) -> tuple[float, float]:
-    """A statistic of all draws, and its standard error by the jackknife over draws."""
-    draws = len(of["z"])
-    left = [statistic({name: np.delete(x, draw, axis=0) for name, x in of.items()}) for draw in range(draws)]
-    return statistic(of), math.sqrt((draws - 1) * np.var(left))
+    """A statistic of all draws, and its standard error by the jackknife that leaves out one of 16 groups of draws."""
+    of = {name: x.reshape(16, -1, *x.shape[1:]) for name, x in of.items()}
+    left = [statistic({name: np.delete(x, group, axis=0) for name, x in of.items()}) for group in range(16)]
+    return statistic(of), math.sqrt(15 * np.var(left))
 
 
 def shown(source: FromLab) -> tuple[float, float]:
