@@ -106,8 +106,8 @@ _LEARN = (
     "and once more leaves the field: then letters are shortcuts, until Tab, a digit or the next step goes to a "
     "field again.",
     "M goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one; 1 "
-    "says that you knew it, 2 has it asked again. Then come the bugs to find: captures made on the spot, each with "
-    "one defect or none. Compare what was returned with what the file says, type the number of a cause or words of "
+    "says that you knew it, 2 has it asked again. Then come the bugs to find: captures made on the spot, with one "
+    "defect, two or none. Compare what was returned with what the file says, type the number of a cause or words of "
     "it, and Enter has the capture diagnosed.",
     "Last come claims about √d_k from widely copied study notes. Each is tested now, on this machine; its verdict is "
     "computed from its figures: claimed, measured with a standard error, and exact if theory has a value. n goes "
