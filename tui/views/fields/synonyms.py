@@ -183,7 +183,7 @@ TERMS: Mapping[str, tuple[str, ...]] = {
         "dimensionality", "curse of dimensionality", "high-dimensional", "特征维度", "维度无关性", "高维空间",
         "维度灾难",
     ),
-    "saturat": ("extreme distribution", "极端分布", "数值极端化", "数值示例"),
+    "saturat": ("saturation", "extreme distribution", "极端分布", "数值极端化", "数值示例"),
     "spread": ("smooth", "smoother", "平滑", "过于集中", "分布退化", "概率分布", "未归一化"),
     "entropy": ("information entropy", "信息熵"),
     "uniform": ("too flat", "过于平均", "区分性", "选择性"),
