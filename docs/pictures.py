@@ -27,7 +27,7 @@ PICTURES = {
     "rules": ((120, 40), "Rules", ""),
     "capture": ((120, 40), "Capture", "n n"),
     "claims": ((120, 40), "Learn", "Escape M M M down down"),
-    "learn": ((120, 30), "Learn", "6 4 enter"),
+    "learn": ((120, 40), "Learn", "6 4 enter"),
 }
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..message import joined, message
 from .bugs import CAUSES, SYMPTOMS, Bug, BugEvidence, facts
 from .sources import Reading
-from .step import InterviewQuestion, PaneState, TourFigure, TourStep, Unit, filled
+from .step import InterviewQuestion, PaneState, TourFigure, TourStep, Unit, filled, usual_guesses
 
 Kind = Literal["step", "question", "bug"]
 
 WRONG = message("What is wrong, if anything?")
+USUAL = message("Usual wrong answers:")
 BUG_SHOWN = message("The capture, with its verdict; v replays every rule on the head.")
 MEASURED = (message("measured"), message("exact"))
 RETURNED = (message("returned"), message("as the file says"))
@@ -40,11 +41,14 @@ class Card:
     source: str
     introduction: tuple[str, ...]
     question: str
-    answer: tuple[str, ...]  # paragraphs
-    figures: tuple[CardFigure, ...]
-    asked: CardFigure | None  # the figure that answers the question, if it asks for a number
     shown: PaneState
+    answer: tuple[str, ...] = ()  # paragraphs; none on the front of a card
+    figures: tuple[CardFigure, ...] = ()
+    asked: CardFigure | None = None  # the figure that answers the question, if it asks for a number
+    usual: tuple[str, ...] = ()  # what each usual wrong guess means
     columns: tuple[str, str] = MEASURED  # what the two values of each figure are
+    guess: float | None = None  # what the user answered: a number, or that of a cause
+    right: bool | None = None  # whether that is right; None if nothing was answered
 
     @property
     def place(self) -> str:
@@ -52,12 +56,8 @@ class Card:
         return f"{'' if self.kind == 'step' else self.kind[0]}{self.number}"
 
 
-def step_card(number: int, step: TourStep, readings: Mapping[str, Reading]) -> Card:
-    """Return the card of a step whose figures have been measured."""
-
-    def figure(name: str) -> CardFigure:
-        return card_figure(step.figures[name], step.given, readings[name])
-
+def step_front(number: int, step: TourStep) -> Card:
+    """Return the card of a step without its answer."""
     return Card(
         kind="step",
         number=number,
@@ -66,11 +66,29 @@ def step_card(number: int, step: TourStep, readings: Mapping[str, Reading]) -> C
         source=step.source,
         introduction=tuple(filled(text, step.given) for text in step.introduction),
         question=filled(step.guess.question, step.given),
+        shown=step.shown,
+    )
+
+
+def step_card(number: int, step: TourStep, readings: Mapping[str, Reading]) -> Card:
+    """Return the card of a step whose figures have been measured."""
+
+    def figure(name: str) -> CardFigure:
+        return card_figure(step.figures[name], step.given, readings[name])
+
+    return replace(
+        step_front(number, step),
         answer=tuple(filled(text, step.given, step.figures, readings) for text in step.explanation),
         figures=tuple(figure(name) for name in step.table),
         asked=figure(step.guess.figure),
-        shown=step.shown,
+        usual=tuple(usual_guesses(step, readings).values()),
     )
+
+
+def question_front(number: int, question: InterviewQuestion) -> Card:
+    """Return the card of a question without its answer."""
+    asked = filled(question.question, question.given)
+    return Card("question", number, question.id, asked, "", (), asked, question.shown)
 
 
 def question_card(number: int, question: InterviewQuestion, readings: Mapping[str, Reading]) -> Card:
@@ -82,26 +100,17 @@ def question_card(number: int, question: InterviewQuestion, readings: Mapping[st
     usual: tuple[str, ...] = ()
     if question.usual:
         usual = (message("The usual answer: “{usual}” {verdict}", usual=question.usual, verdict=question.verdict),)
-    asked = filled(question.question, question.given)
-    return Card(
-        kind="question",
-        number=number,
-        id=question.id,
-        title=asked,
-        source="",
-        introduction=(),
-        question=asked,
+    return replace(
+        question_front(number, question),
         answer=(say(question.short), *usual, *map(say, question.long)),
         figures=tuple(
             card_figure(figure, question.given, readings[name]) for name, figure in question.figures.items()
         ),
-        asked=None,
-        shown=question.shown,
     )
 
 
-def bug_card(number: int, bug: Bug, found: BugEvidence) -> Card:
-    """Return the card of a bug whose capture has been examined."""
+def bug_front(number: int, bug: Bug, found: BugEvidence) -> Card:
+    """Return the card of a bug whose capture has been examined, without the cause."""
     causes = joined((joined([str(place), CAUSES[cause]]) for place, cause in enumerate(bug.choices, 1)), "; ")
     return Card(
         kind="bug",
@@ -111,21 +120,27 @@ def bug_card(number: int, bug: Bug, found: BugEvidence) -> Card:
         source="",
         introduction=(bug.story, facts(bug), message("Causes to choose from: {causes}.", causes=causes)),
         question=WRONG,
-        answer=(*diagnosis(found), bug.lesson),
         figures=symptoms(found),
-        asked=None,
         shown=PaneState("Capture", BUG_SHOWN, head=(0, bug.head)),
         columns=RETURNED,
     )
 
 
+def bug_card(number: int, bug: Bug, found: BugEvidence) -> Card:
+    """Return the card of a bug whose capture has been examined."""
+    return replace(bug_front(number, bug, found), answer=(*diagnosis(found), bug.lesson))
+
+
 def diagnosis(found: BugEvidence) -> tuple[str, ...]:
     """Return what the diagnosis says, and which causes would look the same."""
     cause = CAUSES.get(found.cause, found.cause)
+    also = joined((CAUSES.get(name, name) for name in found.also), "; ")
+    if found.cause == "undecided":
+        says = message("The diagnosis names the most common cause: “{says}”.", says=found.says)
+        return says, message("The weights fit all of these alike: {also}.", also=also)
     says = message("The diagnosis: {cause}. It says “{says}”.", cause=cause, says=found.says)
     if not found.also:
         return (says,)
-    also = joined((CAUSES.get(name, name) for name in found.also), ", ")
     return says, message("The weights alone do not tell it from: {also}.", also=also)
 
 

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..field import next_of
 from ..message import message
 from ..parameters import Parameters
 from .bugs import BUGS, CAUSES, Bug, BugEvidence
-from .card import BUG_SHOWN, Card, bug_card, question_card, step_card
+from .card import BUG_SHOWN, Card, bug_card, bug_front, question_card, question_front, step_card, step_front
 from .claim import Claim, ClaimFigure
 from .claims.catalogue import CLAIMS
 from .questions import QUESTIONS
 from .step import (
-    Grade,
     GuessError,
     InterviewQuestion,
     PaneState,
     TourFigure,
     TourStep,
-    best,
     filled,
-    grade,
+    graded,
     parse_choice,
     parse_guess,
 )
@@ -124,6 +122,18 @@ class Item:
         """How many times Enter shows more of it: of a claim, all is shown."""
         return {"question": 2, "claim": 0}.get(self.kind, 1)
 
+    def front(self, found: Found | None = None) -> Card:
+        """Return the card without its answer; that of a bug has what was found out about it."""
+        match self.content, found:
+            case Bug() as bug, BugEvidence():
+                return bug_front(self.number, bug, found)
+            case TourStep() as step, _:
+                return step_front(self.number, step)
+            case InterviewQuestion() as question, _:
+                return question_front(self.number, question)
+            case _:
+                raise TypeError("this item has no front")
+
     def card(self, found: Found) -> Card:
         """Return it with its numbers filled in."""
         match self.content, found:
@@ -135,6 +145,13 @@ class Item:
                 return question_card(self.number, question, found)
             case _:
                 raise TypeError("these are not the figures of this item")
+
+    def answered(self, card: Card, guess: float | None, found: Found) -> Card:
+        """Return the card with what the user answered, and whether that is right."""
+        if guess is None:
+            return card
+        right = is_right(self, Attempt(guess=guess), found)
+        return replace(card, guess=None if self.kind == "question" else guess, right=right)
 
 
 ITEMS: tuple[Item, ...] = tuple(
@@ -159,7 +176,7 @@ class Attempt:
     """What the user did with an item."""
 
     text: str = ""  # the guess, as typed
-    guess: float | None = None  # the number that it means, or that of a cause
+    guess: float | None = None  # the number that it means, that of a cause, or whether an answer was known
     stage: int = 0  # how much of the answer is shown
     objection: str = ""  # why the text is not a guess
     refused: bool = False  # whether Enter was pressed nevertheless
@@ -178,25 +195,19 @@ def typed(item: Item, text: str, say: Callable[[str], str]) -> Attempt:
     return Attempt()
 
 
-def graded(step: TourStep, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
-    """Return how far off the guess was; None without a guess."""
-    figure = step.figures[step.guess.figure]
-    answer = best(readings[step.guess.figure])
-    if attempt.guess is None or answer is None:
-        return None
-    return grade(attempt.guess, answer, step.guess.compare, figure.unit)
-
-
 def is_right(item: Item, attempt: Attempt, found: Found) -> bool:
-    """Return whether an answer that is shown was not missed: no guess is not wrong, but names no cause either."""
+    """Return whether an answer that is shown was not missed.
+
+    No guess is not wrong, but names no cause; of a question, the user says whether the answer was known.
+    """
     match item.content, found:
         case Bug() as bug, BugEvidence():
             return attempt.guess is not None and bug.choices[int(attempt.guess) - 1] == found.cause
         case TourStep() as step, Mapping():
-            how_far = graded(step, attempt, found)
+            how_far = None if attempt.guess is None else graded(step, attempt.guess, found)
             return how_far is None or how_far.close
         case _:
-            return True
+            return bool(attempt.guess)
 
 
 def remembered(progress: Mapping[str, Any]) -> tuple[int, set[str]]:

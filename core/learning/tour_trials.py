@@ -121,9 +121,6 @@ def _rng(*trial: int) -> np.random.Generator:
     return np.random.default_rng((_STREAM, *trial))
 
 
-_ROWS = 64  # of a head's that are compared with those of other heads
-
-
 def all_heads() -> Mapping[str, Reading]:
     """Measure every head of the sample, unscaled and at its own scale.
 
@@ -142,7 +139,7 @@ def all_heads() -> Mapping[str, Reading]:
             ratios.append((raw.measured["logit_variance_within_row"].value or 0.0) / layer.d_k)
             firsts.append(own.measured["first_key_weight"].value or 0.0)
             saturations.append(own.measured["saturation"].value or 0.0)
-            of_head = traits(capture, layer, head)
+            of_head = traits(capture, layer, head, layer.queries)
             found += [] if of_head is None else [of_head]
     values = {
         "heads": float(len(ratios)),
@@ -158,12 +155,18 @@ def all_heads() -> Mapping[str, Reading]:
     return {name: measured_once(value) for name, value in values.items()}
 
 
-def heads_apart(layer: int) -> Reading:
-    """Measure how different the weights of two heads of a layer are: ½ Σ|p − p′|, the mean over rows and pairs."""
+def heads_apart() -> Mapping[str, Reading]:
+    """Measure how different the weights of two heads of a layer are: ½ Σ|p − p′|, the mean over rows and pairs.
+
+    Return it for the layers where it is `least` and `most`.
+    """
     capture = open_capture(sample_path())
-    of = capture.layers[layer]
-    weights = [_weights(capture, of, head, file_rule(of)) for head in range(of.heads)]
-    return measured_once(float(np.mean([np.abs(a - b).sum(axis=-1).mean() / 2 for a, b in combinations(weights, 2)])))
+    of_layers: list[float] = []
+    for layer in capture.layers:
+        weights = [_weights(capture, layer, head, file_rule(layer)) for head in range(layer.heads)]
+        apart = [np.abs(a - b).sum(axis=-1).mean() / 2 for a, b in combinations(weights, 2)]
+        of_layers.append(float(np.mean(apart)))
+    return {"least": measured_once(min(of_layers)), "most": measured_once(max(of_layers))}
 
 
 def heads_at_once() -> Mapping[str, Reading]:
@@ -178,9 +181,7 @@ def heads_at_once() -> Mapping[str, Reading]:
     keys: list[float] = []
     distances: list[float] = []
     for layer in capture.layers:
-        weights = np.array(
-            [_weights(capture, layer, head, file_rule(layer), layer.queries) for head in range(layer.heads)]
-        )
+        weights = np.array([_weights(capture, layer, head, file_rule(layer)) for head in range(layer.heads)])
         query, key = np.indices(weights.shape[1:])
         keys.append(float(np.mean([len(set(each)) for each in weights.argmax(axis=2).T.tolist()])))
         distances += (weights * np.abs(query - key)).sum(axis=2).mean(axis=1).tolist()
@@ -214,8 +215,8 @@ def scale_dropped() -> Mapping[str, Reading]:
     return {name: measured_once(value) for name, value in found.items()}
 
 
-def _weights(capture: CaptureFile, layer: Layer, head: int, rule: Rule, rows: int = _ROWS) -> FloatArray:
-    """Return at most `rows` rows of a head's weights under a rule, [rows, keys]."""
-    part = some_rows(read_head(capture, layer, head), layer, rows)
+def _weights(capture: CaptureFile, layer: Layer, head: int, rule: Rule) -> FloatArray:
+    """Return a head's weights under a rule, [queries, keys]."""
+    part = some_rows(read_head(capture, layer, head), layer, layer.queries)
     hidden = None if part.seen is None else ~np.broadcast_to(part.visible, (*part.used.shape, layer.keys))
     return softmax(logits(part, rule), hidden, None)[part.used].astype(np.float64)

@@ -205,9 +205,9 @@ def query_gradients(q: FloatArray, k: FloatArray, v: FloatArray, g: FloatArray, 
 def additive(d: int, v_std: float) -> Mapping[str, Reading]:
     """Measure additive scores vᵀ tanh(W₁q + W₂k) with d hidden units and W ~ N(0, 1/d).
 
-    Return their standard deviation within a row, and the share of scores in [−1, 1].
+    Return their standard deviation within a row, exactly v_std·√(d·E Var tanh), and the share of scores in [−1, 1].
     """
-    rng, draws, queries, keys = _rng(11, d), 24, 16, 64
+    rng, draws, queries, keys = _rng(11, d), 96, 16, 64
     variance, inside = np.empty(draws), np.empty(draws)
     for draw in range(draws):
         w1, w2 = (rng.standard_normal((d, d), dtype=np.float32) / np.float32(math.sqrt(d)) for _ in range(2))
@@ -217,9 +217,25 @@ def additive(d: int, v_std: float) -> Mapping[str, Reading]:
         variance[draw] = scores.var(axis=1, ddof=1).mean()
         inside[draw] = (np.abs(scores) <= 1).mean()
     return {
-        "std": Reading(jackknife(_root, variance[:, np.newaxis])),
+        "std": Reading(jackknife(_root, variance[:, np.newaxis]), v_std * math.sqrt(d * _variance_of_unit(d))),
         "inside": Reading(mean_over_draws(inside)),
     }
+
+
+def _variance_of_unit(d: int) -> float:
+    """Return E Var(tanh(a + b) | a, |w|), the variance over keys of one hidden unit of additive attention.
+
+    a = w₁·q and b = w·k are normal given |q| and |w|, whose squares are χ² of d degrees of freedom over d. As d grows
+    it tends to 0.28397.
+    """
+    lengths, weights = norm_nodes(d, 0.0)
+    deviations = lengths[:, np.newaxis] / math.sqrt(d)
+    step = 1 / 8  # tanh is analytic in a strip of half width π/2: the trapezoidal rule errs by e^(−8π²)
+    x = step * np.arange(-96.0, 97)
+    densities = step * np.exp(-np.square(x / deviations) / 2) / (deviations * math.sqrt(2 * math.pi))
+    units = np.tanh(np.add.outer(x, x))
+    variances = np.square(units) @ densities.T - np.square(units @ densities.T)  # at each a and |w|
+    return float(weights @ densities @ variances @ weights)
 
 
 def weights_of_attention(d_model: int, d_k: int, heads: int) -> Reading:

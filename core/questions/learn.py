@@ -35,6 +35,7 @@ class ItemFigures:
 
     item: str  # its id
     found: Found
+    guess: float | None = None  # what the user answered
 
     @property
     def of(self) -> Item:
@@ -43,8 +44,8 @@ class ItemFigures:
 
     @property
     def card(self) -> Card:
-        """The item with its numbers filled in."""
-        return self.of.card(self.found)
+        """The item with its numbers filled in, and with what the user answered."""
+        return self.of.answered(self.of.card(self.found), self.guess, self.found)
 
     @property
     def outcome(self) -> Outcome:

@@ -100,7 +100,8 @@ _Named: TypeAlias = tuple[str, float, Mapping[str, Value]]  # a rule, its multip
 
 def _names(columns: Sequence[_Named]) -> list[str]:
     others = [words(apart) for _, _, apart in columns]
-    rules = [_rule(column) for column in columns]
+    of_unscaled = bool(columns) and columns[0][0] in _UNSCALED
+    rules = [_rule(column, of_unscaled) for column in columns]
     if not any(others) and ("unscaled" in rules[:1] or "file" in rules):
         plain = [rule if rule in ("unscaled", "file") else message("scaled") for rule in rules]
         if len({*plain}) == len(plain):
@@ -110,11 +111,12 @@ def _names(columns: Sequence[_Named]) -> list[str]:
     return [joined([rule, other], ", ") if other else rule for rule, other in zip(rules, others, strict=True)]
 
 
-def _rule(column: _Named) -> str:
-    """Return the name of a column's rule."""
+def _rule(column: _Named, of_unscaled: bool) -> str:
+    """Return the name of a column's rule; beside one that is not unscaled, a normalising one keeps its own."""
     rule, multiplier, _ = column
     if rule == "file":
         return message("file")
     if rule == "custom":
         return f"× {multiplier:.4g}"
-    return message("unscaled") if rule in _UNSCALED else scale_rule(rule).label
+    unscaled = rule in _UNSCALED and (of_unscaled or rule == "none")
+    return message("unscaled") if unscaled else scale_rule(rule).label

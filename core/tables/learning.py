@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..learning.card import USUAL
 from ..learning.claim import VERDICT_WORDS
 from ..learning.step import exact_text, measured_text
+from ..message import joined, plain
 from ..statistics.measurement import NOTHING
-from .formats import pair
+from .formats import Say, pair
 from .table import Block, Bold, Heading, Table, TextGrid
 
 if TYPE_CHECKING:
@@ -67,8 +70,11 @@ def _card(card: Card) -> dict[str, Any]:
     return {name: getattr(card, name) for name in said} | {
         "asked": None if card.asked is None else _figure(card.asked),
         "answer": card.answer,
+        "usual": card.usual,
         "figures": [*map(_figure, card.figures)],
         "pane": card.shown.pane,
+        "guess": card.guess,
+        "right": card.right,
     }
 
 
@@ -78,20 +84,51 @@ def _figure(figure: CardFigure) -> dict[str, Any]:
 
 
 def _flash_card(card: Card) -> Iterator[Block]:
-    """Yield the heading and the question, the line `---` that divides front and back, the answer and its figures."""
-    yield Heading(f"{card.place}. {card.title}")
+    """Yield the heading and the question, the line `---` that divides front and back, the answer and its figures.
+
+    A card without an answer is a question on a handout; the symptoms of a bug stand there.
+    """
+    yield Heading(joined([f"{card.place}.", card.title]))
     yield from card.introduction
     if card.question != card.title:
         yield Bold(card.question)
-    yield "---"
-    yield from card.answer
+    if card.answer:
+        yield "---"
+        yield from card.answer
+    if card.usual:
+        yield joined([USUAL, *card.usual])
     if card.figures:
-        lines = [
-            (
-                figure.label,
-                measured_text(figure.reading, figure.unit),
-                exact_text(figure.reading, figure.unit, figure.digits),
-            )
-            for figure in card.figures
-        ]
-        yield TextGrid(("", *card.columns), lines)
+        yield TextGrid(("", *card.columns), _rows(card))
+
+
+def _rows(card: Card) -> list[tuple[str, str, str]]:
+    """Return the label of each figure, with both values."""
+    return [
+        (
+            figure.label,
+            measured_text(figure.reading, figure.unit),
+            exact_text(figure.reading, figure.unit, figure.digits),
+        )
+        for figure in card.figures
+    ]
+
+
+def anki_text(cards: Iterable[Card], say: Say) -> str:
+    """Return cards as a text that Anki imports: id, front, back, tag. A card imported again replaces the old one."""
+    head = "#separator:tab\n#html:true\n#guid column:1\n#columns:id\tfront\tback\ttags\n#tags column:4\n"
+    return head + "".join(map("{}\n".format, (_anki_line(card, say) for card in cards)))
+
+
+def _anki_line(card: Card, say: Say) -> str:
+    """Return a card on one line: the figures stand in a table, of a bug on its front, otherwise on the back."""
+
+    def said(text: str) -> str:
+        return escape(plain(say(text)))
+
+    cells = ("".join(f"<td>{said(cell)}</td>" for cell in row) for row in (("", *card.columns), *_rows(card)))
+    table = f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>" if card.figures else ""
+    front = "".join(f"<p>{said(text)}</p>" for text in card.introduction) + f"<p><b>{said(card.question)}</b></p>"
+    usual = [joined([USUAL, *card.usual])] if card.usual else []
+    back = "".join(f"<p>{said(text)}</p>" for text in (*card.answer, *usual))
+    sides = (front + table, back) if card.kind == "bug" else (front, back + table)
+    return "\t".join((f"attn-tui-{card.id}", *sides, f"attn-tui::{card.kind}"))

@@ -62,7 +62,8 @@ def test_a_table_in_ascii_is_english(words: tuple[str, ...], capsys: Captured) -
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [words for words in TABLES if words != ("learn",)], ids=" ".join)
 def test_other_formats_are_english_byte_for_byte(words: tuple[str, ...], capsys: Captured) -> None:
-    for format in ("json", "csv", "markdown", "python"):
+    cards = ("markdown",) if words[0] == "learn" else ()  # for people, in their language
+    for format in {"json", "csv", "markdown", "python"} - {*cards}:
         english = out_of((*words, "--format", format), __name__, capsys)
         assert out_of((*words, "--format", format, "--lang", "zh"), __name__, capsys) == english
         assert english or format in ("csv", "python", "markdown")

@@ -1,6 +1,8 @@
 """attn-tui learn: the tour, printed."""
 
 import json
+import re
+from xml.etree import ElementTree
 
 import pytest
 from attn_tui.core.learning.bugs import BUGS
@@ -9,14 +11,14 @@ from attn_tui.core.learning.claims.catalogue import CLAIMS
 from attn_tui.core.learning.questions import QUESTIONS
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.tui.cli.main import main
-from cli_runner import Captured, printed
+from cli_runner import Captured, assert_refused, printed
 
 
 def test_without_a_step_the_list_is_printed_and_nothing_is_measured(capsys: Captured) -> None:
     lines = printed(["learn"], capsys).splitlines()
     assert [line[5:] for line in lines if line[:3].strip().isdigit()] == [step.title for step in STEPS]
-    assert [line[5:] for line in lines if line.startswith(" b")] == [bug.title for bug in BUGS]
-    assert [line.split()[0] for line in lines if "?" in line] == [f"q{n}" for n in range(1, 22)]
+    assert [line[5:] for line in lines if re.match(r" *b\d", line)] == [bug.title for bug in BUGS]
+    assert [line.split()[0] for line in lines if "?" in line] == [f"q{n}" for n in range(1, len(QUESTIONS) + 1)]
 
 
 def test_a_step_shows_its_question_and_its_answer(capsys: Captured) -> None:
@@ -67,6 +69,66 @@ def test_flash_cards_have_a_front_and_a_back(capsys: Captured) -> None:
         front, back = card.split("\n---\n")
         assert "{" in title or title in front
         assert "| :--" in back
+
+
+def test_cards_are_in_the_chosen_language(capsys: Captured) -> None:
+    for form in ("markdown", "anki"):
+        english, chinese = (
+            printed(["learn", "q4", "--format", form, "--lang", language], capsys) for language in ("en", "zh")
+        )
+        assert "梯度" in chinese
+        assert "梯度" not in english
+        assert english.count("\n") == chinese.count("\n")
+
+
+def test_a_handout_has_questions_without_answers_or_figures(capsys: Captured) -> None:
+    for words in (["learn", "1"], ["learn", "1", "--format", "markdown"]):
+        whole = " ".join(printed(words, capsys).split())
+        handout = " ".join(printed([*words, "--questions"], capsys).split())
+        assert "what is the standard deviation of a score?" in handout
+        assert "Variances add" in whole
+        assert "Variances add" not in handout
+        assert "7.99" not in handout
+    bug = printed(["learn", "b2", "--questions"], capsys)
+    assert "entropy" in bug  # a bug is found by its symptoms
+    assert "The diagnosis" not in bug
+    [card] = json.loads(printed(["learn", "1", "--questions", "--format", "json"], capsys))["cards"]
+    assert (card["answer"], card["figures"], card["asked"]) == ([], [], None)
+
+
+def test_what_has_no_answer_is_refused_as_a_handout_or_for_anki(capsys: Captured) -> None:
+    assert_refused(["learn", "c1", "--questions"], "--questions", capsys)
+    assert_refused(["learn", "1", "--questions", "--format", "python"], "--questions", capsys)
+    assert_refused(["learn", "1", "--questions", "--format", "anki"], "anki", capsys)
+    assert_refused(["learn", "c1", "--format", "anki"], "anki", capsys)
+
+
+def test_anki_gets_a_line_for_each_card_with_as_many_fields_as_its_head_says(capsys: Captured) -> None:
+    head: list[str] = []
+    lines: list[list[str]] = []
+    for item in ("1", "q4", "b2"):
+        text = printed(["learn", item, "--format", "anki"], capsys).splitlines()
+        head = [line for line in text if line.startswith("#")]
+        lines += [line.split("\t") for line in text if not line.startswith("#")]
+    assert "#separator:tab" in head
+    columns = next(line for line in head if line.startswith("#columns:")).split("\t")
+    assert [len(line) for line in lines] == [len(columns)] * 3
+    for name, front, back, tag in lines:
+        assert name.startswith("attn-tui-")
+        assert tag.startswith("attn-tui::")
+        for side in (front, back):
+            root = ElementTree.fromstring(f"<card>{side}</card>")
+            assert "".join(root.itertext())
+    assert "<table>" in lines[0][2]
+    assert "<table>" in lines[2][1]
+
+
+def test_json_has_the_guess_and_whether_it_was_right(capsys: Captured) -> None:
+    for guess, right in (("64", False), ("8", True)):
+        [card] = json.loads(printed(["learn", "1", "--guess", guess, "--format", "json"], capsys))["cards"]
+        assert (card["guess"], card["right"]) == (float(guess), right)
+    [card] = json.loads(printed(["learn", "1", "--format", "json"], capsys))["cards"]
+    assert (card["guess"], card["right"]) == (None, None)
 
 
 def test_json_has_the_figure_that_was_asked_for(capsys: Captured) -> None:

@@ -135,6 +135,7 @@ def test_an_unscaled_column_of_q_and_k_as_drawn_beside_a_rule_that_normalises_sa
         ({"scale": "rms_sqrt_d_k"}, ["unscaled", "scaled"]),
         ({"scale": "none"}, ["unscaled", "unscaled"]),
         ({"against": "d_k"}, ["1/d_k", "1/√d_k"]),
+        ({"against": "sqrt_d_k", "scale": "cosine_1"}, ["1/√d_k", "cos(q, k)"]),
         ({"against": "0.05", "scale": "custom", "multiplier": 0.5}, ["× 0.05", "× 0.5"]),
         ({"against": "precision=bfloat16"}, ["bfloat16", "float32"]),
         ({"against": "d_k,precision=bfloat16"}, ["1/d_k, bfloat16", "1/√d_k, float32"]),

@@ -27,11 +27,12 @@ CODE = re.compile(  # and names
 
 
 def _pairs() -> list[tuple[str, str]]:
-    """Return messages of one line without code, and their translations."""
+    """Return messages without code and their translations, each on one line: a term may go on in the next."""
     po = read_po(io.BytesIO((ROOT / "tui/language/zh/LC_MESSAGES/attn_tui.po").read_bytes()), locale="zh")
     pairs = [(message.id, message.string) for message in po]
     texts = [(id, said) for id, said in pairs if isinstance(id, str) and isinstance(said, str) and id != said]
-    return [(CODE.sub("", id), said) for id, said in texts if "\n" not in id]
+    texts = [(id, said) for id, said in texts if not id.startswith("examples:")]  # commands
+    return [(" ".join(CODE.sub("", id).split()), re.sub(r"\n *", "", said)) for id, said in texts]
 
 
 PAIRS = _pairs()
@@ -43,6 +44,10 @@ def test_a_term_is_translated_as_the_glossary_says(term: str) -> None:
     using = [(message, said) for message, said in PAIRS if word.search(message)]
     assert using
     assert [message for message, said in using if not any(each in said for each in TERMS[term])] == []
+
+
+def test_logit_stays_latin_and_a_score_is_one_before_the_scale() -> None:
+    assert [said for _, said in PAIRS if "注意力分数" in said or "对数几率" in said] == []
 
 
 def test_no_term_stands_twice() -> None:

@@ -99,7 +99,7 @@ RUNS = {
         "train --d-k 4 --steps 2 --seeds 2",
         "train --d-k 4 --rules none --lr 1e4 --steps 12 --seeds 2",
     ],
-    "learn-1": ["learn 8", "learn 12", "learn q1", "learn b1"],
+    "learn-1": ["learn 8 --guess 2", "learn 12", "learn q1", "learn b1"],
     "claims-1": ["claims"],
     "cost-1": ["cost", "cost --model llama-3-8b", "cost --preset gemma-2-27b"],
 }

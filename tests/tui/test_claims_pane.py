@@ -108,7 +108,7 @@ async def test_e_opens_the_pane_that_shows_the_claim_if_there_is_one(stage: Stag
         await stage.press("E")
         assert stage.app.active == pane
         assert stage.asked == (claim.parameters or SMALL) or pane != "Lab"
-        assert "No pane shows this claim" in stage.text or pane != "Learn"
+        assert "No tab shows this claim" in stage.text or pane != "Learn"
     softmax, scores = stage.pane(SoftmaxPane), next(claim.scores for claim in CLAIMS if claim.scores)
     await stage.until(lambda: softmax.worked and softmax.worked.example.scores == scores)
     train = stage.app.panes["Train"]

@@ -1,5 +1,7 @@
 """The Learn pane: steps with a guess before each answer, and the field that the guess is typed into."""
 
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ from attn_tui.core.learning.bugs import Bug
 from attn_tui.core.learning.items import AT, ITEMS, Attempt, Found, Item, count, is_right, remembered, to_remember
 from attn_tui.core.learning.measure import stream
 from attn_tui.core.learning.questions import QUESTIONS
+from attn_tui.core.learning.step import TourStep, usual_guesses
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.questions.learn import ReadItems
+from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
@@ -27,6 +31,13 @@ ANSWER = "Variances add because"  # how the answer to the first step begins
 def at(item: str) -> dict[str, Any]:
     """Return what the app is given to start at an item."""
     return {"progress": {"at": item}}
+
+
+def test_an_item_names_the_tab_that_shows_it_and_the_view_as_the_screen_does() -> None:
+    for shown in (item.shown for item in ITEMS if item.shown.pane):
+        tab = PANES[shown.pane].tab
+        views = [view for title, view in TABS[tab] if title == shown.pane and len(TABS[tab]) > 1]
+        assert shown.place == " · ".join([tab, *views])
 
 
 async def learn(stage: Stage) -> LearnPane:
@@ -46,7 +57,7 @@ async def test_a_guess_is_asked_for_before_the_answer_is_shown(stage: Stage) -> 
     assert "Your guess, 16, is 2 times the answer." in stage.text
     assert ANSWER in stage.text
     await stage.press("enter")
-    assert "step 2 of 12: Other laws" in stage.text
+    assert f"step 2 of 12: {STEPS[1].title}" in stage.text
 
 
 @played(size=(80, 24))
@@ -87,8 +98,11 @@ def found_of(item: Item, folder: Path) -> Found:
 def test_each_item_fits_80_by_24_at_every_stage(item: Item, tmp_path: Path) -> None:
     found = found_of(item, tmp_path)
     for stage in range(item.stages + 1):
-        attempt = Attempt("3", 3.0, stage)
-        for so_far in (None, found):
+        guesses: Mapping[float, str] = {}
+        if isinstance(item.content, TourStep) and isinstance(found, Mapping) and stage:
+            guesses = usual_guesses(item.content, found)
+        attempts = [Attempt("3", guess, stage) for guess in (3.0, *guesses)]
+        for attempt, so_far in product(attempts, (None, found)):
             lines = item_lines(item, attempt, so_far, 78, 21, UNICODE)
             assert len(lines) <= 21 or item.kind == "claim"  # which scrolls
             assert all(line_width(line) <= 78 for line in lines)
@@ -159,7 +173,7 @@ async def test_the_last_step_shows_everything_at_80_by_24(stage: Stage) -> None:
     assert "more lines" not in stage.text
     words = stage.words(pane.text)
     assert "Your guess, 7, is too low" in words
-    assert "E opens Capture." in words
+    assert "E opens Model · capture." in words
 
 
 @played(parameters=Parameters(d_k=8, n_keys=16, n_queries=8, batch=2))
@@ -244,7 +258,7 @@ def test_the_pane_starts_where_it_was_left() -> None:
 @played(size=(80, 24), given=at(QUESTIONS[12].id))
 async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(stage: Stage) -> None:
     pane = await learn(stage)
-    assert "question 13 of 21" in stage.text
+    assert f"question 13 of {len(QUESTIONS)}" in stage.text
     assert "Not in float32" not in stage.text
     await stage.press("5", "enter")  # digits type nothing here
     assert "Not in float32" in stage.words(pane.text)
@@ -258,6 +272,40 @@ async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(stag
     assert pane.item.id == QUESTIONS[12].id
     await stage.press("M", "escape", "M", "M")
     assert pane.at == 0
+
+
+@played(size=(80, 24), given=at(QUESTIONS[3].id))
+async def test_a_question_is_done_once_its_answer_was_known_and_asked_again_if_not(stage: Stage) -> None:
+    pane = await learn(stage)
+    question, following = QUESTIONS[3].id, QUESTIONS[4].id
+    await stage.press("1")  # nothing to judge yet
+    assert pane.item.id == question
+    await stage.press("enter", "enter")
+    assert "1 knew it" in stage.lines[-1]
+    assert question not in pane.done
+    await stage.press("2")
+    assert pane.item.id == following
+    assert question not in pane.done
+    await stage.press("up")
+    assert "Answer aloud" in stage.text, "the answer is hidden again"
+    await stage.press("enter", "1")
+    assert pane.item.id == following
+    assert question in pane.done
+    await stage.press("u")
+    assert question not in pane.done
+    await stage.press("up", "enter", "1", "up", "r", "enter", "2")
+    assert question not in pane.done
+
+
+@played(size=(80, 24))
+async def test_an_export_has_the_guess(stage: Stage) -> None:
+    pane = await learn(stage)
+    assert pane.answered()[0].card.guess is None
+    await stage.press("6", "4")
+    assert pane.answered()[0].card.guess is None, "it is not given yet"
+    await stage.press("enter")
+    card = pane.answered()[0].card
+    assert (card.guess, card.right) == (64, False)
 
 
 @played(size=(80, 24), given=at(QUESTIONS[9].id))
@@ -290,32 +338,51 @@ async def test_the_list_is_a_key_away_where_it_does_not_stand_beside(stage: Stag
         assert STEPS[6].title in stage.text
 
 
-@played(size=(200, 60))
-async def test_a_tall_screen_shows_the_lab_and_before_the_answer_that_of_a_narrower_head(stage: Stage) -> None:
+@played(size=(120, 40), given=at("softmax"))
+async def test_the_picture_comes_with_the_answer_and_never_before(stage: Stage) -> None:
     pane = await learn(stage)
-    await stage.until(lambda: pane.page.shown is not None, "the histograms")
-    await stage.still()
-    assert "For comparison, the Lab at d_k 16, 128 keys" in stage.text
-    assert "attention weights" in stage.text
-    await stage.press("enter")
-    await stage.until(lambda: pane.page.shown == Parameters(d_k=64), "those of the answer")
-    await stage.still()
-    assert "The Lab at d_k 64, 128 keys" in stage.text
-    assert ANSWER in stage.words(pane.text)
-    await stage.press("escape", "M", "M")  # a bug has none
+    for item in ("softmax", "gradients", "too-peaked"):
+        pane.show_item(item)
+        await stage.until(lambda: pane.is_current, "the figures")
+        await stage.still()
+        assert "does softmax saturate?" not in stage.text
+        await stage.press("enter")
+        await stage.until(lambda: pane.page.shown == pane.item.shown.parameters, "the Lab's measurement")
+        await stage.still()
+        assert "does softmax saturate?" in stage.text
+        assert "attention weights" in stage.text
+    pane.show_item(next(item.id for item in ITEMS if item.kind == "bug"))
     await stage.until(lambda: pane.is_current, "the capture")
     await stage.still()
-    assert "the Lab at d_k" not in stage.text
-    assert "attention weights" not in stage.text
+    assert "does softmax saturate?" not in stage.text
+
+
+@played(size=(120, 40))
+async def test_the_first_steps_show_walks_whose_ends_are_named_with_the_answer(stage: Stage) -> None:
+    pane = await learn(stage)
+    assert "12 scores, product by product" in stage.text
+    assert "√d_k = +8" not in stage.text
+    await stage.press("6", "4", "enter")
+    assert "+√d_k = +8" in stage.text
+    assert "does softmax saturate?" not in stage.text
+    pane.show_item("laws")
+    await stage.until(lambda: pane.is_current, "the figures")
+    await stage.press("enter")
+    await stage.still()
+    assert "0.5·d_k = 32" in stage.text
 
 
 @played(size=(80, 24))
-async def test_a_screen_too_low_for_histograms_has_the_gauge(stage: Stage) -> None:
+async def test_guess_and_answer_stand_on_one_axis_and_the_introduction_folds(stage: Stage) -> None:
     pane = await learn(stage)
-    await stage.until(lambda: pane.page.shown is not None, "the gauge")
-    await stage.still()
-    assert "does softmax saturate?" in stage.text
-    assert "attention weights" not in stage.text
+    introduction = " ".join(STEPS[0].introduction[0].split()[:4])
+    assert introduction in stage.words(pane.text)
+    await stage.press("6", "4", "enter")
+    assert introduction not in stage.words(pane.text)
+    above = next(line for line in stage.lines if "you said 64" in line)
+    axis = stage.lines[stage.lines.index(above) + 1]
+    assert above.index("it is 8") < above.index("you said 64")
+    assert axis.index("◆") < axis.index("━") < axis.index("●")
 
 
 @played(size=(40, 12))
@@ -364,7 +431,7 @@ async def test_the_message_after_the_last_item_names_keys_that_lead_to_the_list_
     await stage.press("escape", "v")
     assert f"of {count('claim')} claims tested" in stage.text
     await stage.press("M")
-    assert "of 42 done" in stage.text
+    assert f"of {len(ITEMS) - count('claim')} done" in stage.text
 
 
 @played(size=(80, 24), idle=True)

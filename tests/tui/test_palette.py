@@ -7,7 +7,7 @@ import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.learning.claims.catalogue import CLAIMS
-from attn_tui.core.learning.items import ITEMS
+from attn_tui.core.learning.items import AT, ITEMS
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
@@ -15,6 +15,7 @@ from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
 from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.app.keys import EVERYWHERE, all_commands
 from attn_tui.tui.app.palette import Palette
+from attn_tui.tui.language.chosen import Language
 from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.learn.pane import LearnPane
@@ -26,7 +27,7 @@ from attn_tui.tui.views.glyphs import IN_LANGUAGE
 from attn_tui.tui.views.help import key_word
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
-from stage import SMALL, Stage, played
+from stage import SMALL, Stage, play, played
 
 pytestmark = pytest.mark.usefixtures("short_rule_grids")
 
@@ -67,6 +68,23 @@ async def test_a_search_finds_the_commands_of_every_pane_with_their_keys(stage: 
         place = "" if command.place == EVERYWHERE else command.place
         found = [row.formula for row in palette.filtered(command.words).ranked if row.name == command.words]
         assert any(f"{place}  {key_word(command.keys.split(',')[0])}".strip() == each for each in found), command
+
+
+OF_NOTES = (
+    ("梯度消失", "vanishing-gradients"), ("数值稳定性", "overflow"), ("多头", "heads"), ("根号", "why-sqrt"),
+    ("vanishing gradient", "vanishing-gradients"), ("numerical stability", "overflow"), ("找错误", "sharp"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("language", IN_LANGUAGE)
+def test_words_of_study_notes_find_what_answers_them_in_both_languages(language: Language) -> None:
+    async def script(stage: Stage) -> None:
+        palette = await opened(stage)
+        for words, item in OF_NOTES:
+            start = f"{ITEMS[AT[item]].word}. "
+            assert any(title.startswith(start) for title in titles(palette, words)), words
+
+    play(script, glyphs=IN_LANGUAGE[language])
 
 
 @played()

@@ -87,7 +87,7 @@ SAME = {
     "sink", "bfloat", "float", "fp", "NaN", "inf", "nat", "seed", "batch", "SVG", "JSON", "CSV", "Markdown",
     "NumPy", "PyTorch", "Enter", "Esc", "Tab", "PgUp", "PgDn", "Backspace", "Ctrl", "Alt", "Space", "Home", "End",
     "Del", "Ins", "Shift", "Softmax", "Transformer", "BERT", "GPT", "Clip", "Frobenius", "Var", "precision", "sqrt",
-    "entmax", "sparsemax", "svg", "BLEU", "RMS", "Adam", "score", "model",
+    "entmax", "sparsemax", "svg", "BLEU", "RMS", "Adam", "score", "model", "logit", "logits",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from attn_tui.core.theory.predict import theory_of
 from attn_tui.tui.language.cells import cells
 from attn_tui.tui.views.bars import key_at, key_line, pane_at, tab_line
 from attn_tui.tui.views.fields.choices import Choice
-from attn_tui.tui.views.fields.matching import in_both, matching
+from attn_tui.tui.views.fields.matching import matching
 from attn_tui.tui.views.glyphs import IN_LANGUAGE, UNICODE
 from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, middle_cut, shortened, unsplit, wrapped
 from attn_tui.tui.views.results.table import layout, meaning, row_line, table_lines, table_rows, with_theory
@@ -202,9 +202,8 @@ def test_a_list_and_clicks_find_what_is_said_in_chinese() -> None:
         if role == "dim":
             assert pane_at(PANES, "Lab", 100, x + 1, ZH) in PANES
         x += line_width(((text, role),))
-    said = {"causal": "因果", "Query i sees keys 0 to i.": "查询 i 看到键 0 到 i。"}
-    row = in_both(Choice("causal", "causal", help="Query i sees keys 0 to i."), lambda text: said.get(text, text))
-    assert all(matching([row], words) == [row] for words in ("causal", "因果", "看到", "sees"))
+    row = Choice("sqrt_d_k", "Show the answer", help="row entropy", also=("the largest weight of a row",))
+    assert all(matching([row], words) == [row] for words in ("answer", ZH.say("row entropy"), "entropy"))
     assert not matching([row], "掩码")
 
 

@@ -17,6 +17,7 @@ from ...core.training.settings import RACE_FIELDS
 from ..panes.catalogue import PANES
 from ..panes.lists import choose_value
 from ..views.fields.choices import Choice, choices_of, model_choices
+from ..views.fields.items import item_row
 from ..views.fields.synonyms import SYNONYMS
 from ..views.results.table import EXPORTED_ONLY
 from .protocol import App
@@ -87,7 +88,7 @@ def _parameter(app: App, field: Field) -> Offer:
         message("set {label}", label=field.label),
         help=message("{how}, {now} now. {help}", how=how, now=now, help=_sentence(app, field.help)),
         words=words,
-        also=field.help,
+        also=(field.help,),
     )
     return Offer(row, lambda: _edit(app, field))
 
@@ -109,7 +110,7 @@ def _setting(app: App, place: Literal["Heads", "Train"], field: Field) -> Offer:
         joined([place, message("set {label}", label=field.label)], ": "),
         help=message("Show its field in {place}. {help}", place=place, help=_sentence(app, field.help)),
         words=(field.name, field.symbol, field.label, *SYNONYMS.get(field.name, ())),
-        also=field.help,
+        also=(field.help,),
     )
     return Offer(row, lambda: _go_to_field(app, place, field.name))
 
@@ -136,7 +137,7 @@ def _choice(app: App, field: Field, row: Choice) -> Offer:
         help=_sentence(app, row.help),
     )
     words = (row.formula, row.name, *row.words, field.label)
-    found = Choice(row.value, joined([field.label, row.name]), "", help, row.source, "", words, row.help)
+    found = Choice(row.value, joined([field.label, row.name]), "", help, row.source, "", words, (row.help,))
     return Offer(found, lambda: set_value(app, field.name, row.value))
 
 
@@ -171,7 +172,7 @@ def _statistic(app: App, statistic: Statistic) -> Offer:
         help=help,
         source=statistic.source,
         words=words,
-        also=statistic.definition,
+        also=(statistic.definition,),
     )
     return Offer(row, lambda: _show_statistic(app, statistic))
 
@@ -210,9 +211,7 @@ def _show_model(app: App, name: str) -> None:
 
 
 def _item(app: App, item: Item) -> Offer:
-    words = (item.id, item.statement)
-    title = joined([f"{item.word}.", item.title])
-    row = Choice(item.word, title, SECTIONS[item.kind], item.statement or item.shown.what, item.source, words=words)
+    row = item_row(item, item.word, SECTIONS[item.kind])
     return Offer(row, lambda: app.to_pane("Learn", item.id), at_first=True)
 
 

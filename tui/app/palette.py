@@ -10,7 +10,6 @@ from ...core.message import joined, message
 from ..panes.catalogue import TABS
 from ..views.fields.choice_list import ChoiceList
 from ..views.fields.choices import Choice
-from ..views.fields.matching import in_both
 from ..views.fields.synonyms import SYNONYMS
 from ..views.help import key_word
 from ..widgets.picker import ChoiceScreen
@@ -30,7 +29,7 @@ def open_palette(app: App) -> None:
     if isinstance(app.screen, Palette):
         return
     found = offered(app)
-    rows = [offer.row if app.glyphs.language == "en" else in_both(offer.row, app.glyphs.say) for offer in found]
+    rows = [offer.row for offer in found]
     first = [row for row, offer in zip(rows, found, strict=True) if offer.at_first]
     do = {id(row): offer.do for row, offer in zip(rows, found, strict=True)}
 

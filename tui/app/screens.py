@@ -16,7 +16,6 @@ from ..panes.pane import Pane
 from ..settings.store import config_file
 from ..views.fields.choice_list import ChoiceList
 from ..views.fields.choices import Choice
-from ..views.fields.matching import in_both
 from ..views.help import help_lines, key_overview
 from ..views.notice import copied_lines, selected_line
 from ..widgets.modal import CodeScreen, HelpScreen
@@ -57,9 +56,6 @@ def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object])
             app.note(message("choose {title}", title=found.title))
 
     app.previewing = found.live
-
-    if app.glyphs.language != "en":
-        found = replace(found, choices=[in_both(row, app.glyphs.say) for row in found.choices])
     app.push_screen(ChoiceScreen(found, preview), chosen)
 
 

@@ -149,7 +149,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
 def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
     """Open the app, or print the report, or of a file its inspection, or what is said of an expected scale."""
     file = request.file
-    if output.is_served() or output.is_terminal():
+    if output.has_screen():
         return open_app(request, ascii_only)
     printed = output.Output(ascii_only=ascii_only, language=language)
     for remark in request.remarks:
@@ -210,7 +210,8 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     from ...core.questions.lab import Measure
     from ..settings import store
 
-    settings = store.load(store.config_file() if request.config else None, os.environ)
+    own = request.config and not output.is_served()  # a served app is everybody's: it reads and saves no settings
+    settings = store.load(store.config_file() if own else None, os.environ)
     settings = settings._replace(executor=request.executor or settings.executor)
     engine.executor = settings.executor
     first_run = settings.path is not None and not settings.path.exists()

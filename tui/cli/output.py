@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OutputFormat: TypeAlias = Literal[
-    "table", "json", "jsonl", "csv", "markdown", "html", "python", "torch", "junit", "github", "svg"
+    "table", "json", "jsonl", "csv", "markdown", "html", "python", "torch", "junit", "github", "svg", "anki"
 ]
 FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown", "html")  # of most commands
 LISTED: tuple[OutputFormat, ...] = ("table", "json", "jsonl", "csv", "markdown", "html")  # of those that list things
@@ -41,7 +41,7 @@ CONVERTED = {".pdf": "svg2pdf", ".png": "svg2png", ".eps": "svg2eps"}  # figures
 # How a file of each format ends, if its beginning does not tell whose it is.
 _MARKS: Mapping[OutputFormat, str] = {
     "table": "\n{mark}\n",
-    **dict.fromkeys(CODE, "# {mark}\n"),
+    **dict.fromkeys((*CODE, "anki"), "# {mark}\n"),
     "markdown": "\n<!-- {mark} -->\n",
     **dict.fromkeys(("svg", "junit", "html"), "<!-- {mark} -->\n"),
     "github": "{mark}\n",
@@ -257,6 +257,11 @@ def is_terminal() -> bool:
 def is_served() -> bool:
     """Return whether the app is to paint through `textual serve`, which reads stdout and shows it in a browser."""
     return "web_driver" in os.environ.get("TEXTUAL_DRIVER", "")
+
+
+def has_screen() -> bool:
+    """Return whether the app can be shown: on a terminal, or in a browser."""
+    return is_served() or is_terminal()
 
 
 def screen_width() -> int:

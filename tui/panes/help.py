@@ -105,9 +105,10 @@ _LEARN = (
     "Until then the field of the guess has the focus: letters and digits type into it. Esc erases what is typed, "
     "and once more leaves the field: then letters are shortcuts, until Tab, a digit or the next step goes to a "
     "field again.",
-    "M goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one. Then "
-    "come the bugs to find: captures made on the spot, each with one defect or none. Compare what was returned "
-    "with what the file says, type the number of a cause or words of it, and Enter has the capture diagnosed.",
+    "M goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one; 1 "
+    "says that you knew it, 2 has it asked again. Then come the bugs to find: captures made on the spot, with one "
+    "defect, two or none. Compare what was returned with what the file says, type the number of a cause or words of "
+    "it, and Enter has the capture diagnosed.",
     "Last come claims about √d_k from widely copied study notes. Each is tested now, on this machine; its verdict is "
     "computed from its figures: claimed, measured with a standard error, and exact if theory has a value. n goes "
     "to the next one that is not simply true, r tests all again.",
@@ -115,7 +116,8 @@ _LEARN = (
     "Model. Alt+6 returns to the item, and u restores the parameters that stood before. r hides the answer "
     "again.",
     "Every number is measured now, with fixed seeds: ± is a standard error over independent draws. A dash is "
-    "where no exact value is known.",
+    "where no exact value is known. In the picture of scores, a line is one score, product by product, and white "
+    "is theory.",
 )
 _TRAIN = (
     "One layer of attention learns to recall labels: 16 pairs of a key and one of 8 labels, every key asked once. "

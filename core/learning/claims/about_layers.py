@@ -177,10 +177,11 @@ LAYERS: tuple[Claim, ...] = (
         "and with the scale next to none does. So gradients of deep models explode, rather than vanish. The scale "
         "has a price, which the notes leave out: nearly uniform weights make tokens alike from layer to layer, and "
         "only residual connections keep them apart (Dong et al. 2021, arXiv:2103.03404). Layers here are x + "
-        "attention(LayerNorm(x)), with weights of variance 1/d_model and no feed-forward part.",
+        "attention(LayerNorm(x)) of one head over 32 tokens, with weights of variance 1/d_model and no feed-forward "
+        "part; how much the gradient grows depends on the width.",
         figures=(
             ClaimFigure(
-                "gradient at the input, unscaled over scaled, 1 layer",
+                "gradient at the input, unscaled over scaled, 1 layer, d_k 64",
                 UNCLAIMED,
                 trial_part("ratio", "through_layers", 1, *_DEEP[1:]),
             ),
@@ -188,6 +189,14 @@ LAYERS: tuple[Claim, ...] = (
                 "the same, 16 layers over 1 layer",
                 at_least(2, "more in deep models, at least 2"),
                 trial_part("over_one", "through_layers", *_DEEP),
+            ),
+            *(
+                ClaimFigure(
+                    f"the same, 16 layers, d_k {d_k}",
+                    UNCLAIMED,
+                    trial_part("ratio", "through_layers", _DEEP[0], d_k, _DEEP[2]),
+                )
+                for d_k in (16, 64, 128)
             ),
             *(
                 ClaimFigure(

@@ -36,7 +36,7 @@ def run(request: ExampleArguments, output: Output) -> int:
 
         return watch.run(watch.WatchArguments(run=sample_run(), lang=request.lang), output)
     file = example_path(request.name)
-    if printing.is_terminal() or printing.is_served():
+    if printing.has_screen():
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(file=file, lang=request.lang), output.ascii_only)

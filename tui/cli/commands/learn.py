@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ....core.learning.items import ITEMS, SECTIONS, Item, count
-from ....core.learning.step import Grade, GuessError, TourStep, best, grade, parse_guess
+from ....core.learning.step import Grade, GuessError, TourStep, graded, parse_guess
 from ....core.message import message
 from ....core.questions.learn import ItemFigures, ReadItems
 from ....core.questions.parse import UsageError
@@ -14,7 +15,7 @@ from ....core.questions.question import flag, option
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
 from .. import output as printing
-from ..output import CODE, Output
+from ..output import CODE, Output, OutputFormat
 from ..parser import Arguments, CliCommand, Given, arguments
 from ..working import ProgressLine
 
@@ -50,6 +51,7 @@ class LearnArguments(Arguments):
     )
     guess: float | None = option("the tour and the questions", "--guess", "X", "your guess at the answer of the step")
     answer: bool = flag("the tour and the questions", "--answer", "print the cause of a bug, too")
+    questions: bool = flag("the tour and the questions", "--questions", "leave out the answers, for a handout")
     lang: str | None = None
 
 
@@ -73,11 +75,13 @@ def _check(given: Given) -> LearnArguments:
 
 def run(request: LearnArguments, output: Output) -> int:
     """Open the app's Learn tab; without a terminal, print the items, or their list; return the exit code."""
-    told = request.answer or request.guess is not None
-    if not told and output.path is None and output.format == "table" and printing.is_terminal():
+    told = request.answer or request.questions or request.guess is not None
+    if not told and output.path is None and output.format == "table" and printing.has_screen():
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(learn=request.item.id if request.item else "", lang=request.lang), output.ascii_only)
+    from ....core.tables.learning import anki_text, cards_table
+    from ....core.tables.table import written
     from ...views.results.cards import card_lines
     from ...views.results.claims import claim_lines
     from ..printing import page
@@ -87,27 +91,60 @@ def run(request: LearnArguments, output: Output) -> int:
             "--format: {format} prints the figures of one step or question; name it, such as 1 or q4",
             format=output.format,
         )
+    if request.questions and (output.format in CODE or (request.item is not None and request.item.kind == "claim")):
+        raise UsageError("--questions: leaves out answers, and neither a claim nor code has one")
     output.check()
     items = [each for each in ITEMS if each.kind != "claim"] if request.item is None else [request.item]
     question = ReadItems(tuple(each.id for each in items))
     width, glyphs = output.text_width, output.glyphs
+    said = output._replace(format="table").glyphs.say  # cards are in the chosen language
+
+    def measured() -> list[ItemFigures]:
+        return _measured(question, output.messages, request.guess)
+
+    def cards() -> list[Card]:
+        if not request.questions:
+            return [each.card for each in measured()]
+        bugs = ReadItems(tuple(each.id for each in items if each.kind == "bug"))
+        found = {each.item: each.found for each in _measured(bugs, output.messages)}
+        return [each.front(found.get(each.id)) for each in items]
 
     def text() -> str:
-        if request.item is None:
+        if request.item is None and not request.questions:
             return page(output, (), _listed(glyphs))
-        [figures] = _measured(question, output.messages)
+        if request.item is None:
+            return page(output, (), [line for card in cards() for line in card_lines(card, None, width, glyphs)])
+        if request.questions:
+            return page(output, (), card_lines(cards()[0], None, width, glyphs))
+        [figures] = measured()
         if request.item.kind == "claim":
             return page(output, (), claim_lines(figures.outcome.claim, figures.outcome, width, glyphs))
         card = figures.card
         if request.item.kind == "bug" and not request.answer:
             told = message("attn-tui learn {word} --answer prints the cause.", word=request.item.word)
             card = replace(card, answer=(told,))
-        return page(output, (), card_lines(card, _graded(request, card), width, glyphs))
+        return page(output, (), card_lines(card, _graded(request, figures), width, glyphs))
 
     def table() -> Table[Any]:
-        return question.table(_measured(question, output.messages))
+        if request.item is not None and request.item.kind == "claim":
+            return question.table(measured())
+        return cards_table(cards())
 
-    output.emit(text, table, lambda dialect: question.code(question.answer(), dialect))
+    def markdown() -> str:
+        return written(table(), "markdown", said)
+
+    def anki() -> str:
+        if request.questions or (request.item is not None and request.item.kind == "claim"):
+            raise UsageError("--format: anki has cards with a question and an answer")
+        return anki_text(cards(), said)
+
+    cards_as: dict[OutputFormat, Callable[[], str]] = {"markdown": markdown, "anki": anki}
+    output.emit(
+        text,
+        None if output.format in cards_as else table,
+        lambda dialect: question.code(question.answer(), dialect),
+        cards_as,
+    )
     return 0
 
 
@@ -122,24 +159,22 @@ def _listed(glyphs: Glyphs) -> list[Line]:
     return lines
 
 
-def _graded(request: LearnArguments, card: Card) -> Grade | None:
+def _graded(request: LearnArguments, figures: ItemFigures) -> Grade | None:
     """Return how far off the guess is; None without a guess."""
-    if request.item is None or request.guess is None or card.asked is None:
+    step, found = figures.of.content, figures.found
+    if request.guess is None or not isinstance(step, TourStep) or not isinstance(found, Mapping):
         return None
-    answer, step = best(card.asked.reading), request.item.content
-    if answer is None or not isinstance(step, TourStep):
-        return None
-    return grade(request.guess, answer, step.guess.compare, card.asked.unit)
+    return graded(step, request.guess, found)
 
 
-def _measured(question: ReadItems, messages: Glyphs) -> list[ItemFigures]:
-    """Measure the figures of items."""
+def _measured(question: ReadItems, messages: Glyphs, guess: float | None = None) -> list[ItemFigures]:
+    """Measure the figures of items; a guess is one at the answer of the only one."""
     found: list[ItemFigures] = []
     with ProgressLine(message("measuring"), messages) as progress:
         for item in question.items:
             progress.show(len(found) / len(question.items))
             found += ReadItems((item,)).answer()
-    return found
+    return [replace(each, guess=guess) for each in found]
 
 
 COMMAND = CliCommand(
@@ -149,10 +184,11 @@ A tour in twelve steps: what a score is, why its spread grows like sqrt(d_k),
 what softmax and gradients make of it, and what trained models do. Every step
 asks for a guess; its figures are measured now and stand beside the exact
 values. Then interview questions with their answers, and what is wrong
-with the usual ones. b1 to b9 are captures made on the spot, each with one
-defect or none, and their diagnosis. On a terminal, the Learn tab of the app
+with the usual ones. b1 to b11 are captures made on the spot, with one
+defect, two or none, and their diagnosis. On a terminal, the Learn tab of the app
 opens. In a pipe and with --format, the list is printed, or the item that is
-named; as JSON or Markdown (flash cards), all of them in full.""",
+named; as JSON or as cards (Markdown, or a text that Anki imports), all of
+them in full. --questions leaves out the answers: a handout.""",
     examples="""\
 examples:
   attn-tui learn                               the tour, in the app
@@ -163,9 +199,11 @@ examples:
   attn-tui learn q4                            one question, with its answers
   attn-tui learn b3 --answer                   a bug, its symptoms and its cause
   attn-tui learn --format markdown             flash cards of all of them
+  attn-tui learn --format anki -o cards.txt    the same, for Anki to import
+  attn-tui learn --questions --format markdown --lang zh  a handout in Chinese
 """,
     arguments=LearnArguments,
     run=run,
-    formats=("table", "json", "markdown", *CODE),
+    formats=("table", "json", "markdown", "anki", *CODE),
     check=_check,
 )

@@ -82,7 +82,7 @@ class WatchArguments(Arguments):
 def run(request: WatchArguments, output: Output) -> int:
     """Open the app's Watch pane; with --once or without a terminal, print the newest step; return the exit code."""
     once = request.once or _is_piped(request.run) or request.step is not None or request.baseline is not None
-    if not once and output.path is None and output.format == "table" and printing.is_terminal():
+    if not once and output.path is None and output.format == "table" and printing.has_screen():
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(run=request.run, max_logit=request.limit, lang=request.lang), output.ascii_only)

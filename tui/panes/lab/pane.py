@@ -385,9 +385,12 @@ class LabPane(TwoParts, SteppingPane):
     def show_statistic(self, name: str) -> None:
         """Explain a statistic in the table, as soon as there is a result; if it is not measured, say so."""
         self.bring(self.results)
+        waited = bool(self._to_explain and self.answer)
         self._to_explain = "" if self.answer else name
         if self.answer and not self.results.explain(STATISTIC[name]):
             self.host.say(message("{label} is not measured with these parameters.", label=STATISTIC[name].label))
+        if waited:
+            self.host.note_shown(self)  # the step was made when it was asked for
 
     @property
     def is_typing(self) -> bool:

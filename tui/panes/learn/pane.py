@@ -28,7 +28,7 @@ from ....core.learning.items import (
     typed,
 )
 from ....core.learning.outcome import Outcome
-from ....core.message import joined, message
+from ....core.message import message
 from ....core.questions.lab import Measure, Report
 from ....core.questions.learn import ItemFigures, ReadItems, all_claims, capture_of
 from ....core.questions.request import Failed, Request
@@ -50,6 +50,7 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
 _TO_FIELD: Key = ("Tab", "type a guess")
 _KEYS_OF_CLAIMS = {"n": message("not true"), "r": message("test again")}
 _TO_NEXT: Key = ("Enter", "next")
+_OF_QUESTIONS: tuple[Key, ...] = (("1", "knew it"), ("2", "not yet"))
 # What undo restores: the item, what the user did with each, and those that were answered.
 UndoState: TypeAlias = tuple[int, Mapping[str, Attempt], frozenset[str]]
 _PLAIN = ("holds", "not testable here")  # verdicts that `n` and `N` pass
@@ -70,7 +71,7 @@ class LearnPane(TwoParts):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "next", "show the answer, then the next item", id="learn.next"),
         Binding("backspace", "back", "erase a character; go back", id="learn.back"),
-        *typing("0123456789", "type a guess, or the number of a cause"),
+        *typing("0123456789", "type a guess, or the number of a cause; 1: I knew it, 2: not yet"),
         Binding("tab", "fields", "go to the field of the guess"),
         Binding("escape", "cancel", "erase the guess; leave its field", id="learn.cancel"),
         Binding("down,j", "move(1)", "next item", id="learn.next_item"),
@@ -141,6 +142,8 @@ class LearnPane(TwoParts):
             return _FIELD_KEYS if not self.attempt.text else (_FIELD_KEYS[0], ("Esc", "erase"), *_FIELD_KEYS[2:])
         answered = self.attempt.stage == self.item.stages
         first = (_TO_NEXT,) if answered else (self.KEYS[0], _TO_FIELD) if self.text.can_focus else self.KEYS[:1]
+        if self.item.kind == "question" and self.attempt.stage:
+            first = (*first, *_OF_QUESTIONS)
         of_claims = _KEYS_OF_CLAIMS if self.item.kind == "claim" else {}
         return (*first, *((key, of_claims.get(key, words)) for key, words in self.KEYS[1:]))
 
@@ -175,7 +178,7 @@ class LearnPane(TwoParts):
                 self._take(cast("list[ItemFigures]", answer))
                 self._show()
             case Report() if answer.parameters == self.page.wanted:
-                self.page.show(answer, bool(self.attempt.stage))
+                self.page.show(answer)
             case Failed() if isinstance(request, Measure):
                 pass  # the picture is missing, the text says everything
             case Failed(reason):
@@ -193,7 +196,8 @@ class LearnPane(TwoParts):
     def answered(self) -> Sequence[ItemFigures]:
         if not self.is_current:
             raise InputError("The figures are still being measured.")
-        return [ItemFigures(self.item.id, self.found[self.item.id])]
+        guess = self.attempt.guess if self.attempt.stage else None
+        return [ItemFigures(self.item.id, self.found[self.item.id], guess)]
 
     def code(self, dialect: Dialect) -> str:
         if self.item.kind == "bug":
@@ -228,11 +232,24 @@ class LearnPane(TwoParts):
             self._go(self.at - 1)
 
     def action_type(self, character: str) -> None:
-        """Type into the field, which takes the focus."""
+        """Type into the field, which takes the focus; of a question with its answer, say whether it was known."""
+        if self.item.kind == "question" and self.attempt.stage and character in "12":
+            self._judge(known=character == "1")
+            return
         if not self.text.can_focus:
             raise SkipAction
         self.action_fields()
         self.text.type(character)
+
+    def _judge(self, known: bool) -> None:
+        """Take whether the answer to a question was known, and go on; one that was not is asked again."""
+        if known:
+            self._set(replace(self.attempt, guess=1.0))
+        else:
+            self.done.discard(self.item.id)
+            self._set(Attempt())
+            self.host.say(message("It is asked again: n goes to what is not done."))
+        self._go(min(self.at + 1, len(ITEMS) - 1))
 
     def action_fields(self) -> None:
         """Go to the field of the guess."""
@@ -275,19 +292,10 @@ class LearnPane(TwoParts):
 
     def action_find(self) -> None:
         """Find an item by its words, in a list."""
-        from ...views.fields.choices import Choice
+        from ...views.fields.items import item_row
 
-        rows = [
-            Choice(
-                item.id,
-                joined([f"{item.word}.", item.title]),
-                VERDICT_WORDS[self.outcomes[item.id].verdict] if item.id in self.outcomes else "",
-                item.statement or item.shown.what,
-                item.source,
-                words=(item.id, item.title, item.statement),
-            )
-            for item in ITEMS
-        ]
+        verdicts = {item: VERDICT_WORDS[outcome.verdict] for item, outcome in self.outcomes.items()}
+        rows = [item_row(item, item.id, verdicts.get(item.id, "")) for item in ITEMS]
         choose_one(self.host, message("item"), rows, self.item.id, self.show_item)
 
     def show_item(self, item: str) -> None:
@@ -398,13 +406,12 @@ class LearnPane(TwoParts):
 
     def _picture(self) -> None:
         """Show the picture of the selected item, if there is room for it; measure it unless it is known."""
-        answered = bool(self.attempt.stage)
-        wanted = pictured(self.item, answered)
+        wanted = pictured(self.item, bool(self.attempt.stage))
         self.page.want(wanted)
-        if wanted is None or not self.page.room(self.page.size):
+        if wanted is None or len(self.page.heights(self.page.size)) == 1:
             return
         known = self.host.engine.cached(wanted)
         if known is None:
             self.ask(Measure(wanted))
         else:
-            self.page.show(known, answered)
+            self.page.show(known)

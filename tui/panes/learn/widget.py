@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -17,8 +16,10 @@ from textual.widget import Widget
 from ....core.learning.items import ITEMS, SECTIONS, Attempt, Found, count
 from ....core.learning.outcome import Outcome
 from ....core.learning.step import LONGEST
+from ....core.learning.walks import CORRELATIONS
 from ....core.message import message
 from ...views.lines import Line, Span, Thumb, ends, fitted, window
+from ...views.plots import walks
 from ...views.results.cards import CURSOR, item_lines
 from ...views.results.claims import LEAST_HEIGHT, LEAST_WIDTH, overview_lines, verdict_word
 from ...views.results.table import with_theory
@@ -79,7 +80,9 @@ class ItemList(LinesWidget):
 
     def _line(self, row: str | int, width: int) -> Line:
         if isinstance(row, str):
-            return fitted(((self.glyphs.say(row), "heading"),), width)
+            done = [item.id in self.done for item in ITEMS if SECTIONS[item.kind] == row and item.stages]
+            said = self.glyphs.say("{done} of {items}", done=sum(done), items=len(done)) if done else ""
+            return fitted(ends(((self.glyphs.say(row), "heading"),), ((said, "dim"),), width), width)
         item, chosen = ITEMS[row], row == self.cursor
         mark: Span = (self.glyphs.say("✓") if item.id in self.done else " ", "scaled")
         if item.kind == "claim":
@@ -195,13 +198,16 @@ class ItemText(ScrolledLines):
         item = ITEMS[self.at]
         return ((item.id, "dim"),) if item.kind == "claim" else ()
 
-    def lines_needed(self, width: int) -> int:
-        """Return the lines of the item in its most generous setting."""
-        return len(item_lines(ITEMS[self.at], self.attempt, self.found, width - 1, 10_000, self.glyphs))
+    def lines_needed(self, width: int, height: int) -> int:
+        """Return the lines of the whole item, in the widest setting that fits in a height."""
+        item = ITEMS[self.at]
+        return 1 + len(item_lines(item, self.attempt, self.found, width - 1, height - 1, self.glyphs, whole=True))
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         item, cursor = ITEMS[self.at], CURSOR if self.has_focus else ""
         lines = item_lines(item, self.attempt, self.found, width - 1, height, self.glyphs, cursor)
+        if len(lines) < height:
+            lines = [(), *lines]
         above = max(len(lines), _CLAIM)
         if item.kind == "claim" and width >= LEAST_WIDTH and height - above > LEAST_HEIGHT:
             room = width - 1, height - above - 1
@@ -210,57 +216,81 @@ class ItemText(ScrolledLines):
 
 
 _CLAIM = 21  # lines above the figures of all claims, for all but the longest: so they stay in place
-_STEP = 4  # lines by which the text grows, so that a line more seldom moves the picture
-_GAUGE = 5  # lines of the gauge with its axis and border
-_HISTOGRAMS = 6  # lines of the histograms, from which they are shown
+_OF_RANDOM = ("Lab", "Rules", "Sweep")  # panes that show random q and k of the app's parameters
+_GAUGE = 4  # lines of the gauge with its title and its zones
+_HISTOGRAMS, _WALKS = 9, 12  # lines from which these are shown
 
 
 def pictured(item: Item, answered: bool) -> Parameters | None:
-    """Return the parameters of the picture beside an item; None if it has none.
+    """Return the parameters of the Lab's picture of an item; None if it has none, or none before it is answered."""
+    of_random = item.kind in ("step", "question") and item.shown.pane in _OF_RANDOM and item.id not in CORRELATIONS
+    return item.shown.parameters if answered and of_random else None
 
-    Until it is answered, they are those of a quarter of d_k, which does not tell the answer.
-    """
-    if item.kind in ("bug", "claim"):
-        return None
-    p = item.shown.parameters
-    return p if answered else replace(p, d_k=max(p.d_k // 4, 1))
+
+class Walks(LinesWidget):
+    """Shows scores as random walks, for the items that are about them."""
+
+    TITLE = walks.TITLE
+    DEFAULT_CLASSES = "region"
+    HEADED = True
+
+    item, answered = "", False
+
+    def show(self, item: str, answered: bool) -> None:
+        """Show the walks of an item, with their theory once it is answered."""
+        if (item, answered) != (self.item, self.answered):
+            self.item, self.answered = item, answered
+            self.redraw()
+
+    def note(self) -> Line:
+        return ((self.glyphs.say(walks.walks_note(self.item, self.answered)), "dim"),) if self.item else ()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return walks.walk_lines(self.item, self.answered, width, height, self.glyphs) if self.item else ()
 
 
 class ItemPage(Stack):
-    """The text of an item, and below it the gauge and the histograms of the Lab."""
+    """The text of an item, and below it walks of scores, or the gauge and the histograms of the Lab."""
 
     def __init__(self, typed: Callable[[str], None]) -> None:
         super().__init__()
         self.text = ItemText(typed)
         self.words, self.gauge, self.histograms = Paragraph(), SaturationGauge(), Histograms()
+        self.walks = Walks()
         self.histograms.paged = False
         self.wanted: Parameters | None = None  # what the picture is to show
         self.shown: Parameters | None = None  # what it shows
 
     def compose(self) -> ComposeResult:
         yield self.text
+        yield self.walks
         yield self.words
         yield self.gauge
         yield self.histograms
 
-    def room(self, size: Size) -> int:
-        """Return the lines that the text leaves for a picture in a page of this size; 0 if they are too few."""
+    def room(self, size: Size, least: int) -> int:
+        """Return the lines that the whole text leaves in a page of this size, if they are at least so many, or 0."""
         gutter = self.text.gutter
-        text = self.text.lines_needed(max(size.width - gutter.width, 1)) + gutter.height
-        rest = size.height - (-(-text // _STEP) * _STEP)
-        return rest if rest > _GAUGE else 0
+        most = size.height - least - gutter.height
+        text = self.text.lines_needed(max(size.width - gutter.width, 1), most)
+        return size.height - gutter.height - text if text <= most else 0
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
-        picture = 0 if self.wanted is None else self.room(size)
-        if not picture:
-            return ((self.text, size.height),)
-        rest = picture - 1 - _GAUGE
-        gauge = (self.text, size.height - picture), (self.words, 1), (self.gauge, _GAUGE)
-        return (*gauge, (self.histograms, rest)) if rest >= _HISTOGRAMS else gauge
+        if self.walks.item and (room := self.room(size, _WALKS)):
+            return (self.text, size.height - room), (self.walks, room)
+        if self.wanted is not None and (
+            room := self.room(size, 1 + _GAUGE + _HISTOGRAMS) or self.room(size, 1 + _GAUGE)
+        ):
+            gauge = (self.text, size.height - room), (self.words, 1), (self.gauge, _GAUGE)
+            rest = room - 1 - _GAUGE
+            return (*gauge, (self.histograms, rest)) if rest >= _HISTOGRAMS else gauge
+        return ((self.text, size.height),)
 
     def show_item(self, at: int, attempt: Attempt, found: Found | None, outcomes: Mapping[str, Outcome]) -> None:
         """Show an item, and lay the page out again if it needs another height."""
         self.text.show(at, attempt, found, outcomes)
+        item = ITEMS[at].id
+        self.walks.show(item if item in CORRELATIONS else "", bool(attempt.stage))
         if any(part.outer_size.height != lines for part, lines in self.heights(self.size)):
             self.text.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 
@@ -271,15 +301,11 @@ class ItemPage(Stack):
         if appears:
             self.text.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 
-    def show(self, answer: Report, answered: bool) -> None:
+    def show(self, answer: Report) -> None:
         """Show a measurement of the wanted parameters."""
         p, theory = answer.parameters, answer.theory
         self.shown = p
         contents = with_theory(answer.measurement, theory)
         self.gauge.show(contents)
         self.histograms.show(contents.columns, theory.curves)
-        if answered:
-            text = message("The Lab at d_k {d_k}, {keys} keys", d_k=p.d_k, keys=p.n_keys)
-        else:
-            text = message("For comparison, the Lab at d_k {d_k}, {keys} keys", d_k=p.d_k, keys=p.n_keys)
-        self.words.show(text)
+        self.words.show(message("The Lab at d_k {d_k}, {keys} keys", d_k=p.d_k, keys=p.n_keys))

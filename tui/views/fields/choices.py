@@ -32,7 +32,7 @@ class Choice:
     source: str = ""
     family: str = ""  # rows of one family are shown together
     words: tuple[str, ...] = ()  # other names by which it is found
-    also: str = ""  # more text in which words are found
+    also: tuple[str, ...] = ()  # more texts in which words are found
 
 
 _VASWANI = "Vaswani et al. 2017, arXiv 1706.03762"

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.learning.bugs import CAUSES, Bug, BugEvidence, facts
-from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
+from ....core.learning.card import MEASURED, RETURNED, USUAL, WRONG, Card, diagnosis, symptoms
 from ....core.learning.claim import Claim
-from ....core.learning.items import Attempt, Found, Item, graded
+from ....core.learning.items import Attempt, Found, Item
 from ....core.learning.outcome import judged
 from ....core.learning.step import (
     Grade,
@@ -21,6 +21,7 @@ from ....core.learning.step import (
     best,
     exact_text,
     filled,
+    graded,
     measured_text,
     number_text,
 )
@@ -30,11 +31,11 @@ from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, fitted, middle_cut, wrapped
 from ..numbers import signed
+from ..plots.guess import guess_lines
 from .claims import claim_lines
 
 if TYPE_CHECKING:
     from ....core.learning.card import CardFigure
-    from ....core.learning.sources import Reading
 
 _GAP = 2  # cells between columns
 
@@ -100,43 +101,61 @@ def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> l
         lines += [*paragraphs(card.introduction, width, glyphs), ()]
     if card.question != card.title:
         lines += [*wrapped(glyphs.say(card.question), width, "accent"), ()]
+    if not card.answer:
+        return [*lines, *figure_lines(card.figures, None, width, glyphs, card.columns), ()] if card.figures else lines
     lines += [*answer_lines(card, grade, width, glyphs), ()]
+    if card.usual:
+        lines += [*paragraphs((USUAL, *card.usual), width, glyphs, apart=False), ()]
     return lines + wrapped(
-        glyphs.say("See the {pane} pane. {what}", pane=card.shown.pane, what=card.shown.what), width, "dim"
+        glyphs.say("In the app: {place}. {what}", place=card.shown.place, what=card.shown.what), width, "dim"
     )
 
 
 Block: TypeAlias = Sequence[Line]
+Groups: TypeAlias = Sequence[Sequence[Block]]
 
 CURSOR = "_"
 WIDEST = 100  # cells of a line of prose
 
 
 def item_lines(
-    item: Item, attempt: Attempt, found: Found | None, width: int, height: int, glyphs: Glyphs, cursor: str = CURSOR
+    item: Item,
+    attempt: Attempt,
+    found: Found | None,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    cursor: str = CURSOR,
+    whole: bool = False,
 ) -> list[Line]:
-    """Return the lines of an item; if they do not fit in any setting, those of the tightest.
+    """Return the lines of an item, in the widest setting that fits; if none does, in the tightest.
 
-    `cursor` follows what is typed; it is empty if the field does not have the focus.
+    `cursor` follows what is typed; it is empty if the field does not have the focus. If `whole`, nothing is left out.
     """
     width, content = min(width, WIDEST), item.content
     lines: list[Line] = []
-    for whole, apart, gaps in ((True, True, True), (True, False, True), (False, False, True), (False, False, False)):
-        page = _Page(attempt, found, width, glyphs, whole, apart, cursor)
+    for level in _LEVELS[: _LEVELS.index(_SHORTENED) if whole else None]:
+        page = _Page(attempt, found, width, glyphs, level, cursor)
         match content:
             case TourStep():
-                blocks = _of_step(content, item, page)
+                groups = _of_step(content, item, page)
             case InterviewQuestion():
-                blocks = _of_question(content, item, page)
+                groups = _of_question(content, item, page)
             case Bug():
-                blocks = _of_bug(content, item, page)
+                groups = _of_bug(content, item, page)
             case Claim():
                 outcome = judged(content, found) if isinstance(found, Mapping) else None
-                blocks = [claim_lines(content, outcome, width, glyphs, True), _pointer(item.shown, page)]
-        lines = _joined(blocks, gaps)
+                groups = [[claim_lines(content, outcome, width, glyphs, True)], [_pointer(item.shown, page)]]
+        blocks = [_joined(group, level < _BY_TABLE) for group in groups]
+        lines = _joined(blocks, level < _CLOSE)
         if len(lines) <= height:
             return lines
     return lines
+
+
+# The settings, each tighter than the one before: blank lines divide paragraphs, then only blocks, then only groups
+# of them, such as the table; then nothing; then what is said elsewhere, too, is left out; then the axis of a step.
+_LEVELS = _WIDE, _BY_BLOCKS, _BY_TABLE, _CLOSE, _SHORTENED, _SHORTEST = range(6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +166,17 @@ class _Page:
     found: Found | None
     width: int
     glyphs: Glyphs
-    whole: bool  # otherwise, an answered item leaves out what stood before the question, or the short answer
-    apart: bool  # whether blank lines divide paragraphs
+    level: int
     cursor: str  # after what is typed
+
+    @property
+    def whole(self) -> bool:
+        """Whether an answered item has what stood before the question, or the short answer."""
+        return self.level < _SHORTENED
 
     def paragraphs(self, *texts: str) -> Block:
         """Return paragraphs."""
-        return paragraphs(texts, self.width, self.glyphs, apart=self.apart)
+        return paragraphs(texts, self.width, self.glyphs, apart=self.level < _BY_BLOCKS)
 
     def words(self, text: str, role: Role) -> Block:
         """Return a text in a role."""
@@ -169,88 +192,74 @@ def _joined(blocks: Iterable[Block], gaps: bool) -> list[Line]:
     return lines
 
 
-def _of_step(step: TourStep, item: Item, page: _Page) -> list[Block]:
-    """Return the parts of a step."""
+def _of_step(step: TourStep, item: Item, page: _Page) -> Groups:
+    """Return the parts of a step: before the answer its introduction, and afterwards guess and answer on one axis."""
     attempt, found = page.attempt, page.found
-    blocks: list[Block] = []
-    if page.whole or not attempt.stage:
-        blocks.append(page.paragraphs(*(filled(text, step.given) for text in step.introduction)))
-    blocks.append(page.words(filled(step.guess.question, step.given), "accent"))
+    question = page.words(filled(step.guess.question, step.given), "accent")
     if not attempt.stage:
-        return [*blocks, _field(step, page)]
+        introduction = page.paragraphs(*(filled(text, step.given) for text in step.introduction))
+        return [[introduction], [question, _field(step, page), _axis_of(step, page)]]
     if not isinstance(found, Mapping):
-        return [*blocks, page.words(message("Measuring…"), "dim")]
-    how_far = graded(step, attempt, found)
-    if how_far is not None:
-        blocks.append(
-            [
-                *(_drawn_guess(step, page, found) if page.whole else ()),
-                *page.words(how_far.sentence, "scaled" if how_far.close else "unscaled"),
-            ]
-        )
-    return [*blocks, *_answer(item.card(found), page)]
+        return [[question], [page.words(message("Measuring…"), "dim")]]
+    how_far = None if attempt.guess is None else graded(step, attempt.guess, found)
+    role: Role = "scaled" if how_far is not None and how_far.close else "unscaled"
+    axis = _axis_of(step, page, best(found[step.guess.figure]), role)
+    said: Block = () if how_far is None else page.words(how_far.sentence, role)
+    return [[question, [*axis, *said]], *_answer(item.card(found), page)]
 
 
-def _drawn_guess(step: TourStep, page: _Page, readings: Mapping[str, Reading]) -> Block:
-    """Return the guess and the answer as bars from 0 on one axis; nothing if one of them is negative."""
-    figure, guess, answer = step.figures[step.guess.figure], page.attempt.guess, best(readings[step.guess.figure])
-    if guess is None or answer is None or min(guess, answer) < 0 or max(guess, answer) == 0:
-        return []
-    labels = [page.glyphs.say(text) for text in (message("your guess"), message("answer"))]
-    values, named = (guess, answer), max(map(cells, labels)) + 2
-    room = max(page.width // 2 - named, 8)
-    return [
-        (
-            (to_left(label, named), "label"),
-            (page.glyphs.bars[-1] * max(round(value / max(values) * room), 1), role),
-            (f" {page.glyphs.say(number_text(value, figure.unit))}", "text"),
-        )
-        for label, value, role in zip(labels, values, ("accent", "theory"), strict=True)
-    ]
+def _axis_of(step: TourStep, page: _Page, answer: float | None = None, role: Role = "unscaled") -> Block:
+    """Return the axis of the guess, and of the answer once it is known."""
+    unit, indent = step.figures[step.guess.figure].unit, "  "
+    lines = guess_lines(
+        page.attempt.guess, answer, unit, step.guess.compare, max(page.width - 6, 8), page.glyphs, role
+    )
+    return [((indent, "text"), *line) for line in lines] if page.level < _SHORTEST else []
 
 
-def _answer(card: Card, page: _Page) -> list[Block]:
-    """Return the figures, what they mean, and where to see it."""
+def _answer(card: Card, page: _Page) -> Groups:
+    """Return the figures, what they mean, and unless a key says so already where to see it."""
     table = figure_lines(card.figures, card.asked, page.width, page.glyphs, card.columns)
-    return [table, page.paragraphs(*card.answer), _pointer(card.shown, page)]
+    return [[table], [page.paragraphs(*card.answer), _pointer(card.shown, page) if page.whole else ()]]
 
 
-def _of_question(question: InterviewQuestion, item: Item, page: _Page) -> list[Block]:
+def _of_question(question: InterviewQuestion, item: Item, page: _Page) -> Groups:
     """Return the parts of a question."""
     stage, found = page.attempt.stage, page.found
     blocks: list[Block] = [page.words(item.title, "accent")]
     if not stage:
-        return [*blocks, page.words(message("Answer aloud, in half a minute. Then press Enter."), "dim")]
+        return [blocks, [page.words(message("Answer aloud, in half a minute. Then press Enter."), "dim")]]
     if found is None:
-        return [*blocks, page.words(message("Measuring…"), "dim")]
+        return [blocks, [page.words(message("Measuring…"), "dim")]]
     card = item.card(found)
     short, *others = card.answer
     usual, long = others[: len(others) - len(question.long)], others[len(others) - len(question.long) :]
     if page.whole or stage < item.stages:
         blocks += [page.paragraphs(short), *(page.words(text, "unscaled") for text in usual)]
     if stage < item.stages:
-        return [*blocks, page.words(message("Enter shows the long answer."), "dim"), _pointer(card.shown, page)]
-    return [*blocks, *_answer(replace(card, answer=tuple(long)), page)]
+        keys = message("Enter shows the long answer. 1: I knew it. 2: not yet, ask again.")
+        return [blocks, [page.words(keys, "dim"), _pointer(card.shown, page)]]
+    return [blocks, *_answer(replace(card, answer=tuple(long)), page)]
 
 
-def _of_bug(bug: Bug, item: Item, page: _Page) -> list[Block]:
+def _of_bug(bug: Bug, item: Item, page: _Page) -> Groups:
     """Return the parts of a bug to be found."""
     attempt, found = page.attempt, page.found
     blocks: list[Block] = []
     if page.whole or not attempt.stage:
         blocks.append(page.paragraphs(bug.story, facts(bug)))
     if not isinstance(found, BugEvidence):
-        return [*blocks, page.words(message("Making the capture…"), "dim")]
+        return [blocks, [page.words(message("Making the capture…"), "dim")]]
     table = figure_lines(symptoms(found), None, page.width, page.glyphs, RETURNED)
     if not attempt.stage:
-        return [*blocks, table, page.words(WRONG, "accent"), _choices(bug, page), _choice_field(bug, page)]
+        return [blocks, [table], [page.words(WRONG, "accent"), _choices(bug, page), _choice_field(bug, page)]]
     chosen = "" if attempt.guess is None else bug.choices[int(attempt.guess) - 1]
     right = chosen == found.cause
     if chosen:
         said = CAUSES[chosen]
         text = message("Right: {chosen}.", chosen=said) if right else message("No. You said: {chosen}.", chosen=said)
         blocks.append(page.words(text, "scaled" if right else "unscaled"))
-    return [*blocks, table, page.paragraphs(*diagnosis(found), bug.lesson), _pointer(item.shown, page)]
+    return [blocks, [table], [page.paragraphs(*diagnosis(found), bug.lesson), _pointer(item.shown, page)]]
 
 
 def _choices(bug: Bug, page: _Page) -> Block:
@@ -307,6 +316,6 @@ def _pointer(shown: PaneState, page: _Page) -> Block:
     """Return the lines that say which pane shows this."""
     if not shown.pane:
         return page.words(shown.what, "dim")
-    first, *others = page.words(message("E opens {pane}. {what}", pane=shown.pane, what=shown.what), "dim")
+    first, *others = page.words(message("E opens {place}. {what}", place=shown.place, what=shown.what), "dim")
     [(text, role)] = first
     return [((text[:1], "key"), (text[1:], role)), *others]
