@@ -55,7 +55,7 @@ from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
 from attn_tui.tui.views.results.saturation import gauge_lines
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import ESSENTIAL, TableContents, layout, table_lines, table_rows, with_theory
-from attn_tui.tui.views.results.watching import chart_lines
+from attn_tui.tui.views.results.watch_page import page_lines as watch_page_lines
 from attn_tui.tui.views.section import picture_columns
 from cases import for_each, present
 from line_texts import text_of
@@ -144,7 +144,7 @@ def watch(width: int, glyphs: Glyphs) -> Sequence[Line]:
         *watching.ranked_lines(found, width, glyphs, chosen=(1, 0)),
         *watching.map_lines(found, watching.LOGITS, (0, 0), (width, 8), glyphs),
         *watching.head_lines(found, (0, 1), (width, 20), glyphs),
-        *chart_lines(found, (0, 1), width, 12, glyphs),
+        *watch_page_lines(found, (0, 1), lambda _: [], width, 20, glyphs),
     ]
 
 

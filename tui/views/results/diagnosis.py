@@ -10,7 +10,7 @@ from ....core.message import message
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role
-from ..plots.dots import axis_labels, axis_of, dot_line
+from ..plots.dots import axis_labels, dot_line, multiplier_axis
 from .faults import fault_lines
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def multiplier_lines(
     ]
     room = width - (chosen is not None) - sum(wide) - max(map(cells, words)) - 4 * len(_GAP)
     used = [number for row in rows if row.used is not None for number in row.used]
-    axis = axis_of([*used, *(one.multiplier for one in wanted if one.multiplier)], min(max(room, 0), _AXIS[1]))
+    used += [one.multiplier for one in wanted if one.multiplier]
+    axis = multiplier_axis(used, min(max(room, 0), _AXIS[1]))
     shown = room >= _AXIS[0]
     formulas = {(one.multiplier, one.formula) for one in wanted if one.multiplier and one.formula}
     labels = axis_labels(*(next(iter(formulas)) if len(formulas) == 1 else (None, "")), axis, glyphs) if shown else ""
@@ -78,7 +79,9 @@ def multiplier_lines(
         start = f"{to_right(number, wide[0])}{_GAP}{to_left(place, wide[1])}{_GAP}"
         middle = row.used[0] if row.used is not None else None
         used_words = to_left(glyphs.say(amount), wide[2]) + _GAP
-        dots: Line = (*dot_line(middle, want.multiplier, axis, glyphs, role), (_GAP, "text")) if shown else ()
+        way = (middle, want.multiplier) if middle and want.multiplier else None
+        dots = dot_line(axis, middle, want.multiplier, role, glyphs, way, upright=(glyphs.uprights[0], "text"))
+        dots = (*dots, (_GAP, "text")) if shown else ()
         mark: Line = () if chosen is None else ((glyphs.cursor if at == chosen else " ", "accent"),)
         lines.append((*mark, (start, "text"), (used_words, role), *dots, (word, "text" if healthy else role)))
     return lines
