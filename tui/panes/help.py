@@ -84,8 +84,8 @@ _CAPTURE = (
 )
 _WATCH = (
     "A training run in progress: every head, a line each, over the steps. A darker shade is a larger logit, on a "
-    "logarithmic scale; a full block is over the limit. Where not all heads fit, the layer with the cursor is shown by "
-    "head, and another one by the largest of its heads.",
+    "logarithmic scale; a full block is over the limit. Where not all heads fit, the layer with the cursor is shown "
+    "by head, and another one by the largest of its heads.",
     "v shows the numbers of one step: a map of heads, and beside it those over the limit, then those that pass it "
     "soonest at their growth. Growth needs 8 steps, and is shown only where noise does not explain it.",
     "Enter opens the selected head in the capture view, if the run is a folder of captures; Esc comes back. `b` "

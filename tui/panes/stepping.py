@@ -215,7 +215,9 @@ class TypingPane(SteppingPane):
     def headline_height(self) -> int:
         """Give the headline its lines, none in a low pane; return them."""
         lines = 0 if self.size.height < _HEADED else LOW + (self.size.height >= _BLANK)
-        self.headline.display, self.headline.styles.height = lines > 0, lines
+        if self.headline.display != (lines > 0) or self.headline.styles.height != lines:
+            self.headline.display, self.headline.styles.height = lines > 0, lines
+            self.host.show_status()  # which says what the headline does not
         return lines
 
     def leave(self) -> None:

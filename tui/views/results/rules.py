@@ -277,7 +277,7 @@ def rule_sentences(
 
 def _way_titles(d_k: int, glyphs: Glyphs) -> tuple[str, ...]:
     """Return what the dots and the lines of the first column are, in forms from long to short."""
-    dot, (low, high) = f"{glyphs.marks[0]} {message('at d_k {d_k}', d_k=d_k)}", WAY
+    dot, (low, high) = joined([glyphs.marks[0], message("at d_k {d_k}", d_k=d_k)]), WAY
     way = glyphs.rule * 2 + glyphs.right
     return (
         message("{dot}   {way} from d_k {low} to {high}", dot=dot, way=way, low=low, high=high),
