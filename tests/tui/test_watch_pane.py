@@ -30,7 +30,7 @@ def append(path: Path, *steps: int, worst: float = 50.0) -> None:
 
 async def watching(stage: Stage, path: Path, numbers: bool = True) -> WatchPane:
     pane = stage.app.panes["Watch"] = WatchPane(stage.app, run=path)
-    pane.numbers = numbers
+    pane.shows_numbers = numbers
     return await stage.opened(WatchPane)
 
 

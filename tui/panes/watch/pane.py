@@ -68,7 +68,7 @@ class WatchPane(TwoParts):
         super().__init__(host)
         self.run, self.limit = sample_run() if run is None else run, max_logit
         self.page = RunPage(self._choose)
-        self.numbers = False  # whether a map and a list of one step are shown instead of the page
+        self.shows_numbers = False  # whether a map and a list of one step are shown instead of the page
         self.map = self.left = RunMap(self._choose)
         self.ranking = self.right = self.in_front = RankedHeadsWidget(self._choose)
         self.at: int | None = None  # the step on screen; None: the newest
@@ -102,7 +102,7 @@ class WatchPane(TwoParts):
         if self.shown is None:
             return True
         plain = self.map.statistic == LOGITS and self.baseline is None and LOGITS in self.shown.values
-        return plain and not self.numbers
+        return plain and not self.shows_numbers
 
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
         if self.on_page:
@@ -120,7 +120,7 @@ class WatchPane(TwoParts):
             self.host.next_view()
 
     def _show_numbers(self, numbers: bool) -> None:
-        self.numbers, self.in_front = numbers, self.right
+        self.shows_numbers, self.in_front = numbers, self.right
         self.map.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
         self._choose(*self.map.cursor)
 

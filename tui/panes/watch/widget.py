@@ -9,7 +9,7 @@ from textual import events
 
 from ....core.message import joined, message
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Thumb, fitted, wrapped
+from ...views.lines import Line, fitted, wrapped
 from ...views.results.watch_page import head_at_page, page_lines
 from ...views.results.watching import (
     LABELS,
@@ -158,9 +158,6 @@ class RankedHeadsWidget(HeadsWidget):
     def note(self) -> Line:
         heads = len(self.shown.ranked) if self.shown is not None else 0
         return ((self.glyphs.say("{heads} heads", heads=heads), "dim"),) if heads else ()
-
-    def thumb(self) -> Thumb | None:
-        return None if self.shown is None else Thumb(self.top, self._listed, len(self.shown.ranked))
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         above = self._above(width, height)
