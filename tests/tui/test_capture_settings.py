@@ -82,7 +82,7 @@ async def test_the_list_sets_formats_of_a_and_b_apart_and_the_row_shows_them(sta
     await stage.until(lambda: re.search("bfloat16 +file", stage.text))
     assert "--against file,precision=bfloat16,arithmetic=eager" in pane.command()
     await stage.press("v")
-    assert "from file, bfloat16, eager" in stage.text
+    await stage.until(lambda: "file, bfloat16, eager" in stage.text)
     assert "With the file's scale, bfloat16, eager," in " ".join(stage.text.split())
     await stage.press("F", "F", "F", "F")
     await stage.until(lambda: pane.is_current and formats(pane) == ["bfloat16", "float8_e4m3fn"])
