@@ -36,7 +36,7 @@ from attn_tui.tui.panes.capture.row import row_lines
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.heads.widget import shape_lines
 from attn_tui.tui.panes.sweep.curve_view import reading_lines, title_line
-from attn_tui.tui.panes.train.view import result_lines, setting_lines
+from attn_tui.tui.panes.train.view import result_lines, setting_lines, share_lines
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line, top_line
 from attn_tui.tui.views.export import Form, form_lines
 from attn_tui.tui.views.fields.entry import Draft
@@ -181,6 +181,7 @@ def tables() -> list[Sequence[Line]]:
     return [
         *(block_lines([TextGrid(header, lines)], 300, CHINESE)[1:-1] for header, *lines in full),
         result_lines(race(), 100, CHINESE)[:3],
+        share_lines(race(), 100, CHINESE),
     ]
 
 

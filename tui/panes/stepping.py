@@ -191,6 +191,7 @@ class TypingPane(SteppingPane):
         if editing is not None:
             if editing.objection:
                 self.follow()
+            self.show_headline(self.headline.words)
             self.host.show_status()
 
     def statuses(self) -> Sequence[Line]:
