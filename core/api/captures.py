@@ -18,11 +18,11 @@ from ..diagnosis.check import HeadFigures
 from ..diagnosis.check import measure as head_figures
 from ..diagnosis.comparing.compare import compare_heads
 from ..diagnosis.comparing.results import HeadComparison, HeadPair
+from ..diagnosis.groups import numbers_in_words
 from ..diagnosis.reading import file_configuration
 from ..diagnosis.replay import replay
 from ..diagnosis.results import Replay, RuleReplay
 from ..errors import InputError
-from ..questions.captures.captured import ranges
 from ..questions.captures.diagnose import DiagnoseCaptures
 from ..statistics.measurement import Estimate, Measurement
 from ..tables.heads import inspect_table, replay_table
@@ -172,7 +172,7 @@ class Capture:
             other = found[0].index if at == found[0].name else found[0].name
             raise KeyError(f"{len(found)} layers are {at!r}: ask for one as {other!r}, or iterate over the capture")
         if not found:
-            there = ranges([each.index for each in self.layers])
+            there = numbers_in_words(each.index for each in self.layers)
             raise KeyError(f"no layer {at}: there are layers {there}, such as {self.layers[0].name!r}")
         return [Head(self.file, found[0], head) for head in range(found[0].heads)]
 

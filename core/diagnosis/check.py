@@ -24,7 +24,7 @@ from .groups import WRONG, Fault, faults_of, groups
 from .heads.ranking import variety
 from .limits import Limits
 from .results import STAGES, Verdict, amount, is_of_scale
-from .verdict import at_birth, diagnose_head
+from .verdict import diagnose_head, not_finite_from_first_layer
 
 _DIFFERS = message("DIFFERENT")
 _BEYOND = message("OVER THE LIMIT")
@@ -137,7 +137,7 @@ def _capped(logits: Histogram, cap: float) -> float:
 def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequence[str] = ()) -> list[LimitFinding]:
     """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on."""
     first: dict[Path, Layer] = {}
-    heads = [replace(each, verdict=at_birth(each.verdict, each.layer, first)) for each in heads]
+    heads = [replace(each, verdict=not_finite_from_first_layer(each.verdict, each.layer, first)) for each in heads]
     found = [finding for each in heads for finding in _of_head(each, limits)]
     if not any(each.rule.startswith("scale-") for each in found):
         found += [_of_file("inconsistent", says) for says in disagreements]
@@ -182,7 +182,8 @@ def _of_head(each: HeadFigures, limits: Limits) -> list[LimitFinding]:
             sign = "<" if least else ">"
             says = message("{words} {value:.4g} {sign} {limit:g}", words=words, value=value, sign=sign, limit=limit)
             mild = rule in _MILD and verdict.verdict == "healthy"
-            fault = Fault(_BEYOND, rule, says, each.layer, each.head)
+            degree = limit - value if least else value - limit
+            fault = Fault(_BEYOND, rule, says, each.layer, each.head, degree=degree)
             found.append(LimitFinding(each.layer, each.head, rule, says, value, limit, mild, fault))
     return found
 

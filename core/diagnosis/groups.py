@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -54,13 +54,14 @@ class Fault:
     severe: bool = True  # whether it is wrong, and not only undecided
     consequence: Consequence | None = None  # what all that was done to the head does to its rows
     file: str = ""  # the name of its file, if there are several
+    degree: float = 0.0  # how far a limit is passed; a group names the head that passes it most
 
 
 @dataclass(frozen=True)
 class FaultGroup:
     """All heads of a file with one fault, in the order of layers."""
 
-    fault: Fault  # that of the first head; its `also` is what explains all of them
+    fault: Fault  # that of the first head, or of the one that passes a limit most; its `also` explains all of them
     heads: tuple[Place, ...]
     used: tuple[Product, Product] | None  # the least and the largest; the same one twice if they are alike
     same_words: bool = field(default=True)  # whether the fault's words are those of every head
@@ -131,7 +132,7 @@ class FaultGroup:
 
     @property
     def why(self) -> str:
-        """Why it is so, in words that are true of all heads, or of the first."""
+        """Why it is so, in words that are true of all heads, or of the one that is named."""
         if self.same_words or not self.heads:
             return self.fault.why
         layer, head = self.heads[0]
@@ -285,7 +286,7 @@ def _commonest(bucket: Sequence[Fault]) -> str:
 
 def _group(bucket: Sequence[Fault]) -> FaultGroup:
     rule = _commonest(bucket)
-    shown = next((each for each in bucket if each.rule == rule), bucket[0])
+    shown = max((each for each in bucket if each.rule == rule), key=lambda fault: fault.degree, default=bucket[0])
     causes = [{each.rule, *each.also} for each in bucket]
     also = tuple(name for name in shown.also if all(name in names for names in causes))
     whys = {each.why for each in bucket if each.rule == shown.rule}
@@ -350,6 +351,11 @@ def numbers_in_words(numbers: Iterable[int]) -> str:
     return message("{most} and {last}", most=", ".join(parts[:-1]), last=parts[-1])
 
 
+def head_numbers_in_words(heads: Collection[int]) -> str:
+    """Return `head 3`, `heads 0–5`, or `heads 0, 2 and 7`."""
+    return counted("head {numbers}", "heads {numbers}", len(heads), numbers=numbers_in_words(heads))
+
+
 def _layers_in_words(layers: Sequence[Layer]) -> str:
     numbers = numbers_in_words(layer.index for layer in layers)
     return counted("layer {numbers}", "layers {numbers}", len(layers), numbers=numbers)
@@ -365,8 +371,7 @@ def _heads_in_words(heads: Sequence[Place]) -> str:
         return counted("its only head", "all {number} heads", count)
     numbers = {tuple(sorted(each)) for each in of.values()}
     if len(numbers) == 1:
-        [same] = numbers
-        return counted("head {numbers}", "heads {numbers}", len(same), numbers=numbers_in_words(same))
+        return head_numbers_in_words(*numbers)
     return message("{some} of {count} heads", some=len(heads), count=count)
 
 

@@ -91,7 +91,7 @@ class Candidate:
     fit: Fit
     misfit: float  # in the finest arithmetic that explains the evidence, else the least
     observed: FittingEvidence
-    level: int  # the number of that arithmetic among those that the file allows; their count if none does
+    arithmetic_index: int  # the number of that arithmetic among those that the file allows; their count if none does
 
     @property
     def multiplier(self) -> float:
@@ -101,7 +101,7 @@ class Candidate:
     @property
     def arithmetic(self) -> Arithmetic | None:
         """The finest arithmetic that explains the evidence, of those that the file allows; None if none does."""
-        return dict(enumerate(arithmetics(self.observed.subject, self.observed.evidence))).get(self.level)
+        return dict(enumerate(arithmetics(self.observed.subject, self.observed.evidence))).get(self.arithmetic_index)
 
     @property
     def cost(self) -> float:
@@ -126,11 +126,11 @@ class Trial:
 def attempt(said: StatedFit, expected: float) -> Trial:
     """Explain one kind of evidence of a head; `expected` is the multiplier that it should have."""
     only, subject, observed, stored = said
-    if stored.level > 0:
+    if stored.arithmetic_index > 0:
         quick, glimpse = _glimpse(subject, expected)
         start = search(glimpse, as_stored(quick), np.array([expected]), ())
         again = fitted(observed, None, stored.model, start)
-        stored = min(stored, again, key=lambda found: (found.level, found.fit.distance))
+        stored = min(stored, again, key=lambda found: (found.arithmetic_index, found.fit.distance))
     if stored.arithmetic is None:
         return _chosen(observed, stored, _finalists(only, subject, observed, stored, expected), expected)
     return Trial(stored, ())
@@ -157,10 +157,10 @@ def fit_as_said(whole: Subject, evidence: Evidence, expected: float) -> StatedFi
     subject = observed.subject
     model, theta = as_stored(subject), np.array([expected])
     stored = fitted(observed, None, model, theta)
-    if stored.level > 0:  # rows with coarse logits may draw a fit away from what explains them all
-        misfit, level = level_of(observed, model, theta)
-        if level < stored.level:
-            stored = replace(stored, fit=replace(stored.fit, theta=theta), misfit=misfit, level=level)
+    if stored.arithmetic_index > 0:  # rows with coarse logits may draw a fit away from what explains them all
+        misfit, index = misfit_of(observed, model, theta)
+        if index < stored.arithmetic_index:
+            stored = replace(stored, fit=replace(stored.fit, theta=theta), misfit=misfit, arithmetic_index=index)
     return StatedFit(only, subject, observed, stored)
 
 
@@ -169,8 +169,8 @@ def explains(best: Candidate, whole: Subject, evidence: Evidence, expected: floa
     if best.hypothesis is not None or not np.isfinite(evidence.values[whole.used]).all():
         return False
     observed = _observed(_only(whole, evidence), expected)
-    level = level_of(observed, as_stored(observed.subject), best.fit.theta)[1]
-    return level < len(arithmetics(observed.subject, evidence))
+    index = misfit_of(observed, as_stored(observed.subject), best.fit.theta)[1]
+    return index < len(arithmetics(observed.subject, evidence))
 
 
 def _only(whole: Subject, evidence: Evidence) -> Subject:
@@ -204,11 +204,11 @@ def fitted(
 ) -> Candidate:
     """Fit a hypothesis from these coefficients; unless `free`, with this multiplier."""
     found = fit(observed, model, start, free=free, errors=True)
-    misfit, level = level_of(observed, model, found.theta)
-    return Candidate(hypothesis, model, found, misfit, observed, level)
+    misfit, index = misfit_of(observed, model, found.theta)
+    return Candidate(hypothesis, model, found, misfit, observed, index)
 
 
-def level_of(observed: FittingEvidence, model: LogitModel, theta: FloatArray) -> tuple[float, int]:
+def misfit_of(observed: FittingEvidence, model: LogitModel, theta: FloatArray) -> tuple[float, int]:
     """Return the misfit, and the number of the arithmetic that explains the evidence."""
     enough = EXPLAINED + _FEWER / math.sqrt(max(observed.errors, 1))
     found = misfits(observed, model, theta, arithmetics(observed.subject, observed.evidence), enough)
@@ -277,7 +277,7 @@ class _Search:
             if best.distance < closest / _PROMISING:
                 best = fit(glimpse, model, best.theta, _STEPS)
                 closest = best.distance
-                if level_of(glimpse, model, best.theta)[1] < self.stored.level:
+                if misfit_of(glimpse, model, best.theta)[1] < self.stored.arithmetic_index:
                     return self._on_all_rows([(best.distance, pair, best.theta)])
             tried.append((best.distance, pair, model, best.theta))
         tried.sort(key=lambda each: each[0])
@@ -324,10 +324,10 @@ def _finalists(
     trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
     for number in range(ROUNDS):
         found += trying.round(hypotheses(trying.case, number))
-        if any(candidate.level < stored.level for candidate in found):
+        if any(candidate.arithmetic_index < stored.arithmetic_index for candidate in found):
             return found
     found += trying.pairs()
-    if any(candidate.level < stored.level for candidate in found):
+    if any(candidate.arithmetic_index < stored.arithmetic_index for candidate in found):
         return found
     return [*found, *_last_resort(trying, stored, expected)]
 
@@ -345,7 +345,7 @@ def _last_resort(trying: _Search, stored: Candidate, expected: float) -> list[Ca
             row = CAUSES[cause]
             hypothesis = Hypothesis(words, lambda _, model: model, cause, row.stage, row.also)
             about = Fit(np.array([math.nan]), np.array([math.inf]), left)
-            found.append(Candidate(hypothesis, model, about, left, glimpse, stored.level - 1))
+            found.append(Candidate(hypothesis, model, about, left, glimpse, stored.arithmetic_index - 1))
             break
     return found
 
@@ -373,7 +373,9 @@ def _dropped_keys(trying: _Search, stored: Candidate, expected: float) -> list[C
         for hypothesis in trying.without_numbers():
             shows(expected, hypothesis)
     return [
-        Candidate(each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, stored.level - 1)
+        Candidate(
+            each, model, Fit(np.array([m]), np.array([1e-6 * m]), 1.0), 1.0, glimpse, stored.arithmetic_index - 1
+        )
         for each, model, m in shown
     ]
 
@@ -396,7 +398,7 @@ def _is_plausible(observed: FittingEvidence, candidate: Candidate) -> bool:
 
 def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
-    explaining = [finalist for finalist in finalists if finalist.level < stored.level]
+    explaining = [finalist for finalist in finalists if finalist.arithmetic_index < stored.arithmetic_index]
     if any(not candidate.model.dropout for candidate in explaining):
         finalists = [finalist for finalist in finalists if not finalist.model.dropout]  # dropout explains any zeros
         explaining = [candidate for candidate in explaining if not candidate.model.dropout]

@@ -65,7 +65,7 @@ def diagnose_head(
         return not_finite(StatedFacts(layer.d_k, scale=layer.scale), str(error), stage)
 
 
-def at_birth(verdict: Verdict, layer: Layer, first: dict[Path, Layer]) -> Verdict:
+def not_finite_from_first_layer(verdict: Verdict, layer: Layer, first: dict[Path, Layer]) -> Verdict:
     """Return the verdict on a head of a layer, given in order with `first`, empty before the first layer.
 
     Numbers that are not finite are named in the first layer of a file that has them: later ones have them from there.
@@ -370,5 +370,7 @@ def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> b
                   ((best.model, best.fit.theta), (stored, np.array([expected])))]  # fmt: skip
         return max(float(np.mean(np.abs(shares[0] - shares[1]))), found.divergence) < _ABSORBED
     allowed = arithmetics(observed.subject, observed.evidence)
-    rounding = rounding_divergence(observed, best.model, best.fit.theta, allowed[min(best.level, len(allowed) - 1)])
+    rounding = rounding_divergence(
+        observed, best.model, best.fit.theta, allowed[min(best.arithmetic_index, len(allowed) - 1)]
+    )
     return found.divergence <= 4 * min(rounding, _LINEAR) + 1e-12

@@ -49,7 +49,7 @@ _OF_CLAIMS = {
     "Softmax": message("The row of scores that the claim is about."),
     "Train": message("The race that tests the claim."),
 }
-_NOWHERE = message("No pane shows this claim; its figures are all there is.")
+_NOWHERE = message("No tab shows this claim; its figures are all there is.")
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,8 @@ class Recorder:
         self._counting: list[Any] = []  # hooks that count passes between recorded steps
         self._awaited: torch.nn.Module | None = None  # module whose pass begins the step; None: any
         self._recursion: tuple[int, int] = (0, 0)  # the program's limit, and the extended one
-        self._optimizers: Counter[int] = Counter()
+        self._optimizers: set[int] = set()  # that made the present step
+        self._optimizer_steps = 0
         self._optimizer_hook: Any = None
         self._switches = Switches(self.session.stop_waiting, self.session.paused)
         self._exporters = Exporters(self._pause)
@@ -312,7 +313,7 @@ class Recorder:
             self._extend_recursion(0)
             if self._lock.locked():
                 self._lock.release()
-        if recorded and self.session.deaf:
+        if recorded and self.session.skips_rest:
             self._after_step()
             self._count(self.session.root)
         else:
@@ -378,11 +379,12 @@ class Recorder:
         if torch.compiler.is_compiling() or self._closed or self.session.endless or self.session.recording:
             return
         try:
-            self._optimizers[id(optimizer)] += 1
-            step = max(self._optimizers.values())
-            if step == self.session.step:  # another optimizer made this step
+            if self._optimizers and id(optimizer) not in self._optimizers:  # another one made this step
+                self._optimizers.add(id(optimizer))
                 return
-            if self._advance(step):
+            self._optimizers = {id(optimizer)}
+            self._optimizer_steps += 1
+            if self._optimizer_steps != self.session.step and self._advance(self._optimizer_steps):
                 self._arm()
         except Exception as error:
             self.session.failed(error)

@@ -71,7 +71,7 @@ class Session:
         self._tracer = Tracer(recipe, listener)
         self._mode: RecordingMode | None = None
         self.left: list[RecordingMode] = []  # modes that other threads have to take off
-        self.deaf = False  # whether the rest of this pass is not recorded
+        self.skips_rest = False  # whether the rest of this pass is not recorded
         self._whole = whole  # whether passes and what is between them are recorded, wherever attention is seen
         self.calls_between = 0  # of attention, outside modules in this step
         self._budget = Budget(options.max_bytes, options.rows)
@@ -126,7 +126,7 @@ class Session:
         self.passes += 1
         self._in_pass.clear()
         self._turn = 0
-        self.deaf = False
+        self.skips_rest = False
         self._after_trial = self._is_trial()
         self._began = time.monotonic()
         if not self._begun and not self._roots:
@@ -147,10 +147,10 @@ class Session:
         self.places.clear()
         module, self._outermost = self._outermost, None
         self._failed = failed
-        if module is not None and self.places.attended and not self.deaf and not self.attends(module):
+        if module is not None and self.places.attended and not self.skips_rest and not self.attends(module):
             self.root = self.root if self._roots else module
             self._roots.append(id(module))
-        if not self.deaf and self._mode is not None:
+        if not self.skips_rest and self._mode is not None:
             self._mode.wait(self._whole)
         else:
             self.stop()
@@ -175,11 +175,11 @@ class Session:
         if self._mode is None:
             return
         if not take(self._mode):
-            self._mode.deaf = True  # in another thread, which takes it off itself
+            self._mode.skips_rest = True  # in another thread, which takes it off itself
             self.left.append(self._mode)
         self.operations += self._mode.operations
         self._mode = None  # not before: a signal handler's error may come between
-        self._guarded(self._tracer.forget if self.deaf else self._tracer.stop)
+        self._guarded(self._tracer.forget if self.skips_rest else self._tracer.stop)
 
     def stop_waiting(self) -> None:
         """Record nothing of this thread until the next pass, if none is in progress."""
@@ -209,9 +209,9 @@ class Session:
 
     def stop_listening(self) -> None:
         """Record nothing more in this pass."""
-        self.deaf = True
+        self.skips_rest = True
         if self._mode is not None:
-            self._mode.deaf = True
+            self._mode.skips_rest = True
 
     # layers
 
@@ -236,10 +236,10 @@ class Session:
         self.calls_between += 1
         if self._whole:
             return True
-        mode.deaf = self.calls_between > _MOST_BETWEEN or (self.calls_between > 1 and mode.backward)
-        if mode.deaf and not (mode.backward and self.options.one_file):
+        mode.skips_rest = self.calls_between > _MOST_BETWEEN or (self.calls_between > 1 and mode.backward)
+        if mode.skips_rest and not (mode.backward and self.options.one_file):
             self.missed[f"calls outside modules after the first {self.calls_between - 1}"] = 0
-        return not mode.deaf
+        return not mode.skips_rest
 
     def _room(self, site: Site) -> bool:
         """Return whether a GPU has memory for the work on a layer; if not, name the layer as missed."""
@@ -277,7 +277,7 @@ class Session:
         self.root = self.root if left else self._outermost
 
     def _take(self, layer: RecordedLayer) -> None:
-        if self.deaf:
+        if self.skips_rest:
             return
         layer.asked = layer.site is not self._first
         name = layer.site.name
@@ -335,7 +335,7 @@ class Session:
         self.missed[f"{why} ({site.name})"] += 1
 
     def _unseen(self, site: Site) -> None:
-        if not self.deaf:
+        if not self.skips_rest:
             self._miss(site, "no softmax of a product was seen inside")
 
     # steps and files

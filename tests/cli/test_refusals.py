@@ -43,7 +43,7 @@ MISTAKES: list[tuple[str | list[str], str]] = [
     ("inspect", "FILE; see attn-tui inspect --help"), ("inspect missing.npz", "missing.npz: no such file"),
     ("missing.npz", "missing.npz: no such file"),
     ("inspect .", ".: … no .safetensors, .npz or .npy files in this folder"),
-    ("inspect SAMPLE --layer 6", "layer 6 … 0 to 5"), ("inspect SAMPLE --layer x", "layer x … 0 to 5"),
+    ("inspect SAMPLE --layer 6", "layer 6 … 0–5"), ("inspect SAMPLE --layer x", "layer x … 0–5"),
     ("inspect SAMPLE --layer 2 --head 12", "head 12 … layer 2 … 0 to 11"),
     ("inspect SAMPLE --head 12", "head 12 … 0 to 11"), ("inspect SAMPLE --head -1", "--head: … '-1'"),
     ("inspect SAMPLE --scale sqrt", "--scale: … 'sqrt' … file, none, sqrt_d_k"),

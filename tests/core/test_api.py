@@ -180,7 +180,7 @@ def test_a_capture_is_indexed_by_numbers_names_and_parts_of_names() -> None:
         ]
     assert (capture[-1, -1].layer, capture[-1, -1].head) == (capture.layers[-1], 11)
     wrong: tuple[tuple[Any, str], ...] = (
-        (9, "no layer 9: there are layers 0 to 5"),
+        (9, "no layer 9: there are layers 0–5"),
         (-7, "no layer -7"),
         ("layer.9", "no layer layer.9"),
         ((0, 12), "heads are 0 to 11"),

@@ -360,7 +360,7 @@ def test_layers_and_heads_of_one_file_only_are_named(tmp_path: Path) -> None:
     found = compared(one, other, tmp_path)
     assert found.missing == (
         "only the reference has layer 2 (layers.2.attn)",
-        "layer 1: only the reference has heads 2, 3",
+        "layer 1: only the reference has heads 2 and 3",
     )
     assert found.differs
     assert found.first is None

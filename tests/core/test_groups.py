@@ -175,6 +175,17 @@ def test_words_that_are_not_true_of_all_heads_name_the_head_they_are_of() -> Non
     assert "head" not in same.why
 
 
+def test_a_group_of_heads_beyond_a_limit_names_the_one_that_passes_it_most() -> None:
+    degrees = {0: 3.0, 1: 90.0, 2: 7.0}
+    faults = [
+        Fault("BEYOND", "max-logit", message("logit {value}", value=degree), layer(number), 1, degree=degree)
+        for number, degree in degrees.items()
+    ]
+    [group] = groups(faults)
+    assert group.why == "logit 90.0 (layer 1 head 1)"
+    assert where(group) == {(0, 1), (1, 1), (2, 1)}
+
+
 def test_a_group_is_in_the_order_of_layers_whatever_order_heads_come_in() -> None:
     wrong = verdict("cause", 1 / 32, TWICE)
     [group] = of(judged((5, 1, wrong), (0, 3, wrong), (5, 0, wrong), (0, 1, wrong)))

@@ -66,6 +66,29 @@ def test_steps_of_an_optimizer(micro_batches: int, evaluate: bool, tmp_path: Pat
     assert torch.equal(held["layers.0.attn.k"], keys[first]) or evaluate
 
 
+def test_models_trained_one_after_the_other_are_all_recorded(tmp_path: Path) -> None:
+    with attn_tui.record(None, tmp_path / "run", every=2) as recorder:
+        for model in (Attention(), Attention(), Attention()):
+            train(model, 4)
+    assert recorder.complete, recorder.summary
+    assert files(tmp_path / "run") == [0, 2, 4, 6, 8]  # the first step of another optimizer ends none
+
+
+@pytest.mark.parametrize("more", [1, 3])
+def test_two_optimizers_that_take_turns_make_one_step_together(more: int, tmp_path: Path) -> None:
+    """`more` is how often the first one steps before the second one does, as a critic of a GAN."""
+    critic, generator = Attention(), Attention()
+    optimizers: list[Any] = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (critic, generator)]
+    with attn_tui.record(None, tmp_path / "run", every=2) as recorder:
+        for _ in range(4):
+            for model, optimizer, count in zip((critic, generator), optimizers, (more, 1), strict=True):
+                for _ in range(count):
+                    model(X).square().mean().backward()
+                    optimizer.step()
+    assert recorder.complete, recorder.summary
+    assert files(tmp_path / "run") == list(range(0, 4 * more + 1, 2))
+
+
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("every", [1, 2, 3])
 def test_without_an_optimizer_passes_are_counted(grad: bool, every: int, tmp_path: Path) -> None:

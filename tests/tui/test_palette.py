@@ -73,7 +73,7 @@ async def test_a_search_finds_the_commands_of_every_pane_with_their_keys(stage: 
 async def test_everything_is_found_by_its_name(stage: Stage) -> None:
     palette = await opened(stage)
     for pane in PANES:
-        assert f"{pane} pane" in titles(palette, pane)[:3]
+        assert PANES[pane].place in titles(palette, pane)[:3]
     for field in FIELDS:
         for name in (field.label, field.name):
             assert f"set {field.label}" in titles(palette, name), name
@@ -117,10 +117,10 @@ MEANT = {  # the first result of a search
     "bahdanau": "mechanism additive",
     "head_dim": "set d_k",
     "gaussian": "components normal",
-    "flops": "Heads pane",
+    "flops": "Model tab: cost",
     "screenshot": "export the picture or the numbers to a file",
     "csv": "export the picture or the numbers to a file",
-    "tutorial": "Learn pane",
+    "tutorial": "Learn tab",
     "xyzzyq": None,
     "dark theme": "colours: choose a theme",
     "chinese": "language",
@@ -179,7 +179,7 @@ async def test_commands_come_first_then_what_is_to_see_then_what_is_to_learn(sta
 
 @played()
 async def test_the_commands_of_the_pane_and_the_panes_are_offered_before_anything_is_typed(stage: Stage) -> None:
-    others = {"colours: choose a theme", "executor: where long work is done"} | {f"{name} pane" for name in PANES}
+    others = {"colours: choose a theme", "executor: where long work is done"} | {row.place for row in PANES.values()}
     others |= {f"{item.word}. {item.title}" for item in ITEMS}
     for pane in PANES:
         stage.app.action_pane(pane)

@@ -253,7 +253,7 @@ class AttnApp(TypeAheadApp[int]):
         """Note what the mouse has set since the last key, as of when it did."""
         self.note(*self._moused)
 
-    def absorb(self, pane: Pane) -> None:
+    def note_shown(self, pane: Pane) -> None:
         """Note what a pane shows now without a step, because no one set it."""
         present = self.history.present
         self.history = self.history.showing(present._replace(panes={**present.panes, pane.NAME: pane.undo_state}))

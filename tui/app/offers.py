@@ -70,7 +70,7 @@ def _pane(app: App, name: str) -> Offer:
     about = _sentence(app, PANES[name].about[0])
     row = Choice(
         name,
-        message("{name} pane", name=name),
+        PANES[name].place,
         help=message("Show it. {about}", about=about),
         words=SYNONYMS.get(name, ()),
     )

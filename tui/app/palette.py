@@ -75,7 +75,7 @@ def _help(command: Command) -> str:
     if not command.keys:
         return message("Choose it from a list")
     if command.place == EVERYWHERE:
-        return message("{keys} in every pane", keys=key_word(command.keys))
+        return message("{keys} in every tab", keys=key_word(command.keys))
     return message("{keys} in {place}", keys=key_word(command.keys), place=command.place)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.message import message
+from ...core.message import Message, message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,13 @@ class PaneRow(NamedTuple):
     tab: str  # the tab that shows it
     views: tuple[str, ...] = ("",)  # what the tab calls its views
     takes: tuple[str, ...] = ()  # arguments of the class that the command line may give
+
+    @property
+    def place(self) -> Message:
+        """Where it is on screen: its tab, and what the tab calls its first view."""
+        if not self.views[0]:
+            return message("{tab} tab", tab=message(self.tab))
+        return message("{tab} tab: {view}", tab=message(self.tab), view=self.views[0])
 
     def load(self) -> type[Pane]:
         """Load the pane's module and return its class."""

@@ -94,9 +94,9 @@ _WATCH = (
     "Trends have a logarithmic axis, from a ninth of the limit up to it; below the map, the selected head's own.",
     "`attn-tui watch RUN` opens a folder of captures, one a step, as `attn-tui record -o RUN --every 100 -- python "
     "train.py` makes it of a PyTorch program. Or RUN is a file of lines, one a step, with the largest |logit| of "
-    'each head by layer: `{"step": 100, "max_logit": [[20.5, 9.1], [8.3, 12.4]]}`. Without RUN, the pane shows an '
+    'each head by layer: `{"step": 100, "max_logit": [[20.5, 9.1], [8.3, 12.4]]}`. Without RUN, it shows an '
     "example: six layers of a small model, trained at a learning rate that is too high.",
-    "A head that passes the limit rings the bell once, whatever pane is shown. The line at the top says whether the "
+    "A head that passes the limit rings the bell once, whatever tab is shown. The line at the top says whether the "
     "scale is inside the logits: a limit of 100 means little for scores without it.",
 )
 _LEARN = (
@@ -113,8 +113,8 @@ _LEARN = (
     "Last come claims about √d_k from widely copied study notes. Each is tested now, on this machine; its verdict is "
     "computed from its figures: claimed, measured with a standard error, and exact if theory has a value. n goes "
     "to the next one that is not simply true, r tests all again.",
-    "E shows what an item speaks of in its pane: the Lab with its parameters, a row of Softmax, a head in "
-    "Capture. Alt+6 returns to the item, and u restores the parameters that stood before. r hides the answer "
+    "E shows what an item speaks of in its tab: the Lab with its parameters, a row of Softmax, a head in "
+    "Model. Alt+6 returns to the item, and u restores the parameters that stood before. r hides the answer "
     "again.",
     "Every number is measured now, with fixed seeds: ± is a standard error over independent draws. A dash is "
     "where no exact value is known.",

@@ -50,7 +50,7 @@ def choose_option(
         return [row for row in found if row.value.startswith(which)]
 
     beyond = None if which == "statistic" else formulas
-    found = ChoiceList.at(message("what the pane shows"), rows, current, beyond, live=True)
+    found = ChoiceList.at(message("what to show"), rows, current, beyond, live=True)
     host.choose(replace(found, also=present), chosen)
 
 

@@ -77,7 +77,7 @@ class Host(Protocol):
         """Show the pane with this name, and in it an item, if one is given."""
         ...
 
-    def absorb(self, pane: Pane) -> None:
+    def note_shown(self, pane: Pane) -> None:
         """Note what undo restores of a pane, which an answer changed, without a step."""
         ...
 
@@ -258,7 +258,7 @@ class Pane(Blank, Container, can_focus=True):
         before = self.undo_state
         self.show_answer(message.request, message.answer)
         if self.undo_state != before:
-            self.host.absorb(self)
+            self.host.note_shown(self)
         self.host.show_answer()
 
     def show_answer(self, request: Request, answer: object) -> None:
@@ -278,11 +278,11 @@ class Pane(Blank, Container, can_focus=True):
     @property
     def question(self) -> Question[Any]:
         """What the pane shows, as a command answers it; raises InputError, with a sentence, if no command does."""
-        raise InputError("No command prints what the {name} pane shows.", name=self.NAME)
+        raise InputError("No command prints what this shows.")
 
     def answered(self) -> Any:
         """Return the complete answer to the question; raise InputError, with a sentence, if there is none."""
-        raise InputError("The {name} pane has no numbers to export.", name=self.NAME)
+        raise InputError("There are no numbers to export here.")
 
     def command(self) -> str:
         """Return the shell command that prints these numbers; raises InputError if there is none."""

@@ -40,7 +40,7 @@ class FormText(LinesWidget):
         return form_lines(self.form, _place(self.form.path.text), width, height, self.glyphs)
 
     def heading(self, width: int) -> Line:
-        return ((self.glyphs.say("export the {pane} pane", pane=self.form.pane), "heading"),)
+        return ((self.glyphs.say("export what is on screen"), "heading"),)
 
     def on_click(self, event: events.Click) -> None:
         width, height = self.size

@@ -14,8 +14,9 @@ from ...captures.capture import CaptureContents, Layer
 from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, read_head
 from ...message import message
+from ..groups import head_numbers_in_words
 from ..subject import Subject, places, some_rows, spread_rows
-from .results import HeadPair, Plan, heads_in_words
+from .results import HeadPair, Plan
 
 Sameness: TypeAlias = Literal["same", "prefix", "different"]
 
@@ -66,7 +67,7 @@ def plan(reference: CaptureFile, test: CaptureFile) -> Plan:
                         "layer {index}: only {where} has {alone}",
                         index=one.index,
                         where=where,
-                        alone=heads_in_words(alone),
+                        alone=head_numbers_in_words(alone),
                     )
                 )
     return Plan(tuple(pairs), tuple(missing), tuple(dict.fromkeys(notes)))

@@ -232,16 +232,6 @@ def downstream_words(found: Comparison) -> str:
     )
 
 
-def heads_in_words(heads: Sequence[int]) -> str:
-    """Return `head 3`, `heads 0 to 5`, or `heads 0, 2, 7`."""
-    found = sorted(set(heads))
-    if len(found) == 1:
-        return message("head {found}", found=found[0])
-    if found[-1] - found[0] == len(found) - 1 and len(found) > 2:
-        return message("heads {first} to {last}", first=found[0], last=found[-1])
-    return message("heads {heads}", heads=", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else ""))
-
-
 def in_words_of_baseline(sentence: str) -> str:
     """Return a sentence of a comparison for a file and its baseline, which is the reference."""
     said = Message(sentence.replace("the reference", "the baseline").replace("the other capture", "this file"))

@@ -19,7 +19,7 @@ from ..fitting.model import logits, softmax
 from ..multipliers import near
 from ..results import ORDER, STAGES, Finding, StageName, Verdict, amount, is_of_scale
 from ..subject import Evidence, Subject
-from ..trial import SIGMAS, Candidate, Trial, fitted, level_of
+from ..trial import SIGMAS, Candidate, Trial, fitted, misfit_of
 
 # Both were chosen by hand. Of the 2,160 healthy heads of benchmarks/calibrate.py (seed 0), 9 exceed the first; at
 # 0.05 and at 0.2, none is accused, and 34 of 34 faults are named. None comes to the second.
@@ -148,7 +148,7 @@ def _explains(best: Candidate, observed: FittingEvidence) -> bool:
     if best.hypothesis is not None and best.hypothesis.whole:
         return False
     model = as_stored(subject) if best.hypothesis is None else best.hypothesis.build(subject)
-    if level_of(observed, model, best.fit.theta)[1] < len(arithmetics(subject, observed.evidence)):
+    if misfit_of(observed, model, best.fit.theta)[1] < len(arithmetics(subject, observed.evidence)):
         return True
     again = fitted(observed, best.hypothesis, model, best.fit.theta)
     away = np.abs(again.fit.theta - best.fit.theta)

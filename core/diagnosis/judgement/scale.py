@@ -110,7 +110,7 @@ class FittedScale:
         found = fitted(self.observed, best.hypothesis, best.model, theta, free=False)
         if found.arithmetic is None:
             return best.arithmetic is None and found.misfit <= 1.1 * best.misfit
-        if best.arithmetic is None or found.level <= best.level:
+        if best.arithmetic is None or found.arithmetic_index <= best.arithmetic_index:
             return self._is_likely(found, found.arithmetic)
         if self.observed.errors < LEAST_NUMBERS:  # too few to tell a coarser arithmetic from another computation
             return False

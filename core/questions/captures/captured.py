@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from ...captures.capture import Meaning
 from ...captures.files import ENDINGS, CaptureError
+from ...diagnosis.groups import numbers_in_words
 from ...errors import InputError
 from ...files import read_file
 from ...message import message, plain
@@ -233,7 +234,7 @@ def chosen_heads(capture: CaptureContents, layer: str | None, head: int | None) 
     """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
     layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
     if not layers:
-        there = ranges([found.index for found in capture.layers])
+        there = numbers_in_words(found.index for found in capture.layers)
         raise CaptureError(
             "{path}: no layer {layer}; the file has layers {there}",
             path=plain(capture.path),
@@ -255,11 +256,3 @@ def chosen_heads(capture: CaptureContents, layer: str | None, head: int | None) 
             last=last,
         )
     return chosen
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Return `32`, `0 to 5`, or `0, 2, 7`."""
-    found = sorted(set(numbers))
-    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
-        return message("{first} to {last}", first=found[0], last=found[-1])
-    return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")

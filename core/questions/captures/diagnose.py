@@ -42,7 +42,7 @@ class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
     def heads(self, results: Iterator[Any]) -> Generator[HeadVerdict | InputError, None, None]:
         """Yield the verdicts as results come; an InputError stays one."""
         from ...diagnosis.groups import HeadVerdict
-        from ...diagnosis.verdict import at_birth
+        from ...diagnosis.verdict import not_finite_from_first_layer
 
         first: dict[Path, Layer] = {}
         for each in self.with_layers(results):
@@ -50,7 +50,7 @@ class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
                 yield each
             else:
                 layer, head, verdict = each
-                yield HeadVerdict(layer, head, at_birth(verdict, layer, first))
+                yield HeadVerdict(layer, head, not_finite_from_first_layer(verdict, layer, first))
 
     def result(self, found: Sequence[Any]) -> Sequence[HeadVerdict]:
         return [each for each in self.heads(iter(found)) if not isinstance(each, InputError)]

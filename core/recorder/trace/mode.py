@@ -59,7 +59,7 @@ class RecordingMode(TorchDispatchMode):
         self._tracer = tracer
         self._failed = failed
         self.operations = 0
-        self.deaf = False  # whether the rest of the pass is not recorded
+        self.skips_rest = False  # whether the rest of the pass is not recorded
         self.between = False  # whether this waits for attention between passes
         self.backward = False  # whether a backward pass began meanwhile
         self._most = sys.maxsize  # operations, after which waiting ends
@@ -72,7 +72,7 @@ class RecordingMode(TorchDispatchMode):
 
     def follows(self) -> bool:
         """Return whether all that this thread does was followed: another one did nothing, and waiting did not end."""
-        return not self.deaf and self._thread == threading.get_ident()
+        return not self.skips_rest and self._thread == threading.get_ident()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -86,13 +86,13 @@ class RecordingMode(TorchDispatchMode):
             with self:
                 return func._op_dk(_COMPOSITE, *args, **kwargs)
         out = self._flex(func, args, kwargs) if is_flex(func) else func(*args, **kwargs)
-        if self.deaf or is_symbolic(out):
+        if self.skips_rest or is_symbolic(out):
             return out
         if self.between and (reason := why_not()) is not None:
             self.backward |= reason == RECOMPUTED
             return out
         if self.between and self.operations > self._most:
-            self.deaf = True
+            self.skips_rest = True
             return out
         self.operations += 1
         try:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ....core.captures.capture import CaptureContents, HeadSubject, Layer
 from ....core.captures.settings import AS_IN_FILE, FILE, HEAD_FIELD, HeadSetting, changes_of_a
+from ....core.diagnosis.groups import numbers_in_words
 from ....core.message import message, name, plain
 from ....core.parameters import ROUNDED
-from ....core.questions.captures.captured import ranges
 from ....core.questions.captures.inspect import OF_CONTEXT, InspectCaptures, against_setting
 from ....core.questions.parse import UsageError, no_effect, value_of, with_scale
 from ....core.scales import SCALE_RULES, scale_rule
@@ -50,10 +50,10 @@ def _file_words(captures: Sequence[CaptureContents], layers: Sequence[Layer]) ->
     from ....core.tables.heads import files_words
 
     words = files_words(captures, lambda capture: plain(capture.path.name))
-    words.append(f"d_k {ranges([layer.d_k for layer in layers])}")
-    words.append(message("{numbers} tokens", numbers=ranges([layer.keys for layer in layers])))
+    words.append(f"d_k {numbers_in_words(layer.d_k for layer in layers)}")
+    words.append(message("{numbers} tokens", numbers=numbers_in_words(layer.keys for layer in layers)))
     batches = [layer.batch for layer in layers]
-    return [*words, message("{numbers} texts", numbers=ranges(batches))] if max(batches) > 1 else words
+    return [*words, message("{numbers} texts", numbers=numbers_in_words(batches))] if max(batches) > 1 else words
 
 
 def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:

@@ -30,7 +30,7 @@ _WIDE, _ROOMY = 100, 150  # from these widths the parts have borders, and a map 
 _LEAST_MAP, _LEAST_ROW, _LEAST_MATRIX = 24, 30, 22
 _BORDER, _RULE = 3, 2  # columns of a border, or of a line at the right, and what it keeps free
 _VERDICT, _NARROW_VERDICT = 12, 9  # lines from which the verdict is shown
-_VERDICT_PAGE = 24  # lines of the page of the verdict where attention stands below it
+_VERDICT_PAGE = 24  # lines of the page of the verdict without its map, where attention stands below it
 _LOW = 14  # lines below which list and matrix do not both fit
 
 
@@ -68,10 +68,11 @@ class HeadViews:
     def arranged(self, size: Size) -> Mapping[Part, Region]:
         """Return where the parts stand in this size."""
         capture = self.heads.capture
-        heads = max((layer.heads for layer in capture.layers), default=0) if capture is not None else 0
+        layers = capture.layers if capture is not None else ()
+        heads = max((layer.heads for layer in layers), default=0)
         front: Part = "results" if self.problem and size.width < NARROW else self.front
         front = "map" if front == "page" and not self.heads.is_judged else front
-        return arrangement(size, self.shown, front, heads, self.verdict.draft is not None)
+        return arrangement(size, self.shown, front, heads, len(layers), self.verdict.draft is not None)
 
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
         """Return each widget with its region."""
@@ -152,11 +153,14 @@ class HeadViews:
         return next((part for part in _VIEWS if part != "row" and self.parts[part].has_focus_within), None)
 
 
-def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: bool = False) -> Mapping[Part, Region]:
+def arrangement(
+    size: Size, view: PaneView, front: Part, heads: int, layers: int, asking: bool = False
+) -> Mapping[Part, Region]:
     """Return the region of each part on screen.
 
-    `heads` is the largest number of heads of a layer, for which the map is made wide. Below NARROW columns only the
-    part in front is shown under the verdict, which low screens leave out unless it is `asking` what to find.
+    `heads` is the largest number of heads of a layer, for which the map is made wide; the map on the page of the
+    verdict has a line for each of the `layers` where there is room. Below NARROW columns only the part in front is
+    shown under the verdict, which low screens leave out unless it is `asking` what to find.
     """
     width, height = size
     if height < 3 or width < 1:
@@ -164,7 +168,10 @@ def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: boo
     top = int(asking or height >= (_NARROW_VERDICT if width < NARROW else _VERDICT))
     parts: dict[Part, Region] = {"verdict": Region(0, 0, width, 1)} if top else {}
     if view == "verdict" and front == "page":  # which says the verdict itself
-        return {**({"verdict": Region(0, 0, width, 1)} if asking else {}), **_verdict_parts(size, int(asking))}
+        return {
+            **({"verdict": Region(0, 0, width, 1)} if asking else {}),
+            **_verdict_parts(size, layers, int(asking)),
+        }
     if width < NARROW:
         return {**parts, front: Region(0, top, width, height - top)}
     boxed = width >= _WIDE
@@ -188,15 +195,16 @@ def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: boo
     }
 
 
-def _verdict_parts(size: Size, top: int) -> Mapping[Part, Region]:
+def _verdict_parts(size: Size, layers: int, top: int) -> Mapping[Part, Region]:
     """Return where the page of the verdict stands, and on a large screen the attention of the head below it."""
     width, height = size.width, size.height - top
     if width < _WIDE or height < _VERDICT_PAGE + _LOW:
         return {"page": Region(0, top, width, height)}
-    under = Region(0, top + _VERDICT_PAGE, width, height - _VERDICT_PAGE)
+    page = min(_VERDICT_PAGE + layers, height - _LOW)
+    under = Region(0, top + page, width, height - page)
     bars = max(width * 9 // 20, _LEAST_ROW)
     return {
-        "page": Region(0, top, width, _VERDICT_PAGE),
+        "page": Region(0, top, width, page),
         "matrix": Region(0, under.y, width - bars, under.height),
         "row": Region(width - bars, under.y, bars, under.height),
     }

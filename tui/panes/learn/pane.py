@@ -80,7 +80,7 @@ class LearnPane(TwoParts):
         Binding("n", "of_note(1)", "next item not yet done; next claim not simply true", id="learn.next_of_note"),
         Binding("N", "of_note(-1)", "the previous one", id="learn.previous_of_note"),
         Binding("M", "section", "the next section: questions, bugs, claims, tour", id="learn.next_section"),
-        Binding("E", "evidence", "show it in the pane it speaks of", id="learn.evidence"),
+        Binding("E", "evidence", "show it in the tab it speaks of", id="learn.evidence"),
         Binding("m,slash", "find", "choose an item", id="learn.find"),
         Binding("v", "view", "switch between list and text (narrow screens)", id="learn.view"),
         Binding("r", "again", "hide the answer and ask again; test all claims again", id="learn.again"),
