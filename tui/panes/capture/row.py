@@ -208,8 +208,10 @@ def _bars(weights: Sequence[float | None], each: int, roles: Sequence[Name], gly
     return spans
 
 
-def _number(value: float, room: int, glyphs: Glyphs) -> str:
+def _number(value: float | None, room: int, glyphs: Glyphs) -> str:
     """Return a value with as many of three digits as fit."""
+    if value is None:
+        return short(value, glyphs)
     forms = (short(value, glyphs), *(signed(f"{value:.{digits}e}".replace("e-0", "e-"), glyphs) for digits in (1, 0)))
     return next((form for form in forms if len(form) <= room), forms[-1])
 

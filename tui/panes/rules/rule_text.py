@@ -66,7 +66,8 @@ def source_line(name: str, width: int, glyphs: Glyphs) -> Line:
     """Return the source of a rule, or the first of several, if it fits."""
     source = scale_rule(name).source
     forms = glyphs.say(source), glyphs.say(source.partition(";")[0])
-    return next((((form, "dim"),) for form in forms if cells(form) <= width), ())
+    fitting = next((form for form in forms if cells(form) <= width), "")
+    return ((fitting, "dim"),) if fitting else ()
 
 
 def rule_title(name: str, glyphs: Glyphs, parameters: Parameters = _USUAL) -> Line:

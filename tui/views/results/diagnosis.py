@@ -9,7 +9,7 @@ from ....core.diagnosis.groups import FaultGroup, HasVerdict, faults_of, groups,
 from ....core.message import message
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role
+from ..lines import Line, Role, Span
 from ..plots.dots import axis_labels, dot_line, multiplier_axis
 from .faults import fault_lines
 
@@ -80,8 +80,9 @@ def multiplier_lines(
         middle = row.used[0] if row.used is not None else None
         used_words = to_left(glyphs.say(amount), wide[2]) + _GAP
         way = (middle, want.multiplier) if middle and want.multiplier else None
-        dots = dot_line(axis, middle, want.multiplier, role, glyphs, way, upright=(glyphs.uprights[0], "text"))
-        dots = (*dots, (_GAP, "text")) if shown else ()
+        here: Span = (glyphs.uprights[0], "text")
+        dots: Line = dot_line(axis, middle, want.multiplier, role, glyphs, way, upright=here) if shown else ()
+        gap: Line = ((_GAP, "text"),) if shown else ()
         mark: Line = () if chosen is None else ((glyphs.cursor if at == chosen else " ", "accent"),)
-        lines.append((*mark, (start, "text"), (used_words, role), *dots, (word, "text" if healthy else role)))
+        lines.append((*mark, (start, "text"), (used_words, role), *dots, *gap, (word, "text" if healthy else role)))
     return lines

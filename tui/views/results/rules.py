@@ -306,7 +306,8 @@ def _row(shown: RuleTableContents, name: str, columns: Mapping[str, int], glyphs
             way = known.way if known and all(map(isfinite, known.way)) else None
             role: Role = "dim" if stale else "accent" if chosen else "text" if named == "label" else named
             dot, axis = ratio_given(known, row.measured), saturation_axis(cells - 1)
-            spans += [(" ", "text"), *dot_line(axis, dot, SATURATED, role, glyphs, way, arrow=True)]
+            spans.append((" ", "text"))
+            spans += dot_line(axis, dot, SATURATED, role, glyphs, way, arrow=True)
         elif column in _WORDS:
             _, room = _WORDS[column]
             spans.append(
