@@ -34,7 +34,6 @@ _TRIALS: tuple[Callable[..., Any], ...] = (
     trials.gradient_growth,
     trials.largest_of_matrix,
     trials.live_entries,
-    trials.models_dividing,
     trials.most_responsive,
     trials.raced,
     trials.rows_within,

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..attention.presets import PRESETS
 from ..attention.softmax import logits_below, row_statistics, row_sums, shift_rows, softmax
 from ..message import message
 from ..parameters import Parameters
@@ -58,12 +57,16 @@ def furthest_from_normal(d_k: int) -> tuple[float, float]:
 
 
 def distance_from_normal(d_k: int) -> Reading:
-    """Measure the Kolmogorov–Smirnov distance between q·k/√d_k and N(0, 1), at the maximum that theory gives."""
+    """Measure the Kolmogorov–Smirnov distance between q·k/√d_k and N(0, 1), where theory has it.
+
+    At large d_k its error is larger than it, and the difference there may have either sign.
+    """
     at, gap = furthest_from_normal(d_k)
     scores = _scores(_rng(1, d_k), 64, 64, 128, d_k)
     inside = (np.abs(scores) <= at * math.sqrt(d_k)).mean(axis=(1, 2))
     normal = math.erf(at / math.sqrt(2))
-    return Reading(mean_over_draws(math.copysign(0.5, gap) * (inside - normal)), abs(gap))
+    found = mean_over_draws(math.copysign(0.5, gap) * (inside - normal))
+    return Reading(found._replace(value=abs(found.value or 0.0)), abs(gap))
 
 
 def rows_within(d_k: int, n_keys: int, deviations: float) -> Reading:
@@ -242,19 +245,6 @@ def weights_of_attention(d_model: int, d_k: int, heads: int) -> Reading:
     """Count the entries of W_Q, W_K and W_V of all heads, and of W_O; biases are not counted."""
     shapes = [(d_model, d_k)] * (3 * heads) + [(heads * d_k, d_model)]
     return Reading(None, float(sum(math.prod(shape) for shape in shapes)))
-
-
-def models_dividing(normalised: bool) -> Reading:
-    """Count the models of the Heads pane that multiply scores by 1/√d_k, as a share of all.
-
-    Those that normalise q and k count only if `normalised`.
-    """
-    divide = [
-        math.isclose(each.multiplier(each.layer), each.layer.width**-0.5)
-        and (normalised or each.rule.normalise == "none")
-        for each in PRESETS.values()
-    ]
-    return Reading(None, sum(divide) / len(divide))
 
 
 def dividing(d_k: int, tokens: int, what: Literal["scores", "queries"]) -> Mapping[str, Reading]:

@@ -47,7 +47,7 @@ TABLES = {
     "core/statistics/status.py": "MEANINGS Status", "core/training/settings.py": "ACCEPTED",
     "tui/app/keys.py": "EVERYWHERE", "tui/cli/parser.py": "_TITLES",
     "tui/cli/help.py": "DESCRIPTION EPILOG OUTPUT", "tui/panes/help.py": "ABOUT",
-    "tui/views/results/rules.py": "CURVE METER STATUS SATURATED _WORDS",
+    "tui/views/results/rules.py": "WAY_OF STATUS SATURATED_AT _WORDS",
     "tui/views/results/sweep.py": "_UNITS",
     "tui/views/export.py": "KINDS?", "tui/views/fields/choices.py": "FAMILIES", "tui/views/help.py": "WORDS",
     "tui/views/notice.py": "GREETING COPIED _COPIED", "tui/views/results/saturation.py": "TITLE",
