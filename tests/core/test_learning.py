@@ -10,7 +10,6 @@ import pytest
 from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.learning import tour_trials as trials
 from attn_tui.core.learning.bug_evidence import examine_bug, write_safetensors
 from attn_tui.core.learning.bugs import BUGS, CAUSES, D_K, D_MODEL, SYMPTOMS, Bug, facts
 from attn_tui.core.learning.card import bug_card, question_card, step_card
@@ -34,7 +33,7 @@ from attn_tui.core.learning.step import (
     parse_guess,
     usual_guesses,
 )
-from attn_tui.core.learning.tour import STEPS
+from attn_tui.core.learning.tour import STEPS, trials
 from attn_tui.core.models import MODELS
 from attn_tui.core.statistics.measurement import Estimate
 from cases import for_each

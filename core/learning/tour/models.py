@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..parameters import Parameters
-from ..statistics.catalogue import SINK
-from ..training.settings import Race
-from .sources import Reading
-from .step import Guess, PaneState, TourFigure, TourStep, UsualGuess, enough, lab, trial
+from ...parameters import Parameters
+from ...statistics.catalogue import SINK
+from ...training.settings import Race
+from ..sources import Reading
+from ..step import Guess, PaneState, TourFigure, TourStep, UsualGuess, enough, lab, trial
 
 _D_MODEL, _HEADS, _D_K = 512, 8, 64
 _SCALED = 1 / math.sqrt(_D_K)

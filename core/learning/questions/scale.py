@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..parameters import Parameters
-from .sources import FromLab, Quotient
-from .step import InterviewQuestion, PaneState, TourFigure, enough, lab, threshold, trial
+from ...parameters import Parameters
+from ..sources import FromLab, Quotient
+from ..step import InterviewQuestion, PaneState, TourFigure, enough, lab, threshold, trial
 
 _TEN, _NARROW = Parameters(256, 10, 64, 128), enough(64)
 _TOKENS = 32  # of deep models

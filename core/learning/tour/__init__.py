@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .step import TourStep
-from .tour_models import MODELS
-from .tour_scores import SCORES
+from ..step import TourStep
+from .models import MODELS
+from .scores import SCORES
 
 STEPS: tuple[TourStep, ...] = SCORES + MODELS

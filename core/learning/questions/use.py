@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..training.settings import Race
-from .step import InterviewQuestion, PaneState, enough, lab, threshold, trial
+from ...training.settings import Race
+from ..step import InterviewQuestion, PaneState, enough, lab, threshold, trial
 
 _SCALED = 1 / 8  # at d_k 64
 _LARGEST = 65_504.0  # of float16

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..parameters import Parameters
-from .sources import FromLab, Quotient, Reading
-from .step import Guess, PaneState, TourFigure, TourStep, UsualGuess, enough, lab, threshold, trial
+from ...parameters import Parameters
+from ..sources import FromLab, Quotient, Reading
+from ..step import Guess, PaneState, TourFigure, TourStep, UsualGuess, enough, lab, threshold, trial
 
 _ONE = Parameters(1, 128, 64, 64)
 _WIDE = enough(256)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..statistics.catalogue import SINK
-from .step import InterviewQuestion, PaneState, enough, lab, trial
+from ...statistics.catalogue import SINK
+from ..step import InterviewQuestion, PaneState, enough, lab, trial
 
 _CAP = 10.0
 _GEMMA_CAP = 50.0

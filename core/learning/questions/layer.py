@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..parameters import Parameters
-from ..training.settings import Race
-from .sources import Reading
-from .step import InterviewQuestion, PaneState, TourFigure, enough, lab, trial
+from ...parameters import Parameters
+from ...training.settings import Race
+from ..sources import Reading
+from ..step import InterviewQuestion, PaneState, TourFigure, enough, lab, trial
 
 _D_MODEL, _HEADS, _D_K = 512, 8, 64
 _SHAPE = (2, _HEADS, 10, _D_K)  # batch, heads, tokens, d_k

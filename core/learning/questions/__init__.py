@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .questions_layer import LAYER
-from .questions_scale import SIZE
-from .questions_use import USE
-from .questions_variants import INPUTS, VARIANTS
-from .step import InterviewQuestion
+from ..step import InterviewQuestion
+from .layer import LAYER
+from .scale import SIZE
+from .use import USE
+from .variants import INPUTS, VARIANTS
 
 QUESTIONS: tuple[InterviewQuestion, ...] = SIZE + USE + VARIANTS + INPUTS + LAYER

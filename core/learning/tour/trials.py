@@ -11,21 +11,21 @@ from itertools import combinations
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..attention.softmax import softmax
-from ..captures.capture import Layer, sample_path
-from ..captures.head import CaptureFile, read_head
-from ..captures.heads import Rule, file_rule, measure_head, named_rule
-from ..captures.reader import open_capture
-from ..diagnosis.heads.ranking import traits
-from ..diagnosis.heads.reasons import Traits
-from ..diagnosis.heads.rows import logits, some_rows
-from ..statistics.catalogue import SINK
-from ..statistics.measurement import Estimate
-from ..theory.quadrature import normal_cdf
-from ..theory.score_moments import norm_nodes
-from .sources import Reading
-from .trials import mean_over_draws
+from ...arrays import FloatArray
+from ...attention.softmax import softmax
+from ...captures.capture import Layer, sample_path
+from ...captures.head import CaptureFile, read_head
+from ...captures.heads import Rule, file_rule, measure_head, named_rule
+from ...captures.reader import open_capture
+from ...diagnosis.heads.ranking import traits
+from ...diagnosis.heads.reasons import Traits
+from ...diagnosis.heads.rows import logits, some_rows
+from ...statistics.catalogue import SINK
+from ...statistics.measurement import Estimate
+from ...theory.quadrature import normal_cdf
+from ...theory.score_moments import norm_nodes
+from ..sources import Reading
+from ..trials import mean_over_draws
 
 _STREAM = 22  # of random numbers, so that draws here are not the Lab's
 LARGEST_FLOAT16 = 65504.0
