@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from ..formula import function_of, parse
 from ..message import joined, message
 from ..parameters import Parameters
 from ..training.settings import Race
-from .sources import FromLab, FromTrial, Reading, Source, figure_text
+from .sources import FromLab, FromTrial, Quotient, Reading, Source, figure_text
 
 Unit: TypeAlias = Literal["number", "share", "count"]  # a share is shown in per cent
 
@@ -50,6 +50,12 @@ def trial(label: str, name: str, *arguments: Any, part: str = "", unit: Unit = "
 def threshold(label: str, n_keys: int) -> TourFigure:
     """Return √(2 ln n), the standard deviation of logits at which softmax over n keys saturates (Derrida 1981)."""
     return TourFigure(label, Reading(None, math.sqrt(2 * math.log(n_keys))))
+
+
+def over_scaled(label: str, statistic: str, parameters: Parameters) -> TourFigure:
+    """Return the figure of a statistic, unscaled over scaled."""
+    scaled = FromLab(statistic, parameters, scaled=True)
+    return TourFigure(label, Quotient(replace(scaled, scaled=False), scaled))
 
 
 Compare = Literal["ratio", "difference"]

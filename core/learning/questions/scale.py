@@ -6,19 +6,12 @@ import math
 from dataclasses import replace
 
 from ...parameters import Parameters
-from ..sources import FromLab, Quotient
-from ..step import InterviewQuestion, PaneState, TourFigure, enough, lab, threshold, trial
+from ..step import InterviewQuestion, PaneState, enough, lab, over_scaled, threshold, trial
 
 _TEN, _NARROW = Parameters(256, 10, 64, 128), enough(64)
 _TOKENS = 32  # of deep models
 _ALIGNED, _ALIGNED_WIDE = (Parameters(d_k, 32, 16, 512, correlation=0.5) for d_k in (64, 256))
 _BY_D_MODEL = enough(64, scale="custom", multiplier=1 / math.sqrt(512))
-
-
-def _over_scaled(label: str, statistic: str, parameters: Parameters) -> TourFigure:
-    """Return the figure of a statistic, unscaled over scaled."""
-    scaled = FromLab(statistic, parameters, scaled=True)
-    return TourFigure(label, Quotient(replace(scaled, scaled=False), scaled))
 
 
 SIZE: tuple[InterviewQuestion, ...] = (
@@ -111,12 +104,12 @@ SIZE: tuple[InterviewQuestion, ...] = (
             "it explodes rather than vanishes. With wider heads it does so more.",
         ),
         {
-            "z_rms": _over_scaled("RMS of ‖∂L/∂z‖, unscaled / scaled", "grad_logits_rms", _TEN),
-            "z_median": _over_scaled("median of ‖∂L/∂z‖", "grad_logits_median", _TEN),
-            "q_rms": _over_scaled("RMS of ‖∂L/∂q‖", "grad_q_rms", _TEN),
-            "q_median": _over_scaled("median of ‖∂L/∂q‖", "grad_q_median", _TEN),
-            "many_z": _over_scaled("median of ‖∂L/∂z‖, {many} keys, d_k {narrow}", "grad_logits_median", _NARROW),
-            "many_q": _over_scaled("median of ‖∂L/∂q‖, the same", "grad_q_median", _NARROW),
+            "z_rms": over_scaled("RMS of ‖∂L/∂z‖, unscaled / scaled", "grad_logits_rms", _TEN),
+            "z_median": over_scaled("median of ‖∂L/∂z‖", "grad_logits_median", _TEN),
+            "q_rms": over_scaled("RMS of ‖∂L/∂q‖", "grad_q_rms", _TEN),
+            "q_median": over_scaled("median of ‖∂L/∂q‖", "grad_q_median", _TEN),
+            "many_z": over_scaled("median of ‖∂L/∂z‖, {many} keys, d_k {narrow}", "grad_logits_median", _NARROW),
+            "many_q": over_scaled("median of ‖∂L/∂q‖, the same", "grad_q_median", _NARROW),
             "shallow": trial("at the input of 1 layer", "through_layers", 1, 64, _TOKENS, part="ratio"),
             "deep": trial("at the input of {layers} layers", "through_layers", 16, 64, _TOKENS, part="ratio"),
         },

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 from ...parameters import Parameters
-from ..sources import FromLab, Quotient, Reading
-from ..step import Guess, PaneState, TourFigure, TourStep, UsualGuess, enough, lab, threshold, trial
+from ..sources import Reading
+from ..step import Guess, PaneState, TourFigure, TourStep, UsualGuess, enough, lab, over_scaled, threshold, trial
 
 _ONE = Parameters(1, 128, 64, 64)
 _WIDE = enough(256)
@@ -20,12 +20,6 @@ _HALVED = enough(64, scale="two_sqrt_d_k")
 _COSINE, _GAIN = enough(64, scale="cosine_1"), enough(64, scale="cosine_10")
 _CAP = 10.0
 _ABOVE = 0.01
-
-
-def _over_scaled(label: str, statistic: str, parameters: Parameters) -> TourFigure:
-    """Return the figure of a statistic, unscaled over scaled."""
-    scaled = FromLab(statistic, parameters, scaled=True)
-    return TourFigure(label, Quotient(replace(scaled, scaled=False), scaled))
 
 
 SCORES = (
@@ -205,13 +199,13 @@ SCORES = (
         ),
         {
             "root": TourFigure("scale c, unscaled / scaled: √d_k", Reading(None, math.sqrt(_TEN.d_k))),
-            "softmax": _over_scaled("RMS of ‖∂L/∂z‖, unscaled / scaled", "grad_logits_rms", _TEN),
-            "ratio": _over_scaled("RMS of ‖∂L/∂q‖, unscaled / scaled", "grad_q_rms", _TEN),
-            "z_median": _over_scaled("median of ‖∂L/∂z‖, the same way", "grad_logits_median", _TEN),
-            "q_median": _over_scaled("median of ‖∂L/∂q‖, the same way", "grad_q_median", _TEN),
+            "softmax": over_scaled("RMS of ‖∂L/∂z‖, unscaled / scaled", "grad_logits_rms", _TEN),
+            "ratio": over_scaled("RMS of ‖∂L/∂q‖, unscaled / scaled", "grad_q_rms", _TEN),
+            "z_median": over_scaled("median of ‖∂L/∂z‖, the same way", "grad_logits_median", _TEN),
+            "q_median": over_scaled("median of ‖∂L/∂q‖, the same way", "grad_q_median", _TEN),
             "top": lab("held by the top {few} of rows, unscaled", "grad_q_top1_share", _TEN, unit="share"),
             "narrow_root": TourFigure("scale c at d_k {narrow}", Reading(None, math.sqrt(_NARROW.d_k))),
-            "many_softmax": _over_scaled("RMS of ‖∂L/∂z‖, {many} keys", "grad_logits_rms", _NARROW),
+            "many_softmax": over_scaled("RMS of ‖∂L/∂z‖, {many} keys", "grad_logits_rms", _NARROW),
         },
         ("root", "softmax", "ratio", "z_median", "q_median", "top"),
         PaneState(
