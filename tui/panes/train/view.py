@@ -54,8 +54,8 @@ def setting_lines(
 
 
 def share_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return a title, and a bar for each rule: the share of labels recalled, and when it was 9 of 10."""
-    title = message("recalled: right answers to new examples, and the step at which 9 of 10 were right")
+    """Return a title, and a bar for each rule: the share of labels recalled, and when it was 90 %."""
+    title = message("recalled: right answers to new examples, and the step at which 90 % were right")
     lines: list[Line] = [((glyphs.fitting((title, message("recalled")), width), "dim"),)]
     for number, result in enumerate(shown.results):
         share = 0.0 if math.isnan(result.recalled) else result.recalled

@@ -43,7 +43,7 @@ class WatchPane(TwoParts):
     NAME = "Watch"
     LEFT = (32, 46)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "other step"), ("v", "numbers"), ("?", "help"),
+        ("←→ ↑↓", "head"), ("Enter", "open head"), ("v", "numbers"), (", .", "other step"), ("?", "help"),
         ("q", "quit"), (">", "next tab"), ("m", "statistic"), ("b", "baseline"), ("n", "next worst"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [

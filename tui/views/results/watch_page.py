@@ -29,7 +29,7 @@ _HIGHEST = 6  # lines of a head
 _CHART = 3  # lines of a head from which it is drawn as bars
 
 
-class RunMapLines(NamedTuple):
+class TimeMap(NamedTuple):
     """The lines of heads over the steps, and for each line the heads in it, from the left."""
 
     lines: list[Line]
@@ -73,7 +73,7 @@ def head_at_page(
 
 def _page(
     shown: RunSnapshot, chosen: Place, about: Callable[[int], list[Line]], width: int, height: int, glyphs: Glyphs
-) -> tuple[list[Line], RunMapLines, list[Line]]:
+) -> tuple[list[Line], TimeMap, list[Line]]:
     """Return the lines above the map, the map, and those below."""
     lines = _headline(shown, width, glyphs) if height >= LEAST else []
     least = about(1) if height >= LEAST else []
@@ -126,7 +126,7 @@ def _legend(shown: RunSnapshot, glyphs: Glyphs) -> str:
     return glyphs.say(message("time →   {shades}  {over}", shades=words, over=over))
 
 
-def head_map(shown: RunSnapshot, chosen: Place, width: int, height: int, glyphs: Glyphs) -> RunMapLines:
+def head_map(shown: RunSnapshot, chosen: Place, width: int, height: int, glyphs: Glyphs) -> TimeMap:
     """Return a line for each head over the steps, and their axis, in at most `height` lines.
 
     Layers stand beside each other if that shows every head. If not, the chosen layer is shown by head and others by
@@ -160,7 +160,7 @@ def head_map(shown: RunSnapshot, chosen: Place, width: int, height: int, glyphs:
     first, last = f"{shown.steps[0]} ", f" {shown.step}"
     rule = glyphs.rule * (cells - len(first) - len(last))
     axis = fitted(((" " * name, "text"), (first + rule + last, "dim")), column)
-    return RunMapLines([*lines, axis * columns], places, column, each > 1)
+    return TimeMap([*lines, axis * columns], places, column, each > 1)
 
 
 def _band(shown: RunSnapshot, layers: Sequence[int], titled: bool) -> list[tuple[_Row, ...]]:
