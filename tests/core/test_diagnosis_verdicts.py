@@ -57,6 +57,24 @@ def test_an_unusual_number_of_another_format_is_no_rule_s_for_certain() -> None:
     assert "scale-other" in found.also
 
 
+@for_each(("spread", "apart"), [(0.03, False), (0.1, True)])
+def test_names_that_nearly_uniform_rows_do_not_tell_apart_are_all_named(spread: float, apart: bool) -> None:
+    """1/√128 is 2 % larger than ln 2/√64."""
+    case = case_of(random_head(64, 60, False, spread), "bfloat16")
+    case.multiplier = math.log(2) / 8
+    found = verdict_of(case, "bfloat16", "o")
+    assert found.cause == "scale-base2"
+    assert ("scale-padded" not in found.also) == apart
+
+
+def test_a_multiplier_with_a_standard_error_above_a_tenth_is_undecided() -> None:
+    case = case_of(random_head(16, 8, False, 0.0025), "bfloat16")
+    case.eager = False
+    found = verdict_of(case, "bfloat16", "o")
+    assert found.word == "undecided"
+    assert found.multiplier == pytest.approx(0.25, rel=0.5)
+
+
 @pytest.mark.parametrize(
     ("config", "multiplier"),
     [
