@@ -17,7 +17,19 @@ from attn_tui.core.diagnosis.verdict import diagnose
 from capture_files import save
 from cases import for_each
 from faults import injected
-from injection import FORMATS, KINDS, Array, Case, case_of, normed, random_head, real_head, rounded, subject_of
+from injection import (
+    FORMATS,
+    KINDS,
+    Array,
+    Case,
+    case_of,
+    normed,
+    random_head,
+    real_head,
+    rounded,
+    subject_of,
+    turned,
+)
 
 HEAD = random_head(64, 96, True)
 
@@ -124,6 +136,22 @@ def test_one_hot_rows_are_undecided(kind: Kind) -> None:
     case.used_q, case.used_k = case.q, case.k
     found = verdict_of(case, "float16", kind)
     assert found.word == "undecided"
+
+
+@for_each("number_format", FORMATS)
+def test_weights_of_equal_keys_which_are_rounded_alike_are_healthy(number_format: str) -> None:
+    case = case_of(HEAD, number_format)
+    case.k = case.used_k = np.repeat(case.k[:2], 48, axis=0)
+    case.seen = case.used_seen = np.ones((96, 96), np.bool_)
+    assert verdict_of(case, number_format, "weights").word == "healthy"
+
+
+def test_a_rotation_with_another_base_is_named_with_it() -> None:
+    case = case_of(HEAD, "float32")
+    case.used_q, case.used_k = (turned(side, theta=150_000) for side in (case.q, case.k))
+    found = verdict_of(case)
+    assert found.cause == "rope-twice"
+    assert "θ 150000" in found.says
 
 
 @for_each("kind", KINDS)
