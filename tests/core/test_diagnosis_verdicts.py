@@ -146,6 +146,14 @@ def test_weights_of_equal_keys_which_are_rounded_alike_are_healthy(number_format
     assert verdict_of(case, number_format, "weights").word == "healthy"
 
 
+def test_a_temperature_of_the_number_of_visible_keys_is_found_in_a_window() -> None:
+    case = case_of(HEAD, "float32")
+    case.seen = case.used_seen = case.seen & (np.tri(96, k=-40) == 0)
+    case.say(window=40)
+    case.row_factors = np.log(case.seen.sum(axis=1) + 1) / math.log(41)
+    assert verdict_of(case).cause == "scale-by-position"
+
+
 def test_a_rotation_with_another_base_is_named_with_it() -> None:
     case = case_of(HEAD, "float32")
     case.used_q, case.used_k = (turned(side, theta=150_000) for side in (case.q, case.k))
