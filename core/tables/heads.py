@@ -143,10 +143,11 @@ def inspect_table(
     )  # fmt: skip
 
 
-def _word(inspected: Inspected) -> str:
-    """Return the status of a head at its last scale; what the evidence says of it comes first."""
+def _word(inspected: Inspected, column: Column | None = None) -> str:
+    """Return the status of a head at a scale, or at its last one; what the evidence says of it comes first."""
     head, explained = inspected
-    return head_word(head.columns[-1].measured, None if explained is None else explained.verdict) or NONE
+    measured = (column or head.columns[-1]).measured
+    return head_word(measured, None if explained is None else explained.verdict) or NONE
 
 
 def _status_counts(heads: Sequence[Inspected]) -> str:
@@ -229,7 +230,7 @@ def _heads_grid(heads: Sequence[Inspected]) -> TextGrid:
         text_cell("d_k", lambda line: str(line[0].subject.layer.d_k)),
         text_cell("multiplier", lambda line: multiplier_cell(line[2])),
         *map(statistic, SHOWN),
-        text_cell("status", lambda line: _word(line[:2])),
+        text_cell("status", lambda line: _word(line[:2], line[2])),
         text_cell(
             "" if heads[0][1] is None else "because", lambda line: "; ".join(line[1].because if line[1] else ())
         ),
