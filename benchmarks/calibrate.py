@@ -480,21 +480,21 @@ def calibrate(seed: int, counts: Sequence[int], show: bool = False) -> dict[str,
     accused, named, pairs = (Rates(Counter(), Counter()) for _ in range(3))
     totals: Counter[str] = Counter()
     for words, verdict, limits in healthy(seed, range(counts[0])):
-        wrong = verdict.verdict == "cause"
+        wrong = verdict.word == "cause"
         for limit in _LIMITS:
             accused.add(f"healthy: beyond a limit, {limit}", limit in limits)
         accused.add(f"healthy: accused, {words.split(',')[0]}", wrong)
         totals["accused"] += wrong
-        totals["unexplained"] += verdict.verdict == "unexplained"
-        if show and (wrong or verdict.verdict == "unexplained"):
-            print("healthy", words, verdict.verdict, verdict.cause, verdict.misfit, verdict.says, sep=" | ")
+        totals["unexplained"] += verdict.word == "unexplained"
+        if show and (wrong or verdict.word == "unexplained"):
+            print("healthy", words, verdict.word, verdict.cause, verdict.misfit, verdict.says, sep=" | ")
     for names, words, verdict in faulty(seed, counts[1], 1):
         right = FAULTS[names[0]][0] in causes_of(verdict)
         named.add(f"one fault: named, {names[0]}", right)
         totals["named"] += right
-        totals["vague"] += verdict.verdict == "undecided"
+        totals["vague"] += verdict.word == "undecided"
         if show and not right:
-            print(names, words, verdict.verdict, causes_of(verdict), verdict.misfit, verdict.says, sep=" | ")
+            print(names, words, verdict.word, causes_of(verdict), verdict.misfit, verdict.says, sep=" | ")
     for names, words, verdict in faulty(seed, counts[2], 2):
         found = causes_of(verdict)
         right = [FAULTS[name][0] in found for name in names]
@@ -506,7 +506,7 @@ def calibrate(seed: int, counts: Sequence[int], show: bool = False) -> dict[str,
             told = any(cause.startswith("scale-") for cause in found)
             pairs.add("two faults: wrong scale named", told)
         if show and not all(right):
-            print(names, words, verdict.verdict, causes_of(verdict), verdict.misfit, verdict.says, sep=" | ")
+            print(names, words, verdict.word, causes_of(verdict), verdict.misfit, verdict.says, sep=" | ")
     print(accused, named, pairs, sep="\n\n")
     of = {"accused": 0, "unexplained": 0, "named": 1, "vague": 1, "both": 2, "either": 2}
     return {name: (totals[name], counts[place]) for name, place in of.items()}

@@ -9,7 +9,7 @@ from typing import Any, SupportsFloat, TypeAlias, cast, overload
 
 from ..arrays import FloatArray
 from ..captures.calls.call import Call, opened_calls
-from ..captures.capture import HeadSubject, Layer, Meaning
+from ..captures.capture import HeadSubject, Layer, Meaning, capture_path
 from ..captures.head import CaptureFile, read_head
 from ..captures.heads import measure_head
 from ..captures.reader import open_capture
@@ -191,12 +191,13 @@ def open(
 ) -> Capture:
     """Open captured heads, as `attn-tui inspect` does; raise InputError if they cannot be read.
 
-    `source` is a file, a folder, or calls of attention as `attn_tui.call` returns them. Of a file, `axes` names the
+    `source` is a file, a folder, "example:right" or another example, or calls of attention as `attn_tui.call` returns
+    them. Of a file, `axes` names the
     axes of q and k, such as "batch,token,head,d_k"; `mask_true` says what True means in a mask; `tensor` names the
     tensors themselves, such as "q=h.*.foo,k=h.*.bar".
     """
     if isinstance(source, (str, PathLike)):
-        return Capture(open_capture(source, axes, mask_true, tensor))
+        return Capture(open_capture(capture_path(source), axes, mask_true, tensor))
     return Capture(file_of(source))
 
 
@@ -205,7 +206,7 @@ def file_of(source: Source) -> CaptureFile:
     if isinstance(source, Capture):
         return source.file
     if isinstance(source, (str, PathLike)):
-        return open_capture(source)
+        return open_capture(capture_path(source))
     calls: list[object] = [source] if isinstance(source, Call) else [*cast("Iterable[object]", source)]
     if not (calls and all(isinstance(each, Call) for each in calls)):
         given = type(source).__name__

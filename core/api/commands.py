@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, SupportsFloat, SupportsIndex
 from warnings import warn
 
@@ -21,7 +20,7 @@ from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTIC
 from ..watching.limits import LIMIT
 from ..watching.poll import read_run
-from ..watching.snapshot import RunSnapshot
+from ..watching.snapshot import RunSnapshot, run_path
 from .result import Answer, Catalogue, FilePath, answered, known_name, own_number
 
 RULES = Catalogue(SCALE_RULES)
@@ -81,6 +80,6 @@ def watch(
         for note in notes:
             warn(note, RuntimeWarning, stacklevel=4)
 
-    question = WatchRun(Path(run), own_number(max_logit), own_number(step), own_number(baseline))
+    question = WatchRun(run_path(run), own_number(max_logit), own_number(step), own_number(baseline))
     found = read_run(question.run, question.limit, question.at, question.baseline, heard)
     return Answer(found, question, (found, (0, 0)))

@@ -117,7 +117,7 @@ def _of_arrays(
     found = _judged(file, expect, config)
     square = file.layers[0].queries == file.layers[0].keys
     if not all(
-        (each.verdict.verdict == "unexplained" and not square)
+        (each.verdict.word == "unexplained" and not square)
         or any(one.cause == "causal-extra" for one in each.verdict.findings)
         for each in found
     ):
@@ -129,7 +129,7 @@ def _of_arrays(
 
 
 def _unexplained(found: Diagnosis) -> int:
-    return sum(each.verdict.verdict == "unexplained" for each in found)
+    return sum(each.verdict.word == "unexplained" for each in found)
 
 
 def _judged(file: CaptureFile, expect: str | SupportsFloat | None, config: Mapping[str, Any] | None) -> Diagnosis:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from ..errors import InputError, did_you_mean
 from ..questions.question import Question
+from ..tables.html import html_part
 from ..tables.table import Table, markdown, pieces
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -35,6 +36,10 @@ class Result:
     def table(self) -> Table[Any]:
         """Return the declaration of its JSON and CSV."""
         raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what the command writes to a file that ends in .html."""
+        return html_part(self.table().page())
 
     def __repr__(self) -> str:
         first, *rest = filter(None, markdown(self.table().page()).splitlines())

@@ -10,16 +10,8 @@ from ..captures.head import CaptureFile
 from ..diagnosis.comparing.results import Comparison
 from ..diagnosis.groups import HeadVerdict
 from ..diagnosis.results import Verdict
-from ..tables.diagnosis import (
-    FileCheck,
-    check_counts,
-    check_table,
-    compare_table,
-    diagnosis_table,
-    groups_of,
-    verdict,
-    verdict_counts,
-)
+from ..tables.check import FileCheck, check_counts, check_table
+from ..tables.diagnosis import compare_table, diagnosis_table, groups_of, verdict, verdict_counts
 from ..tables.table import Table
 from .result import Result, short_lines
 
@@ -57,7 +49,7 @@ class Diagnosis(Result):
     @property
     def healthy(self) -> bool:
         """Whether every head is healthy: undecided is not."""
-        return all(each.verdict.verdict == "healthy" for each in self.heads)
+        return all(each.verdict.word == "healthy" for each in self.heads)
 
     def table(self) -> Table[Any]:
         return diagnosis_table([self.file], self.heads, len(self.heads))

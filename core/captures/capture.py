@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ..errors import InputError, not_one_of
 from ..message import Plain, message
 from ..scales import RuleSetting
 
@@ -26,8 +28,9 @@ def sample_path() -> Path:
     return Path(str(resources.files(__package__ or __name__) / "minilm-sample.safetensors"))
 
 
-# Captures of a tiny transformer, which examples/make_captures.py makes: their names, and what is in them.
+# Captures that are shipped, and what is in them: of a real model, and of a tiny one, by examples/make_captures.py.
 EXAMPLES = {
+    "minilm": message("q, k and v of a real model, all-MiniLM-L6-v2, which say nothing of the scale"),
     "right": message("nothing to find: attention is what the file says"),
     "scale-twice": message("the second layer applies the scale twice"),
     "d-model": message("√d_model is used instead of √d_k, the width of a head"),
@@ -37,7 +40,19 @@ EXAMPLES = {
 
 def example_path(name: str) -> Path:
     """Return the path of one of EXAMPLES."""
+    if name == "minilm":
+        return sample_path()
     return Path(str(resources.files(__package__ or __name__) / "examples" / f"{name}.safetensors"))
+
+
+def capture_path(text: str | PathLike[str]) -> Path:
+    """Return the path of a capture: `example:right` is that of an example; raise InputError if there is none."""
+    scheme, _, name = str(text).partition(":")
+    if scheme != "example":
+        return Path(text)
+    if name not in EXAMPLES:
+        raise InputError("{text}: {reason}", text=text, reason=not_one_of(name, EXAMPLES))
+    return example_path(name)
 
 
 @dataclass(frozen=True)

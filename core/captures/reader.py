@@ -277,11 +277,9 @@ def _missing_scales(layers: Sequence[Layer]) -> list[str]:
     if not missing:
         return []
     if len(missing) == len(layers):
-        return [message("the file does not specify the scale; assuming 1/√d_k if one is needed")]
+        return [message("the scale is not given; assuming 1/√d_k if one is needed")]
     which = ", ".join(str(layer.index) for layer in missing)
-    return [
-        message("the file does not specify the scale of layer {which}; assuming 1/√d_k if one is needed", which=which)
-    ]
+    return [message("the scale of layer {which} is not given; assuming 1/√d_k if one is needed", which=which)]
 
 
 def _no_pair(path: Path, contents: FileContents, left_out: Sequence[str]) -> str:

@@ -148,7 +148,7 @@ def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequen
             fractions=median(fractions),
             min_file_entropy=limits.min_file_entropy,
         )
-        healthy = 2 * sum(each.verdict.verdict == "healthy" for each in heads) > len(heads)
+        healthy = 2 * sum(each.verdict.word == "healthy" for each in heads) > len(heads)
         mild = healthy and all(each.mild for each in found)
         beyond = _of_file("file-entropy", says, _BEYOND)
         found.append(replace(beyond, value=median(fractions), limit=limits.min_file_entropy, mild=mild))
@@ -181,7 +181,7 @@ def _of_head(each: HeadFigures, limits: Limits) -> list[LimitFinding]:
         if value is not None and limit is not None and (value < limit if least else value > limit):
             sign = "<" if least else ">"
             says = message("{words} {value:.4g} {sign} {limit:g}", words=words, value=value, sign=sign, limit=limit)
-            mild = rule in _MILD and verdict.verdict == "healthy"
+            mild = rule in _MILD and verdict.word == "healthy"
             degree = limit - value if least else value - limit
             fault = Fault(_BEYOND, rule, says, each.layer, each.head, degree=degree)
             found.append(LimitFinding(each.layer, each.head, rule, says, value, limit, mild, fault))

@@ -247,8 +247,8 @@ def faults_of(each: HasVerdict) -> list[Fault]:
                 severe=False,
             )
         ]
-    healthy = verdict.verdict == "healthy"
-    at = replace(at, label=_CALLED.get(verdict.verdict, ""), rule=verdict.verdict, severe=verdict.is_wrong)
+    healthy = verdict.word == "healthy"
+    at = replace(at, label=_CALLED.get(verdict.word, ""), rule=verdict.word, severe=verdict.is_wrong)
     if healthy:
         return [replace(at, why=message("as expected"), expected=verdict.expected.says)]
     return [replace(at, why=verdict.says, used=None, also=verdict.maybe)]
@@ -318,7 +318,7 @@ def right_layers(heads: Iterable[HasVerdict], group: FaultGroup) -> str:
     of: dict[Layer, bool] = {}
     for each in heads:
         if each.layer.file == group.layers[0].file:
-            of[each.layer] = of.get(each.layer, True) and each.verdict.verdict == "healthy"
+            of[each.layer] = of.get(each.layer, True) and each.verdict.word == "healthy"
     right = [layer for layer, healthy in of.items() if healthy]
     if not right:
         return ""

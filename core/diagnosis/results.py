@@ -99,7 +99,7 @@ def is_of_scale(finding: Finding) -> bool:
 class Verdict:
     """What was done to a head, as far as the evidence tells."""
 
-    verdict: Word
+    word: Word
     says: str
     expected: Expected
     findings: tuple[Finding, ...] = field(default=(), repr=False)  # in the order of computing
@@ -126,7 +126,7 @@ class Verdict:
     @property
     def is_wrong(self) -> bool:
         """Whether the evidence contradicts what the file says."""
-        return self.verdict in ("cause", "unexplained")
+        return self.word in ("cause", "unexplained")
 
     @property
     def is_unusual(self) -> bool:

@@ -77,7 +77,7 @@ def not_finite_from_first_layer(verdict: Verdict, layer: Layer, first: dict[Path
     if born.position == layer.position or verdict.cause != "not-finite" or found[0].born:
         return verdict
     says = message("numbers that are not finite arrive from {place}, the first layer that has them", place=born.place)
-    return replace(verdict, verdict="undecided", says=says, findings=())
+    return replace(verdict, word="undecided", says=says, findings=())
 
 
 def examine(subject: Subject, given: Configuration | None = None, of_format: bool = True) -> Examination:
@@ -87,9 +87,9 @@ def examine(subject: Subject, given: Configuration | None = None, of_format: boo
     """
     found, facts = _examine(subject, given, of_format), subject.facts
     unknown = "" if facts.followed and not facts.changed else _not_judged(facts)
-    if unknown and found.verdict.verdict == "healthy":
+    if unknown and found.verdict.word == "healthy":
         says = joined([found.verdict.says, unknown], "; ")
-        return replace(found, verdict=replace(found.verdict, verdict="undecided", says=says, note=unknown))
+        return replace(found, verdict=replace(found.verdict, word="undecided", says=says, note=unknown))
     return replace(found, verdict=replace(found.verdict, note=unknown)) if unknown else found
 
 
@@ -143,9 +143,7 @@ def _of_all(subject: Subject, expected: Expected) -> Examination:
         )
     found: list[Examination] = []
     for evidence in subject.evidence:
-        known = next(
-            (each.trial for each in found if each.trial and each.verdict.verdict in ("healthy", "cause")), None
-        )
+        known = next((each.trial for each in found if each.trial and each.verdict.word in ("healthy", "cause")), None)
         if known is None or not explains(known.best, subject, evidence, expected.start):
             found.append(_of_evidence(subject, evidence, expected))
     return together(subject, found)
@@ -194,7 +192,7 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
     if found.is_wrong and (not is_fitting(trial.best) or math.isnan(trial.best.multiplier)):
         shortened = _as_if_shortened(subject, evidence, expected)
         found, trial = (found, trial) if shortened is None else shortened
-    if rows and found.verdict == "cause":  # a mask that hides all keys of a row explains that row
+    if rows and found.word == "cause":  # a mask that hides all keys of a row explains that row
         first = found.findings[0]
         first = replace(first, also=tuple(dict.fromkeys([*first.also, "not-finite"])))
         found = replace(found, findings=(first, *found.findings[1:]))
@@ -228,7 +226,7 @@ def _as_if_shortened(subject: Subject, evidence: Evidence, expected: Expected) -
                 words = "{used} as if multiplied in {format}: say 'scores' in the metadata if it was"
                 used = amount(subject.facts.product(said.stored.multiplier))
                 says = message(words, used=used, format=scores)
-                found = replace(found, verdict="undecided", says=says)
+                found = replace(found, word="undecided", says=says)
             return found, trial
     return None
 
@@ -262,24 +260,24 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     )
     if best.misfit > _TOLERATED:
         if observed.rows < LEAST_NUMBERS:
-            return replace(fitted, verdict="undecided", says=message("too few rows to tell what was done"))
+            return replace(fitted, word="undecided", says=message("too few rows to tell what was done"))
         if expected.unknown:
-            return replace(fitted, verdict="undecided", says=_not_known(expected))
+            return replace(fitted, word="undecided", says=_not_known(expected))
         nearest = [part.cause for each in trial.close[:_NEAREST] if each.hypothesis for part in each.hypothesis.each]
         maybe = tuple(dict.fromkeys([*_scale_nearby(trial, expected), *nearest]))
         says = message("no hypothesis explains the evidence")
         if observed.evidence.kind == "o" and not np.ptp(observed.evidence.values[subject.used], axis=0).any():
             says = message("no hypothesis explains the evidence: every query has the same output")
-        return replace(fitted, verdict="unexplained", says=says, maybe=maybe)
+        return replace(fitted, word="unexplained", says=says, maybe=maybe)
     findings = [] if best.hypothesis is None else _done(best.hypothesis, trial)
     if expected.unknown and (not findings or any(each.stage in ("qk", "multiplier") for each in findings)):
-        return replace(fitted, verdict="undecided", says=_not_known(expected, fitted.multiplier))
+        return replace(fitted, word="undecided", says=_not_known(expected, fitted.multiplier))
     if math.isnan(multiplier) or len(best.model.inner) > 1:
         return replace(with_findings(fitted, findings), consequence=consequence(trial, expected.start))
     if subject.facts.unknown_factor and not findings:
         words = "{used} of q and k that contain an unknown factor, so the whole scale is unknown, too"
         says = message(words, used=amount(product))
-        return replace(fitted, verdict="undecided", says=says)
+        return replace(fitted, word="undecided", says=says)
     if subject.facts.row_factors is not None and not findings:
         least, most = subject.facts.row_factors
         words = (
@@ -287,7 +285,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
             "configuration says what is intended"
         )
         says = message(words, used=amount(product), least=least, most=most)
-        return replace(fitted, verdict="undecided", says=says)
+        return replace(fitted, word="undecided", says=says)
     scale = FittedScale(subject, observed, best, expected)
     known = not (subject.facts.unknown_factor or subject.facts.row_factors or expected.unknown)
     is_other = False
@@ -301,24 +299,22 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
                 says, suspect = unusual(multiplier, expected.start, subject.facts, named)
                 maybe = (suspect.cause, *suspect.also)
                 effect = consequence(trial, expected.start)
-                return replace(
-                    fitted, verdict="undecided", says=says, maybe=maybe, suspect=suspect, consequence=effect
-                )
+                return replace(fitted, word="undecided", says=says, maybe=maybe, suspect=suspect, consequence=effect)
             if not findings and observed.numbers < LEAST_NUMBERS:
-                return replace(fitted, verdict="undecided", says=_UNDETERMINED)
+                return replace(fitted, word="undecided", says=_UNDETERMINED)
             findings.append(other_scale(multiplier, expected.start, subject.facts, named))
             is_other = True
     if findings and _is_nothing(trial, expected.start, findings):
         if is_other and multiplier > 0:
             words = "{used}, within the rounding of the logits of the expected {expected}"
             says = message(words, used=amount(product), expected=expected.says)
-            return replace(fitted, verdict="undecided", says=says)
+            return replace(fitted, word="undecided", says=says)
         findings = []
     if findings:
         found = with_findings(fitted, findings)
         return replace(found, consequence=consequence(trial, expected.start))
     if not scale.sure or not near(multiplier, expected.start, max(0.02, scale.tolerance)):
-        return replace(fitted, verdict="undecided", says=_UNDETERMINED)
+        return replace(fitted, word="undecided", says=_UNDETERMINED)
     return fitted
 
 

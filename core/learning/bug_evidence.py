@@ -31,7 +31,7 @@ def examine_bug(bug: Bug, file: Path) -> BugEvidence:
     capture = open_capture(file)
     [layer] = capture.layers
     verdict = diagnose(read_subject(capture, layer, bug.head, file_configuration(capture), None))
-    cause = verdict.cause if verdict.verdict == "cause" else verdict.verdict
+    cause = verdict.cause if verdict.word == "cause" else verdict.word
     return BugEvidence(_symptoms(bug), cause or "healthy", verdict.also, verdict.says)
 
 

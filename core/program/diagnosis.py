@@ -99,10 +99,10 @@ def diagnosis_code(
 def _explanation(examined: Examination) -> Candidate:
     """Return the explanation whose multiplier a program can find; raise NoCodeError if there is none."""
     verdict, trial = examined.verdict, examined.trial
-    unknown = verdict.verdict == "undecided" and (
+    unknown = verdict.word == "undecided" and (
         verdict.conflict or not verdict.also
     )  # else what is not known is what is intended
-    if unknown or verdict.verdict in ("no-evidence", "unexplained") or trial is None or verdict.multiplier is None:
+    if unknown or verdict.word in ("no-evidence", "unexplained") or trial is None or verdict.multiplier is None:
         raise NoCodeError("No code: {reason}.", reason=verdict.says)
     return trial.best
 

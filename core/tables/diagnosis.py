@@ -1,28 +1,40 @@
-"""What is found out about captured heads: verdicts, differences between captures, and the findings of checks."""
+"""What is found out about captured heads: verdicts, and differences between captures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.comparing.results import FIGURES, difference_in_words, downstream_words, same_before
-from ..diagnosis.groups import WRONG, HeadVerdict, faults_of, groups, place_in_words
-from ..diagnosis.results import ORDER, STAGES
+from ..diagnosis.groups import HeadVerdict, faults_of, groups, place_in_words, right_layers
+from ..diagnosis.results import ORDER, STAGES, Verdict, amount
 from ..message import counted, joined, message, plain
 from .formats import NONE, digits
-from .heads import files_entry
-from .table import Block, Cell, Table, entry, grid, table_of, text_cell
+from .heads import files_entry, files_words, head_picture
+from .table import (
+    Block,
+    Cell,
+    Heading,
+    HeadMark,
+    Picture,
+    Pictures,
+    Statement,
+    Table,
+    Tone,
+    VerdictMap,
+    grid,
+    table_of,
+    text_cell,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..captures.capture import CaptureContents, Layer
-    from ..diagnosis.check import HeadFigures, LimitFinding
+    from ..captures.capture import CaptureContents
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
-    from ..diagnosis.groups import FaultGroup
+    from ..diagnosis.groups import FaultGroup, HasVerdict
     from ..diagnosis.results import StageName
 
 
@@ -34,7 +46,16 @@ def diagnosis_table(
     def page() -> list[Block]:
         found = [*heads]
         several = any(each.layer.file for each in found)
-        return [grid(_DIAGNOSED if several else _DIAGNOSED[1:], found)]
+        told = groups_of(found)
+        return [
+            page_title(captures),
+            verdict_counts(found),
+            *evidence_words(found),
+            *fault_statements(found, sorted(told, key=lambda group: group.rule == "healthy")),
+            VerdictMap([head_mark(each) for each in found]),
+            worst_pictures(captures, told, found),
+            grid(_DIAGNOSED if several else _DIAGNOSED[1:], found),
+        ]
 
     return table_of(
         "diagnosis-2", files_entry(captures, "notes"), "heads", heads, _DIAGNOSED, page,
@@ -48,7 +69,7 @@ _DIAGNOSED: Sequence[Cell[HeadVerdict]] = (
     Cell("layer", str, lambda each: str(each.layer.index), "layer"),
     Cell("layer_name", str, "layer.name"),
     Cell("head", int, label="head"),
-    Cell("verdict", str, "verdict.verdict", "verdict"),
+    Cell("verdict", str, "verdict.word", "verdict"),
     Cell(
         "cause", str, "verdict.cause", "cause",
         lambda each: ", ".join(" = ".join((one.cause, *one.also)) for one in each.verdict.findings)
@@ -95,7 +116,7 @@ def group_entry(group: FaultGroup, file: Path | None = None) -> dict[str, Any]:
 
 def summary(heads: Sequence[HeadVerdict]) -> dict[str, Any]:
     """Return how many heads have each verdict, and each cause."""
-    words = Counter(each.verdict.verdict for each in heads)
+    words = Counter(each.verdict.word for each in heads)
     causes = Counter(one.cause for each in heads for one in each.verdict.findings)
     names = ("healthy", "cause", "undecided", "unexplained", "no-evidence")
     return {
@@ -108,7 +129,7 @@ def verdict_counts(heads: Sequence[HeadVerdict]) -> str:
     """Return `32 heads: 8 wrong, 24 right`."""
     verdicts = [each.verdict for each in heads]
     unusual = sum(each.is_unusual for each in verdicts)
-    words = Counter(each.verdict for each in verdicts)
+    words = Counter(each.word for each in verdicts)
     found = (
         (words["cause"] + words["unexplained"], message("wrong")),
         (words["healthy"], message("right")),
@@ -132,6 +153,82 @@ def evidence_words(heads: Sequence[HeadVerdict]) -> list[str]:
         return [said]
     words = "{said}, explained to {misfit:.2g} × rounding"
     return [message(words, said=said, misfit=max(misfits))]
+
+
+def page_title(captures: Sequence[CaptureContents]) -> Heading:
+    """Return the title of a page: the file, or how many, and the model if all have the same."""
+    return Heading(joined(files_words(captures, lambda capture: plain(capture.path.name)), " · "))
+
+
+def fault_statement(group: FaultGroup, right: str = "") -> Statement:
+    """Return what is said of a fault and its heads; `right` says which other layers are right."""
+    fault = group.fault
+    if group.rule == "healthy":
+        return Statement(fault.label, group.place, (joined([fault.expected, group.why], ", "),), "right")
+    sentences = [group.why, group.effect, right]
+    if fault.rule not in ("undecided", "unexplained", "no-evidence"):
+        sentences.append(message("cause: {names}", names=group.names))
+    tone: Tone = "wrong" if fault.severe else "neutral" if fault.rule == "no-evidence" else "undecided"
+    if not (group.amounts and fault.expected):
+        return Statement(fault.label, group.place, tuple(sentences), tone)
+    used = message("is {used}", used=group.amounts)
+    return Statement(fault.label, group.place, tuple(sentences), tone, used, fault.expected)
+
+
+def fault_statements(heads: Sequence[HasVerdict], found: Iterable[FaultGroup]) -> Iterator[Statement]:
+    """Yield what is said of faults of these heads, and which other layers are right where it is of the multiplier."""
+    for each in found:
+        yield fault_statement(each, right_layers(heads, each) if each.used is not None else "")
+
+
+# Of a verdict, or of what a comparison says of a head: the tone of its mark, and the word for it.
+MARKS: Mapping[str, tuple[Tone, str]] = {
+    "healthy": ("right", message("right")),
+    "cause": ("wrong", message("wrong")),
+    "unexplained": ("wrong", message("wrong")),
+    "undecided": ("undecided", message("undecided")),
+    "no-evidence": ("neutral", message("without evidence")),
+    "downstream": ("downstream", message("downstream")),
+    "differs": ("wrong", message("differs")),
+    "same": ("right", message("same")),
+}
+
+
+def head_mark(each: HasVerdict, state: str = "", rules: Sequence[str] = ()) -> HeadMark:
+    """Return the mark of a head: its causes, or the given rules, and the multiplier.
+
+    `state` is a key of MARKS, by default the verdict.
+    """
+    verdict = each.verdict
+    causes = rules or [" = ".join((one.cause, *one.also)) for one in verdict.findings]
+    used = [] if verdict.multiplier is None else [amount(verdict.multiplier)]
+    return HeadMark(each.layer, each.head, *MARKS[state or verdict.word], joined([*causes, *used], ", "))
+
+
+_PICTURED = 6  # heads
+
+
+def worst_pictures(
+    captures: Sequence[CaptureContents], found: Iterable[FaultGroup], heads: Iterable[HasVerdict]
+) -> Pictures:
+    """Return pictures of the first head of each fault, what is wrong first: as it was, and as it should be."""
+    verdicts = {(each.layer, each.head): each.verdict for each in heads}
+    places = [(each, each.heads[0]) for each in found if each.heads]
+    places.sort(key=lambda place: (not place[0].fault.severe, place[0].rule == "healthy"))
+
+    def draw() -> Iterator[Picture]:
+        for group, (layer, head) in places[:_PICTURED]:
+            verdict: Verdict = verdicts[layer, head]
+            expected = verdict.expected.multiplier
+            scales: list[tuple[str, float | None]] = [(message("as the file says"), None)]
+            if group.fault.expected and group.rule != "healthy" and group.fault.used and expected is not None:
+                scales = [
+                    (message("is {used}", used=amount(group.fault.used)), group.fault.used),
+                    (group.fault.expected, expected),
+                ]
+            yield head_picture(captures, layer, head, group.rule, scales)
+
+    return Pictures(draw)
 
 
 # The comparison of two captures.
@@ -163,8 +260,52 @@ def compare_table(reference: CaptureContents, test: CaptureContents, found: Comp
     }
     return table_of(
         "compare-2", head, "heads", found.ranked, _COMPARED,
-        lambda: [*verdict(found), *found.missing, *found.notes, grid(_COMPARED, found.ranked)],
+        lambda: [
+            Heading(
+                message("{reference} and {test}", reference=reference.path.name, test=test.path.name)
+            ),
+            *difference_statements(found),
+            *found.notes,
+            VerdictMap([_compared_mark(each) for each in found.heads]),
+            Pictures(lambda: _compared_pictures(reference, test, found)),
+            grid(_COMPARED, found.ranked),
+        ],
     )  # fmt: skip
+
+
+def difference_statements(found: Comparison) -> list[str | Statement]:
+    """Return what differs first, what is downstream of it, what one capture lacks, and how many heads differ."""
+    if found.first is None:
+        return [*verdict(found), *found.missing]
+    stage, heads = found.first
+    where = place_in_words([(each.layer, each.head) for each in heads])
+    says = joined([STAGES[stage.name], difference_in_words(heads)], ": ")
+    told = [Statement(message("FIRST DIFFERENCE"), where, (says, same_before(found)), "wrong")]
+    if found.downstream:
+        told.append(Statement(message("downstream"), downstream_words(found), (), "downstream"))
+    return [*told, *not_compared(found), *found.missing, difference_counts(found)]
+
+
+def _compared_mark(each: HeadComparison) -> HeadMark:
+    state = "downstream" if each.is_downstream else "same" if each.first is None else "differs"
+    says = "" if each.first is None else joined([STAGES[each.first.name], each.first.says], ": ")
+    return HeadMark(each.layer, each.head, *MARKS[state], says)
+
+
+def _compared_pictures(reference: CaptureContents, test: CaptureContents, found: Comparison) -> Iterator[Picture]:
+    """Yield pictures of the heads that changed most, in both captures."""
+    changed = [each for each in found.ranked if each.first is not None][: _PICTURED // 2]
+    for each in changed or found.ranked[:1]:
+        by_file = each.first is None or each.first.name != "multiplier" or each.reference is None or each.test is None
+        one, other = (
+            head_picture([capture], layer, head, "", [(plain(capture.path.name), None if by_file else multiplier)])
+            for capture, layer, head, multiplier in (
+                (reference, each.layer, each.head, each.reference and each.reference.multiplier),
+                (test, each.test_layer, each.test_head, each.test and each.test.multiplier),
+            )
+        )
+        why = "" if each.first is None else STAGES[each.first.name]
+        yield Picture(joined([one.title, *([why] if why else [])], " · "), [*one.matrices, *other.matrices])
 
 
 def _first(each: HeadComparison, word: Callable[[Stage], str]) -> str | None:
@@ -241,8 +382,12 @@ def difference_counts(found: Comparison) -> str:
     """Return `32 heads: 8 differ, 8 downstream, 16 the same`."""
     differ, later = sum(each.first is not None for each in found.heads), len(found.downstream)
     same = len(found.heads) - differ - later
-    numbers = ((differ, "{number} differ"), (later, "{number} downstream"), (same, "{number} the same"))
-    counts = joined([message(words, number=number) for number, words in numbers if number], ", ")
+    words = (
+        counted("{number} differs", "{number} differ", differ),
+        counted("{number} downstream", "{number} downstream", later),
+        counted("{number} the same", "{number} the same", same),
+    )
+    counts = joined([each for each, number in zip(words, (differ, later, same), strict=True) if number], ", ")
     heads = counted("{number} head", "{number} heads", len(found.heads))
     return message("{heads}: {counts}", heads=heads, counts=counts)
 
@@ -251,224 +396,3 @@ def changed(each: HeadComparison, name: str) -> str:
     """Return a figure as `0.125` or, where it differs, `0.125 to 0.1325`."""
     before, after = (digits(getattr(side, name, None)) for side in (each.reference, each.test))
     return before if before == after else message("{before} to {after}", before=before, after=after)
-
-
-# The findings of a check.
-
-
-_OF_BASELINE = {f"baseline-{stage}": label for stage, label in WRONG.items()}
-
-
-@dataclass(frozen=True)
-class FileCheck:
-    """The result of a check of one file."""
-
-    capture: CaptureContents
-    heads: Sequence[HeadFigures] = field(repr=False)
-    findings: Sequence[LimitFinding]
-    allowed: Sequence[LimitFinding]
-    name: str = ""  # of the file, if there are several
-    comparison: Comparison | None = field(default=None, repr=False)  # with the baseline, the reference
-
-    @property
-    def groups(self) -> Sequence[FaultGroup]:
-        """The findings, those of one fault together; a stage differs from the baseline only where it is not wrong."""
-        found = groups(replace(each.fault, file=self.name) for each in self.findings)
-        told = {(each.fault.label, place) for each in found if each.rule not in _OF_BASELINE for place in each.heads}
-        return [
-            each
-            for each in found
-            if not each.heads or not all((_OF_BASELINE.get(each.rule), place) in told for place in each.heads)
-        ]
-
-    @property
-    def judged(self) -> Mapping[str, int]:
-        """Return how many heads are healthy, have a finding, allowed or not, are downstream, and are not judged."""
-        found = {(each.layer, each.head) for each in (*self.findings, *self.allowed) if not each.mild}
-        rest = [each for each in self.heads if (each.layer, each.head) not in found]
-        later = () if self.comparison is None else self.comparison.downstream
-        places = {(each.test_layer.position, each.test_head) for each in later}
-        downstream = [each for each in rest if (each.layer.position, each.head) in places]
-        words = [each.verdict.verdict for each in rest if (each.layer.position, each.head) not in places]
-        return {
-            "healthy": words.count("healthy"),
-            "with_findings": len(self.heads) - len(rest),
-            "undecided": len(words) - words.count("healthy") - words.count("no-evidence"),
-            "no_evidence": words.count("no-evidence"),
-            "downstream": len(downstream),
-        }
-
-    @property
-    def not_judged(self) -> int:
-        """The number of heads on which there is no verdict."""
-        return self.judged["undecided"] + self.judged["no_evidence"]
-
-    @property
-    def notes(self) -> Sequence[tuple[str, str]]:
-        """Return notes on heads and where they are; one that all heads of a layer have, once."""
-        found: dict[tuple[Layer, str], list[HeadFigures]] = {}
-        for each in self.heads:
-            if each.verdict.note:
-                found.setdefault((each.layer, each.verdict.note), []).append(each)
-        return [
-            (place, note)
-            for (layer, note), heads in found.items()
-            for place in (
-                [layer.place]
-                if len(heads) == layer.heads
-                else [message("{place} head {head}", place=layer.place, head=each.head) for each in heads]
-            )
-        ]
-
-    def place(self, each: LimitFinding) -> str:
-        """Return where a finding is, for people."""
-        return each.place if each.layer is not None or not self.name else self.name
-
-
-def check_counts(checked: Sequence[FileCheck]) -> str:
-    """Return the line that counts heads: `32 heads: 8 wrong, 24 right`."""
-    judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
-    left = judged["undecided"] + judged["no_evidence"]
-    allowed = sum(len(each.allowed) for each in checked)
-    of_files = sum(each.layer is None for file in checked for each in file.findings)
-    counts = [
-        counted("{number} wrong", "{number} wrong", judged["with_findings"]),
-        counted("{number} right", "{number} right", judged["healthy"]),
-        counted("{number} downstream", "{number} downstream", judged["downstream"]),
-        counted("{number} finding of the file", "{number} findings of the file", of_files),
-        counted("{number} allowed", "{number} allowed", allowed),
-    ]
-    numbers = (judged["with_findings"], judged["healthy"], judged["downstream"], of_files, allowed)
-    shown = [words for words, number in zip(counts, numbers, strict=True) if number]
-    if left:
-        reasons = [message("no evidence")] if judged["no_evidence"] else []
-        reasons += [message("undecided")] if judged["undecided"] else []
-        shown.append(message("{number} not judged ({reasons})", number=left, reasons=joined(reasons, " · ")))
-    heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
-    if len(checked) > 1:
-        heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
-    return message("{heads}: {counts}", heads=heads, counts=joined(shown, ", "))
-
-
-Found: TypeAlias = tuple[FileCheck, "LimitFinding", bool]  # where a finding is, and whether it is allowed
-
-
-def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
-    """Return the findings, those that are allowed last, and the figures of every head."""
-    found = [(file, each, False) for file in checked for each in file.findings]
-    return table_of(
-        "check-2",
-        files_entry([each.capture for each in checked]),
-        "findings",
-        [*found, *((file, each, True) for file in checked for each in file.allowed)],
-        _FOUND,
-        lambda: [grid(_FOUND, found)],
-        tail=lambda _: {
-            "groups": [group_entry(each, file.capture.path) for file in checked for each in file.groups],
-            "heads": [entry(_CHECKED, each) for file in checked for each in file.heads],
-        },
-        after={
-            "summary": {
-                name: sum(len(getattr(each, name)) for each in checked) for name in ("heads", "findings", "allowed")
-            }
-            | {name: sum(each.judged[name] for each in checked) for name in checked[0].judged}
-        },
-    )
-
-
-_FOUND: Sequence[Cell[Found]] = (
-    text_cell("place", lambda found: found[0].place(found[1])),
-    Cell("file", str, lambda found: str((found[1].layer or found[0].capture).path)),
-    Cell("layer", str, lambda found: None if found[1].layer is None else str(found[1].layer.index)),
-    Cell("layer_name", str, lambda found: None if found[1].layer is None else found[1].layer.name),
-    Cell("head", int, lambda found: found[1].head),
-    Cell("rule", str, lambda found: found[1].rule, "rule"),
-    Cell("message", str, lambda found: found[1].message, "finding"),
-    Cell("value", float, lambda found: found[1].value, "value"),
-    Cell("limit", float, lambda found: found[1].limit, "limit"),
-    Cell("allowed", bool, lambda found: found[2]),
-)
-_CHECKED: Sequence[Cell[HeadFigures]] = (
-    Cell("file", str, lambda each: str(each.layer.path)),
-    Cell("layer", str, lambda each: str(each.layer.index)),
-    Cell("layer_name", str, "layer.name"),
-    Cell("head", int),
-    *(Cell(name, float) for name in ("max_logit", "capped", "spread", "token_spread")),
-    *(Cell(name, float) for name in ("entropy_fraction", "one_hot_rows", "first_key_weight")),
-    Cell("verdict", str, "verdict.verdict"),
-    Cell("note", str, lambda each: each.verdict.note or None),
-)
-
-
-def check_junit(checked: Sequence[FileCheck]) -> str:
-    """Return JUnit XML: for each file a suite with a test case for each head, and one for the file.
-
-    A case is failed if it has findings.
-    """
-    suites = [_suite(each) for each in checked]
-    cases, failed = (sum(numbers) for numbers in zip(*((c, f) for _, c, f in suites), strict=True))
-    return "\n".join(
-        [
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<testsuites tests="{cases}" failures="{failed}" errors="0">',
-            *(text for text, _, _ in suites),
-            "</testsuites>",
-            "",
-        ]
-    )
-
-
-def _suite(checked: FileCheck) -> tuple[str, int, int]:
-    """Return the suite of a file, how many test cases it has, and how many of them are failed."""
-    of_head: dict[tuple[str, int], list[LimitFinding]] = {(_class(e), e.head): [] for e in checked.heads}
-    of_file: list[LimitFinding] = []
-    for each in checked.findings:
-        if each.layer is None or each.head is None:
-            of_file.append(each)
-        else:
-            of_head.setdefault((_class(each), each.head), []).append(each)
-    cases = [_case(name, f"head {head}", found) for (name, head), found in of_head.items()]
-    cases.append(_case("file", "all heads", of_file))
-    failed = sum(bool(found) for found in (*of_head.values(), of_file))
-    name = _attribute(f"attn-tui check {plain(str(checked.capture.path))}")
-    start = f'  <testsuite name={name} tests="{len(cases)}" failures="{failed}" errors="0">'
-    return "\n".join([start, *cases, "  </testsuite>"]), len(cases), failed
-
-
-def _class(each: HeadFigures | LimitFinding) -> str:
-    assert each.layer is not None
-    return f"layer {each.layer.index} {each.layer.name}"
-
-
-def _attribute(text: str) -> str:
-    return f'"{escape(text)}"'
-
-
-def _case(name: str, head: str, found: Sequence[LimitFinding]) -> str:
-    start = f"    <testcase classname={_attribute(plain(name))} name={_attribute(head)}"
-    if not found:
-        return f"{start}/>"
-    failures = [
-        f"      <failure type={_attribute(each.rule)} message={_attribute(plain(each.message))}>"
-        f"{escape(plain(f'{each.place}: {each.message}'), quote=False)}</failure>"
-        for each in found
-    ]
-    return "\n".join([f"{start}>", *failures, "    </testcase>"])
-
-
-def check_github(checked: Sequence[FileCheck]) -> str:
-    """Return a workflow command of GitHub Actions for each fault, whatever the number of its heads."""
-    return "".join(
-        f"::error file={_property(str(file.capture.path))},title={_property(f'attn-tui {each.rule}')}::"
-        f"{_data(f'{each.fault.label}: {each.sentence}')}\n"
-        for file in checked
-        for each in file.groups
-    )
-
-
-def _data(text: str) -> str:
-    return plain(text).replace("%", "%25")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import words
 from ..captures.settings import ScoreProcessing
-from ..diagnosis.heads.reasons import head_word
-from ..message import message
+from ..diagnosis.heads.reasons import head_word, severity
+from ..diagnosis.heads.summary import count_words
+from ..errors import InputError
+from ..message import counted, joined, message
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Column, Measurement
 from .formats import NONE, digits
@@ -21,12 +24,29 @@ from .statistics import (
     statistic_name,
     statistics_grid,
 )
-from .table import Block, Cell, Table, TextGrid, columns_of, entry, grid, parameter_types, row, text_cell
+from .table import (
+    Block,
+    Cell,
+    Heading,
+    HeadMark,
+    Picture,
+    Pictures,
+    Table,
+    TextGrid,
+    Tone,
+    VerdictMap,
+    columns_of,
+    entry,
+    grid,
+    parameter_types,
+    row,
+    text_cell,
+)
 
 if TYPE_CHECKING:
     from ..captures.capture import CaptureContents, HeadSubject, Layer
     from ..diagnosis.heads.reasons import HeadReasons
-    from ..diagnosis.results import Replay, RuleReplay
+    from ..diagnosis.results import AttentionCells, Replay, RuleReplay
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
 Inspected: TypeAlias = "tuple[HeadMeasurement, HeadReasons | None]"  # with the reasons for its status, if asked for
@@ -108,13 +128,87 @@ def inspect_table(
         subject, columns = found[0][0].subject, found[0][0].columns
         if whole:
             place = f"{subject.layer.place}, head {subject.head}, d_k {subject.layer.d_k}"
-            return [f"{' · '.join(title)}: {place}", statistics_grid(columns)]
-        return [" · ".join(filter(None, [*title, words(columns[0].apart)])), _heads_grid(found)]
+            return [Heading(f"{' · '.join(title)}: {place}"), _pictures(captures, found), statistics_grid(columns)]
+        return [
+            Heading(" · ".join(filter(None, [*title, words(columns[0].apart)]))),
+            _status_counts(found),
+            VerdictMap([_mark(each) for each in found]),
+            _pictures(captures, found),
+            _heads_grid(found),
+        ]
 
     return Table(
         "inspect-2", files_entry(captures, "source", "licence", "notes", "unused"), "heads", heads, elements,
         {**_PLACE, "d_k": int, **parameter_types(apart), **COLUMN}, rows, page, asked=asked,
     )  # fmt: skip
+
+
+def _word(inspected: Inspected) -> str:
+    """Return the status of a head at its last scale; what the evidence says of it comes first."""
+    head, explained = inspected
+    return head_word(head.columns[-1].measured, None if explained is None else explained.verdict) or NONE
+
+
+def _status_counts(heads: Sequence[Inspected]) -> str:
+    """Return `72 heads: 60 healthy, 12 saturated`."""
+    counts = [count_words(word, count) for word, count in Counter(map(_word, heads)).most_common()]
+    number = counted("{number} head", "{number} heads", len(heads))
+    return message("{heads}: {counts}", heads=number, counts=joined(counts, ", "))
+
+
+_SIGNS = {"uniform": "u", "saturating": "s", "saturated": "S", "sink": "k", "one-hot": "1", "NaN": "N"}  # on a map
+
+
+def _mark(inspected: Inspected) -> HeadMark:
+    head, explained = inspected
+    word = _word(inspected)
+    tone: Tone = "right" if word == "healthy" else "wrong" if word in ("wrong", "NaN") else "undecided"
+    says = () if explained is None else explained.because
+    return HeadMark(head.subject.layer, head.subject.head, tone, word, joined(says, "; "), _SIGNS.get(word, ""))
+
+
+_CELLS = 40  # of a picture, down and across: enough to see diagonals, columns and corners
+_PICTURED = 6  # heads
+
+
+def head_picture(
+    captures: Sequence[CaptureContents], layer: Layer, head: int, why: str, scales: Sequence[tuple[str, float | None]]
+) -> Picture:
+    """Return the attention of a head on its first text, under each of these multipliers; None is the file's own."""
+    from ..captures.head import CaptureFile
+    from ..captures.rules import file_rule, named_rule
+    from ..diagnosis.heads.attention import attention_matrix
+
+    [capture] = captures if len(captures) == 1 else [each for each in captures if each.path == layer.path][:1]
+    assert isinstance(capture, CaptureFile), "only a file with its numbers is drawn"
+    matrices: list[tuple[str, AttentionCells | str]] = []
+    for caption, multiplier in scales:
+        try:
+            rule = file_rule(layer) if multiplier is None else named_rule("custom", layer, multiplier)
+            every = ((0, layer.queries), (0, layer.keys), _CELLS, _CELLS)
+            cells = (each for each in attention_matrix(capture, layer, head, rule, 0, *every) if each is not None)
+            matrices.append((caption, next(cells, "")))
+        except InputError as error:
+            matrices.append((caption, str(error)))
+    place = message("{place} head {head}", place=layer.place, head=head)
+    return Picture(joined([place, *([why] if why else [])], " · "), matrices)
+
+
+def _pictures(captures: Sequence[CaptureContents], heads: Sequence[Inspected]) -> Pictures:
+    """Return pictures of the first of these heads that are worst, at their scales."""
+
+    def draw() -> Iterator[Picture]:
+        order = sorted(heads, key=lambda each: severity(each[0].columns[-1].measured, each[1] and each[1].verdict))
+        for head, explained in order[:_PICTURED]:
+            scales = [
+                (message("as the file says"), None) if column.rule == "file"
+                else (message("× {multiplier}", multiplier=digits(column.multiplier)), column.multiplier)
+                for column in head.columns
+            ]  # fmt: skip
+            why = _word((head, explained)) if len(scales) == 1 else ""
+            yield head_picture(captures, head.subject.layer, head.subject.head, why, scales)
+
+    return Pictures(draw)
 
 
 Line: TypeAlias = "tuple[HeadMeasurement, HeadReasons | None, Column]"  # of a list: a head, its reasons, a scale
@@ -127,10 +221,6 @@ def _heads_grid(heads: Sequence[Inspected]) -> TextGrid:
         found = STATISTIC[name]
         return text_cell(statistic_name(found), lambda line: short_cell(line[2].measured[name], found))
 
-    def word(line: Line) -> str:
-        _, explained, column = line
-        return head_word(column.measured, None if explained is None else explained.verdict) or NONE
-
     files = any(head.subject.layer.file for head, _ in heads)
     cells: list[Cell[Line]] = [
         text_cell("file" if files else "", lambda line: line[0].subject.layer.file),
@@ -139,7 +229,7 @@ def _heads_grid(heads: Sequence[Inspected]) -> TextGrid:
         text_cell("d_k", lambda line: str(line[0].subject.layer.d_k)),
         text_cell("multiplier", lambda line: multiplier_cell(line[2])),
         *map(statistic, SHOWN),
-        text_cell("status", word),
+        text_cell("status", lambda line: _word(line[:2])),
         text_cell(
             "" if heads[0][1] is None else "because", lambda line: "; ".join(line[1].because if line[1] else ())
         ),

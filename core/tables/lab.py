@@ -11,6 +11,7 @@ from ..message import message
 from ..parameters import FIELD, FIELDS, ROUNDED, Parameters, Value, context_note
 from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.measurement import Column, Estimate, Measurement, column_names
+from .formats import digits
 from .statistics import (
     COLUMN,
     OF_ALL_COLUMNS,
@@ -72,10 +73,16 @@ def prediction_table(prediction: Prediction) -> Table[Any]:
         place = [getattr(side[0], name) for name in _ASKED]
         yield from ([*place, name, value] for name, value in side[1].values.items())
 
+    def page() -> list[Block]:
+        values = [column.values for column in prediction.columns]
+        names = [name for name in values[0] if any(each[name] is not None for each in values)]
+        lines = [[STATISTIC[name].label, *(digits(each[name]) for each in values)] for name in names]
+        return [f"Parameters: {', '.join(parameter_words(p))}", TextGrid(["", "A", "B"], lines)]
+
     return Table(
         "prediction-1", _asked(p), "columns", [*zip(settings(p), prediction.columns, strict=True)],
         lambda side: [{"theory": side[1].values, "saturation": saturation_entry(side[1].saturation)}],
-        {**parameter_types(_ASKED), "statistic": str, "theory": float}, rows, lambda: parameter_words(p),
+        {**parameter_types(_ASKED), "statistic": str, "theory": float}, rows, page,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""One declaration of a result, which is written as JSON, JSON Lines, CSV, Parquet and Markdown."""
+"""One declaration of a result, which is written as JSON, JSON Lines, CSV, Parquet, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 from itertools import chain, islice
 from operator import attrgetter
 from textwrap import indent
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .. import VERSION
 from ..errors import InputError
@@ -17,6 +17,10 @@ from ..files import MARK
 from ..parameters import FIELD
 from ..statistics.measurement import Estimate
 from .formats import NONE, Say, csv_text, data, digits, escaped, json_line, json_text, pair
+
+if TYPE_CHECKING:
+    from ..captures.capture import Layer
+    from ..diagnosis.results import AttentionCells
 
 T = TypeVar("T")
 Format: TypeAlias = Literal["json", "csv", "markdown"]  # of what a pane exports
@@ -75,7 +79,52 @@ class CommandLine(str):
     """The command that prints the same."""
 
 
-Block: TypeAlias = str | TextGrid  # of a page: a paragraph or a table
+Tone: TypeAlias = Literal["right", "wrong", "undecided", "downstream", "neutral"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is said of some heads: a label, where they are, what q·k was and should be multiplied by, and why."""
+
+    label: str
+    where: str
+    sentences: tuple[str, ...] = ()  # some may be empty
+    tone: Tone = "neutral"
+    used: str = ""
+    expected: str = ""
+
+
+class HeadMark(NamedTuple):
+    """A head on a map."""
+
+    layer: Layer
+    head: int
+    tone: Tone
+    word: str  # for the legend
+    says: str = ""
+    sign: str = ""  # by default that of the tone
+
+
+class VerdictMap(NamedTuple):
+    """A map of layers and heads; only HTML has it."""
+
+    marks: Sequence[HeadMark]
+
+
+class Picture(NamedTuple):
+    """The attention of a head, once or as it was and as it should be."""
+
+    title: str
+    matrices: Sequence[tuple[str, AttentionCells | str]]  # each after its caption; a text says why there is none
+
+
+class Pictures(NamedTuple):
+    """Pictures of heads, drawn when they are asked for; only HTML has them."""
+
+    draw: Callable[[], Iterable[Picture]]
+
+
+Block: TypeAlias = str | TextGrid | Statement | VerdictMap | Pictures  # of a page: a paragraph, a table, …
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,10 +264,14 @@ def _json(table: Table[T]) -> Iterator[str]:
 
 def markdown(page: Iterable[Block], say: Say = str) -> str:
     """Return a page as Markdown."""
-    return "\n".join(_block(block, say) for block in page)
+    return "\n".join(_block(block, say) for block in page if not isinstance(block, (VerdictMap, Pictures)))
 
 
-def _block(block: Block, say: Say) -> str:
+def _block(block: str | TextGrid | Statement, say: Say) -> str:
+    if isinstance(block, Statement):
+        numbers = ", ".join(filter(None, (block.used, block.expected)))
+        texts = (Bold(block.label), block.where, numbers, *block.sentences)
+        return "  \n".join(_marked(text, say) for text in texts if text) + "\n"
     if not isinstance(block, TextGrid):
         return f"{_marked(block, say)}\n"
     header, *lines = ([_marked(cell, say) for cell in line] for line in (block.header, *block.lines))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from itertools import pairwise
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -187,3 +188,8 @@ def _or_least(value: float | None) -> float:
 def sample_run() -> Path:
     """Return the path of a finished run, which the Watch pane shows until another one is opened."""
     return Path(str(resources.files(__package__ or __name__) / "sample-run.jsonl"))
+
+
+def run_path(text: str | PathLike[str]) -> Path:
+    """Return the path of a run; `example:exploding` is that of the sample."""
+    return sample_run() if text == "example:exploding" else Path(text)

@@ -57,7 +57,8 @@ def test_every_format_lists_every_head_the_most_changed_first(tmp_path: Path, ca
     assert rows[0]["qk"] == "same"
     assert float(rows[0]["divergence"]) > 0.1
     markdown = compared([*files, "--format", "markdown"], capsys)[1]
-    assert "layer 3, head 1 (layers.3.attn): is × 0.5, × 0.25 in the reference" in markdown
+    assert "**FIRST DIFFERENCE**  \nlayer 3, head 1 (layers.3.attn)  \n" in markdown
+    assert "multiplier: is × 0.5, × 0.25 in the reference" in markdown
     assert markdown.index("| 3 | 1 | 1 | multiplier |") < markdown.index("| 3 | 0 | 0 | — |")
     table = compared(files, capsys)[1]
     assert "layer 3, head 1 (layers.3.attn)\n" in table

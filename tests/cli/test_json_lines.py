@@ -71,7 +71,8 @@ def test_a_file_whose_name_ends_so_is_written_so(tmp_path: Path, capsys: Capture
 @pytest.mark.parametrize(
     ("words", "ending", "says"),
     [
-        (("report",), "jsonl", "a .jsonl file is JSON Lines, and this command prints no jsonl"),
+        (("report",), "jsonl", "this command prints no jsonl"),
+        (("learn",), "html", "this command prints no html"),
         (("learn",), "parquet", "a .parquet file has the rows of CSV, and this command prints no csv"),
     ],
 )

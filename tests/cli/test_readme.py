@@ -10,7 +10,7 @@ from cli_runner import Captured, out_of
 from rich.cells import cell_len
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"en": ("README.md", "docs/guide.md"), "zh": ("README.zh.md", "docs/guide.zh.md")}
+PAGES = {"en": ("README.md", "docs/guide.md", "docs/diagnose.md"), "zh": ("README.zh.md", "docs/guide.zh.md")}
 BLOCKS = sorted(
     {
         (language, *block)

@@ -248,10 +248,10 @@ def test_what_belongs_to_one_head_is_not_said_of_several() -> None:
         _ = diagnosis.verdict
     assert not hasattr(diagnosis, "verdict")
     assert inspect.getmembers(diagnosis)
-    found = Counter(each.verdict.verdict for each in diagnosis.heads)
+    found = Counter(each.verdict.word for each in diagnosis.heads)
     assert found["cause"] == 10
-    each = [head.diagnose().verdict.verdict for head in attn_tui.open(WRONG)]
-    assert each == [head.verdict.verdict for head in diagnosis.heads]
+    each = [head.diagnose().verdict.word for head in attn_tui.open(WRONG)]
+    assert each == [head.verdict.word for head in diagnosis.heads]
 
 
 def test_a_number_of_several_layers_is_not_taken_as_that_of_the_first(tmp_path: Path) -> None:

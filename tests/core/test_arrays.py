@@ -33,7 +33,7 @@ def of(arrays: Any, names: str = "q k v o") -> Any:
 
 
 def words(found: attn_tui.Diagnosis) -> set[str]:
-    return {each.verdict.cause or each.verdict.verdict for each in found}
+    return {each.verdict.cause or each.verdict.word for each in found}
 
 
 @for_each("evidence", ["q k v o", "q k lse", "q k weights", "q k v o lse weights"])
@@ -161,3 +161,13 @@ def test_calls_are_opened_checked_and_compared_without_a_file() -> None:
     assert not differences.same
     assert json.dumps(differences.to_dict())
     assert {head.first.name for head in differences.comparison.heads if head.first} == {"o"}
+
+
+def test_what_has_no_numbers_is_refused_in_a_line() -> None:
+    class Traced:
+        def detach(self) -> Any:
+            raise NotImplementedError("no data")
+
+    q = np.ones((1, 1, 4, 8), np.float32)
+    with pytest.raises(attn_tui.InputError, match="Traced cannot be read as an array: no data"):
+        attn_tui.diagnose(Traced(), q)

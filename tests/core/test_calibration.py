@@ -18,11 +18,11 @@ def test_healthy_heads_are_not_accused_and_faults_are_named() -> None:
 
 
 def test_a_few_healthy_heads_of_each_family_are_not_accused() -> None:
-    assert {verdict.verdict for _, verdict, _ in healthy(2, range(18))} <= {"healthy", "undecided"}
+    assert {verdict.word for _, verdict, _ in healthy(2, range(18))} <= {"healthy", "undecided"}
 
 
 def test_common_errors_of_an_output_s_components_accuse_no_head() -> None:
-    assert [verdict.verdict for _, verdict, _ in healthy(8101, (4679, 8403))] == ["healthy", "healthy"]
+    assert [verdict.word for _, verdict, _ in healthy(8101, (4679, 8403))] == ["healthy", "healthy"]
 
 
 @pytest.mark.slow

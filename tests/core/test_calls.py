@@ -42,7 +42,7 @@ def attention(
 
 
 def healthy(path: Path) -> set[str]:
-    return {each.verdict.verdict for each in attn_tui.diagnose(path).heads}
+    return {each.verdict.word for each in attn_tui.diagnose(path).heads}
 
 
 def test_a_right_gemma_2_is_healthy(tmp_path: Path) -> None:

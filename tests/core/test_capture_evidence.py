@@ -130,7 +130,7 @@ def test_evidence_that_is_not_finite_is_a_cause(tmp_path: Path, role: str, bad: 
     beside = {f"layers.0.attn.{name}": EXPECTED[name].copy() for name in ("v", "o", role)}
     beside[f"layers.0.attn.{role}"][1, 4, 3] = bad
     capture = opened(tmp_path, HEADS_FIRST | beside, **TOLD, schema="attn-tui/qk-2")
-    assert diagnose(read_subject(capture, capture.layers[0], 3, None, None), None).verdict == "healthy"
+    assert diagnose(read_subject(capture, capture.layers[0], 3, None, None), None).word == "healthy"
     if role == "v":
         with pytest.raises(NotFiniteError, match=r"attn\.v': layer 0, head 4 has \d+ of \d+ values that are NaN"):
             read_subject(capture, capture.layers[0], 4, None, None)
@@ -145,7 +145,7 @@ def test_rows_that_see_no_key_may_hold_anything(tmp_path: Path) -> None:
     lse[1, :, 2:4], mask[1, :, 2:4] = np.nan, False
     beside = {"layers.0.attn.lse": lse, "layers.0.attn.mask": mask}
     capture = opened(tmp_path, HEADS_FIRST | beside, **TOLD, schema="attn-tui/qk-2")
-    assert diagnose(read_subject(capture, capture.layers[0], 0, None, None), None).verdict == "healthy"
+    assert diagnose(read_subject(capture, capture.layers[0], 0, None, None), None).word == "healthy"
 
 
 def dump(folder: Path, layers: int = 3, cache: int = 32, later: float = 0.0, **told: Any) -> Any:
@@ -170,7 +170,7 @@ def test_a_dump_of_llama_cpp_is_judged_by_its_weights(cache: int, tmp_path: Path
     assert not [note for note in capture.notes if "assuming it is not" in note]
     for layer in capture.layers:
         for head in range(HEADS):
-            assert diagnose(read_subject(capture, layer, head, None, None)).verdict == "healthy"
+            assert diagnose(read_subject(capture, layer, head, None, None)).word == "healthy"
 
 
 def test_what_the_file_says_of_causality_precedes_its_weights(tmp_path: Path) -> None:

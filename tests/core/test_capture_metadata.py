@@ -24,7 +24,7 @@ def test_the_entry_of_a_layer_overrides_the_file(tmp_path: Path) -> None:
 def test_entries_are_matched_by_their_own_index(tmp_path: Path) -> None:
     capture = opened(tmp_path, layered(3), layers=[{"index": 2, "scale": 2}, {"index": 0, "scale": 1}])
     assert [layer.scale for layer in capture.layers] == [1, None, 2]
-    assert has_note(capture, "the scale of layer 1; assuming 1/√d_k")
+    assert has_note(capture, "the scale of layer 1 is not given; assuming 1/√d_k")
 
 
 def test_a_file_with_some_layers_of_a_model_finds_their_entries_by_number(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_missing_metadata_is_noted(tmp_path: Path) -> None:
     layer = capture.layers[0]
     assert (layer.scale, layer.causal, layer.softcap, layer.mask) == (None, None, None, None)
     assert (capture.model, capture.text, capture.tokens, capture.lengths) == (None, None, None, None)
-    assert "the file does not specify the scale; assuming 1/√d_k if one is needed" in capture.notes
+    assert "the scale is not given; assuming 1/√d_k if one is needed" in capture.notes
     assert has_note(capture, "whether attention is causal")
 
 

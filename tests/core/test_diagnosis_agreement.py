@@ -42,16 +42,16 @@ def cases(fault: str, head: Head = HEAD, number_format: str = "float32") -> tupl
 @pytest.mark.parametrize("kind", ["weights", "o"])
 def test_a_right_log_sum_exp_does_not_pass_wrong_weights_or_outputs(fault: str, kind: Kind) -> None:
     right, wrong = cases(fault)
-    assert diagnose(joined({kind: wrong})).verdict == "cause"
+    assert diagnose(joined({kind: wrong})).word == "cause"
     found = diagnose(joined({"lse": right, kind: wrong}))
-    assert (found.verdict, found.conflict) == ("undecided", True)
+    assert (found.word, found.conflict) == ("undecided", True)
 
 
 @pytest.mark.parametrize("fault", ["missing", "causal lost", "window extra", "sink extra", "tiled", "alibi"])
 def test_a_wrong_log_sum_exp_is_not_passed_by_right_outputs(fault: str) -> None:
     right, wrong = cases(fault)
     found = diagnose(joined({"lse": wrong, "o": right}))
-    assert (found.verdict, found.conflict) == ("undecided", True)
+    assert (found.word, found.conflict) == ("undecided", True)
 
 
 def test_both_kinds_that_disagree_are_said() -> None:
@@ -66,7 +66,7 @@ def test_evidence_of_one_faulty_computation_agrees(fault: str) -> None:
     _, wrong = cases(fault)
     of = [diagnose(joined({kind: wrong})) for kind in ("lse", "weights", "o")]
     found = diagnose(joined({"lse": wrong, "weights": wrong, "o": wrong}))
-    assert found.verdict == of[0].verdict
+    assert found.word == of[0].word
     assert found.cause == of[0].cause
 
 
@@ -83,7 +83,7 @@ def test_a_factor_of_outputs_is_found(factor: float, number_format: str, kinds: 
     subject = joined(dict.fromkeys(kinds, case), number_format)
     o = subject.evidence[-1]
     found = diagnose(replace(subject, evidence=(*subject.evidence[:-1], replace(o, values=o.values * factor))))
-    assert (found.verdict, found.cause) == ("cause", "outputs-scaled")
+    assert (found.word, found.cause) == ("cause", "outputs-scaled")
     [said] = re.findall(r"outputs are × ([\d.]+) of", str(found.says))
     assert float(said) == pytest.approx(factor, rel=1e-3)
 

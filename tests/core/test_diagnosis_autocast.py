@@ -43,12 +43,12 @@ def verdict(short: str, kind: Kind, declared: bool, multiplier: float = D_K**-0.
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_head_under_autocast_is_not_accused(kind: Kind, seed: int) -> None:
-    assert verdict("bfloat16", kind, True, seed=seed).verdict == "healthy"
+    assert verdict("bfloat16", kind, True, seed=seed).word == "healthy"
     found = verdict("bfloat16", kind, False, seed=seed)
-    assert found.verdict in ("healthy", "undecided")
+    assert found.word in ("healthy", "undecided")
     if kind != "o":  # outputs of bfloat16 tell it by their own format
         assert "bfloat16" in str(found.says)
-    assert verdict("float16", kind, True, seed=seed).verdict == "healthy"
+    assert verdict("float16", kind, True, seed=seed).word == "healthy"
 
 
 @for_each(("short", "declared"), [("bfloat16", False), ("bfloat16", True), ("float16", True)])
@@ -78,7 +78,7 @@ def test_bfloat16_that_is_saved_as_float32_is_read_as_bfloat16(
     capture = open_capture(saved_as_float32(tmp_path / "a.safetensors", multiplier))
     subject = read_subject(capture, capture.layers[0], 1, None, None)
     assert (subject.format, subject.evidence[0].format, subject.evidence[0].v_format) == ("bfloat16",) * 3
-    assert diagnose(subject).verdict == expected
+    assert diagnose(subject).word == expected
 
 
 def test_whole_numbers_and_few_numbers_are_float32() -> None:
@@ -106,7 +106,7 @@ def test_two_percent_off_is_not_as_expected_where_rounding_hides_it(kind: Kind, 
         )
         facts = StatedFacts(128, scale=128**-0.5, scores="bfloat16")
         found = diagnose(Subject(q, k, "bfloat16", facts, (evidence,), np.arange(96, dtype=np.intp)))
-        assert found.verdict == expected
+        assert found.word == expected
         if expected == "undecided":
             assert "× 0.08839 = 1/√128" in found.says
             assert found.multiplier == pytest.approx(ratio * 128**-0.5, rel=5e-3)

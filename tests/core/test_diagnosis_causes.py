@@ -25,7 +25,7 @@ QUICK = [cases[number % len(cases)] for number, cases in enumerate(SHOWING)]
 def test_a_fault_is_named(fault: str, kind: Kind) -> None:
     verdict = diagnose(subject_of(injected(random_head(32, 48, True), "float32", fault), "float32", kind))
     assert FAULTS[fault][0] in (verdict.cause, *verdict.also)
-    assert verdict.verdict == "cause"
+    assert verdict.word == "cause"
 
 
 @pytest.mark.slow
@@ -36,7 +36,7 @@ def test_few_faults_are_missed_in_any_format(number_format: str, kind: Kind, hea
     for fault in faults:
         verdict = diagnose(subject_of(injected(head, number_format, fault), number_format, kind))
         if FAULTS[fault][0] not in (verdict.cause, *verdict.also):
-            missed.append((fault, verdict.verdict, verdict.cause))
+            missed.append((fault, verdict.word, verdict.cause))
     assert len(missed) <= 0.05 * len(faults), missed
 
 
@@ -48,8 +48,8 @@ def test_healthy_heads_are_never_accused(number_format: str, kind: Kind) -> None
         random_head(d, n, c, s, d) for d, n, c, s in ((32, 40, True, 1), (80, 70, False, 3), (192, 60, True, 1))
     ]
     verdicts = [diagnose(subject_of(case_of(head, number_format), number_format, kind)) for head in heads]
-    assert {verdict.verdict for verdict in verdicts} <= {"healthy", "undecided"}
-    assert sum(verdict.verdict == "healthy" for verdict in verdicts) >= len(heads) - 2
+    assert {verdict.word for verdict in verdicts} <= {"healthy", "undecided"}
+    assert sum(verdict.word == "healthy" for verdict in verdicts) >= len(heads) - 2
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_multiplier_is_known_precisely(number_format: str, kind: Kind, toler
         case.multiplier *= factor
         verdict = diagnose(subject_of(case, number_format, kind))
         assert verdict.multiplier == pytest.approx(case.multiplier, rel=tolerance)
-        assert (verdict.verdict == "healthy") == (factor == 1.0)
+        assert (verdict.word == "healthy") == (factor == 1.0)
 
 
 def test_the_error_of_the_multiplier_is_honest() -> None:

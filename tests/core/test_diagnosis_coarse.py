@@ -41,8 +41,8 @@ def test_scores_in_steps_of_some_nats_are_a_cause_with_the_step_and_the_rows_tha
 
 
 def test_the_same_scores_in_float32_and_small_scores_are_healthy() -> None:
-    assert diagnose(subject(8.0, None, "float32")).verdict == "healthy"
-    assert diagnose(subject(0.0, "bfloat16", "bfloat16")).verdict == "healthy"
+    assert diagnose(subject(8.0, None, "float32")).word == "healthy"
+    assert diagnose(subject(0.0, "bfloat16", "bfloat16")).word == "healthy"
 
 
 def test_coarse_scores_need_no_evidence() -> None:

@@ -27,7 +27,7 @@ def verdict(said: Array, done: Array, multiplier: float = 0.25) -> Verdict:
 @pytest.mark.parametrize("slope", [0.5, 2**-8])
 @pytest.mark.parametrize(("said", "done"), [(DISTANCES, COLUMNS), (COLUMNS, DISTANCES)])
 def test_both_conventions_of_alibi_are_healthy(slope: float, said: Array, done: Array) -> None:
-    assert verdict(slope * said, slope * done).verdict == "healthy"
+    assert verdict(slope * said, slope * done).word == "healthy"
 
 
 @for_each("tokens", [200, 500])
@@ -39,7 +39,7 @@ def test_a_bias_that_was_rounded_to_float32_is_linear_however_long_it_is(tokens:
     case = case_of(random_head(16, tokens, True), "float32")
     for case.bias, case.used_bias in (both, both[::-1]):
         found = diagnose(subject_of(case, "float32", "lse"))
-        assert (found.verdict, found.multiplier) == ("healthy", pytest.approx(0.25, rel=1e-4))
+        assert (found.word, found.multiplier) == ("healthy", pytest.approx(0.25, rel=1e-4))
 
 
 def others(said: Array | None, keys: int = 40) -> list[Array]:
@@ -68,7 +68,7 @@ def test_a_scale_that_is_missing_is_found_in_the_other_convention() -> None:
 
 
 def test_another_slope_is_no_convention() -> None:
-    assert verdict(0.25 * DISTANCES, 0.5 * DISTANCES).verdict == "cause"
+    assert verdict(0.25 * DISTANCES, 0.5 * DISTANCES).word == "cause"
 
 
 @pytest.mark.parametrize("values", [0.0, 1.0])
@@ -79,14 +79,14 @@ def test_outputs_of_zeros_are_said_to_be_zeros(values: float) -> None:
     assert o.v is not None
     zero = replace(o, values=np.zeros_like(o.values), v=values * o.v)
     found = diagnose(replace(subject, evidence=(zero,)))
-    assert (found.verdict, found.cause) == (("cause", "outputs-scaled") if values else ("undecided", None))
+    assert (found.word, found.cause) == (("cause", "outputs-scaled") if values else ("undecided", None))
     assert "are all 0" in str(found.says) or "all values are 0" in str(found.says)
 
 
 def test_keys_of_zeros_are_said_first() -> None:
     subject = subject_of(case_of(HEAD, "float32"), "float32", "o")
     found = diagnose(replace(subject, k=np.zeros_like(subject.k)))
-    assert found.verdict == "undecided"
+    assert found.word == "undecided"
     assert "all keys are 0" in str(found.says)
 
 
@@ -95,5 +95,5 @@ def test_one_output_for_all_queries_is_explained_by_no_cause() -> None:
     [o] = subject.evidence
     same = np.broadcast_to(o.values[:, -1:], o.values.shape)
     found = diagnose(replace(subject, evidence=(Evidence("o", same, o.format, o.v, o.v_format),)))
-    assert (found.verdict, found.cause) == ("unexplained", None)
+    assert (found.word, found.cause) == ("unexplained", None)
     assert "same output" in str(found.says)

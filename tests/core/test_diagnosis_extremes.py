@@ -109,6 +109,6 @@ def test_numbers_that_are_not_finite_are_read_and_named(suffix: str, role: str, 
         save(path, tensors, scale=0.5)
     capture = open_capture(path)
     healthy, broken = (diagnose_head(capture, capture.layers[0], head, None, None) for head in (0, 1))
-    assert healthy.verdict == "healthy"
+    assert healthy.word == "healthy"
     assert "not-finite" in [each.cause for each in broken.findings]
     assert role in broken.says

@@ -63,7 +63,7 @@ def test_what_q_and_k_carry_is_said() -> None:
 def test_a_recorded_factor_that_is_not_the_scale_accuses_nobody() -> None:
     """As in nanochat, which multiplies q and k by 1.2 each."""
     verdict = found(1.2, 1.2, ROOT, recorded=True)
-    assert verdict.verdict == "undecided"
+    assert verdict.word == "undecided"
     assert verdict.also[0] == "prescale-extra"
     assert f"× {1.44 * ROOT:.4g}" in str(verdict.says)
     assert "twice" not in str(verdict.says)

@@ -30,7 +30,7 @@ def subject(bias: Array, seen: Array | None = None) -> Subject:
 )
 def test_a_mask_of_true_and_false_that_was_added_is_a_cause(bias: Array) -> None:
     found = diagnose(subject(bias))
-    assert (found.verdict, found.cause) == ("cause", "mask-added")
+    assert (found.word, found.cause) == ("cause", "mask-added")
     without = replace(subject(bias), evidence=())
     assert diagnose(without).cause == "mask-added"  # the file has it exactly
 
@@ -39,11 +39,11 @@ def test_other_biases_are_no_masks() -> None:
     rng = np.random.default_rng(0)
     random = (rng.random((24, 24)) < 0.5).astype(float)
     for bias in (random, 2 * CAUSAL, CAUSAL - 1, np.ones((24, 24)), np.zeros((24, 24)), 0.5 * PADDING):
-        assert diagnose(subject(bias)).verdict == "healthy"
+        assert diagnose(subject(bias)).word == "healthy"
 
 
 def test_a_mask_that_is_added_where_keys_are_hidden_as_well_changes_nothing() -> None:
-    assert diagnose(subject(CAUSAL, CAUSAL > 0)).verdict == "healthy"
+    assert diagnose(subject(CAUSAL, CAUSAL > 0)).word == "healthy"
 
 
 def test_a_scale_that_is_missing_is_found_beside_it() -> None:

@@ -85,7 +85,7 @@ def verdicts(
 
 
 def causes(found: list[Verdict]) -> list[str | None]:
-    return [each.cause if each.verdict == "cause" else each.verdict for each in found]
+    return [each.cause if each.word == "cause" else each.word for each in found]
 
 
 @each_kind

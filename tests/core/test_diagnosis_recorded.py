@@ -38,7 +38,7 @@ def recorded(folder: Path, scale: float, **said: Any) -> Path:
 def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(tmp_path: Path) -> None:
     path = recorded(tmp_path, 1 / WIDTH)
     found = verdict(path)
-    assert (found.verdict, found.cause) == ("undecided", None)
+    assert (found.word, found.cause) == ("undecided", None)
     assert "× 0.125, " in found.says
     assert "1/√8 is × 0.3536" in found.says
     assert (found.multiplier, found.expected.multiplier) == (pytest.approx(1 / WIDTH, rel=1e-5), ROOT)
@@ -48,7 +48,7 @@ def test_a_recorded_multiplier_that_is_not_1_over_root_d_k_is_told_and_no_cause(
     [*_, (_, figures)] = measure(capture, capture.layers[0], 0, None, None)
     assert figures is not None
     assert findings([figures], Limits(min_file_entropy=0)) == []
-    assert verdict(recorded(tmp_path, ROOT)).verdict == "healthy"
+    assert verdict(recorded(tmp_path, ROOT)).word == "healthy"
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_recorded_multipliers_of_heads_or_rows_are_not_what_was_intended(
 ) -> None:
     path = attended(tmp_path, "lse", {"scale": 1.0}, {"scale": None, "observed": True, **said}, beside=beside)
     found = verdict(path)
-    assert (found.verdict, found.also[0], found.expected.multiplier) == ("undecided", "scale-missing", ROOT)
+    assert (found.word, found.also[0], found.expected.multiplier) == ("undecided", "scale-missing", ROOT)
     assert verdict(path, own='{"model_type": "llama", "head_dim": 8}').cause == "scale-missing"
     path = attended(tmp_path, "lse", {"scale": 1.0}, {"scale": None, **said}, beside=beside)
-    assert verdict(path).verdict == "healthy", "a file that was not recorded says what is intended"
+    assert verdict(path).word == "healthy", "a file that was not recorded says what is intended"
 
 
 def test_a_factor_inside_q_is_part_of_the_product(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_factor_inside_q_is_part_of_the_product(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_not_recorded_says_what_is_expected(tmp_path: Path) -> None:
-    assert verdict(attended(tmp_path, "lse", {"scale": 1 / WIDTH}, {"scale": 1 / WIDTH})).verdict == "healthy"
+    assert verdict(attended(tmp_path, "lse", {"scale": 1 / WIDTH}, {"scale": 1 / WIDTH})).word == "healthy"
 
 
 def test_a_file_says_what_is_intended_whatever_was_recorded(tmp_path: Path) -> None:
@@ -104,18 +104,18 @@ def test_a_file_says_what_is_intended_whatever_was_recorded(tmp_path: Path) -> N
 def test_a_recorded_multiplier_is_compared_with_a_configuration(where: str, tmp_path: Path) -> None:
     path = recorded(tmp_path, 1 / WIDTH)
     assert verdict(path, **{where: '{"model_type": "llama", "head_dim": 8}'}).cause == "scale-twice"
-    assert verdict(path, **{where: '{"head_dim": 8, "attention_multiplier": 0.125}'}).verdict == "healthy"
+    assert verdict(path, **{where: '{"head_dim": 8, "attention_multiplier": 0.125}'}).word == "healthy"
 
 
 def test_a_recorded_configuration_of_heads_of_another_width_is_not_the_expectation(tmp_path: Path) -> None:
     path = recorded(tmp_path, ROOT)
-    assert verdict(path, own='{"head_dim": 32}').verdict == "healthy"
-    assert verdict(path, own='{"head_dim": 32, "attention_multiplier": 0.5}').verdict == "healthy"
+    assert verdict(path, own='{"head_dim": 32}').word == "healthy"
+    assert verdict(path, own='{"head_dim": 32, "attention_multiplier": 0.5}').word == "healthy"
 
 
 def test_a_recorded_configuration_without_widths_is_the_expectation(tmp_path: Path) -> None:
     found = verdict(recorded(tmp_path, ROOT), own='{"attention_multiplier": 0.125}')
-    assert (found.verdict, found.expected.multiplier) == ("cause", 0.125)
+    assert (found.word, found.expected.multiplier) == ("cause", 0.125)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_only_known_types_of_models_expect_a_scale_that_nobody_states(
     own: dict[str, Any], found: str, tmp_path: Path
 ) -> None:
     path = recorded(tmp_path, 1 / WIDTH, name="decoder.0")
-    assert verdict(path, own=json.dumps(own)).verdict == found
+    assert verdict(path, own=json.dumps(own)).word == found
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_only_known_types_of_models_expect_a_scale_that_nobody_states(
 )
 def test_outputs_of_weights_that_were_changed_are_not_judged(said: dict[str, Any], how: str, tmp_path: Path) -> None:
     found = verdict(attended(tmp_path, "o", {"scale": 1.0}, {"observed": True, **said}))
-    assert (found.verdict, how in found.says) == ("no-evidence", True)
+    assert (found.word, how in found.says) == ("no-evidence", True)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_outputs_of_weights_that_were_changed_are_not_judged(said: dict[str, Any
 def test_scores_are_judged_whatever_became_of_the_weights(
     said: dict[str, Any], expected: str, tmp_path: Path
 ) -> None:
-    assert verdict(attended(tmp_path, "lse", {}, {"observed": True, **said})).verdict == expected
+    assert verdict(attended(tmp_path, "lse", {}, {"observed": True, **said})).word == expected
     wrong = attended(tmp_path, "lse", {"scale": 1.0}, {"observed": True, **said})
     assert verdict(wrong, '{"head_dim": 8}').cause == "scale-missing"
 
@@ -177,7 +177,7 @@ def test_scores_are_judged_whatever_became_of_the_weights(
 @pytest.mark.parametrize("kind", ["lse", "o"])
 def test_the_words_of_a_note_decide_nothing(note: str, kind: str, tmp_path: Path) -> None:
     found = verdict(attended(tmp_path, kind, {}, {"observed": True, "notes": note}))
-    assert found.verdict == "healthy"
+    assert found.word == "healthy"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_softmax_over_the_queries_is_a_mistake_only_where_evidence_proves_it(
     kind: str, done: dict[str, Any], found: tuple[str, str | None], tmp_path: Path
 ) -> None:
     said = verdict(attended(tmp_path, kind, done, {"observed": True, "softmax_axis": "queries"}))
-    assert (said.verdict, said.cause) == found
+    assert (said.word, said.cause) == found
     assert "over the queries" in said.says or "over queries" in said.says
 
 
@@ -202,7 +202,7 @@ def test_scores_that_were_not_finite_are_named_with_their_number(tmp_path: Path)
     found = verdict(attended(tmp_path, "lse", {}, said))
     assert (found.cause, found.findings[0].stage) == ("not-finite", "qk")
     assert "3 of 1,024 scores of the layer are NaN or infinite" in found.says
-    assert verdict(attended(tmp_path, "lse", {}, said | {"not_finite": [[0, 256]] * 4})).verdict == "healthy"
+    assert verdict(attended(tmp_path, "lse", {}, said | {"not_finite": [[0, 256]] * 4})).word == "healthy"
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_queries_and_keys_alone_tell_that_float16_would_overflow(tmp_path: Path)
     for size, note in ((1.0, "q·k is up to 80,000, and float16 ends at 65,504"), (0.8, "")):
         path = save(tmp_path / "x.safetensors", {"q": q * np.float16(size), "k": k})
         found = verdict(path)
-        assert found.verdict == "no-evidence"
+        assert found.word == "no-evidence"
         assert (note in found.note) if note else not found.note
 
 

@@ -70,16 +70,16 @@ def test_an_unusual_number_of_another_format_is_no_rule_s_for_certain() -> None:
 def test_the_configuration_says_which_scale_is_expected(config: str, multiplier: float) -> None:
     given = parse_configuration(config, "config.json")
     subject = subject_of(scaled(multiplier), "float32", "lse")
-    assert diagnose(subject, given).verdict == "healthy"
+    assert diagnose(subject, given).word == "healthy"
     other = subject_of(scaled(multiplier * 1.06), "float32", "lse")
-    assert diagnose(other, given).verdict == "cause"
+    assert diagnose(other, given).word == "cause"
     within = replace(subject, facts=replace(subject.facts, scale=None, config=given))
     assert diagnose(within).expected.multiplier == pytest.approx(multiplier)
 
 
 def test_without_a_scale_the_usual_one_is_assumed_and_this_is_said() -> None:
     found = verdict_of(scaled(1 / 8, scale=None))
-    assert found.verdict == "healthy"
+    assert found.word == "healthy"
     assert found.expected.assumed
     assert "assumed" in found.expected.words
 
@@ -87,7 +87,7 @@ def test_without_a_scale_the_usual_one_is_assumed_and_this_is_said() -> None:
 def test_q_and_k_alone_are_no_evidence() -> None:
     subject = replace(subject_of(case_of(HEAD, "float32"), "float32", "lse"), evidence=())
     found = diagnose(subject)
-    assert found.verdict == "no-evidence"
+    assert found.word == "no-evidence"
     assert found.multiplier is None
     assert found.says == "q and k alone cannot tell which scale was used"
 
@@ -96,7 +96,7 @@ def test_q_and_k_alone_are_no_evidence() -> None:
 def test_uniform_rows_are_undecided(kind: Kind) -> None:
     case = case_of(HEAD, "float32")
     case.q = case.used_q = np.zeros_like(case.q)
-    assert verdict_of(case, kind=kind).verdict == "undecided"
+    assert verdict_of(case, kind=kind).word == "undecided"
 
 
 @pytest.mark.parametrize("kind", ["weights", "o"])
@@ -105,7 +105,7 @@ def test_one_hot_rows_are_undecided(kind: Kind) -> None:
     case.q = case.q * 8
     case.used_q, case.used_k = case.q, case.k
     found = verdict_of(case, "float16", kind)
-    assert found.verdict == "undecided"
+    assert found.word == "undecided"
 
 
 @for_each("kind", KINDS)
@@ -115,7 +115,7 @@ def test_a_nearly_one_hot_head_is_not_accused(number_format: str, kind: Kind) ->
     for eager in (True, False):
         case = case_of(real_head(0, 2), number_format)
         case.eager = eager
-        assert verdict_of(case, number_format, kind).verdict in ("healthy", "undecided")
+        assert verdict_of(case, number_format, kind).word in ("healthy", "undecided")
 
 
 @pytest.mark.parametrize("kind", ["weights", "o"])  # lse is the one logit itself
@@ -123,20 +123,20 @@ def test_the_first_row_of_a_causal_mask_says_nothing(kind: Kind) -> None:
     case = case_of(HEAD, "float32")
     for name in ("q", "used_q", "positions", "seen", "used_seen"):
         setattr(case, name, getattr(case, name)[:1])
-    assert verdict_of(case, kind=kind).verdict == "undecided"
+    assert verdict_of(case, kind=kind).word == "undecided"
 
 
 def test_a_soft_cap_far_above_the_logits_cannot_be_seen() -> None:
     case = case_of(HEAD, "bfloat16")
     case.say(softcap=1000 * case.largest)
-    assert verdict_of(case, "bfloat16", "weights").verdict == "healthy"
+    assert verdict_of(case, "bfloat16", "weights").word == "healthy"
 
 
 @pytest.mark.parametrize("kind", ["lse", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("weights", "o"))])
 def test_nothing_known_explains_other_evidence(kind: Kind) -> None:
     case = case_of(HEAD, "float32")
     case.used_q = np.random.default_rng(9).normal(size=case.q.shape)
-    assert verdict_of(case, kind=kind).verdict == "unexplained"
+    assert verdict_of(case, kind=kind).word == "unexplained"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,7 +145,7 @@ def test_numbers_that_are_not_finite_are_named(kind: Kind) -> None:
     values = subject.evidence[0].values.copy()
     values[0, 7] = np.nan
     found = diagnose(replace(subject, evidence=(replace(subject.evidence[0], values=values),)))
-    assert (found.verdict, found.cause, found.evidence) == ("cause", "not-finite", kind)
+    assert (found.word, found.cause, found.evidence) == ("cause", "not-finite", kind)
     assert kind in found.says
     q = subject.q.copy()
     q[0, 3, 2] = np.inf
@@ -173,7 +173,7 @@ def test_a_scale_rounded_to_the_format_of_queries_is_healthy(number_format: str)
     case = case_of(random_head(48, 60, True), number_format)
     case.multiplier = rounded(np.array(case.multiplier), number_format).item()
     found = verdict_of(case, number_format, "lse")
-    assert found.verdict == "healthy"
+    assert found.word == "healthy"
     assert found.says.endswith(f"as expected, rounded to {number_format}")
     case.multiplier *= 1.003
     assert verdict_of(case, number_format, "lse").cause == "scale-other"
@@ -209,7 +209,7 @@ def designed(name: str) -> Case:
 @for_each("number_format", FORMATS)
 @for_each("design", DESIGNS)
 def test_legitimate_designs_are_healthy(design: str, number_format: str, kind: Kind) -> None:
-    assert verdict_of(designed(design), number_format, kind).verdict == "healthy"
+    assert verdict_of(designed(design), number_format, kind).word == "healthy"
 
 
 @pytest.mark.parametrize("multiplier", [1.0, 1 / 8])
@@ -218,7 +218,7 @@ def test_a_factor_that_is_unknown_leaves_the_scale_undecided(multiplier: float) 
     case.say(unknown_factor=True, scale=multiplier, observed=True)
     case.multiplier = multiplier
     found = verdict_of(case)
-    assert (found.verdict, found.cause) == ("undecided", None)
+    assert (found.word, found.cause) == ("undecided", None)
     assert found.multiplier == pytest.approx(multiplier)
 
 
@@ -231,7 +231,7 @@ def test_prescaled_queries_that_are_scaled_again_are_scaled_twice() -> None:
 def test_rounding_of_logits_to_sixteen_bits_is_no_fault_where_the_file_does_not_say() -> None:
     subject = subject_of(case_of(real_head(2, 3), "bfloat16"), "bfloat16", "weights")
     silent = replace(subject, facts=replace(subject.facts, scores=None))
-    assert diagnose(silent).verdict == "healthy"
+    assert diagnose(silent).word == "healthy"
 
 
 def test_evidence_with_a_fault_decides_over_evidence_without_one() -> None:
@@ -252,7 +252,7 @@ def test_multi_head_latent_attention_has_the_width_of_a_head() -> None:
         subject = Subject(q, k, "float32", facts, (Evidence("lse", lse, "float32"),), np.arange(40, dtype=np.intp))
         found = diagnose(subject)
         names = {found.cause, *found.also}
-        assert (found.verdict == "healthy") == (width == 192)
+        assert (found.word == "healthy") == (width == 192)
         assert ({"scale-d-model", "scale-fixed", "scale-padded"} <= names) == (width == 576)
 
 
@@ -263,7 +263,7 @@ def test_an_approximate_exponential_of_a_kernel_is_no_fault(error: float) -> Non
         subject = subject_of(case_of(head, "float16"), "float16", "lse")
         [evidence] = subject.evidence
         verdict = diagnose(replace(subject, evidence=(replace(evidence, values=evidence.values + error),)))
-        assert verdict.verdict == "healthy"
+        assert verdict.word == "healthy"
         assert verdict.misfit is not None
         assert verdict.misfit < 1.5
 
@@ -336,7 +336,7 @@ def test_rows_of_one_key_do_not_tell_the_scale(tmp_path: Path, kind: str, softca
     evidence = {"weights": weights} if kind == "weights" else {"v": v, "o": v}
     told = {"causal": "false", "window": [0, 0], "scale": list(np.linspace(0.1, 2, 8)), "softcap": softcap}
     found = verdicts(tmp_path, {"q": q, "k": k, **evidence}, **told)
-    assert {each.verdict for each in found} == {"undecided"}
+    assert {each.word for each in found} == {"undecided"}
 
 
 @for_each(("lost", "verdict"), [(0, "healthy"), (1, "undecided"), (4, "undecided")])
@@ -348,8 +348,8 @@ def test_one_row_is_as_expected_or_undecided(tmp_path: Path, lost: int, verdict:
     z = (q.astype(np.float64) @ k.astype(np.float64).mT) / 4
     lse = np.log(np.exp(z[..., : 60 - lost]).sum(axis=-1)).astype(np.float32)
     found = verdicts(tmp_path, {"q": q, "k": k, "lse": lse}, scale="0.25", causal="false")
-    assert [each.verdict for each in found].count(verdict) >= 60
-    assert all(each.verdict in (verdict, "undecided") for each in found)
+    assert [each.word for each in found].count(verdict) >= 60
+    assert all(each.word in (verdict, "undecided") for each in found)
 
 
 def test_nan_begins_where_queries_see_no_key(tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ def test_a_head_without_visible_keys_is_undecided(tmp_path: Path, kind: str) -> 
     tensors = {"q": side, "k": side, "v": side, kind: np.zeros(of[kind])}
     bias = np.full((1, 2, TOKENS, TOKENS), -np.inf)
     found = verdicts(tmp_path, {**tensors, "bias": bias}, causal="false", scale=0.5, attention="cross")
-    assert [(each.verdict, each.says) for each in found] == [("undecided", "no query sees a key")] * 2
+    assert [(each.word, each.says) for each in found] == [("undecided", "no query sees a key")] * 2
 
 
 def _shifted(case: Case, window: int) -> None:
@@ -400,7 +400,7 @@ def test_a_window_moves_with_the_corner_of_a_causal_mask(kind: Any) -> None:
     case = case_of(random_head(64, 96, True), "float32")
     _shifted(case, 12)
     found = diagnose(subject_of(case, "float32", kind))
-    assert (found.verdict, found.cause) == ("cause", "causal-shifted")
+    assert (found.word, found.cause) == ("cause", "causal-shifted")
     assert found.multiplier == pytest.approx(1 / 8, rel=1e-4)
 
 

@@ -201,11 +201,11 @@ def test_a_multiplier_that_evidence_contradicts_comes_first(tmp_path: Path) -> N
         ({}, ("scale-twice", "× 0.03125", "× 0.1768", TWICE.says)),
         ({"multiplier": None}, ("scale-twice", TWICE.says)),
         ({"findings": (replace(TWICE, cause="future-key", stage="mask"),)}, ("future-key", TWICE.says)),
-        ({"findings": (), "verdict": "unexplained"}, (TWICE.says,)),
-        ({"findings": (), "verdict": "undecided", "suspect": TWICE}, ("scale-twice", "× 0.03125", "× 0.1768")),
-        ({"verdict": "undecided", "findings": (), "conflict": True}, (TWICE.says,)),
-        ({"verdict": "undecided", "findings": ()}, None),
-        ({"verdict": "healthy", "findings": ()}, None),
+        ({"findings": (), "word": "unexplained"}, (TWICE.says,)),
+        ({"findings": (), "word": "undecided", "suspect": TWICE}, ("scale-twice", "× 0.03125", "× 0.1768")),
+        ({"word": "undecided", "findings": (), "conflict": True}, (TWICE.says,)),
+        ({"word": "undecided", "findings": ()}, None),
+        ({"word": "healthy", "findings": ()}, None),
     ],
 )
 def test_a_verdict_that_needs_a_look_is_a_reason(given: dict[str, Any], told: tuple[str, ...] | None) -> None:
@@ -277,9 +277,9 @@ def test_the_reasons_are_what_is_unusual_the_strongest_first(
     assert len(reasons(with_status(word), own, [own], WRONG)) <= 3
 
 
-UNUSUAL = replace(HEALTHY, verdict="undecided", maybe=("scale-twice",), multiplier=Product(SCALE**2), suspect=TWICE)
-CONFLICT = replace(HEALTHY, verdict="undecided", says="both disagree", conflict=True, maybe=("scale-twice",))
-UNKNOWN = replace(HEALTHY, verdict="undecided", expected=replace(EXPECTED, unknown="it learns it"))
+UNUSUAL = replace(HEALTHY, word="undecided", maybe=("scale-twice",), multiplier=Product(SCALE**2), suspect=TWICE)
+CONFLICT = replace(HEALTHY, word="undecided", says="both disagree", conflict=True, maybe=("scale-twice",))
+UNKNOWN = replace(HEALTHY, word="undecided", expected=replace(EXPECTED, unknown="it learns it"))
 
 
 @for_each(
@@ -373,7 +373,7 @@ def test_evidence_that_agrees_names_the_scale_and_its_source() -> None:
     assert "as configured" in file_summary(layers, {}, configured)[0]
     assumed = {(0, 0): replace(HEALTHY, expected=replace(EXPECTED, assumed=True))}
     assert "as assumed" in file_summary(layers, {}, assumed)[0]
-    undecided = {(0, 0): replace(HEALTHY, verdict="undecided")}
+    undecided = {(0, 0): replace(HEALTHY, word="undecided")}
     assert "does not determine the scale" in file_summary(layers, {}, undecided)[0]
     assert file_summary(layers, {}, {})[0] == "judging the evidence"
 
@@ -404,7 +404,7 @@ def test_a_contradiction_comes_first_with_its_product_and_what_it_should_be() ->
         ([UNUSUAL], ("layer 0, head 0", "× 0.03125", "× 0.1768")),
         ([UNUSUAL] * 2, ("layer 0, heads 0 and 1", "× 0.03125", "× 0.1768")),
         ([CONFLICT], ("layer 0, head 0", "both disagree")),
-        ([replace(WRONG, findings=(), verdict="unexplained", multiplier=None)], ("layer 0, head 0", TWICE.says)),
+        ([replace(WRONG, findings=(), word="unexplained", multiplier=None)], ("layer 0, head 0", TWICE.says)),
         ([UNUSUAL, WRONG], ("layer 0, head 1", "× 0.03125", "1 more fault")),
         ([UNKNOWN] * 2, ("the expected scale is not known: it learns it",)),
         ([UNKNOWN], ("layer 0, head 1", "× 0.1768", "as the file says", "1 undecided")),

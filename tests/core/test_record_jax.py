@@ -145,7 +145,7 @@ def test_a_call_is_recorded_as_it_was_computed(name: str, jax: Any, tmp_path: Pa
     np.testing.assert_array_equal(found, expected)
     capture = attn_tui.open(path)
     diagnosis = attn_tui.diagnose(capture, expect=float(named.get("scale", WIDTH**-0.5)))
-    assert [each.verdict.verdict for each in diagnosis.heads] == ["healthy"] * HEADS
+    assert [each.verdict.word for each in diagnosis.heads] == ["healthy"] * HEADS
     bound = inspect.signature(dot_product_attention).bind(*given, **named).arguments
     p, seen = weights(**{each: bound[each] for each in bound.keys() & inspect.signature(weights).parameters})
     rows = seen.any(axis=-1)
@@ -158,7 +158,7 @@ def test_a_call_is_recorded_as_it_was_computed(name: str, jax: Any, tmp_path: Pa
 def test_what_was_done_is_not_taken_as_what_was_meant(jax: Any, tmp_path: Path) -> None:
     recorded(jax, tmp_path / "a.safetensors", {"scale": 1.0})
     for each in attn_tui.diagnose(tmp_path / "a.safetensors").heads:
-        assert (each.verdict.verdict, each.verdict.maybe) == ("undecided", ("scale-missing",))
+        assert (each.verdict.word, each.verdict.maybe) == ("undecided", ("scale-missing",))
 
 
 def test_calls_are_recorded_in_their_order_and_only_in_the_block(jax: Any, tmp_path: Path) -> None:

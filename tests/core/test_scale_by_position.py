@@ -70,7 +70,7 @@ def verdicts(
 
 
 def told(found: list[Verdict]) -> set[str]:
-    return {each.cause if each.verdict == "cause" and each.cause else each.verdict for each in found}
+    return {each.cause if each.word == "cause" and each.cause else each.word for each in found}
 
 
 @pytest.mark.parametrize("kind", ["lse", "weights", "o"])

@@ -30,7 +30,7 @@ def script(name: str) -> Any:
 
 def verdicts(path: Path) -> list[tuple[str, str | None]]:
     heads = attn_tui.diagnose(path, expect="1/sqrt(d)").heads
-    return [(each.verdict.verdict, each.verdict.cause) for each in heads]
+    return [(each.verdict.word, each.verdict.cause) for each in heads]
 
 
 def test_the_example_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def layers_of(path: Path) -> list[tuple[dict[str, Any], int, int]]:
 
 
 def assert_healthy(path: Path, expect: str = "1/sqrt(d)") -> None:
-    verdicts = [head.verdict.verdict for head in attn_tui.diagnose(str(path), expect=expect).heads]
+    verdicts = [head.verdict.word for head in attn_tui.diagnose(str(path), expect=expect).heads]
     assert verdicts
     assert set(verdicts) == {"healthy"}
 

@@ -117,7 +117,7 @@ def test_groups_of_key_heads_are_not_taken_for_texts(tokens: int, tmp_path: Path
     assert torch.allclose(lse.float(), held["layers.0.attn.lse"], atol=1e-5)
     assert torch.allclose(o.float(), held["layers.0.attn.o"], atol=1e-5)
     heads = attn_tui.diagnose(str(tmp_path / "a.safetensors"), expect="1/sqrt(d)").heads
-    assert {head.verdict.verdict for head in heads} == {"healthy"}
+    assert {head.verdict.word for head in heads} == {"healthy"}
 
 
 def test_a_bias_that_is_what_is_left_of_the_logits_proves_nothing(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_bias_that_is_what_is_left_of_the_logits_proves_nothing(tmp_path: Path
     assert layer["prescaled"] == [None, 1.0]
     assert "; verified" not in f"; {layer['notes']}"
     [head] = attn_tui.diagnose(str(tmp_path / "a.safetensors"), expect="1/sqrt(d)").heads
-    assert head.verdict.verdict == "undecided"
+    assert head.verdict.word == "undecided"
 
 
 def test_texts_behind_tokens_are_not_taken_for_heads(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_scores_that_overflow_float16_are_counted_and_are_no_bias_and_no_mask(si
     assert found[1].findings[0].stage == "qk"
     of = f"{2 * H * N * k.shape[2]:,}"
     assert f"2 of {of} scores of the layer overflowed float16: |q·k| is up to 102,400" in found[1].says
-    assert {found[head].verdict for head in (0, 2, 3)} == {"healthy"}
+    assert {found[head].word for head in (0, 2, 3)} == {"healthy"}
 
 
 def test_scores_of_the_same_vectors_do_not_overflow_if_the_scale_is_in_q(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_scores_of_the_same_vectors_do_not_overflow_if_the_scale_is_in_q(tmp_pat
     q[:, 1, 3], k[:, 1, 5] = 80, 80
     _, layer, _, _ = recorded(tmp_path, scaled_first, q, k, v)
     assert "not_finite" not in layer
-    assert {each.verdict for each in verdicts(tmp_path)} == {"healthy"}
+    assert {each.word for each in verdicts(tmp_path)} == {"healthy"}
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
@@ -91,7 +91,7 @@ def test_a_sink_of_minus_infinity_is_none(tmp_path: Path) -> None:
         return torch.cat([scores, sinks.reshape(1, H, 1, 1).expand(2, H, N, 1)], -1).softmax(-1)[..., :-1] @ v
 
     recorded(tmp_path, function, *vectors())
-    assert {each.verdict for each in verdicts(tmp_path)} == {"healthy"}
+    assert {each.word for each in verdicts(tmp_path)} == {"healthy"}
 
 
 @pytest.mark.parametrize("scale", [-0.25, torch.nan])
@@ -101,4 +101,4 @@ def test_a_multiplier_that_is_no_positive_number_is_left_out(scale: float, tmp_p
 
     _, layer, _, _ = recorded(tmp_path, function, *vectors())
     assert "scale" not in layer
-    assert "healthy" not in {each.verdict for each in verdicts(tmp_path)}
+    assert "healthy" not in {each.word for each in verdicts(tmp_path)}

@@ -94,7 +94,7 @@ def verdicts(path: Path) -> list[tuple[int, str]]:
     capture = open_capture(path)
     own = file_configuration(capture)
     found = [(layer, diagnose_head(capture, layer, head, own, None)) for layer in capture.layers for head in range(2)]
-    return [(layer.index, verdict.cause or verdict.verdict) for layer, verdict in found]
+    return [(layer.index, verdict.cause or verdict.word) for layer, verdict in found]
 
 
 TOKENS = 40

@@ -513,7 +513,7 @@ def test_attention_written_by_hand(name: str, tmp_path: Path) -> None:
     diagnosis = attn_tui.diagnose(path, expect=expected if isinstance(expected, float) else None)
     causes = {head.verdict.cause for head in diagnosis.heads}
     assert causes == ({None} if not said or missed else {*said})
-    verdicts = {head.verdict.verdict for head in diagnosis.heads}
+    verdicts = {head.verdict.word for head in diagnosis.heads}
     judged = expected is not None and name not in CHANGED
     wanted = {"cause" if causes != {None} else "healthy" if judged else "undecided"}
     wanted |= {"undecided"} if isinstance(expected, list) else set()  # temperatures that nobody says are intended

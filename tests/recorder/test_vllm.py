@@ -138,7 +138,7 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def verdicts(path: Path) -> set[tuple[str, str | None]]:
-    return {(each.verdict.verdict, each.verdict.cause) for each in attn_tui.diagnose(path, expect="1/sqrt(d)").heads}
+    return {(each.verdict.word, each.verdict.cause) for each in attn_tui.diagnose(path, expect="1/sqrt(d)").heads}
 
 
 FEATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -77,7 +77,7 @@ WAYS = [
 def only(path: Path) -> set[tuple[str, str | None]]:
     """Return the verdicts and causes of a recording's heads."""
     found = attn_tui.diagnose(path / "a.safetensors", expect="1/sqrt(d)")
-    return {(each.verdict, each.cause) for each in (head.verdict for head in found.heads)}
+    return {(each.word, each.cause) for each in (head.verdict for head in found.heads)}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -143,7 +143,7 @@ def test_weights_that_are_changed_are_not_judged(change: Any, name: str, tmp_pat
     assert any(name in each for each in layer["weights_changed"])
     assert "layers.0.attn.o" not in held
     heads = [each.verdict for each in attn_tui.diagnose(tmp_path / "a.safetensors", expect="1/sqrt(d)").heads]
-    assert {each.verdict for each in heads} == {"undecided"}
+    assert {each.word for each in heads} == {"undecided"}
     assert all(name in each.says and "× 0.25, as expected" in each.says for each in heads)
     assert attn_tui.check(tmp_path / "a.safetensors", expect="1/sqrt(d)").ok
     assert not attn_tui.check(tmp_path / "a.safetensors", expect="1/sqrt(d)", strict=True).ok

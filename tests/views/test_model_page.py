@@ -15,7 +15,7 @@ LAYERS = open_capture(sample_path()).layers
 RIGHT = Verdict("healthy", "", Expected(32**-0.5, "the file", formula="1/√32"), multiplier=Product(32**-0.5))
 WRONG = replace(
     RIGHT,
-    verdict="cause",
+    word="cause",
     multiplier=Product(1.0),
     findings=(Finding("scale-missing", "the scores were not scaled"),),
 )

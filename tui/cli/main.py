@@ -153,7 +153,7 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
 
     from ...core.message import message, name
     from ...core.questions.parse import UsageError
-    from .output import CONVERTED, FIGURE, JSON_LINES, PARQUET, Output
+    from .output import CONVERTED, ENDINGS, FIGURE, PARQUET, Output
 
     path, parts = given.get("output"), given.get("resume")
     format: OutputFormat | None = given.get("format")
@@ -181,8 +181,9 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
         if format not in (None, "svg"):
             raise UsageError("-o {path}: is a figure; leave out --format {format}", path=path, format=name(format))
         format = "svg"
-    if str(path).endswith(JSON_LINES):
-        if "jsonl" not in formats:
-            raise UsageError("-o {path}: a .jsonl file is JSON Lines, and this command prints no jsonl", path=path)
-        format = format or "jsonl"
+    ending = os.path.splitext(path)[1].lower()
+    if ending in ENDINGS:
+        if ENDINGS[ending] not in formats:
+            raise UsageError("-o {path}: this command prints no {format}", path=path, format=name(ENDINGS[ending]))
+        format = format or ENDINGS[ending]
     return Output(format or "table", Path(path), overwrite=bool(given.get("overwrite")))

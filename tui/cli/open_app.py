@@ -59,6 +59,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
     """Return the request in `words`; raise InputError, or Finished after --help and --version."""
     if not words:
         return OpenApp()  # loads no parser
+    from ...core.captures.capture import capture_path
     from ...core.questions.parse import UsageError, no_effect, parameter_values, parameters_of
     from .captured import expected_rule
 
@@ -82,7 +83,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         remarks += tuple(no_effect(f"--{name.replace('_', '-')}") for name in idle)
     return OpenApp(
         parameter_values(given),
-        None if file is None else Path(file),
+        None if file is None else capture_path(file),
         given.get("axes"),
         given.get("mask_true"),
         given.get("tensor"),
@@ -98,7 +99,9 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
 
 def _require_file(word: str) -> None:
     """Raise InputError for a word that looks like a command and is neither that nor a file."""
-    if not os.path.lexists(word) and Path(word).name == word and not Path(word).suffix:
+    from ...core.captures.capture import capture_path
+
+    if not os.path.lexists(capture_path(word)) and Path(word).name == word and not Path(word).suffix:
         raise InputError(
             "{file} is neither a file nor a command{near}; the commands are {commands}",
             file=word,

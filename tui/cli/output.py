@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OutputFormat: TypeAlias = Literal[
-    "table", "json", "jsonl", "csv", "markdown", "python", "torch", "junit", "github", "svg", "anki"
+    "table", "json", "jsonl", "csv", "markdown", "html", "python", "torch", "junit", "github", "svg", "anki"
 ]
-FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown")  # of most commands
-LISTED: tuple[OutputFormat, ...] = ("table", "json", "jsonl", "csv", "markdown")  # of those that list things
+FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown", "html")  # of most commands
+LISTED: tuple[OutputFormat, ...] = ("table", "json", "jsonl", "csv", "markdown", "html")  # of those that list things
 CODE: tuple[OutputFormat, ...] = ("python", "torch")  # that prints the numbers
 WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, *CODE)
 
@@ -43,10 +43,13 @@ _MARKS: Mapping[OutputFormat, str] = {
     "table": "\n{mark}\n",
     **dict.fromkeys((*CODE, "anki"), "# {mark}\n"),
     "markdown": "\n<!-- {mark} -->\n",
-    **dict.fromkeys(("svg", "junit"), "<!-- {mark} -->\n"),
+    **dict.fromkeys(("svg", "junit", "html"), "<!-- {mark} -->\n"),
     "github": "{mark}\n",
 }
-JSON_LINES = ".jsonl"  # the ending of a file whose format is jsonl unless another is given
+# The formats of files by their endings, unless another format is given.
+ENDINGS: Mapping[str, OutputFormat] = {".jsonl": "jsonl", ".html": "html"}
+# Formats that a file of this ending has in any case.
+FIXED: Mapping[str, OutputFormat] = {PARQUET: "csv", **dict.fromkeys((FIGURE, *CONVERTED), "svg")}
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
 _WIDEST_SCREEN = 1000  # cells; nothing that is printed needs more
@@ -58,13 +61,13 @@ class Output(NamedTuple):
     format: OutputFormat = "table"
     path: Path | None = None
     ascii_only: bool = False
-    language: Language = "en"  # of tables and messages; other formats are English
+    language: Language = "en"  # of tables, pages and messages; other formats are English
     overwrite: bool = False  # replace the file even if it is no result
 
     @property
     def glyphs(self) -> Glyphs:
         """The characters and the language of the result. Files are UTF-8, whatever the locale."""
-        language = self.language if self.format == "table" else "en"
+        language = self.language if self.format in ("table", "html") else "en"
         if self.path is None:
             return screen_glyphs(self.ascii_only, language)
         return ASCII if self.ascii_only else IN_LANGUAGE[language]
@@ -149,6 +152,10 @@ class Output(NamedTuple):
                 texts = [self.glyphs.say(code(dialect))]
             case "markdown" as kind if table:
                 texts = [written(table(), kind, self.glyphs.say)]
+            case "html" if table:
+                from ...core.tables.html import html_page
+
+                texts = [html_page(table().page(), self.glyphs.say, self.glyphs.language)]
             case "json" | "jsonl" | "csv" as kind if table:
                 if self.path is not None and self.is_parquet:
                     from ...core.tables.table import parquet_pieces

@@ -21,15 +21,10 @@ from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
 from ..language.cells import WIDE, broken
 from ..language.chosen import CHOICES
 from ..views.glyphs import Glyphs
-from .output import FORMATS, WIDEST, Output, screen_width
+from .output import ENDINGS, FIXED, FORMATS, WIDEST, Output, screen_width
 
 _LANG = "language: en, zh (Simplified Chinese) or auto, the locale's (default); JSON and CSV stay English"
 OVERWRITE = "replace FILE even if attn-tui did not write it"
-_FILE = "write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet"
-_FILE_OR_LINES = (
-    "write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet, JSON Lines if "
-    "it ends in .jsonl"
-)
 T = TypeVar("T")
 _TITLES = {
     "model": "a model",
@@ -122,7 +117,13 @@ class Parser(argparse.ArgumentParser):
             "{first} (default), {others} or {last}", first=name(first), others=", ".join(others), last=name(last)
         )
         self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
-        self.add("output", "-o", "--output", metavar="FILE", help=_FILE_OR_LINES if "jsonl" in formats else _FILE)
+        endings = [ending for ending, format in {**ENDINGS, **FIXED}.items() if format in formats]
+        words = message("write to this file (UTF-8) instead of stdout")
+        if endings:
+            words = message(
+                "{words}; the endings {endings} choose its format", words=words, endings=", ".join(endings)
+            )
+        self.add("output", "-o", "--output", metavar="FILE", help=words)
         self.add("output", "--overwrite", action="store_true", help=OVERWRITE)
         self.add_common("output")
 

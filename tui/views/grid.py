@@ -23,7 +23,7 @@ def block_lines(blocks: Iterable[Block], width: int, glyphs: Glyphs) -> list[Lin
         if isinstance(block, TextGrid):
             note, role = message("Not shown at this width: {columns}."), "dim"
             lines += [(), *table_lines(block, glyphs, width, {0, 1}, note=note), ()]
-        else:
+        elif isinstance(block, str):
             lines += wrapped(glyphs.say(block), width, role)
     return [line for line, _ in groupby(lines)]
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import VERSION
 from ...errors import InputError, did_you_mean
+from ...message import short
 from ..axes import FLAT, parse_axes
 from ..capture import Layer
 from ..features import ALIASES, FEATURES, OF_ENTRIES, SCHEMAS
@@ -140,9 +141,18 @@ def _is_tensor(name: str, value: Any) -> bool:
 
 
 def _array(value: Any) -> AnyArray:
-    """Return an array in its own number format, also of PyTorch, whose bfloat16 and float8 NumPy does not read."""
-    if not hasattr(value, "detach"):
-        return np.asarray(value)
+    """Return an array in its own number format, also of PyTorch, whose bfloat16 and float8 NumPy does not read.
+
+    Raise InputError for what has no numbers to copy, such as a tensor on the device meta, or of a trace.
+    """
+    try:
+        return _copied(value) if hasattr(value, "detach") else np.asarray(value)
+    except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        template = "{kind} cannot be read as an array: {error}"
+        raise InputError(template, kind=type(value).__name__, error=short(error)) from error
+
+
+def _copied(value: Any) -> AnyArray:
     tensor = value.detach().cpu()
     format = FLOATS.get(str(tensor.dtype).removeprefix("torch."))
     if format is None or format.isbuiltin == 1:

@@ -86,7 +86,7 @@ def _are_identical(one: Subject, other: Subject) -> bool:
 
 
 def _fits(examination: Examination) -> bool:
-    return examination.verdict.verdict in ("healthy", "undecided")
+    return examination.verdict.word in ("healthy", "undecided")
 
 
 def _may_fit(subject: Subject, source: Subject, factor: float) -> bool:
@@ -114,7 +114,7 @@ def _used(examination: Examination) -> float:
 
 def _is_sure(verdict: Verdict) -> bool:
     """Return whether the fitted multiplier is known."""
-    if verdict.multiplier is None or verdict.multiplier_error is None or verdict.verdict == "unexplained":
+    if verdict.multiplier is None or verdict.multiplier_error is None or verdict.word == "unexplained":
         return False
     return verdict.multiplier_error <= _UNSURE * abs(verdict.multiplier)
 

@@ -67,7 +67,7 @@ class Explanation:
     @property
     def fits(self) -> bool:
         """Whether the explanation fits the evidence."""
-        return self.found.verdict.verdict in ("healthy", "cause")
+        return self.found.verdict.word in ("healthy", "cause")
 
 
 def explained(subject: Subject, examination: Examination, multiplier: float) -> Explanation:
@@ -78,7 +78,7 @@ def explained(subject: Subject, examination: Examination, multiplier: float) -> 
         if best.hypothesis is None:
             if is_as_expected(examination):
                 theta = np.array([examination.verdict.expected.start])
-            elif examination.verdict.verdict != "undecided":
+            elif examination.verdict.word != "undecided":
                 theta = best.fit.theta
         elif subject.whole or not best.hypothesis.whole:
             hypothesis, theta = best.hypothesis, best.fit.theta

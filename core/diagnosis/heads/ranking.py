@@ -175,7 +175,7 @@ def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
         verdict = diagnose_head(capture, layer, head, own, None)
     except CaptureError:
         return None
-    return None if verdict.verdict == "no-evidence" else verdict
+    return None if verdict.word == "no-evidence" else verdict
 
 
 def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, HeadFacts]) -> HeadReasons:

@@ -58,7 +58,7 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict])
     doubtful = [each for each in heads if each.verdict.is_doubtful]
     if doubtful:
         return _doubtful(groups(fault for each in doubtful for fault in faults_of(each)))
-    healthy = [each for each in heads if each.verdict.verdict == "healthy"]
+    healthy = [each for each in heads if each.verdict.word == "healthy"]
     left = len(heads) - len(healthy)
     undecided = [message("{number} undecided", number=left)] if left else []
     if not healthy:

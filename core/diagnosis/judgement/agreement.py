@@ -46,12 +46,12 @@ def together(subject: Subject, examinations: Sequence[Examination]) -> Examinati
     added: list[Finding] = []
     base = first
     for examination in examinations[examinations.index(first) + 1 :]:
-        if examination.verdict.verdict != "healthy" and _are_weighted(subject, examination.verdict):
+        if examination.verdict.word != "healthy" and _are_weighted(subject, examination.verdict):
             continue
         if (factor := _factor(first, examination)) is not None:
             added.append(factor)
-        elif examination.verdict.verdict == "unexplained":
-            if first.verdict.verdict in ("healthy", "undecided") and not added:
+        elif examination.verdict.word == "unexplained":
+            if first.verdict.word in ("healthy", "undecided") and not added:
                 return _unexplained(first, examination)
         elif _contradicts(first, examination):
             return replace(first, verdict=_disagreement(first, examination))
@@ -73,7 +73,7 @@ def with_findings(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:
     if verdict.multiplier is not None and expected and any(map(is_of_scale, ordered)):
         template = "{used}, should be {expected}: {why}"
         says = message(template, used=amount(verdict.multiplier), expected=expected, why=says)
-    return replace(verdict, verdict="cause", findings=tuple(ordered), says=says)
+    return replace(verdict, word="cause", findings=tuple(ordered), says=says)
 
 
 def _with_sinks(examinations: Sequence[Examination]) -> Sequence[Examination]:
@@ -81,14 +81,14 @@ def _with_sinks(examinations: Sequence[Examination]) -> Sequence[Examination]:
 
     Its caller renormalises: outputs are multiplied by σ(lse − sink).
     """
-    if not any(examination.verdict.verdict == "healthy" for examination in examinations):
+    if not any(examination.verdict.word == "healthy" for examination in examinations):
         return examinations
     return [each for each in examinations if (each.verdict.evidence, each.verdict.cause) != ("lse", "sink-missing")]
 
 
 def _decides(examination: Examination) -> bool:
     """Return whether it is known what one kind of evidence says of the scores."""
-    if examination.verdict.verdict in ("healthy", "cause", "unexplained"):
+    if examination.verdict.word in ("healthy", "cause", "unexplained"):
         return True
     return examination.trial is not None and _is_settled(examination.trial.best)
 
@@ -105,7 +105,7 @@ def _is_settled(best: Candidate) -> bool:
 
 def _unexplained(first: Examination, later: Examination) -> Examination:
     says = later.verdict.says
-    if first.verdict.verdict == "healthy":
+    if first.verdict.word == "healthy":
         says = _both(first.verdict, later.verdict)
     return replace(later, verdict=replace(later.verdict, says=says))
 
@@ -113,11 +113,11 @@ def _unexplained(first: Examination, later: Examination) -> Examination:
 def _contradicts(first: Examination, later: Examination) -> bool:
     """Return whether a later kind of evidence is of another computation than the first."""
     one, other = first.verdict, later.verdict
-    if later.trial is None or first.trial is None or one.verdict == "unexplained":
+    if later.trial is None or first.trial is None or one.word == "unexplained":
         return False
-    if other.verdict == "undecided" and not is_fitting(later.trial.best):
+    if other.word == "undecided" and not is_fitting(later.trial.best):
         return False
-    if one.verdict == other.verdict == "healthy":
+    if one.word == other.word == "healthy":
         return False
     if other.findings and all(finding.stage in _AFTER for finding in other.findings):
         return False
@@ -176,9 +176,7 @@ def _are_weighted(subject: Subject, verdict: Verdict) -> bool:
 def _disagreement(first: Examination, later: Examination) -> Verdict:
     says = message("{both}: the two disagree", both=_both(first.verdict, later.verdict))
     maybe = tuple(name for finding in later.verdict.findings for name in (finding.cause, *finding.also))
-    found = replace(
-        first.verdict, verdict="undecided", findings=(), consequence=None, maybe=tuple(dict.fromkeys(maybe))
-    )
+    found = replace(first.verdict, word="undecided", findings=(), consequence=None, maybe=tuple(dict.fromkeys(maybe)))
     return replace(found, says=says, conflict=True, note=says)
 
 
@@ -197,9 +195,9 @@ def _factor(first: Examination, later: Examination) -> Finding | None:
     """Return the finding that outputs are one factor times what the first evidence explains."""
     if later.verdict.evidence != "o" or later.trial is None or first.trial is None:
         return None
-    if later.verdict.verdict not in ("cause", "unexplained") or math.isnan(first.trial.best.multiplier):
+    if later.verdict.word not in ("cause", "unexplained") or math.isnan(first.trial.best.multiplier):
         return None
-    if first.verdict.verdict == "unexplained" or not _is_settled(first.trial.best):
+    if first.verdict.word == "unexplained" or not _is_settled(first.trial.best):
         return None
     best = first.trial.best
     if best.hypothesis is not None and best.hypothesis.whole:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from ...captures.capture import Meaning
+from ...captures.capture import Meaning, capture_path
 from ...captures.files import ENDINGS, CaptureError
 from ...diagnosis.groups import numbers_in_words
 from ...errors import InputError
@@ -136,7 +136,7 @@ class HeadsQuestion(CaptureQuestion[A]):
     """A question about heads of one or more captures."""
 
     paths: tuple[Path, ...] = option(
-        "file", "", "FILE", CAPTURES, nargs="+", read=lambda names: tuple(map(Path, names))
+        "file", "", "FILE", CAPTURES, nargs="+", read=lambda names: tuple(map(capture_path, names))
     )
 
     @cached_property

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...captures.capture import capture_path
 from ...diagnosis.limits import LIMITS, Limits, limit
 from ...message import message
 from ..question import flag, option, option_words
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ...diagnosis.check import HeadFigures, LimitFinding
     from ...diagnosis.comparing.results import Comparison
     from ...program.text import Dialect
-    from ...tables.diagnosis import FileCheck
+    from ...tables.check import FileCheck
     from ...tables.table import Table
 
 
@@ -35,7 +36,7 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
 
     strict: bool = flag("file", "--strict", "fail, too, if a head is not judged")
     baseline: Path | None = option(
-        "file", "--baseline", "OLD", "an earlier capture of the same model to compare with", read=Path
+        "file", "--baseline", "OLD", "an earlier capture of the same model to compare with", read=capture_path
     )
     max_logit: float | None = _limit("--max-logit", message("the largest |logit|, before a soft-cap; default 100"))
     max_capped: float | None = _limit(
@@ -120,7 +121,7 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
     def _checked(self, capture: CaptureFile, heads: Sequence[HeadFigures], compared: Comparison | None) -> FileCheck:
         """Return what is found in one file."""
         from ...diagnosis.check import changes, findings
-        from ...tables.diagnosis import FileCheck
+        from ...tables.check import FileCheck
 
         limits = Limits(**self.limits, set=frozenset(self.limits))
         found: list[LimitFinding] = findings(heads, limits, capture.disagreements)
@@ -135,7 +136,7 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
         return FileCheck(capture, heads, [each for each in found if each not in allowed], allowed, name, compared)
 
     def table(self, answer: Sequence[FileCheck]) -> Table[Any]:
-        from ...tables.diagnosis import check_table
+        from ...tables.check import check_table
 
         return check_table(answer)
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...captures.capture import capture_path
 from ...captures.files import CaptureError
 from ...message import message, plain
 from ..question import option, option_words
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 class CompareCaptures(CaptureQuestion["Comparison"]):
     """Compare two captures; without layer and head, every head of the reference."""
 
-    reference: Path = option("files", "", "REF", "the capture to compare with", read=Path)
-    test: Path = option("files", "", "TEST", "the capture to compare", read=Path)
+    reference: Path = option("files", "", "REF", "the capture to compare with", read=capture_path)
+    test: Path = option("files", "", "TEST", "the capture to compare", read=capture_path)
     layer: str | None = option("heads", "--layer", "I", "only this layer of the reference, by number or name")
     head: int | None = option(
         "heads", "--head", "H", "only this head of the reference; the first is 0", read=head_number

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....core.message import joined, message
+from ....core.message import message
 from ....core.questions.captures.check import CheckCaptures
 from ..captured import expected_rule, head_results, opened
 from ..output import CODE, LISTED, Output, OutputFormat, say
@@ -15,9 +15,7 @@ from ..project import project_settings
 from ..working import USUAL, Work, complete
 
 if TYPE_CHECKING:
-    from ....core.tables.diagnosis import FileCheck
-    from ...views.glyphs import Glyphs
-    from ...views.lines import Line
+    from ....core.tables.check import FileCheck
 
 _FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
@@ -41,7 +39,7 @@ def _check(given: Given) -> CheckArguments:
 
 def run(request: CheckArguments, output: Output) -> int:
     """Check captures and print the findings; return the exit code: 0 without findings, else 1."""
-    from ....core.tables.diagnosis import check_github, check_junit
+    from ....core.tables.check import check_github, check_junit
 
     question = opened(request.question, request.work, output)
     what = message("checking {number} heads", number=question.asked)
@@ -60,41 +58,15 @@ def run(request: CheckArguments, output: Output) -> int:
 
 def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output) -> str:
     """Return a block for each fault, one for what follows from it, and a line that counts the heads."""
-    from ....core.diagnosis.comparing.results import downstream_words
-    from ....core.diagnosis.groups import right_layers
-    from ....core.tables.diagnosis import check_counts
-    from ...views.results.faults import block, fault_lines
+    from ....core.tables.check import check_counts, check_statements, right_statements
+    from ...views.results.faults import statement_lines
     from ..printing import page
 
-    glyphs, width = output.glyphs, output.text_width
-    lines: list[Line] = []
-    for file in checked:
-        for each in file.groups:
-            later = file.comparison is not None and file.comparison.downstream
-            lines += fault_lines(each, glyphs, width, "" if later else right_layers(file.heads, each))
-        lines += [
-            line
-            for each in file.allowed
-            if each.mild
-            for line in block(message("allowed"), joined([file.place(each), each.message], ": "), (), glyphs, width)
-        ]
-        if file.comparison is not None and file.comparison.downstream:
-            lines += block(message("downstream"), downstream_words(file.comparison), (), glyphs, width)
-        for place, note in file.notes:
-            lines += block(message("note"), joined([place, note], ": "), (), glyphs, width)
+    told = [each for file in checked for each in check_statements(file)]
     if not any(each.findings for each in checked):
-        lines += [line for file in checked for line in _right(file, glyphs, width)]
+        told += [each for file in checked for each in right_statements(file)]
+    lines = statement_lines(told, output.glyphs, output.text_width)
     return page(output, (), "", lines, *_advice(checked, question), check_counts(checked))
-
-
-def _right(file: FileCheck, glyphs: Glyphs, width: int) -> list[Line]:
-    """Return what is said of a file in which nothing is wrong: which scale is right, and by which evidence."""
-    from ....core.diagnosis.groups import faults_of, groups
-    from ...views.results.faults import fault_lines
-
-    healthy = [each for each in file.heads if each.verdict.verdict == "healthy"]
-    found = groups(fault for each in healthy for fault in faults_of(each))
-    return [line for each in found for line in fault_lines(each, glyphs, width)]
 
 
 def _advice(checked: Sequence[FileCheck], question: CheckCaptures) -> list[str]:
@@ -105,7 +77,7 @@ def _advice(checked: Sequence[FileCheck], question: CheckCaptures) -> list[str]:
             message("No evidence: the file needs lse, weights, or o and v, as `attn-tui record` writes them.")
         )
     if question.expect is None and any(
-        each.verdict.is_unusual or (each.verdict.verdict == "undecided" and not each.verdict.note)
+        each.verdict.is_unusual or (each.verdict.word == "undecided" and not each.verdict.note)
         for file in checked
         for each in file.heads
     ):

@@ -57,7 +57,7 @@ def _table(captures: Sequence[CaptureContents], heads: Sequence[HeadVerdict], ou
     glyphs, width = output.glyphs, output.text_width
     lines = diagnosis_lines(heads, glyphs, width)
     last = [*evidence_words(heads), verdict_counts(heads)]
-    if any(each.verdict.verdict == "no-evidence" for each in heads):
+    if any(each.verdict.word == "no-evidence" for each in heads):
         hint = message("`attn-tui inspect FILE --rules all` shows what every scale rule would do to a head")
         last.insert(0, message("without evidence: {hint}", hint=hint))
     elif any(each.verdict.is_unusual for each in heads):
@@ -88,6 +88,7 @@ examples:
   attn-tui diagnose capture.safetensors --layer 3 --head 5     one head
   attn-tui diagnose capture.safetensors --config config.json   what is expected
   attn-tui diagnose capture.safetensors --expect '1/sqrt(d)'   what is intended
+  attn-tui diagnose capture.safetensors -o heads.html          a page to send
   attn-tui diagnose step-*.safetensors --format jsonl          several files
 """,
     arguments=DiagnoseArguments,

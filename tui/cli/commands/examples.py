@@ -51,15 +51,18 @@ def _listed() -> str:
     )
     folder = example_path("right").parent
     return message(
-        "{lines}\n\nattn-tui examples NAME opens one. Their files are in\n{folder}\n", lines=lines, folder=folder
+        "{lines}\n\nattn-tui examples NAME opens one. Other commands read it as example:NAME, such as\n"
+        "attn-tui check example:scale-twice. Those of the tiny model are in\n{folder}\n",
+        lines=lines,
+        folder=folder,
     )
 
 
 COMMAND = CliCommand(
     usage="attn-tui examples [NAME]",
     description="""\
-Open a capture of a tiny transformer in the app, or without a terminal print the
-verdicts on it: one is right, the others have one fault each. Without NAME, list
+Open a capture in the app, or without a terminal print the verdicts on it: of a
+real model, or of a tiny one that is right or has one fault. Without NAME, list
 them.""",
     examples="""\
 examples:

@@ -197,10 +197,10 @@ examples:
   attn-tui learn b3 --answer                   a bug, its symptoms and its cause
   attn-tui learn --format markdown             flash cards of all of them
   attn-tui learn --format anki -o cards.txt    the same, for Anki to import
-  attn-tui learn --questions --format markdown --lang zh  a handout in Chinese
+  attn-tui learn --questions --lang zh -o handout.html  a handout in Chinese
 """,
     arguments=LearnArguments,
     run=run,
-    formats=("table", "json", "markdown", "anki", *CODE),
+    formats=("table", "json", "markdown", "html", "anki", *CODE),
     check=_check,
 )

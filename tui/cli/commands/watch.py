@@ -17,6 +17,7 @@ from ....core.message import message
 from ....core.questions.parse import UsageError
 from ....core.questions.question import flag, option
 from ....core.watching.limits import LIMIT
+from ....core.watching.snapshot import run_path
 from .. import output as printing
 from ..output import CODE, LISTED, Output, say
 from ..parser import Arguments, CliCommand, arguments
@@ -58,7 +59,7 @@ class WatchArguments(Arguments):
         "",
         "RUN",
         "a folder of captures, a file of attn-tui/watch-1 lines, or - for lines of stdin",
-        read=Path,
+        read=run_path,
     )
     limit: float = option(
         "watching",

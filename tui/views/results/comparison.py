@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ....core.diagnosis.comparing.results import difference_in_words, downstream_words, same_before
+from ....core.diagnosis.comparing.results import difference_in_words
 from ....core.diagnosis.groups import place_in_words
 from ....core.diagnosis.results import ORDER, STAGES
 from ....core.message import joined, message
-from ....core.tables.diagnosis import changed, difference_counts, not_compared, verdict
+from ....core.tables.diagnosis import changed, difference_statements
 from ....core.tables.formats import digits
-from ....core.tables.table import TextGrid
+from ....core.tables.table import Statement, TextGrid
 from ..glyphs import Glyphs
 from ..grid import table_lines
 from ..lines import Line, wrapped
-from .faults import block
+from .faults import statement_lines
 
 if TYPE_CHECKING:
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison
@@ -28,16 +28,13 @@ _TITLES = ("σ in row", "entropy", "first key")
 
 def difference_lines(found: Comparison, glyphs: Glyphs, width: int) -> list[Line]:
     """Return the first difference as a block, what is downstream of it, and what is in one capture only."""
-    if found.first is None:
-        return [line for text in (*verdict(found), *found.missing) for line in wrapped(glyphs.say(text), width)]
-    stage, heads = found.first
-    where = place_in_words([(each.layer, each.head) for each in heads])
-    rest = [joined([STAGES[stage.name], difference_in_words(heads)], ": "), same_before(found)]
-    lines = block(message("FIRST DIFFERENCE"), where, rest, glyphs, width, "wrong")
-    if found.downstream:
-        lines += block(message("downstream"), downstream_words(found), (), glyphs, width)
-    texts = [*not_compared(found), *found.missing, difference_counts(found)]
-    return [*lines, *(line for text in texts for line in wrapped(glyphs.say(text), width))]
+    lines: list[Line] = []
+    for block in difference_statements(found):
+        if isinstance(block, Statement):
+            lines += statement_lines([block], glyphs, width)
+        else:
+            lines += wrapped(glyphs.say(block), width)
+    return lines
 
 
 def stage_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ....core.diagnosis.groups import FaultGroup, HasVerdict, faults_of, groups, right_layers
+from ....core.diagnosis.groups import FaultGroup, HasVerdict, faults_of, groups
 from ....core.message import message
+from ....core.tables.diagnosis import fault_statements
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role
 from ..plots.dots import axis_labels, axis_of, dot_line
-from .faults import fault_lines
+from .faults import statement_lines
 
 if TYPE_CHECKING:
     from ....core.diagnosis.groups import HeadVerdict
@@ -28,10 +29,8 @@ def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs, width: int) ->
     rows = verdict_rows(found)
     if any(row.used is not None for row in rows) and len(rows) <= _MOST_LINES:
         lines += [*multiplier_lines(rows, heads, glyphs, width), ()]
-    for group in found:
-        if group.rule != "healthy":
-            lines += fault_lines(group, glyphs, width, right_layers(heads, group) if group.used is not None else "")
-    return lines
+    told = fault_statements(heads, (group for group in found if group.rule != "healthy"))
+    return [*lines, *statement_lines(told, glyphs, width)]
 
 
 def _order(row: FaultGroup) -> tuple[int, int]:

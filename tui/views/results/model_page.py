@@ -209,7 +209,7 @@ def _others(page: ModelPage, group: FaultGroup) -> str:
     others -= {(layer.position, head) for layer, head in group.heads}
     if others:
         return counted("{number} other head is wrong (n)", "{number} other heads are wrong (n)", len(others))
-    right = sum(each.verdict.verdict == "healthy" for each in page.heads)
+    right = sum(each.verdict.word == "healthy" for each in page.heads)
     if group.rule == "healthy" or not right:
         return ""
     left = count - len(group.heads)
@@ -280,4 +280,4 @@ def _add_map(
 
 def _word(each: HeadVerdict) -> str:
     verdict = each.verdict
-    return "wrong" if verdict.is_wrong else "right" if verdict.verdict == "healthy" else "undecided"
+    return "wrong" if verdict.is_wrong else "right" if verdict.word == "healthy" else "undecided"

@@ -1,0 +1,297 @@
+"""The findings of checks, as a table, as JUnit XML and as annotations of a build on GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..diagnosis.comparing.results import downstream_words
+from ..diagnosis.groups import WRONG, faults_of, groups, right_layers
+from ..message import counted, joined, message, plain
+from .diagnosis import fault_statement, group_entry, head_mark, page_title, worst_pictures
+from .heads import files_entry
+from .table import Block, Cell, HeadMark, Statement, Table, VerdictMap, entry, grid, table_of, text_cell
+
+if TYPE_CHECKING:
+    from ..captures.capture import CaptureContents, Layer
+    from ..diagnosis.check import HeadFigures, LimitFinding
+    from ..diagnosis.comparing.results import Comparison
+    from ..diagnosis.groups import FaultGroup
+
+
+_OF_BASELINE = {f"baseline-{stage}": label for stage, label in WRONG.items()}
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """The result of a check of one file."""
+
+    capture: CaptureContents
+    heads: Sequence[HeadFigures] = field(repr=False)
+    findings: Sequence[LimitFinding]
+    allowed: Sequence[LimitFinding]
+    name: str = ""  # of the file, if there are several
+    comparison: Comparison | None = field(default=None, repr=False)  # with the baseline, the reference
+
+    @property
+    def groups(self) -> Sequence[FaultGroup]:
+        """The findings, those of one fault together; a stage differs from the baseline only where it is not wrong."""
+        found = groups(replace(each.fault, file=self.name) for each in self.findings)
+        told = {(each.fault.label, place) for each in found if each.rule not in _OF_BASELINE for place in each.heads}
+        return [
+            each
+            for each in found
+            if not each.heads or not all((_OF_BASELINE.get(each.rule), place) in told for place in each.heads)
+        ]
+
+    @property
+    def judged(self) -> Mapping[str, int]:
+        """Return how many heads are healthy, have a finding, allowed or not, are downstream, and are not judged."""
+        states = self.states
+        return {
+            "healthy": states.count("healthy"),
+            "with_findings": states.count("cause"),
+            "undecided": states.count("undecided"),
+            "no_evidence": states.count("no-evidence"),
+            "downstream": states.count("downstream"),
+        }
+
+    @property
+    def states(self) -> Sequence[str]:
+        """What is said of every head, as keys of MARKS: `cause` for a finding, `downstream`, or its verdict."""
+        found = {(each.layer, each.head) for each in (*self.findings, *self.allowed) if not each.mild}
+        later = () if self.comparison is None else self.comparison.downstream
+        places = {(each.test_layer.position, each.test_head) for each in later}
+        states: list[str] = []
+        for each in self.heads:
+            if (each.layer, each.head) in found:
+                states.append("cause")
+            elif (each.layer.position, each.head) in places:
+                states.append("downstream")
+            else:
+                word = each.verdict.word
+                states.append(word if word in ("healthy", "no-evidence") else "undecided")
+        return states
+
+    @property
+    def not_judged(self) -> int:
+        """The number of heads on which there is no verdict."""
+        return self.judged["undecided"] + self.judged["no_evidence"]
+
+    @property
+    def notes(self) -> Sequence[tuple[str, str]]:
+        """Return notes on heads and where they are; one that all heads of a layer have, once."""
+        found: dict[tuple[Layer, str], list[HeadFigures]] = {}
+        for each in self.heads:
+            if each.verdict.note:
+                found.setdefault((each.layer, each.verdict.note), []).append(each)
+        return [
+            (place, note)
+            for (layer, note), heads in found.items()
+            for place in (
+                [layer.place]
+                if len(heads) == layer.heads
+                else [message("{place} head {head}", place=layer.place, head=each.head) for each in heads]
+            )
+        ]
+
+    def place(self, each: LimitFinding) -> str:
+        """Return where a finding is, for people."""
+        return each.place if each.layer is not None or not self.name else self.name
+
+
+def check_statements(file: FileCheck) -> Iterator[Statement]:
+    """Yield what is said of each fault, of what is allowed, of what follows from it, and notes."""
+    compared, later = file.comparison, file.comparison is not None and file.comparison.downstream
+    for each in file.groups:
+        yield fault_statement(each, "" if later else right_layers(file.heads, each))
+    for each in file.allowed:
+        if each.mild:
+            yield Statement(message("allowed"), joined([file.place(each), each.message], ": "))
+    if compared is not None and later:
+        yield Statement(message("downstream"), downstream_words(compared), (), "downstream")
+    for place, note in file.notes:
+        yield Statement(message("note"), joined([place, note], ": "))
+
+
+def right_statements(file: FileCheck) -> Iterator[Statement]:
+    """Yield what is said of heads that are right: which scale, and by which evidence."""
+    yield from map(fault_statement, _right(file))
+
+
+def _right(file: FileCheck) -> list[FaultGroup]:
+    healthy = [each for each in file.heads if each.verdict.word == "healthy"]
+    return groups(fault for each in healthy for fault in faults_of(each))
+
+
+def check_counts(checked: Sequence[FileCheck]) -> str:
+    """Return the line that counts heads: `32 heads: 8 wrong, 24 right`."""
+    judged = {name: sum(file.judged[name] for file in checked) for name in checked[0].judged}
+    left = judged["undecided"] + judged["no_evidence"]
+    allowed = sum(len(each.allowed) for each in checked)
+    of_files = sum(each.layer is None for file in checked for each in file.findings)
+    counts = [
+        counted("{number} wrong", "{number} wrong", judged["with_findings"]),
+        counted("{number} right", "{number} right", judged["healthy"]),
+        counted("{number} downstream", "{number} downstream", judged["downstream"]),
+        counted("{number} finding of the file", "{number} findings of the file", of_files),
+        counted("{number} allowed", "{number} allowed", allowed),
+    ]
+    numbers = (judged["with_findings"], judged["healthy"], judged["downstream"], of_files, allowed)
+    shown = [words for words, number in zip(counts, numbers, strict=True) if number]
+    if left:
+        reasons = [message("no evidence")] if judged["no_evidence"] else []
+        reasons += [message("undecided")] if judged["undecided"] else []
+        shown.append(message("{number} not judged ({reasons})", number=left, reasons=joined(reasons, " · ")))
+    heads = counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked))
+    if len(checked) > 1:
+        heads = joined([counted("{number} file", "{number} files", len(checked)), heads], ", ")
+    return message("{heads}: {counts}", heads=heads, counts=joined(shown, ", "))
+
+
+Found: TypeAlias = tuple[FileCheck, "LimitFinding", bool]  # where a finding is, and whether it is allowed
+
+
+def check_table(checked: Sequence[FileCheck]) -> Table[Found]:
+    """Return the findings, those that are allowed last, and the figures of every head."""
+    found = [(file, each, False) for file in checked for each in file.findings]
+    return table_of(
+        "check-2",
+        files_entry([each.capture for each in checked]),
+        "findings",
+        [*found, *((file, each, True) for file in checked for each in file.allowed)],
+        _FOUND,
+        lambda: _page(checked),
+        tail=lambda _: {
+            "groups": [group_entry(each, file.capture.path) for file in checked for each in file.groups],
+            "heads": [entry(_CHECKED, each) for file in checked for each in file.heads],
+        },
+        after={
+            "summary": {
+                name: sum(len(getattr(each, name)) for each in checked) for name in ("heads", "findings", "allowed")
+            }
+            | {name: sum(each.judged[name] for each in checked) for name in checked[0].judged}
+        },
+    )
+
+
+def _page(checked: Sequence[FileCheck]) -> Iterator[Block]:
+    found = [(file, each, False) for file in checked for each in file.findings]
+    yield page_title([each.capture for each in checked])
+    yield check_counts(checked)
+    for file in checked:
+        yield from check_statements(file)
+        yield from () if found else right_statements(file)
+    yield VerdictMap([mark for file in checked for mark in _marks(file)])
+    for file in checked:
+        yield worst_pictures([file.capture], [*file.groups, *([] if found else _right(file))], file.heads)
+    if found:
+        yield grid(_FOUND, found)
+
+
+def _marks(file: FileCheck) -> Iterator[HeadMark]:
+    rules: dict[tuple[Layer | None, int | None], list[str]] = {}
+    for finding in (*file.findings, *file.allowed):
+        rules.setdefault((finding.layer, finding.head), []).append(finding.rule)
+    for each, state in zip(file.heads, file.states, strict=True):
+        yield head_mark(each, state, rules.get((each.layer, each.head), ()))
+
+
+_FOUND: Sequence[Cell[Found]] = (
+    text_cell("place", lambda found: found[0].place(found[1])),
+    Cell("file", str, lambda found: str((found[1].layer or found[0].capture).path)),
+    Cell("layer", str, lambda found: None if found[1].layer is None else str(found[1].layer.index)),
+    Cell("layer_name", str, lambda found: None if found[1].layer is None else found[1].layer.name),
+    Cell("head", int, lambda found: found[1].head),
+    Cell("rule", str, lambda found: found[1].rule, "rule"),
+    Cell("message", str, lambda found: found[1].message, "finding"),
+    Cell("value", float, lambda found: found[1].value, "value"),
+    Cell("limit", float, lambda found: found[1].limit, "limit"),
+    Cell("allowed", bool, lambda found: found[2]),
+)
+_CHECKED: Sequence[Cell[HeadFigures]] = (
+    Cell("file", str, lambda each: str(each.layer.path)),
+    Cell("layer", str, lambda each: str(each.layer.index)),
+    Cell("layer_name", str, "layer.name"),
+    Cell("head", int),
+    *(Cell(name, float) for name in ("max_logit", "capped", "spread", "token_spread")),
+    *(Cell(name, float) for name in ("entropy_fraction", "one_hot_rows", "first_key_weight")),
+    Cell("verdict", str, "verdict.word"),
+    Cell("note", str, lambda each: each.verdict.note or None),
+)
+
+
+def check_junit(checked: Sequence[FileCheck]) -> str:
+    """Return JUnit XML: for each file a suite with a test case for each head, and one for the file.
+
+    A case is failed if it has findings.
+    """
+    suites = [_suite(each) for each in checked]
+    cases, failed = (sum(numbers) for numbers in zip(*((c, f) for _, c, f in suites), strict=True))
+    return "\n".join(
+        [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f'<testsuites tests="{cases}" failures="{failed}" errors="0">',
+            *(text for text, _, _ in suites),
+            "</testsuites>",
+            "",
+        ]
+    )
+
+
+def _suite(checked: FileCheck) -> tuple[str, int, int]:
+    """Return the suite of a file, how many test cases it has, and how many of them are failed."""
+    of_head: dict[tuple[str, int], list[LimitFinding]] = {(_class(e), e.head): [] for e in checked.heads}
+    of_file: list[LimitFinding] = []
+    for each in checked.findings:
+        if each.layer is None or each.head is None:
+            of_file.append(each)
+        else:
+            of_head.setdefault((_class(each), each.head), []).append(each)
+    cases = [_case(name, f"head {head}", found) for (name, head), found in of_head.items()]
+    cases.append(_case("file", "all heads", of_file))
+    failed = sum(bool(found) for found in (*of_head.values(), of_file))
+    name = _attribute(f"attn-tui check {plain(str(checked.capture.path))}")
+    start = f'  <testsuite name={name} tests="{len(cases)}" failures="{failed}" errors="0">'
+    return "\n".join([start, *cases, "  </testsuite>"]), len(cases), failed
+
+
+def _class(each: HeadFigures | LimitFinding) -> str:
+    assert each.layer is not None
+    return f"layer {each.layer.index} {each.layer.name}"
+
+
+def _attribute(text: str) -> str:
+    return f'"{escape(text)}"'
+
+
+def _case(name: str, head: str, found: Sequence[LimitFinding]) -> str:
+    start = f"    <testcase classname={_attribute(plain(name))} name={_attribute(head)}"
+    if not found:
+        return f"{start}/>"
+    failures = [
+        f"      <failure type={_attribute(each.rule)} message={_attribute(plain(each.message))}>"
+        f"{escape(plain(f'{each.place}: {each.message}'), quote=False)}</failure>"
+        for each in found
+    ]
+    return "\n".join([f"{start}>", *failures, "    </testcase>"])
+
+
+def check_github(checked: Sequence[FileCheck]) -> str:
+    """Return a workflow command of GitHub Actions for each fault, whatever the number of its heads."""
+    return "".join(
+        f"::error file={_property(str(file.capture.path))},title={_property(f'attn-tui {each.rule}')}::"
+        f"{_data(f'{each.fault.label}: {each.sentence}')}\n"
+        for file in checked
+        for each in file.groups
+    )
+
+
+def _data(text: str) -> str:
+    return plain(text).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
