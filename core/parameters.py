@@ -336,7 +336,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "components", "components", "law",
-        "The law that each component of q and k is drawn from, standardised to mean 0 and variance 1 "
+        "The distribution that each component of q and k is drawn from, standardised to mean 0 and variance 1 "
         "before its own mean and standard deviation are applied.",
         "choice", choices=get_args(ComponentLaw), group="components",
     ),

@@ -179,7 +179,7 @@ _OF_D_K = (
         "sqrt_d_k", "1/√d_k", "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "almost every transformer; the default of PyTorch's scaled_dot_product_attention",
         "Vaswani et al. 2017, arXiv 1706.03762, section 3.2.1",
-        note="with grouped queries (GQA, MQA) too: heads share keys, and a score is still a sum of d_k products",
+        note="Also with grouped queries (GQA, MQA): heads share keys, and a score is still a sum of d_k products",
     ),
     ScaleRule(
         "d_k", "1/d_k", "1 / d_k", lambda s: 1 / s.d_k, ("d_k",),
@@ -212,8 +212,8 @@ _OF_D_K = (
         "quarter", message("d_k^−¼ on q and k"), "1 / d_k**0.5", lambda s: _by_root(1, s), ("d_k",),
         "OpenAI's Whisper and guided-diffusion; PyTorch's math backend, which computes in float32 by default",
         "openai/whisper, model.py; openai/guided-diffusion, unet.py; PyTorch, _scaled_dot_product_attention_math",
-        note="The same multiplier as 1/√d_k, but of q and k, before their product: in formats of 16 and 8 bits both "
-        "are rounded once more, and fewer scores overflow; cosine and additive scores are multiplied themselves",
+        note="The same multiplier as 1/√d_k, on q and k before their product: in 16 and 8 bits both are rounded once "
+        "more, and fewer scores overflow; cosine and additive scores are multiplied themselves",
         short=message("d_k^−¼ each"), on_vectors=True,
     ),
 )  # fmt: skip

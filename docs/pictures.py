@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from attn_tui.core.errors import InputError
@@ -15,41 +16,62 @@ from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.terminal.picture import picture
 from attn_tui.tui.views.glyphs import IN_LANGUAGE
-from moving import LANGUAGES, moving
+from moving import moving
 
 HERE = Path(__file__).parent
+LANGUAGES = "", ".zh"
+IN_ENGLISH = ("watch",)  # of pages that have no translation
+MOVING = "moving"  # the name of the picture in which the Lab goes through WIDTHS
+WIDTHS = (4, 6, 9, 12, 16, 23, 32, 45, 64, 90, 128, 256)
 
 # By name: the size of the terminal, the pane, and the keys to press there.
 PICTURES = {
-    "lab": ((120, 40), "Lab", ""),
-    "sweep": ((120, 40), "Sweep", ""),
+    MOVING: ((80, 24), "Lab", ""),
+    "lab": ((120, 40), "Lab", "6 4 enter"),
+    "sweep": ((120, 40), "Sweep", "6 4 enter"),
     "softmax": ((120, 40), "Softmax", "right right"),
-    "rules": ((120, 40), "Rules", ""),
+    "rules": ((120, 40), "Rules", "6 4 enter"),
+    "watch": ((120, 40), "Watch", ""),
     "capture": ((120, 40), "Capture", "n n"),
     "claims": ((120, 40), "Learn", "Escape M M M down down"),
     "learn": ((120, 40), "Learn", "6 4 enter"),
 }
 
 
-async def save(name: str) -> None:
-    """Open a pane, press the keys of a picture, wait for its results and write it; `lab.zh` is in Chinese."""
+async def drawn(name: str) -> str:
+    """Open a pane, press the keys of a picture, wait for its results and return it; `lab.zh` is in Chinese."""
     size, pane, keys = PICTURES[name.removesuffix(".zh")]
     engine = ProcessEngine()
     app = AttnApp(Parameters(), engine, first_pane=pane, glyphs=IN_LANGUAGE["zh" if name.endswith(".zh") else "en"])
+
+    async def complete() -> None:
+        while not is_complete(app):
+            await pilot.pause(0.1)
+        await pilot.pause(0.5)
+
     try:
         async with app.run_test(size=size) as pilot:
             await pilot.pause(1)
-            while pane == "Capture" and not is_complete(app):  # its keys depend on what is known of the heads
-                await pilot.pause(0.1)
+            if pane == "Capture":  # its keys depend on what is known of the heads
+                await complete()
             await pilot.press(*keys.split())
-            while not is_complete(app):
-                await pilot.pause(0.1)
-            await pilot.pause(0.5)
-            svg = picture(app.screen)
+            await complete()
+            if not name.startswith(MOVING):
+                return picture(app.screen)
+            frames: list[str] = []
+            for width in WIDTHS:
+                app.change(replace(app.parameters, d_k=width))
+                await complete()
+                frames.append(picture(app.screen))
+            return moving(frames)
     finally:
         engine.close()
-    (HERE / f"{name}.svg").write_text(svg, encoding="utf-8")
-    print(f"docs/{name}.svg")
+
+
+def names() -> list[str]:
+    """Return the names of all pictures."""
+    both = [each for each in PICTURES if each not in IN_ENGLISH]
+    return [*PICTURES, *(f"{each}{language}" for language in LANGUAGES if language for each in both)]
 
 
 def is_complete(app: AttnApp) -> bool:
@@ -67,9 +89,6 @@ def is_complete(app: AttnApp) -> bool:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [f"{each}{language}" for language in LANGUAGES for each in ("moving", *PICTURES)]:
-        if name.startswith("moving"):
-            (HERE / f"{name}.svg").write_text(moving(name.removeprefix("moving")), encoding="utf-8")
-            print(f"docs/{name}.svg")
-        else:
-            asyncio.run(save(name))
+    for name in sys.argv[1:] or names():
+        (HERE / f"{name}.svg").write_text(asyncio.run(drawn(name)), encoding="utf-8")
+        print(f"docs/{name}.svg")

@@ -44,6 +44,11 @@ class LogitGradients(NamedTuple):
     entries: FloatArray  # (rows, n); 0 where hidden
     factor: FloatArray  # (rows,) float64
 
+    @property
+    def norms(self) -> FloatArray:
+        """‖∂L/∂z‖ (rows,) in float64."""
+        return np.sqrt(np.vecdot(self.entries, self.entries).astype(np.float64)) * self.factor
+
 
 def upstream(g: FloatArray, v: FloatArray, shifted: ShiftedRows, out: FloatArray | None = None) -> Upstream:
     """Return the Upstream of rows from g (…, m, d_v) and values v (…, n, d_v).

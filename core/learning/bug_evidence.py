@@ -19,7 +19,7 @@ from ..captures.reader import open_capture
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.verdict import diagnose
 from ..statistics.measurement import Estimate
-from .bugs import D_MODEL, MULTIPLIERS, SYMPTOMS, Bug, BugEvidence, Recipe
+from .bugs import D_K, SYMPTOMS, Bug, BugEvidence, Recipe
 from .sources import Reading
 
 _TOP = 0.1  # the share of scores that count as large
@@ -31,8 +31,11 @@ def examine_bug(bug: Bug, file: Path) -> BugEvidence:
     capture = open_capture(file)
     [layer] = capture.layers
     verdict = diagnose(read_subject(capture, layer, bug.head, file_configuration(capture), None))
-    cause = verdict.cause if verdict.word == "cause" else verdict.word
-    return BugEvidence(_symptoms(bug), cause or "healthy", verdict.also, verdict.says)
+    causes = [finding.cause for finding in verdict.findings]
+    cause = "+".join(causes) if verdict.word == "cause" else verdict.word
+    if len(causes) == 1 and not {*verdict.also}.isdisjoint(bug.choices):
+        return BugEvidence(_symptoms(bug), "undecided", (*causes, *verdict.also), verdict.says)
+    return BugEvidence(_symptoms(bug), cause, verdict.also, verdict.says)
 
 
 def write_capture(bug: Bug, file: Path) -> None:
@@ -40,13 +43,13 @@ def write_capture(bug: Bug, file: Path) -> None:
     q, k = _queries_and_keys(bug)
     layer: dict[str, object] = {
         "name": "layers.0.attn", "index": 0, "heads": bug.heads, "kv_heads": bug.kv_heads, "d_k": q.shape[-1],
-        "scale": MULTIPLIERS[bug.said.multiplier], "causal": bug.said.sees is not None, "scores": "float32",
+        "scale": bug.multiplier(bug.said), "causal": bug.said.sees is not None, "scores": "float32",
     }  # fmt: skip
     if bug.said.softcap is not None:
         layer["softcap"] = bug.said.softcap
     metadata = {
-        "schema": "attn-tui/qk-2", "model": f"find the bug: {bug.title}", "d_model": str(D_MODEL),
-        "n_heads": str(open_capture(sample_path()).layers[0].heads), "layers": json.dumps([layer]),
+        "schema": "attn-tui/qk-2", "model": f"find the bug: {bug.title}", "d_model": str(bug.d_model),
+        "n_heads": str(bug.d_model // D_K), "layers": json.dumps([layer]),
     }  # fmt: skip
     weights = np.stack([_weights(bug, bug.done, head) for head in range(bug.heads)])
     tensors = {"q": q, "k": k, "weights": weights}
@@ -77,11 +80,11 @@ def _queries_and_keys(bug: Bug) -> tuple[FloatArray, FloatArray]:
     return q, k
 
 
-def _computation(how: Recipe, tokens: int) -> Computation:
+def _computation(bug: Bug, how: Recipe, tokens: int) -> Computation:
     return Computation(
         swapped=how.swapped,
         tiled=how.tiled,
-        multiplier=MULTIPLIERS[how.multiplier],
+        multiplier=bug.multiplier(how),
         softcap=how.softcap,
         biases=(Bias(np.tril(np.ones((1, tokens, tokens)))),) if how.added else (),
         visibility=None if how.sees is None else Visibility(tokens, np.arange(tokens), after=how.sees),
@@ -91,7 +94,7 @@ def _computation(how: Recipe, tokens: int) -> Computation:
 def _scores(bug: Bug, how: Recipe, head: int) -> FloatArray:
     """Return q·k of a head, [tokens, tokens], in float32."""
     q, k = _queries_and_keys(bug)
-    key_head = _computation(how, q.shape[1]).key_head(head, bug.heads, bug.kv_heads)
+    key_head = _computation(bug, how, q.shape[1]).key_head(head, bug.heads, bug.kv_heads)
     one, other = (k[key_head], q[head]) if how.swapped else (q[head], k[key_head])
     return one @ other.T
 
@@ -99,7 +102,7 @@ def _scores(bug: Bug, how: Recipe, head: int) -> FloatArray:
 def _weights(bug: Bug, how: Recipe, head: int) -> FloatArray:
     """Return the weights of a head as a recipe makes them, [tokens, tokens]."""
     scores = _scores(bug, how, head).astype(np.float64)[np.newaxis]
-    c = _computation(how, scores.shape[-1])
+    c = _computation(bug, how, scores.shape[-1])
     terms = c.terms(scores.shape)
     return c.weights(c.logits(scores, terms), terms.hidden).weights[0].astype(np.float32)
 

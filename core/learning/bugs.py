@@ -15,9 +15,7 @@ Multiplier: TypeAlias = Literal["1", "1/√d_k", "1/d_k", "1/√d_model"]
 D_K, D_MODEL = 32, 384  # of the sample, whose queries and keys the captures have
 ROOT = D_K**-0.5
 
-MULTIPLIERS: dict[Multiplier, float] = {"1": 1.0, "1/√d_k": ROOT, "1/d_k": 1 / D_K, "1/√d_model": D_MODEL**-0.5}
-
-# Causes in words, by their names in a diagnosis.
+# Causes in words, by their names in a diagnosis; those of several faults are joined by +.
 CAUSES: dict[str, str] = {
     "healthy": "nothing is wrong",
     "scale-missing": "the scale is missing",
@@ -36,6 +34,10 @@ CAUSES: dict[str, str] = {
     "bias-extra": "a bias that the file does not mention",
     "padding-attended": "padding that was attended to",
     "mask-added": "the mask was added as ones and zeros",
+    "scale-d-model+causal-lost": "√d_model was used, and the causal mask was lost",
+    "scale-d-model+future-key": "√d_model was used, and the causal mask is one key off",
+    "scale-twice+future-key": "the scale was applied twice, and the causal mask is one key off",
+    "undecided": "it cannot be known from this file",
 }
 
 
@@ -85,6 +87,12 @@ class Bug:
     head: int = 0  # the one to look at
     heads: int = 4
     kv_heads: int = 4
+    d_model: int = D_MODEL  # as the file has it
+
+    def multiplier(self, of: Recipe) -> float:
+        """Return the number that a recipe multiplies q·k by."""
+        named = {"1": 1.0, "1/√d_k": ROOT, "1/d_k": 1 / D_K, "1/√d_model": self.d_model**-0.5}
+        return named[of.multiplier]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +100,7 @@ class BugEvidence:
     """The symptoms of a bug, each as returned (measured) and as the file says (exact), and the diagnosis."""
 
     symptoms: Mapping[str, Reading]
-    cause: str  # a name of CAUSES
+    cause: str  # a name of CAUSES; "undecided" if another of the choices explains the weights as well
     also: tuple[str, ...]  # causes that explain the weights as well
     says: str  # the diagnosis in words
 
@@ -117,7 +125,7 @@ def facts(bug: Bug) -> str:
         "The file says: {words}. (1/d_k = {inverse}, 1/√d_model = {by_model}.)",
         words=joined(words, ", "),
         inverse=number_text(1 / D_K, digits=4),
-        by_model=number_text(D_MODEL**-0.5, digits=4),
+        by_model=number_text(bug.d_model**-0.5, digits=4),
     )
 
 
@@ -126,12 +134,15 @@ _CAUSAL = Recipe(sees=0)
 _SCALES = ("scale-missing", "scale-twice", "scale-d-model", "scale-inverted", "causal-lost", "healthy")
 _MASKS = ("scale-missing", "causal-lost", "future-key", "mask-added", "softcap-missing", "healthy")
 _MIXED = ("scale-twice", "causal-lost", "future-key", "gqa-tiled", "softcap-missing", "healthy")
+_SEVERAL = ("scale-d-model", "causal-lost", "future-key", "scale-d-model+causal-lost", "scale-d-model+future-key",
+            "scale-twice+future-key")  # fmt: skip
+_DOUBTFUL = ("scale-missing", "scale-twice", "scale-d-model", "scale-1-over-d", "healthy", "undecided")
 
 BUGS: tuple[Bug, ...] = (
     Bug(
         "port",
         "A port to another framework",
-        "After a port every layer picks single words, and the text that the model writes repeats itself.",
+        "Since the port every layer attends to single words, and the model's text repeats itself.",
         _PLAIN,
         Recipe("1"),
         _SCALES,
@@ -164,7 +175,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "tutorial",
         "Straight from a tutorial",
-        "A small model was written after a tutorial, line by line. It trains, but more slowly than its sibling.",
+        "A small model was written line by line from a tutorial. It trains, but more slowly than its sibling.",
         _PLAIN,
         Recipe("1/√d_model"),
         _SCALES,
@@ -201,7 +212,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "by-hand",
         "A mask written by hand",
-        "A causal mask was rewritten for speed. The loss is a little too good since.",
+        "A causal mask was rewritten for speed. Since then the loss is a little too good.",
         _CAUSAL,
         Recipe(sees=1),
         _MIXED,
@@ -234,5 +245,33 @@ BUGS: tuple[Bug, ...] = (
         "False were added to the logits as 1 and 0. Only −∞ hides a key.",
         layer=1,
         head=2,
+    ),
+    Bug(
+        "rewrite",
+        "A decoder, rewritten from a paper",
+        "A decoder was rewritten from its paper. Its loss is a little too good, and its attention maps look "
+        "washed out.",
+        _CAUSAL,
+        Recipe("1/√d_model", sees=1),
+        _SEVERAL,
+        "Each symptom has its own cause. The slope of ln(weight) is 1/√d_model, whatever the mask; weight on the "
+        "next key, and none after it, is a mask one key off, whatever the scale. A diagnosis does not stop at the "
+        "first fault.",
+        layer=2,
+        head=1,
+    ),
+    Bug(
+        "quarrel",
+        "A quarrel over a slope",
+        "Attention maps look washed out. One engineer says that the scale was applied twice, another that √d_model "
+        "was used.",
+        _PLAIN,
+        Recipe("1/d_k"),
+        _DOUBTFUL,
+        "Both have the same number: with d_model = d_k², 1/√d_model is 1/d_k, and the same weights follow. What to "
+        "mend is known, not how it came about: the code, or a head of another width, would tell.",
+        layer=3,
+        head=3,
+        d_model=D_K**2,
     ),
 )

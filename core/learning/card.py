@@ -9,11 +9,12 @@ from typing import Literal
 from ..message import joined, message
 from .bugs import CAUSES, SYMPTOMS, Bug, BugEvidence, facts
 from .sources import Reading
-from .step import InterviewQuestion, PaneState, TourFigure, TourStep, Unit, filled
+from .step import InterviewQuestion, PaneState, TourFigure, TourStep, Unit, filled, usual_guesses
 
 Kind = Literal["step", "question", "bug"]
 
 WRONG = message("What is wrong, if anything?")
+USUAL = message("Usual wrong answers:")
 BUG_SHOWN = message("The capture, with its verdict; v replays every rule on the head.")
 MEASURED = (message("measured"), message("exact"))
 RETURNED = (message("returned"), message("as the file says"))
@@ -44,6 +45,7 @@ class Card:
     answer: tuple[str, ...] = ()  # paragraphs; none on the front of a card
     figures: tuple[CardFigure, ...] = ()
     asked: CardFigure | None = None  # the figure that answers the question, if it asks for a number
+    usual: tuple[str, ...] = ()  # what each usual wrong guess means
     columns: tuple[str, str] = MEASURED  # what the two values of each figure are
     guess: float | None = None  # what the user answered: a number, or that of a cause
     right: bool | None = None  # whether that is right; None if nothing was answered
@@ -79,6 +81,7 @@ def step_card(number: int, step: TourStep, readings: Mapping[str, Reading]) -> C
         answer=tuple(filled(text, step.given, step.figures, readings) for text in step.explanation),
         figures=tuple(figure(name) for name in step.table),
         asked=figure(step.guess.figure),
+        usual=tuple(usual_guesses(step, readings).values()),
     )
 
 
@@ -131,10 +134,13 @@ def bug_card(number: int, bug: Bug, found: BugEvidence) -> Card:
 def diagnosis(found: BugEvidence) -> tuple[str, ...]:
     """Return what the diagnosis says, and which causes would look the same."""
     cause = CAUSES.get(found.cause, found.cause)
+    also = joined((CAUSES.get(name, name) for name in found.also), "; ")
+    if found.cause == "undecided":
+        says = message("The diagnosis names the most common cause: “{says}”.", says=found.says)
+        return says, message("The weights fit all of these alike: {also}.", also=also)
     says = message("The diagnosis: {cause}. It says “{says}”.", cause=cause, says=found.says)
     if not found.also:
         return (says,)
-    also = joined((CAUSES.get(name, name) for name in found.also), ", ")
     return says, message("The weights alone do not tell it from: {also}.", also=also)
 
 

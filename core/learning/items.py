@@ -15,15 +15,13 @@ from .claim import Claim, ClaimFigure
 from .claims.catalogue import CLAIMS
 from .questions import QUESTIONS
 from .step import (
-    Grade,
     GuessError,
     InterviewQuestion,
     PaneState,
     TourFigure,
     TourStep,
-    best,
     filled,
-    grade,
+    graded,
     parse_choice,
     parse_guess,
 )
@@ -197,15 +195,6 @@ def typed(item: Item, text: str, say: Callable[[str], str]) -> Attempt:
     return Attempt()
 
 
-def graded(step: TourStep, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
-    """Return how far off the guess was; None without a guess."""
-    figure = step.figures[step.guess.figure]
-    answer = best(readings[step.guess.figure])
-    if attempt.guess is None or answer is None:
-        return None
-    return grade(attempt.guess, answer, step.guess.compare, figure.unit)
-
-
 def is_right(item: Item, attempt: Attempt, found: Found) -> bool:
     """Return whether an answer that is shown was not missed.
 
@@ -215,7 +204,7 @@ def is_right(item: Item, attempt: Attempt, found: Found) -> bool:
         case Bug() as bug, BugEvidence():
             return attempt.guess is not None and bug.choices[int(attempt.guess) - 1] == found.cause
         case TourStep() as step, Mapping():
-            how_far = graded(step, attempt, found)
+            how_far = None if attempt.guess is None else graded(step, attempt.guess, found)
             return how_far is None or how_far.close
         case _:
             return bool(attempt.guess)

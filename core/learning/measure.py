@@ -15,11 +15,12 @@ from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate, Measurement
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from . import tour_trials, trials
+from . import trials
 from .claim import Claim, ClaimFigure
 from .outcome import Outcome, judged
 from .sources import Difference, FromLab, FromTrial, Quotient, Reading, Source
 from .step import TourFigure
+from .tour import trials as tour_trials
 
 T = TypeVar("T")
 
@@ -34,7 +35,6 @@ _TRIALS: tuple[Callable[..., Any], ...] = (
     trials.gradient_growth,
     trials.largest_of_matrix,
     trials.live_entries,
-    trials.models_dividing,
     trials.most_responsive,
     trials.raced,
     trials.rows_within,

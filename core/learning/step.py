@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
 from ..errors import InputError, ParameterError
 from ..formula import function_of, parse
-from ..message import message
+from ..message import joined, message
 from ..parameters import Parameters
 from ..training.settings import Race
-from .sources import FromLab, FromTrial, Reading, Source, figure_text
+from .sources import FromLab, FromTrial, Quotient, Reading, Source, figure_text
 
 Unit: TypeAlias = Literal["number", "share", "count"]  # a share is shown in per cent
 
@@ -27,6 +27,12 @@ class TourFigure:
     source: Source
     unit: Unit = "number"
     digits: int = 3  # in texts
+
+
+def enough(d_k: int, n_keys: int = 128, **others: float | str) -> Parameters:
+    """Return parameters with enough draws for three digits within a tenth of a second or two."""
+    rows = max(8, min(64, 2**22 // (32 * max(d_k, n_keys))))
+    return Parameters(d_k, n_keys, rows, 128, **others)  # pyright: ignore[reportArgumentType]
 
 
 def lab(
@@ -46,7 +52,21 @@ def threshold(label: str, n_keys: int) -> TourFigure:
     return TourFigure(label, Reading(None, math.sqrt(2 * math.log(n_keys))))
 
 
+def over_scaled(label: str, statistic: str, parameters: Parameters) -> TourFigure:
+    """Return the figure of a statistic, unscaled over scaled."""
+    scaled = FromLab(statistic, parameters, scaled=True)
+    return TourFigure(label, Quotient(replace(scaled, scaled=False), scaled))
+
+
 Compare = Literal["ratio", "difference"]
+
+
+@dataclass(frozen=True)
+class UsualGuess:
+    """A wrong answer that many give, and what it would mean."""
+
+    value: str  # as it would be typed: a number, or a formula of the step's `given`
+    meaning: str  # a sentence; may hold {guess}, and names of `given` and `figures`
 
 
 @dataclass(frozen=True)
@@ -55,7 +75,15 @@ class Guess:
 
     question: str
     figure: str  # the name of the figure that answers it
+    usual: tuple[UsualGuess, ...]
     compare: Compare = "ratio"  # how the distance of a guess is told
+
+
+# Where the app shows a pane: its tab, and the view of that tab if it has several (tui/panes/catalogue.py).
+PLACES = {
+    "Rules": joined(["Scales", message("rules")], " · "),
+    "Capture": joined(["Model", message("capture")], " · "),
+}
 
 
 @dataclass(frozen=True)
@@ -71,6 +99,11 @@ class PaneState:
     race: Race | None = None  # of the Train pane
     statistic: str = ""  # the row of the Lab's table to select
 
+    @property
+    def place(self) -> str:
+        """The tab that shows it, and the view of that tab."""
+        return PLACES.get(self.pane, self.pane)
+
 
 @dataclass(frozen=True)
 class TourStep:
@@ -82,7 +115,7 @@ class TourStep:
 
     id: str
     title: str
-    source: str  # the study notes it follows
+    source: str  # the sentence of a study note that it is about, or a paper
     introduction: tuple[str, ...]  # paragraphs; only values of `given` in them
     guess: Guess
     explanation: tuple[str, ...]
@@ -280,3 +313,26 @@ def grade(guess: float, answer: float, compare: Compare, unit: Unit = "number") 
     if off > 0:
         return Grade(close, message("Your guess, {guess}, is {off} too high.", **values))
     return Grade(close, message("Your guess, {guess}, is {off} too low.", **values))
+
+
+def usual_guesses(step: TourStep, readings: Mapping[str, Reading] | None = None) -> Mapping[float, str]:
+    """Return what each usual wrong answer of a step means, by its value."""
+    unit = step.figures[step.guess.figure].unit
+    meanings: dict[float, str] = {}
+    for usual in step.guess.usual:
+        value = parse_guess(usual.value, unit, step.given)
+        given = {**step.given, "guess": number_text(value, unit)}
+        meanings[value] = filled(usual.meaning, given, step.figures, readings)
+    return meanings
+
+
+def graded(step: TourStep, guess: float, readings: Mapping[str, Reading]) -> Grade | None:
+    """Tell how far a guess is off, and what it would mean if many give it; None if there is no answer."""
+    figure, answer = step.figures[step.guess.figure], best(readings[step.guess.figure])
+    if answer is None:
+        return None
+    how_far = grade(guess, answer, step.guess.compare, figure.unit)
+    for value, meaning in usual_guesses(step, readings).items():
+        if not how_far.close and abs(guess - value) <= CLOSE / 2 * abs(value):
+            return Grade(False, joined([how_far.sentence, meaning]))
+    return how_far

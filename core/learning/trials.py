@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..attention.presets import PRESETS
 from ..attention.softmax import logits_below, row_statistics, row_sums, shift_rows, softmax
 from ..message import message
 from ..parameters import Parameters
@@ -58,12 +57,16 @@ def furthest_from_normal(d_k: int) -> tuple[float, float]:
 
 
 def distance_from_normal(d_k: int) -> Reading:
-    """Measure the Kolmogorov–Smirnov distance between q·k/√d_k and N(0, 1), at the maximum that theory gives."""
+    """Measure the Kolmogorov–Smirnov distance between q·k/√d_k and N(0, 1), where theory has it.
+
+    At large d_k its error is larger than it, and the difference there may have either sign.
+    """
     at, gap = furthest_from_normal(d_k)
     scores = _scores(_rng(1, d_k), 64, 64, 128, d_k)
     inside = (np.abs(scores) <= at * math.sqrt(d_k)).mean(axis=(1, 2))
     normal = math.erf(at / math.sqrt(2))
-    return Reading(mean_over_draws(math.copysign(0.5, gap) * (inside - normal)), abs(gap))
+    found = mean_over_draws(math.copysign(0.5, gap) * (inside - normal))
+    return Reading(found._replace(value=abs(found.value or 0.0)), abs(gap))
 
 
 def rows_within(d_k: int, n_keys: int, deviations: float) -> Reading:
@@ -205,9 +208,9 @@ def query_gradients(q: FloatArray, k: FloatArray, v: FloatArray, g: FloatArray, 
 def additive(d: int, v_std: float) -> Mapping[str, Reading]:
     """Measure additive scores vᵀ tanh(W₁q + W₂k) with d hidden units and W ~ N(0, 1/d).
 
-    Return their standard deviation within a row, and the share of scores in [−1, 1].
+    Return their standard deviation within a row, exactly v_std·√(d·E Var tanh), and the share of scores in [−1, 1].
     """
-    rng, draws, queries, keys = _rng(11, d), 24, 16, 64
+    rng, draws, queries, keys = _rng(11, d), 96, 16, 64
     variance, inside = np.empty(draws), np.empty(draws)
     for draw in range(draws):
         w1, w2 = (rng.standard_normal((d, d), dtype=np.float32) / np.float32(math.sqrt(d)) for _ in range(2))
@@ -217,28 +220,31 @@ def additive(d: int, v_std: float) -> Mapping[str, Reading]:
         variance[draw] = scores.var(axis=1, ddof=1).mean()
         inside[draw] = (np.abs(scores) <= 1).mean()
     return {
-        "std": Reading(jackknife(_root, variance[:, np.newaxis])),
+        "std": Reading(jackknife(_root, variance[:, np.newaxis]), v_std * math.sqrt(d * _variance_of_unit(d))),
         "inside": Reading(mean_over_draws(inside)),
     }
+
+
+def _variance_of_unit(d: int) -> float:
+    """Return E Var(tanh(a + b) | a, |w|), the variance over keys of one hidden unit of additive attention.
+
+    a = w₁·q and b = w·k are normal given |q| and |w|, whose squares are χ² of d degrees of freedom over d. As d grows
+    it tends to 0.28397.
+    """
+    lengths, weights = norm_nodes(d, 0.0)
+    deviations = lengths[:, np.newaxis] / math.sqrt(d)
+    step = 1 / 8  # tanh is analytic in a strip of half width π/2: the trapezoidal rule errs by e^(−8π²)
+    x = step * np.arange(-96.0, 97)
+    densities = step * np.exp(-np.square(x / deviations) / 2) / (deviations * math.sqrt(2 * math.pi))
+    units = np.tanh(np.add.outer(x, x))
+    variances = np.square(units) @ densities.T - np.square(units @ densities.T)  # at each a and |w|
+    return float(weights @ densities @ variances @ weights)
 
 
 def weights_of_attention(d_model: int, d_k: int, heads: int) -> Reading:
     """Count the entries of W_Q, W_K and W_V of all heads, and of W_O; biases are not counted."""
     shapes = [(d_model, d_k)] * (3 * heads) + [(heads * d_k, d_model)]
     return Reading(None, float(sum(math.prod(shape) for shape in shapes)))
-
-
-def models_dividing(normalised: bool) -> Reading:
-    """Count the models of the Heads pane that multiply scores by 1/√d_k, as a share of all.
-
-    Those that normalise q and k count only if `normalised`.
-    """
-    divide = [
-        math.isclose(each.multiplier(each.layer), each.layer.width**-0.5)
-        and (normalised or each.rule.normalise == "none")
-        for each in PRESETS.values()
-    ]
-    return Reading(None, sum(divide) / len(divide))
 
 
 def dividing(d_k: int, tokens: int, what: Literal["scores", "queries"]) -> Mapping[str, Reading]:

@@ -54,7 +54,7 @@ _SINKS = "Xiao et al. 2023, arXiv 2309.17453 (attention sinks)"
 _SHANNON = "Shannon 1948, A Mathematical Theory of Communication"
 _JACOBIAN = "the derivative of softmax: ∂p_i/∂z_j = p_i(δ_ij − p_j)"
 _FORMATS = "IEEE 754; Micikevicius et al. 2022, arXiv 2209.05433 (float8)"
-_GRADIENT = "the chain rule through softmax: ∂L/∂z = p(A − Σ p A) with A = G Vᵀ"
+_GRADIENT = "the chain rule: ∂L/∂z = p(A − Σ p A) with A = G Vᵀ, and ∂L/∂q = c Kᵀ ∂L/∂z"
 
 STATISTICS: tuple[Statistic, ...] = (
     Statistic(
@@ -76,9 +76,9 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "logit_excess_kurtosis", "excess kurtosis", "logits", "number", "E(z − E z)⁴ / (Var z)² − 3",
-        "How much heavier the tails are than a normal law's; 6/d_k for normal components. The scale does not "
-        "change it. Undefined if all logits are equal.",
-        "the variance-gamma law of a dot product",
+        "How much heavier the tails are than those of a normal distribution; 6/d_k for normal components. The scale "
+        "does not change it. Undefined if all logits are equal.",
+        "the variance-gamma distribution of a dot product",
         code="(({z} - {z}.mean()) ** 4).mean() / {z}.var() ** 2 - 3",
     ),
     Statistic(
@@ -94,7 +94,7 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "logit_within_3sd", "inside ±3σ", "logits", "share", "P(|z − E z| ≤ 3 √Var z)",
-        "Share of logits within three standard deviations of their mean: 99.73 % for a normal law.", _LOGITS,
+        "Share of logits within three standard deviations of their mean: 99.73 % for a normal distribution.", _LOGITS,
         code="(1.0 * (abs({z}) <= 3 * scale * d_k**0.5)).mean()",
     ),
     Statistic(
@@ -206,8 +206,8 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "grad_q_rms", "RMS ∂L/∂q", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
-        "The root mean square over rows. Unscaled it grows with d_k while the median vanishes: rare near-ties "
-        "dominate it.", _GRADIENT,
+        "The root mean square over rows. Unscaled it grows with d_k while the median vanishes: ∂L/∂q has the scale c "
+        "as a factor, which is then √d_k times as large, and ‖∂L/∂z‖ falls more slowly than that.", _GRADIENT,
         code="(dq**2).mean() ** 0.5",
     ),
     Statistic(
@@ -215,6 +215,15 @@ STATISTICS: tuple[Statistic, ...] = (
         "Σ‖∂L/∂q‖² of the top 1 % / Σ of all",
         "Share of the total squared gradient that lies in the largest one per cent of rows, their number rounded up.",
         _GRADIENT, short="top 1 % share",
+    ),
+    Statistic(
+        "grad_logits_median", "median ∂L/∂z", "gradient", "number", "median over rows of ‖∂L/∂z‖",
+        "What softmax passes on to the logits z of a typical row, of the same loss: ∂L/∂q without the factors c and "
+        "K of the chain rule.", _GRADIENT,
+    ),
+    Statistic(
+        "grad_logits_rms", "RMS ∂L/∂z", "gradient", "number", "√(mean of ‖∂L/∂z‖²)",
+        "The root mean square over rows of what softmax passes on: √(d_v·E‖J‖_F²).", _GRADIENT,
     ),
     Statistic(
         "score_overflow", "overflow", "numerics", "share", "P(|s| rounds beyond the largest number)",

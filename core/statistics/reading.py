@@ -79,7 +79,7 @@ def _setup(tally: Tally) -> tuple[object, ...]:
 
 
 def _join(one: FloatArray, two: FloatArray) -> FloatArray:
-    """Combine two arrays of norms (rules, draws, rows measured), NaN where unseen."""
+    """Combine two arrays of norms (2, rules, draws, rows measured), NaN where unseen."""
     return np.where(np.isnan(one), two, one)
 
 
@@ -96,8 +96,8 @@ def _placed_norms(tally: Tally, held: slice) -> FloatArray:
     """Return the tally's norms as those of the draws `held`, NaN where unseen."""
     norms, own = tally.gradient_norms, tally.held
     assert norms is not None
-    found = np.full((norms.shape[0], held.stop - held.start, norms.shape[2]), np.nan, norms.dtype)
-    found[:, own.start - held.start : own.stop - held.start] = norms
+    found = np.full((*norms.shape[:2], held.stop - held.start, norms.shape[3]), np.nan, norms.dtype)
+    found[..., own.start - held.start : own.stop - held.start, :] = norms
     return found
 
 
@@ -112,11 +112,11 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     for index, (rule, multiplier) in enumerate(tally.rules):
         measured = found[index]
         every = tally.gradient_norms
-        norms = None if every is None else every[index, :draws]
+        norms = None if every is None else every[:, index, :draws]
         if tally.sink is None:
             measured["sink_weight"] = NOTHING
         if norms is not None:
-            measured |= estimates_of_norms(norms)
+            measured |= {**estimates_of_norms(norms[0]), **estimates_of_norms(norms[1], "grad_logits")}
         if tally.smallest <= tally.largest:
             measured["logit_min"] = Estimate(multiplier * (tally.centre + tally.smallest), None)
             measured["logit_max"] = Estimate(multiplier * (tally.centre + tally.largest), None)
@@ -125,7 +125,8 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
             if name != "logits":
                 histograms[name] = histogram(tally.counts[name, index], of_name)
         if norms is not None and {*HISTOGRAMS} <= {*tally.histograms}:
-            logs = np.log10(np.maximum(norms[~np.isnan(norms)], np.finfo(norms.dtype).tiny))
+            of_queries = norms[0][~np.isnan(norms[0])]
+            logs = np.log10(np.maximum(of_queries, np.finfo(norms.dtype).tiny))
             histograms["gradient"] = histogram(count(logs, GRADIENTS), GRADIENTS)
         row = tuple((tally.largest_weights[index] / tally.averaged).tolist()) if tally.averaged else ()
         result.append(Column(rule, multiplier, measured, histograms, keys=tally.shape.keys, average_row=row))

@@ -165,8 +165,8 @@ def estimates(
     return [nothing | dict(zip(found, map(Estimate, *pairs), strict=True)) for pairs in by_rule]
 
 
-def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
-    """Return the statistics of gradients from ‖∂L/∂q‖ (draws, rows), without those that are NaN.
+def estimates_of_norms(norms: FloatArray, of: str = "grad_q") -> Mapping[str, Estimate]:
+    """Return the statistics of gradients whose names begin with `of`, from norms (draws, rows) without NaN.
 
     Medians are not functions of sums: standard errors come from the jackknife that leaves out one of at most GROUPS
     groups of draws, which is also consistent for quantiles if a group has many rows (Shao & Wu 1989). The share of
@@ -185,8 +185,8 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     found: dict[str, Estimate] = {}
     for (name, value), spread in zip(values.items(), spreads, strict=True):
         stderr = spread if math.isfinite(value) and math.isfinite(spread) else None
-        found[f"grad_q_{name}"] = Estimate(value if math.isfinite(value) else None, stderr)
-    return found
+        found[f"{of}_{name}"] = Estimate(value if math.isfinite(value) else None, stderr)
+    return {name: each for name, each in found.items() if name in STATISTIC}
 
 
 def _of_norms(rising: FloatArray) -> dict[str, float]:

@@ -101,7 +101,7 @@ class Tally:
     counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # by rule; scores under rule 0
     largest_weights: FloatArray = field(init=False)  # (rules, LARGEST at most), in order; counted with weights
     averaged: int = 0  # rows whose largest weights these are
-    gradient_norms: FloatArray | None = None  # ‖∂L/∂q‖ (rules, draws, rows measured), NaN if unseen
+    gradient_norms: FloatArray | None = None  # (2, rules, draws, rows measured) ‖∂L/∂q‖, ‖∂L/∂z‖; NaN if unseen
     scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # reused by blocks
 
     def __post_init__(self) -> None:
@@ -164,7 +164,12 @@ class _Differentiated(NamedTuple):
     chosen: Chosen  # their indices among all rows
     some: ShiftedRows
     received: Upstream  # ∂L/∂p
-    norms: FloatArray  # (rules, draws · rows) ‖∂L/∂q‖, NaN where not computed; to be filled
+    norms: FloatArray  # (2, rules, draws · rows) ‖∂L/∂q‖ and ‖∂L/∂z‖, NaN where not computed; to be filled
+
+    def fill(self, found: LogitGradients, rule: int) -> None:
+        """Fill in the norms under a rule; `query_norms` may overwrite the gradients of logits."""
+        self.norms[1, rule, self.chosen] = found.norms
+        self.norms[0, rule, self.chosen] = self.backward.query_norms(found, rule, self.rows)
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
@@ -222,7 +227,7 @@ def add(
     add_sums(tally, draws, sums_of_rows(found, visible))
     _count_rows(tally, found, visible)
     if gradients is not None:
-        _keep_norms(tally, draws, rows, gradients.norms.reshape(-1, *shape))
+        _keep_norms(tally, draws, rows, gradients.norms.reshape(2, -1, *shape))
 
 
 def _add_scores(tally: Tally, draws: slice, block: _Block) -> tuple[ShiftedRows, FloatArray]:
@@ -273,7 +278,7 @@ def _weights_of_rules(
             some, chosen, above = gradients.some, gradients.chosen, None if sink is None else sink[gradients.chosen]
             others, out = (scratch[chosen], sums[1, index, chosen]), logits[: len(some.below)]
             found = logit_gradients(some, multiplier, gradients.received, above, others, out)
-            gradients.norms[index, chosen] = gradients.backward.query_norms(found, index, gradients.rows)
+            gradients.fill(found, index)
         if counted is not None and ("weights", index) in tally.counts:
             others = sums[1, index, counted] + (0.0 if sink is None else sink_power(sink[counted]))
             shift = np.log1p(others)[:, np.newaxis] / -_LN10
@@ -318,8 +323,8 @@ def _rounded_weights(
     if gradients is not None:
         chosen = gradients.chosen
         found = weight_gradients(rows.weights[chosen], gradients.received, rows.missing[chosen])
-        norms = gradients.backward.query_norms(found, 0, gradients.rows)
-        gradients.norms[0, chosen] = np.where(rows.failed[chosen], np.nan, norms)
+        gradients.fill(found, 0)
+        gradients.norms[..., rows.failed] = np.nan
     if block.counted is not None and ("weights", 0) in tally.counts:
         with np.errstate(divide="ignore"):
             tally.counts["weights", 0] += count(np.log10(rows.seen_weights(block.counted)), WEIGHTS)
@@ -344,7 +349,7 @@ def _differentiated(
     if draws > 1 and length % taken.step:
         places = np.arange(*own.indices(length), dtype=np.intp)
         chosen = np.add.outer(length * np.arange(draws, dtype=np.intp), places).reshape(-1)
-    some, norms = shifted.only(chosen), np.full((len(tally.rules), len(block.scores)), np.nan)
+    some, norms = shifted.only(chosen), np.full((2, len(tally.rules), len(block.scores)), np.nan)
     received = upstream(backward.g[:, own], backward.v, some, block.scratch[2][: len(some.below)])
     return _Differentiated(backward, own, chosen, some, received, norms)
 
@@ -361,15 +366,15 @@ def _count_rows(tally: Tally, found: RowStatistics, visible: FloatArray) -> None
 
 
 def _keep_norms(tally: Tally, draws: slice, rows: slice, norms: FloatArray) -> None:
-    """Keep the norms (rules, draws, rows) of the rows whose gradients are computed."""
+    """Keep the norms (2, rules, draws, rows) of the rows whose gradients are computed."""
     taken, held = tally.shape.differentiated, tally.held
     if tally.gradient_norms is None:
-        whole = (len(tally.rules), held.stop - held.start, len(range(tally.shape.rows)[taken]))
+        whole = (2, len(tally.rules), held.stop - held.start, len(range(tally.shape.rows)[taken]))
         tally.gradient_norms = np.full(whole, np.nan, np.float32)
     norms = norms[..., (taken.start - rows.start) % taken.step :: taken.step]
     before = len(range(rows.start)[taken])
     own = slice(draws.start - held.start, draws.stop - held.start)
-    tally.gradient_norms[:, own, before : before + norms.shape[-1]] = norms
+    tally.gradient_norms[..., own, before : before + norms.shape[-1]] = norms
 
 
 def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatArray) -> FloatArray | None:

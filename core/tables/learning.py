@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..learning.card import USUAL
 from ..learning.claim import VERDICT_WORDS
 from ..learning.step import exact_text, measured_text
 from ..message import joined, plain
@@ -69,6 +70,7 @@ def _card(card: Card) -> dict[str, Any]:
     return {name: getattr(card, name) for name in said} | {
         "asked": None if card.asked is None else _figure(card.asked),
         "answer": card.answer,
+        "usual": card.usual,
         "figures": [*map(_figure, card.figures)],
         "pane": card.shown.pane,
         "guess": card.guess,
@@ -93,6 +95,8 @@ def _flash_card(card: Card) -> Iterator[Block]:
     if card.answer:
         yield "---"
         yield from card.answer
+    if card.usual:
+        yield joined([USUAL, *card.usual])
     if card.figures:
         yield TextGrid(("", *card.columns), _rows(card))
 
@@ -124,6 +128,7 @@ def _anki_line(card: Card, say: Say) -> str:
     cells = ("".join(f"<td>{said(cell)}</td>" for cell in row) for row in (("", *card.columns), *_rows(card)))
     table = f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>" if card.figures else ""
     front = "".join(f"<p>{said(text)}</p>" for text in card.introduction) + f"<p><b>{said(card.question)}</b></p>"
-    back = "".join(f"<p>{said(text)}</p>" for text in card.answer)
+    usual = [joined([USUAL, *card.usual])] if card.usual else []
+    back = "".join(f"<p>{said(text)}</p>" for text in (*card.answer, *usual))
     sides = (front + table, back) if card.kind == "bug" else (front, back + table)
     return "\t".join((f"attn-tui-{card.id}", *sides, f"attn-tui::{card.kind}"))

@@ -218,7 +218,7 @@ def _attention_values(c: float, rows: _Rows) -> dict[str, float]:
 
 
 def _gradient_values(c: float, p: Parameters, rows: _Rows, means: Mapping[str, float]) -> dict[str, float]:
-    """Return the root of E‖∂L/∂q‖² = (c σ)² d_v ((d_k − 1) E‖J‖_F² + E|Jz|²).
+    """Return the roots of E‖∂L/∂z‖² = d_v E‖J‖_F² and of E‖∂L/∂q‖² = (c σ)² d_v ((d_k − 1) E‖J‖_F² + E|Jz|²).
 
     σ is the standard deviation of a key's component without the shared direction, and z a row's scores over their
     standard deviation. Of d_k directions one is the query's, along which keys are not independent of the logits.
@@ -230,7 +230,10 @@ def _gradient_values(c: float, p: Parameters, rows: _Rows, means: Mapping[str, f
         square = (p.d_k - 1) * means["jacobian_norm_squared"] + means["jacobian_along_logits"]
     else:
         return {}
-    return {"grad_q_rms": c * own * math.sqrt(p.d_v * square)}
+    return {
+        "grad_q_rms": c * own * math.sqrt(p.d_v * square),
+        "grad_logits_rms": math.sqrt(p.d_v * means["jacobian_norm_squared"]),
+    }
 
 
 def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float]:

@@ -16,6 +16,7 @@ from ..statistics.status import SATURATED, Status, status
 
 Interval: TypeAlias = tuple[int, int]  # of d_k, the first and the last
 REACH = 512  # the d_k up to which one axis of logits holds
+WAY = (16, 256)  # the d_k between which it is shown how saturation changes: few models have wider or narrower heads
 _NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 
@@ -39,6 +40,7 @@ class Saturation(NamedTuple):
     std: float  # of the logits within a row, the part that affects softmax, at the d_k of the parameters
     reach: float  # the largest standard deviation at any d_k up to this one, or up to REACH if that is larger
     saturated_at: tuple[Interval, ...]  # all d_k at which the standard deviation is at least the threshold, ascending
+    way: tuple[float, float]  # the ratios to the threshold at the first and the second d_k of WAY; NaN without one
     decides: bool = True  # the status; a measured ratio does if arithmetic is rounded, or weights are drawn once
 
     @property

@@ -17,7 +17,7 @@ from ..errors import ParameterError
 from ..parameters import FIELD, ROUNDED, MaskName, Parameters, ScaleName, rows_differ
 from ..scales import RuleSetting, multiplier, multipliers, row_multiplier, scale_rule
 from .curves import causal_lengths
-from .prediction import REACH, Interval, Saturation
+from .prediction import REACH, WAY, Interval, Saturation
 from .score_moments import capped_deviation, is_capped_normal, is_normalised, score_moments, score_variance
 
 _WIDTHS = np.arange(int(FIELD["d_k"].low), int(FIELD["d_k"].high) + 1)
@@ -46,7 +46,8 @@ def saturation(parameters: Parameters, rule: ScaleName) -> Saturation | None:
         return None
     spreads, reaches, saturated_at = found
     own, reach = (float(each[at - _WIDTHS[0]]) for each, at in ((spreads, p.d_k), (reaches, max(p.d_k, REACH))))
-    return Saturation(threshold, own, reach, saturated_at, decides)
+    low, high = (float(spreads[d_k - _WIDTHS[0]]) / threshold for d_k in WAY)
+    return Saturation(threshold, own, reach, saturated_at, (low, high), decides)
 
 
 @lru_cache(maxsize=64)
@@ -116,7 +117,12 @@ def _capped(p: Parameters, rule: ScaleName, threshold: float, decides: bool) -> 
     setting = _alike(rule, p.setting)
     own = capped_deviation(p, p.d_k, multiplier(rule, p.setting))
     reach = max(own, p.softcap / 3)  # no logit is larger than the cap
-    return Saturation(threshold, own, reach, _capped_at(alike, rule, setting, threshold), decides)
+    given = multipliers(rule, setting, np.array(WAY, np.float64)).tolist()
+    low, high = (
+        math.nan if math.isnan(value) else capped_deviation(p, d_k, value) / threshold
+        for d_k, value in zip(WAY, given, strict=True)
+    )
+    return Saturation(threshold, own, reach, _capped_at(alike, rule, setting, threshold), (low, high), decides)
 
 
 @lru_cache(maxsize=64)

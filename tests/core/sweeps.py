@@ -19,8 +19,12 @@ D_KS = (2, 3, 17, 64, 65, 130)
 def points(
     p: Parameters, d_ks: Sequence[int] = D_KS, engine: PartExecutor = SERIAL, **options: Any
 ) -> list[SweepPoint]:
-    """Return the points of a sweep."""
-    return [point for step in stream(sweep_plan(p, d_ks, **options), engine) for point, _ in step.found]
+    """Return the points of a sweep, whose progress rises to 1."""
+    steps = [*stream(sweep_plan(p, d_ks, **options), engine)]
+    fractions = [step.fraction for step in steps]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+    return [point for step in steps for point, _ in step.found]
 
 
 def all_numbers(found: list[SweepPoint]) -> list[Any]:

@@ -17,7 +17,7 @@ from measurements import cut_into_blocks
 
 QUESTION = Parameters(d_k=9, n_keys=13, n_queries=11, batch=4, d_v=5)
 MECHANISMS = ("dot_product", "additive", "cosine", "bilinear")
-GRADIENT = ("grad_q_median", "grad_q_mean", "grad_q_rms", "grad_q_top1_share")
+GRADIENT = (*textbook.OF_QUERIES, *textbook.OF_LOGITS)
 RULES = [rule for rule in textbook.RULES if rule != "none"]
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -134,7 +134,7 @@ def test_measurements_of_other_inputs(change: dict[str, Any]) -> None:
 def test_a_layer_norm_of_two_components_passes_no_gradient() -> None:
     """Its output says only which of the two components is larger."""
     _, scaled = run(replace(QUESTION, d_k=2, scale="layer_norm_sqrt_d_k", precision="float64")).columns
-    assert [scaled.measured[name].value for name in GRADIENT] == [0, 0, 0, None]
+    assert [scaled.measured[name].value for name in textbook.OF_QUERIES] == [0, 0, 0, None]
 
 
 @for_each("mechanism", MECHANISMS)

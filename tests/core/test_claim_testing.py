@@ -14,7 +14,7 @@ from attn_tui.core.learning.claim import UNCLAIMED, Claim, ClaimFigure, at_least
 from attn_tui.core.learning.measure import ResultCache, examine, read
 from attn_tui.core.learning.outcome import agrees
 from attn_tui.core.learning.sources import Difference, FromLab, FromTrial, Reading, figure_text
-from attn_tui.core.learning.tour_trials import heads_at_once
+from attn_tui.core.learning.tour.trials import heads_at_once
 from attn_tui.core.learning.trials import input_gradient, mean_cosine, shapes, through_layers
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate

@@ -167,6 +167,7 @@ LOST: list[tuple[dict[str, Value], str, str]] = [
     ({"said_sink": None, "sink": None}, "sink", "lse"),
     ({"bias": None}, "bias", "weights"),
     ({"bias": lambda bias: bias * 0.25}, "bias", "lse"),
+    ({"said_scale": 0.1, "bias": None}, "bias", "weights"),  # of the scale, only the file says another one
     ({"said_scale": D_K**-0.5, "scale": 1 / D_K}, "multiplier", "o"),
 ]
 

@@ -54,6 +54,7 @@ def test_a_fault_of_layer_0_alone_is_told_of_layer_0_alone(evidence: tuple[str, 
     assert "1–3" in words
     assert f"{3 * HEADS} heads" in words
     assert "layer 0" in words
+    assert (": q, k and v differ" if "o" in evidence else ": q and k differ") in words
     assert same_before(found) == ""
 
 

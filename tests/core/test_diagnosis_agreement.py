@@ -12,6 +12,7 @@ from attn_tui.core.diagnosis.subject import Kind, Subject
 from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.tui.cli.main import main
 from capture_files import save
+from cases import for_each
 from faults import FAULTS, injected
 from injection import Case, Head, case_of, random_head, subject_of
 
@@ -68,6 +69,16 @@ def test_evidence_of_one_faulty_computation_agrees(fault: str) -> None:
     found = diagnose(joined({"lse": wrong, "weights": wrong, "o": wrong}))
     assert found.word == of[0].word
     assert found.cause == of[0].cause
+
+
+@for_each(("ratio", "conflict"), [(1.01, False), (1.04, True)])
+def test_multipliers_without_a_name_disagree_if_they_differ_by_more_than_two_per_cent(
+    ratio: float, conflict: bool
+) -> None:
+    one, other = injected(HEAD, "float32", "temperature"), injected(HEAD, "float32", "temperature")
+    other.multiplier *= ratio
+    found = diagnose(joined({"lse": one, "o": other}))
+    assert (found.conflict, found.cause) == (conflict, None if conflict else "scale-other")
 
 
 def test_a_log_sum_exp_of_base_2_is_a_cause_beside_right_outputs() -> None:

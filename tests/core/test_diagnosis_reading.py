@@ -216,6 +216,11 @@ def test_factors_inside_q_and_k_are_not_expected_again(text: str | None, prescal
     assert expected_multiplier(StatedFacts(64, scale=0.5, prescaled=prescaled), None).multiplier == 0.5 * prescaled
 
 
+def test_with_a_configuration_positions_that_are_not_known_leave_the_scale_unknown() -> None:
+    given = parse_configuration('{"head_dim": 64}', "config.json")
+    assert expected_multiplier(StatedFacts(64, unknown_positions="padding"), given).unknown == "padding"
+
+
 @for_each(
     ("facts", "formula"),
     [

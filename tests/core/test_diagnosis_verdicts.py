@@ -17,7 +17,19 @@ from attn_tui.core.diagnosis.verdict import diagnose
 from capture_files import save
 from cases import for_each
 from faults import injected
-from injection import FORMATS, KINDS, Array, Case, case_of, normed, random_head, real_head, rounded, subject_of
+from injection import (
+    FORMATS,
+    KINDS,
+    Array,
+    Case,
+    case_of,
+    normed,
+    random_head,
+    real_head,
+    rounded,
+    subject_of,
+    turned,
+)
 
 HEAD = random_head(64, 96, True)
 
@@ -55,6 +67,24 @@ def test_an_unusual_number_of_another_format_is_no_rule_s_for_certain() -> None:
     found = verdict_of(case, "bfloat16", "weights")
     assert found.cause == "scale-fixed"
     assert "scale-other" in found.also
+
+
+@for_each(("spread", "apart"), [(0.03, False), (0.1, True)])
+def test_names_that_nearly_uniform_rows_do_not_tell_apart_are_all_named(spread: float, apart: bool) -> None:
+    """1/√128 is 2 % larger than ln 2/√64."""
+    case = case_of(random_head(64, 60, False, spread), "bfloat16")
+    case.multiplier = math.log(2) / 8
+    found = verdict_of(case, "bfloat16", "o")
+    assert found.cause == "scale-base2"
+    assert ("scale-padded" not in found.also) == apart
+
+
+def test_a_multiplier_with_a_standard_error_above_a_tenth_is_undecided() -> None:
+    case = case_of(random_head(16, 8, False, 0.0025), "bfloat16")
+    case.eager = False
+    found = verdict_of(case, "bfloat16", "o")
+    assert found.word == "undecided"
+    assert found.multiplier == pytest.approx(0.25, rel=0.5)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +136,30 @@ def test_one_hot_rows_are_undecided(kind: Kind) -> None:
     case.used_q, case.used_k = case.q, case.k
     found = verdict_of(case, "float16", kind)
     assert found.word == "undecided"
+
+
+@for_each("number_format", FORMATS)
+def test_weights_of_equal_keys_which_are_rounded_alike_are_healthy(number_format: str) -> None:
+    case = case_of(HEAD, number_format)
+    case.k = case.used_k = np.repeat(case.k[:2], 48, axis=0)
+    case.seen = case.used_seen = np.ones((96, 96), np.bool_)
+    assert verdict_of(case, number_format, "weights").word == "healthy"
+
+
+def test_a_temperature_of_the_number_of_visible_keys_is_found_in_a_window() -> None:
+    case = case_of(HEAD, "float32")
+    case.seen = case.used_seen = case.seen & (np.tri(96, k=-40) == 0)
+    case.say(window=40)
+    case.row_factors = np.log(case.seen.sum(axis=1) + 1) / math.log(41)
+    assert verdict_of(case).cause == "scale-by-position"
+
+
+def test_a_rotation_with_another_base_is_named_with_it() -> None:
+    case = case_of(HEAD, "float32")
+    case.used_q, case.used_k = (turned(side, theta=150_000) for side in (case.q, case.k))
+    found = verdict_of(case)
+    assert found.cause == "rope-twice"
+    assert "θ 150000" in found.says
 
 
 @for_each("kind", KINDS)

@@ -13,7 +13,7 @@ from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import ComponentLaw, MaskName, Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics import tally
-from attn_tui.core.statistics.catalogue import OF_FIRST_VIEW, STATISTIC, STATISTICS
+from attn_tui.core.statistics.catalogue import OF_FIRST_VIEW, OF_GRADIENTS, STATISTIC, STATISTICS
 from attn_tui.core.statistics.measurement import HISTOGRAMS, NOTHING, Estimate
 from cases import for_each, present
 from hypothesis import example, given, settings
@@ -84,7 +84,8 @@ EXIST_IN_THE_SMALLEST_CASES = (
     "logit_mean", "logit_variance", "logit_std", "logit_min", "logit_max", "logit_within_3sd",
     "logit_variance_within_row", "entropy", "effective_keys", "max_weight", "sum_squared_weights",
     "first_key_weight", "first_key_over_uniform", "jacobian_norm", "jacobian_norm_squared", "weight_times_complement",
-    "grad_q_median", "grad_q_mean", "grad_q_rms", "score_overflow", "naive_exp_overflow", "weight_error",
+    "grad_q_median", "grad_q_mean", "grad_q_rms", "grad_logits_median", "grad_logits_rms", "score_overflow",
+    "naive_exp_overflow", "weight_error",
 )  # fmt: skip
 OF_SEVERAL_KEYS = ("saturation", "entropy_fraction", "one_hot_rows", "dead_rows")
 
@@ -274,7 +275,7 @@ def test_gradients_agree_in_float32_and_float64_and_if_components_are_made_again
     monkeypatch.setattr(scoring, "KEPT", 0)
     for other in (kept, run(p)):
         for one, two in zip(other.columns, exact.columns, strict=True):
-            for name in ("grad_q_median", "grad_q_mean", "grad_q_rms", "grad_q_top1_share"):
+            for name in OF_GRADIENTS:
                 assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-3), name
 
 

@@ -16,6 +16,7 @@ from attn_tui.core.captures.rules import Rule, file_rule, named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
 from attn_tui.core.diagnosis.results import AttentionCells
 from capture_files import opened
+from cases import for_each
 
 Array = npt.NDArray[Any]
 
@@ -97,6 +98,16 @@ def test_a_large_matrix_comes_rough_first_and_then_exact(tmp_path: Path) -> None
     # A cell of a rough matrix is the mean of 2 rows; a row deviates by the spread of rows.
     assert np.abs(rough - exact).max() < 6 * (p.reshape(1200, 20, 60).sum(axis=2)).std() / math.sqrt(2)
     assert not np.array_equal(rough, exact)
+
+
+@for_each(("queries", "exact"), [(1 << 13, True), (1 + (1 << 13), False)])
+def test_a_matrix_of_more_than_134_million_scores_stays_rough(tmp_path: Path, queries: int, exact: bool) -> None:
+    side = np.ones((1, 1, 1 << 14, 2), np.float32)
+    file = opened(tmp_path, {"q": side, "k": side}, scale=0.35, causal="false")
+    layer = file.layers[0]
+    answers = attention_matrix(file, layer, 0, file_rule(layer), 0, (0, queries), (0, 1 << 14), 2, 2)
+    assert next(each for each in answers if each).rough
+    assert (next(answers, "no more") != "no more") == exact
 
 
 def test_a_row_is_the_softmax_of_its_logits_under_each_rule(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.diagnosis.heads.ranking import traits
+from attn_tui.core.diagnosis.heads.ranking import HeadFacts, rank, traits
 from attn_tui.core.diagnosis.heads.reasons import Traits, has_evidence, head_word, reasons, severity
 from attn_tui.core.diagnosis.heads.summary import file_summary
 from attn_tui.core.diagnosis.reading import read_subject
@@ -22,7 +22,7 @@ from attn_tui.core.diagnosis.verdict import diagnose
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.statistics.status import status
 from capture_files import opened
-from cases import for_each
+from cases import for_each, present
 
 Array = npt.NDArray[Any]
 QK2 = {"schema": "attn-tui/qk-2"}
@@ -181,6 +181,15 @@ def test_a_small_scale_and_equal_tokens_are_the_reasons_of_uniform_rows(tmp_path
     )
 
 
+def test_keys_that_are_equal_where_they_are_seen_do_not_spread(tmp_path: Path) -> None:
+    q, k = normal(heads=20, tokens=4)
+    k[:, :, 1:] = k[:, :, 1:2]
+    tensors = {"layers.0.attn.q": q, "layers.0.attn.k": k, "layers.0.attn.mask": np.arange(4) + np.zeros((4, 1)) > 0}
+    capture = opened(tmp_path, tensors, **QK2, layers=[{"name": "0", "index": 0, "heads": 20, "scale": 0.25}])
+    for head in range(20):
+        assert found(capture, head).key_spread == pytest.approx(0, abs=1e-6)
+
+
 def test_a_multiplier_that_evidence_contradicts_comes_first(tmp_path: Path) -> None:
     q, k = normal(heads=1, tokens=40, d_k=64)
     z = q @ k.transpose(0, 1, 3, 2) * 0.125 * 2.83
@@ -314,23 +323,23 @@ def test_outputs_are_evidence_with_their_values(evidence: tuple[str, ...], tells
 
 def test_healthy_heads_have_no_reasons_and_come_last_the_others_by_their_spread() -> None:
     capture = open_capture(sample_path())
-    rows: list[tuple[tuple[int, float], str | None, float, tuple[str, ...]]] = []
-    for layer in capture.layers:
-        of_layer = [found(replace(capture, layers=(layer,)), head) for head in range(layer.heads)]
-        for head in range(layer.heads):
-            values = measure_head(capture, layer, head, [file_rule(layer)]).columns[0].measured
-            ratio = values["saturation"].value
-            assert ratio is not None
-            rows.append((severity(values), status(values), ratio, reasons(values, of_layer[head], of_layer)))
-    rows.sort(key=lambda row: row[0])
-    words = [word for _, word, _, _ in rows]
+    layers = {
+        (layer.path, layer.position): {
+            head: HeadFacts(found(replace(capture, layers=(layer,)), head), None) for head in range(layer.heads)
+        }
+        for layer in capture.layers
+    }
+    places = [(layer, head) for layer in capture.layers for head in range(layer.heads)]
+    ranked = rank([measure_head(capture, layer, head, [file_rule(layer)]) for layer, head in places], layers)
+    values = [head.columns[0].measured for head, _ in ranked]
+    words = [*map(status, values)]
     first = words.index("healthy")
     assert set(words[first:]) == {"healthy"}
-    for part in (rows[:first], rows[first:]):
-        ratios = [ratio for _, _, ratio, _ in part]
-        assert ratios == sorted(ratios, reverse=True)
-    assert all(bool(told) == (word != "healthy") for _, word, _, told in rows)
-    assert severity(None) < rows[0][0], "an unreadable head comes first"
+    ratios = [present(each["saturation"].value) for each in values]
+    for part in (ratios[:first], ratios[first:]):
+        assert part == sorted(part, reverse=True)
+    assert [bool(told.because) for _, told in ranked] == [word != "healthy" for word in words]
+    assert severity(None) < severity(values[0]), "an unreadable head comes first"
 
 
 def test_few_rows_are_near_all_rows() -> None:

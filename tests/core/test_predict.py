@@ -247,11 +247,12 @@ def test_the_exact_gradient_agrees_with_a_simulation(change: dict[str, Any]) -> 
         weights = textbook.softmax(c * (q @ k.mT)[:, 0], seen, None)[0]
         d_z = weights * (received - np.sum(weights * received, axis=1, keepdims=True))
         squares = np.sum(np.einsum("dn,dnk->dk", d_z, c * k) ** 2, axis=1)
-        exact = column.values["grad_q_rms"]
-        assert exact is not None
-        stderr = squares.std() / math.sqrt(draws)
-        assert stderr < 0.05 * exact**2
-        assert abs(squares.mean() - exact**2) < 3.5 * stderr
+        of_logits = np.sum(d_z**2, axis=1)
+        for name, each in (("grad_q_rms", squares), ("grad_logits_rms", of_logits)):
+            exact, stderr = column.values[name], each.std() / math.sqrt(draws)
+            assert exact is not None
+            assert stderr < 0.05 * exact**2
+            assert abs(each.mean() - exact**2) < 3.5 * stderr, name
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,8 @@ def test_the_exact_gradient_agrees_with_a_simulation(change: dict[str, Any]) -> 
     ids=str,
 )
 def test_some_gradients_have_no_exact_value(change: dict[str, Any]) -> None:
-    assert predict(replace(QUESTION, **change)).columns[1].values["grad_q_rms"] is None
+    values = predict(replace(QUESTION, **change)).columns[1].values
+    assert values["grad_q_rms"] is values["grad_logits_rms"] is None
 
 
 @pytest.mark.parametrize("change", [{"n_keys": 1}, {"std_k": 0.0, "mean_k": 3.0}, {"correlation": -1.0}], ids=str)

@@ -23,6 +23,7 @@ from attn_tui.core.work.rules import mechanism_parts, row_parts
 from cases import for_each
 
 Row = TypeVar("Row")
+WIDTHS = mechanisms.D_KS
 SMALL = Parameters(d_k=8, n_keys=12, n_queries=6, batch=4, d_v=8)
 QUESTIONS = {
     "as usual": SMALL,
@@ -199,6 +200,10 @@ def test_curves_end_before_they_become_expensive(
     monkeypatch.setattr(rule_curves, "LAST", 4096)
     d_ks = rule_curves.grid(replace(SMALL, **changes))
     assert d_ks == tuple(2**power for power in range(2, last.bit_length()))
+
+
+def test_mechanisms_are_compared_at_powers_of_two() -> None:
+    assert tuple(2**power for power in range(4, 11)) == WIDTHS
 
 
 @pytest.fixture(scope="module")

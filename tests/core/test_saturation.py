@@ -165,7 +165,7 @@ def test_multipliers_at_many_widths_are_those_at_each(rule: ScaleName) -> None:
     ],
 )
 def test_intervals_are_said_in_words_long_and_short(saturated_at: list[Interval], words: str) -> None:
-    forms = Saturation(3.0, 1.0, 1.0, tuple(saturated_at)).words()
+    forms = Saturation(3.0, 1.0, 1.0, tuple(saturated_at), (1.0, 1.0)).words()
     assert forms[0] == words
     assert [len(form) for form in forms] == sorted((len(form) for form in forms), reverse=True)
     assert len(forms[-1]) <= 14

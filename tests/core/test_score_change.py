@@ -7,6 +7,7 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import pytest
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.diagnosis.comparing.score_change import limit, score_change
 from attn_tui.core.diagnosis.subject import StatedFacts, Subject
@@ -36,6 +37,12 @@ def test_scores_that_only_one_of_two_masks_shows_are_compared() -> None:
     assert score_change(masked, other, limit(True)).change > limit(True)
     assert score_change(other, masked, limit(True)).change > limit(True)
     assert score_change(masked, replace(other, seen=seen), limit(True)).change == 0
+
+
+def test_the_noise_of_alike_texts_is_that_of_one() -> None:
+    three = replace(HEAD, q=np.repeat(Q, 3, axis=0), k=np.repeat(K, 3, axis=0))
+    alone, together = (score_change(each, replace(each, k=-each.k), limit(True)).change for each in (HEAD, three))
+    assert together == pytest.approx(alone)
 
 
 def test_later_layers_may_differ_by_more() -> None:

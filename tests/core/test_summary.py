@@ -49,7 +49,7 @@ def by_definition(scores: Any) -> dict[str, float]:
     z = MULTIPLIER * scores
     p, seen = softmax(z), np.full(z.shape[1:], True)
     jacobian = np.eye(z.shape[-1]) * p[..., np.newaxis] - p[..., np.newaxis] * p[..., np.newaxis, :]
-    of = textbook.Attention(scores, z, p, np.zeros(p.shape[:2]), seen, jacobian, z)
+    of = textbook.Attention(scores, z, p, np.zeros(p.shape[:2]), seen, jacobian, z, z)
     found = textbook.statistics(of, (0.0, z.std())) | {"logit_min": z.min(), "logit_max": z.max()}
     return {name: value for name, value in found.items() if name != "sink_weight"}
 

@@ -47,6 +47,7 @@ class Attention:
     of_sink: Array  # (B, m) weights of the sink
     seen: Array  # (m, n)
     jacobian: Array  # (B, m, n, n) ∂p_i/∂z_j
+    d_z: Array  # (B, m, n) ∂L/∂z
     d_q: Array  # (B, m, d) ∂L/∂q
     lost: Array | None = None  # (B, m) weight lost to rounding, NaN for a NaN row, whose z are NaN and p 0
 
@@ -225,7 +226,7 @@ def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array]
     d_z = np.einsum("bmij,bmj->bmi", jacobian, g @ v.mT)
     d_a = np.einsum("bmn,bmnd->bmd", d_z * along, slopes)
     d_q = np.einsum("bmd,bmde->bme", d_a, normalise)
-    return Attention(raw, z, shares, of_sink.reshape(z.shape[:2]), seen, jacobian, d_q, lost)
+    return Attention(raw, z, shares, of_sink.reshape(z.shape[:2]), seen, jacobian, d_z, d_q, lost)
 
 
 def softmax(z: Array, seen: Array, sink: float | None) -> tuple[Array, Array]:
@@ -291,10 +292,13 @@ def estimates(of: Attention, band: tuple[float, float]) -> dict[str, tuple[float
         left = np.array([part[name] for part in parts])
         found[name] = draws * value - (draws - 1) * float(left.mean()), standard_error(name, left)
     z, norms = of.z[of.seen & np.isfinite(of.z)], np.float64(np.float32(np.linalg.norm(of.d_q, axis=-1)))
+    of_logits = np.where(of.valid, np.float64(np.float32(np.linalg.norm(of.d_z, axis=-1))), math.nan)
     found |= {"logit_min": (float(z.min()), None), "logit_max": (float(z.max()), None)}
-    lefts = [of_norms(np.delete(norms, draw, axis=0)) for draw in range(draws)]
-    for name, value in of_norms(norms).items():
-        found[name] = value, standard_error(name, np.array([left[name] for left in lefts]))
+    for which, names in ((norms, OF_QUERIES), (of_logits, OF_LOGITS)):
+        lefts = [of_norms(np.delete(which, draw, axis=0)) for draw in range(draws)]
+        for name, of_which in names.items():
+            left = np.array([left[of_which] for left in lefts])
+            found[name] = of_norms(which)[of_which], standard_error(name, left)
     share, error = found["grad_q_top1_share"]
     if not math.isnan(share):
         found["grad_q_top1_share"] = share, math.hypot(error or 0.0, beyond_1_percent(norms))
@@ -310,8 +314,10 @@ def beyond_1_percent(norms: Array) -> float:
 
 SKEWED = (
     "logit_variance", "logit_std", "logit_excess_kurtosis", "row_mean_share",
-    "grad_q_median", "grad_q_rms", "grad_q_top1_share",
+    "grad_q_median", "grad_q_rms", "grad_q_top1_share", "grad_logits_median", "grad_logits_rms",
 )  # fmt: skip
+OF_QUERIES = {f"grad_q_{name}": name for name in ("median", "mean", "rms", "top1_share")}
+OF_LOGITS = {f"grad_logits_{name}": name for name in ("median", "rms")}
 
 
 def standard_error(name: str, left: Array) -> float:
@@ -338,13 +344,13 @@ def without(of: Attention, draw: int) -> Attention:
 
 
 def of_norms(norms: Array) -> dict[str, float]:
-    """The catalogue's statistics of ‖∂L/∂q‖ without those of NaN rows; NaN for what does not exist."""
+    """The statistics of norms ‖∂L/∂q‖ or ‖∂L/∂z‖ without those of NaN rows; NaN for what does not exist."""
     rising = np.sort(norms[~np.isnan(norms)], axis=None)
     rows, squares = rising.size, rising**2
     total = squares.sum()
     return {
-        "grad_q_median": (rising[(rows - 1) // 2] + rising[rows // 2]) / 2,
-        "grad_q_mean": rising.mean(),
-        "grad_q_rms": math.sqrt(squares.mean()),
-        "grad_q_top1_share": squares[-math.ceil(rows / 100) :].sum() / total if total else math.nan,
+        "median": (rising[(rows - 1) // 2] + rising[rows // 2]) / 2,
+        "mean": rising.mean(),
+        "rms": math.sqrt(squares.mean()),
+        "top1_share": squares[-math.ceil(rows / 100) :].sum() / total if total else math.nan,
     }

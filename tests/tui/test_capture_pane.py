@@ -101,7 +101,7 @@ async def test_shift_m_steps_the_statistic_of_the_map(stage: Stage) -> None:
     first = STATISTIC["saturation"]
     for statistic in (*ALWAYS[ALWAYS.index(first) + 1 :], *ALWAYS[: ALWAYS.index(first) + 1]):
         await stage.press("M")
-        await stage.until(lambda label=statistic.label: stage.lines[3].startswith(f"│ {label}"))
+        await stage.until(lambda label=statistic.label: stage.lines[3].startswith(f" {label}"))
 
 
 @played(size=(60, 24))

@@ -129,6 +129,7 @@ async def test_a_click_and_the_wheel_select_a_claim(stage: Stage) -> None:
 @played()
 async def test_a_click_on_a_row_of_the_sweep_sets_d_k_and_the_wheel_steps_a_shape(stage: Stage) -> None:
     pane = await stage.opened(SweepPane)
+    await stage.press("v")
     y, line = next((y, line) for y, line in enumerate(stage.part(pane.table)) if y and line.split()[0].isdigit())
     await stage.click((3, y), pane.table)
     assert stage.asked.d_k == int(line.split()[0])

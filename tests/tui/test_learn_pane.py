@@ -1,5 +1,7 @@
 """The Learn pane: steps with a guess before each answer, and the field that the guess is typed into."""
 
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ from attn_tui.core.learning.bugs import Bug
 from attn_tui.core.learning.items import AT, ITEMS, Attempt, Found, Item, count, is_right, remembered, to_remember
 from attn_tui.core.learning.measure import stream
 from attn_tui.core.learning.questions import QUESTIONS
+from attn_tui.core.learning.step import TourStep, usual_guesses
 from attn_tui.core.learning.tour import STEPS
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.questions.learn import ReadItems
+from attn_tui.tui.panes.catalogue import PANES, TABS
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
@@ -27,6 +31,13 @@ ANSWER = "Variances add because"  # how the answer to the first step begins
 def at(item: str) -> dict[str, Any]:
     """Return what the app is given to start at an item."""
     return {"progress": {"at": item}}
+
+
+def test_an_item_names_the_tab_that_shows_it_and_the_view_as_the_screen_does() -> None:
+    for shown in (item.shown for item in ITEMS if item.shown.pane):
+        tab = PANES[shown.pane].tab
+        views = [view for title, view in TABS[tab] if title == shown.pane and len(TABS[tab]) > 1]
+        assert shown.place == " · ".join([tab, *views])
 
 
 async def learn(stage: Stage) -> LearnPane:
@@ -46,7 +57,7 @@ async def test_a_guess_is_asked_for_before_the_answer_is_shown(stage: Stage) -> 
     assert "Your guess, 16, is 2 times the answer." in stage.text
     assert ANSWER in stage.text
     await stage.press("enter")
-    assert "step 2 of 12: Other laws" in stage.text
+    assert f"step 2 of 12: {STEPS[1].title}" in stage.text
 
 
 @played(size=(80, 24))
@@ -87,8 +98,11 @@ def found_of(item: Item, folder: Path) -> Found:
 def test_each_item_fits_80_by_24_at_every_stage(item: Item, tmp_path: Path) -> None:
     found = found_of(item, tmp_path)
     for stage in range(item.stages + 1):
-        attempt = Attempt("3", 3.0, stage)
-        for so_far in (None, found):
+        guesses: Mapping[float, str] = {}
+        if isinstance(item.content, TourStep) and isinstance(found, Mapping) and stage:
+            guesses = usual_guesses(item.content, found)
+        attempts = [Attempt("3", guess, stage) for guess in (3.0, *guesses)]
+        for attempt, so_far in product(attempts, (None, found)):
             lines = item_lines(item, attempt, so_far, 78, 21, UNICODE)
             assert len(lines) <= 21 or item.kind == "claim"  # which scrolls
             assert all(line_width(line) <= 78 for line in lines)
@@ -159,7 +173,7 @@ async def test_the_last_step_shows_everything_at_80_by_24(stage: Stage) -> None:
     assert "more lines" not in stage.text
     words = stage.words(pane.text)
     assert "Your guess, 7, is too low" in words
-    assert "E opens Capture." in words
+    assert "E opens Model · capture." in words
 
 
 @played(parameters=Parameters(d_k=8, n_keys=16, n_queries=8, batch=2))
@@ -244,7 +258,7 @@ def test_the_pane_starts_where_it_was_left() -> None:
 @played(size=(80, 24), given=at(QUESTIONS[12].id))
 async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(stage: Stage) -> None:
     pane = await learn(stage)
-    assert "question 13 of 21" in stage.text
+    assert f"question 13 of {len(QUESTIONS)}" in stage.text
     assert "Not in float32" not in stage.text
     await stage.press("5", "enter")  # digits type nothing here
     assert "Not in float32" in stage.words(pane.text)
@@ -417,7 +431,7 @@ async def test_the_message_after_the_last_item_names_keys_that_lead_to_the_list_
     await stage.press("escape", "v")
     assert f"of {count('claim')} claims tested" in stage.text
     await stage.press("M")
-    assert "of 42 done" in stage.text
+    assert f"of {len(ITEMS) - count('claim')} done" in stage.text
 
 
 @played(size=(80, 24), idle=True)

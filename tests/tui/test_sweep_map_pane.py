@@ -45,7 +45,7 @@ async def test_shift_v_leads_to_the_map_and_back(stage: Stage) -> None:
 @played()
 async def test_the_key_bar_names_the_next_view(stage: Stage) -> None:
     await stage.complete(SweepPane)
-    for view in ("plot", "table", "map", "rules"):
+    for view in ("table", "map", "rules"):
         assert f"v {view}   " in stage.lines[-1]
         await stage.press("v")
 

@@ -64,7 +64,7 @@ async def shown(stage: Stage) -> SweepPane:
 @played()
 async def test_moving_the_cursor_starts_no_other_sweep(stage: Stage, sweeps: Sweeps) -> None:
     pane = await shown(stage)
-    await stage.press("right", "up", "M", "M", "v", "v")
+    await stage.press("right", "up", "M", "M", "v")
     stage.app.action_pane("Lab")
     await stage.press("left")
     await shown(stage)

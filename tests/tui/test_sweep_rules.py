@@ -45,7 +45,9 @@ async def test_g_leads_to_a_sweep_over_keys_whose_points_are_those_of_the_lab(st
             expected = alone.columns[index].measured["entropy"].value
             assert column.measured["entropy"].value == pytest.approx(expected, rel=1e-4, abs=1e-6)
             assert found.prediction.columns[index].values == exact.columns[index].values
-    assert [int(row.lstrip("▌").split()[0]) for row in stage.part(pane.table)[1:]] == [2, 4, 8, 16, 32, 64]
+    await stage.press("v")
+    rows = [row for row in stage.part(pane.table)[1:] if row.strip()]
+    assert [int(row.lstrip("▌").split()[0]) for row in rows] == [2, 4, 8, 16, 32, 64]
 
 
 @pytest.mark.slow
@@ -58,7 +60,7 @@ async def test_over_keys_arrows_digits_and_clicks_set_the_number_of_keys(stage: 
         assert stage.asked == replace(SMALL, n_keys=n)
         assert pane.plot.cursor == n
     await stage.press("3", "2")
-    assert "keys 32_" in stage.lines[0]
+    assert pane.headline.number == "32_"
     await stage.press("enter")
     assert stage.asked == replace(SMALL, n_keys=32)
     await stage.known(pane)
@@ -93,8 +95,8 @@ async def test_curves_of_chosen_rules_have_letters_and_lines_of_their_own(stage:
     await stage.known(pane)
     await stage.at_rest()
     assert pane.curves.rules == ("d_k", "log_d_k")
-    lines = readings(stage, pane, 4)
-    for line, letter, rule in zip(lines[2:], "CD", pane.curves.rules, strict=True):
+    lines = readings(stage, pane, 2)
+    for line, letter, rule in zip(lines, "CD", pane.curves.rules, strict=True):
         expected = present(run(replace(SMALL, scale=rule)).columns[1].measured["entropy"].value)
         assert letter in line
         assert f" {expected:.3f} " in line or f" {expected:.2f}" in line
@@ -105,7 +107,7 @@ async def test_curves_of_chosen_rules_have_letters_and_lines_of_their_own(stage:
     await stage.press("right")
     await stage.at_rest()
     expected = run(replace(SMALL, d_k=65, scale="d_k")).columns[1].measured["entropy"].value
-    assert f"{expected:.3f}" in readings(stage, pane, 4)[2]
+    assert f"{expected:.3f}" in readings(stage, pane, 2)[0]
     await stage.press("u", "u")
     assert pane.curves.rules == ()
     assert "--vary" not in pane.command()

@@ -128,9 +128,9 @@ async def test_the_parts_of_the_capture_pane_show_their_own_keys_and_keep_their_
 async def test_a_title_that_does_not_fit_is_shortened_instead_of_cut(stage: Stage) -> None:
     pane = await stage.head()
     y, x = pane.matrix.region.y, pane.matrix.region.x
-    assert stage.lines[y][x:].startswith(" ─ 0/0: 70 × 70 ─")
+    assert stage.lines[y][x:].startswith("── 0/0: 70 × 70 ─")
     await stage.press("+")
-    assert stage.lines[y][x:].startswith(" ─ 0/0 ─")
+    assert stage.lines[y][x:].startswith("── 0/0 ─")
     assert "…" not in stage.lines[y]
 
 

@@ -37,7 +37,11 @@ async def test_a_race_shows_its_curves_and_other_quantities_and_axes(stage: Stag
     assert "step 12 of 12" in stage.text
     assert "A unscaled" in stage.text
     assert "B 1/√d_k" in stage.text
+    assert "step at which 90 % were right" in stage.text
+    await stage.press("v")
     assert "final loss" in stage.text
+    await stage.press("v")
+    assert "final loss" not in stage.text
     await stage.press("M")
     assert "recalled" in stage.text
     await stage.press("M")

@@ -28,19 +28,19 @@ def append(path: Path, *steps: int, worst: float = 50.0) -> None:
             file.write(json.dumps(line) + "\n")
 
 
-async def watching(stage: Stage, path: Path) -> WatchPane:
-    stage.app.panes["Watch"] = WatchPane(stage.app, run=path)
+async def watching(stage: Stage, path: Path, numbers: bool = True) -> WatchPane:
+    pane = stage.app.panes["Watch"] = WatchPane(stage.app, run=path)
+    pane.shows_numbers = numbers
     return await stage.opened(WatchPane)
 
 
-@played(size=WIDE)
+@played(size=(120, 50))
 async def test_without_a_run_it_shows_an_example_and_how_to_make_one(stage: Stage) -> None:
     pane = await stage.opened(WatchPane)
     await stage.until(lambda: pane.shown is not None, "the example")
     await stage.still()
-    words = stage.words(pane.ranking)
+    words = stage.words(pane.page)
     assert "An example" in words
-    assert "The logits include the scale" in words
     for command in (*FROM_PYTORCH, FROM_LINES):
         assert command in words
         program, name, *rest = shlex.split(command)
@@ -69,7 +69,8 @@ def test_the_example_is_a_run_that_passes_the_limit() -> None:
 async def test_a_run_is_waited_for_and_followed(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     pane = await watching(stage, path)
-    await stage.until(lambda: "does not exist yet" in stage.words(pane.ranking))
+    await stage.until(lambda: "does not exist yet" in stage.words(pane.page))
+    assert FROM_LINES in stage.text, "how to make one"
     append(path, 0, 1)
     await stage.until(lambda: pane.shown is not None)
     assert "step 1, 2 of 2" in stage.text
@@ -151,6 +152,37 @@ async def test_keys_and_clicks_choose_a_head_which_lines_cannot_open(stage: Stag
     assert stage.app.pane is pane
 
 
+@played(size=WIDE)
+async def test_the_page_has_every_head_over_the_steps_and_v_leads_to_numbers(stage: Stage, tmp_path: Path) -> None:
+    append(tmp_path / "run.jsonl", *range(0, 60, 10))
+    pane = await watching(stage, tmp_path / "run.jsonl", numbers=False)
+    await stage.until(lambda: "at step 50" in stage.text)
+    assert "run.jsonl" in stage.lines[0], "the top bar has nothing that moves"
+    assert pane.page.cursor == (1, 0)
+    line = next(line for line in stage.part(pane.page) if line.startswith("▌"))
+    await stage.click((20, stage.part(pane.page).index(line) + 1), pane.page)
+    assert pane.map.cursor != (1, 0), "the head below"
+    await stage.press("v")
+    assert "step 50, 6 of 6" in stage.text
+    await stage.press("v")
+    assert stage.app.pane is not pane
+    assert pane.on_page
+
+
+@played(size=WIDE)
+async def test_other_statistics_and_changes_are_shown_as_numbers(stage: Stage, tmp_path: Path) -> None:
+    append(tmp_path / "run.jsonl", 0, 10)
+    pane = await watching(stage, tmp_path / "run.jsonl", numbers=False)
+    await stage.until(lambda: pane.shown is not None)
+    for key in ("M", "b"):
+        assert pane.on_page
+        await stage.press(key)
+        await stage.still()
+        assert not pane.on_page
+        await stage.press(key)
+        await stage.still()
+
+
 @played(size=(60, 24))
 async def test_a_narrow_screen_shows_the_list_then_the_map(stage: Stage, tmp_path: Path) -> None:
     append(tmp_path / "run.jsonl", 0)
@@ -158,6 +190,8 @@ async def test_a_narrow_screen_shows_the_list_then_the_map(stage: Stage, tmp_pat
     await stage.until(lambda: "1/0" in stage.text)
     await stage.press("v")
     assert pane.in_front is pane.map
+    await stage.press("v")
+    assert stage.app.pane is not pane
 
 
 @played(size=WIDE)

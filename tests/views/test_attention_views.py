@@ -13,7 +13,7 @@ from attn_tui.core.diagnosis.results import AttentionCells, AttentionRow
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.tui.panes.capture.heads import CHANGE, ORDERS, Heads, find
-from attn_tui.tui.panes.capture.matrix import LEVELS, level, matrix_lines, pair_at, panned, view, zoomed
+from attn_tui.tui.panes.capture.matrix import LEVELS, ends_of, level, matrix_lines, pair_at, panned, view, zoomed
 from attn_tui.tui.panes.capture.requests import ComparedHeads, HeadStatistics
 from attn_tui.tui.panes.capture.row import key_at, label, row_lines, threshold_words, token
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -146,7 +146,8 @@ def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
     assert 9 in shown_there
     assert ruler.split() == [label(TOKENS, at, 7, UNICODE).strip() for at in shown_there], "each over its column"
     cells = [role for text, role in lines[1] if isinstance(role, Blend) for _ in text]
-    expected = [Blend(level(a or 0), level(b or 0)) for a, b in zip(*matrix.shares[:2], strict=True)]
+    ends = ends_of(matrix)
+    expected = [Blend(level(a or 0, ends), level(b or 0, ends)) for a, b in zip(*matrix.shares[:2], strict=True)]
     assert cells == expected
 
 
@@ -164,12 +165,30 @@ def test_few_queries_take_a_line_each_and_larger_weights_are_darker() -> None:
     assert (shown.down, shown.across, shown.tall, shown.wide) == (5, 5, True, 3)
     lines = matrix_lines(shown, attention(5, 5, 5, (0, 5)), (0, 0), BOTH, UNICODE)
     assert [text_of(line).split()[0].strip("▌") for line in lines[1:]] == [token(TOKENS, at) for at in range(5)]
-    assert [level(share) for share in (0, 1e-5, 0.001, 0.02, 0.3, 1)] == [0, 0, 1, 2, 5, LEVELS]
+    assert [level(share, (0.001, 1.0)) for share in (0, 9e-4, 0.001, 0.02, 0.3, 1)] == [0, 0, 1, 4, 7, LEVELS]
     shown = view((0, 2), (0, 2), 20, 3, False, False)
     shares = ((1.0, None), (0.001, 0.999))
     matrix = AttentionCells(0, 0, 0, (0, 1, 2), (0, 1, 2), (0, 1), shares, False)
     lines = matrix_lines(shown, matrix, (0, 1), (None, None), ASCII)
     assert [text_of(line).rstrip() for line in lines[1:]] == ["@@@+", "...@@@"]
+
+
+def test_shades_span_the_weights_of_a_head_and_a_uniform_one_looks_uniform() -> None:
+    def of(*shares: float) -> AttentionCells:
+        return AttentionCells(0, 0, 0, (0, 1), tuple(range(len(shares) + 1)), (0,), (shares,), False)
+
+    assert ends_of(of(0.5, 0.02)) == (0.02, 0.5)
+    assert ends_of(of(1.0, 1e-9)) == (0.001, 1.0)
+    uniform = of(*[0.05] * 20)
+    assert ends_of(uniform) == (0.005, 0.05)
+    assert {level(share, ends_of(uniform)) for share in uniform.shares[0] if share} == {LEVELS}
+
+
+def test_figures_of_a_narrow_row_never_touch() -> None:
+    row = one_row()
+    tiny = replace(row, columns=[replace(column, entropy=6.8217e-24) for column in row.columns])
+    [line] = [text_of(line) for line in row_lines(tiny, 3, TOKENS, 27, 14, UNICODE) if "entropy" in text_of(line)]
+    assert line.split() == ["entropy", "6.8e−24", "6.8e−24"]
 
 
 def test_zooming_keeps_the_cursor_and_stays_in_the_matrix() -> None:
@@ -189,10 +208,9 @@ def test_zooming_keeps_the_cursor_and_stays_in_the_matrix() -> None:
 def test_a_row_shows_the_largest_weights_the_rest_and_figures() -> None:
     row = one_row()
     lines = [text_of(line) for line in row_lines(row, 3, TOKENS, 50, 14, UNICODE)]
-    assert lines[0].split() == ["key", "A", "unscaled", "×", "1", "B", "file", "×", "0.177"]
+    assert lines[0].split() == ["key", "unscaled", "×", "1", "file", "×", "0.177"]
     narrow = text_of(row_lines(row, 3, None, 30, 14, UNICODE)[0])
-    assert narrow.split()[1] == "A"
-    assert "B" in narrow, "never in colour alone"
+    assert narrow.split()[1:] == ["unscaled", "file"], "never in colour alone"
     shown = lines[1:10]
     assert f"▌{token(TOKENS, 3)}"[:8] in "".join(shown), "the key with the cursor"
     own = row.columns[-1]

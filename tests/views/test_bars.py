@@ -130,7 +130,7 @@ def test_title_and_note_stand_in_the_upper_side_and_focus_lights_it() -> None:
     assert text_of(upper_side(TITLE, NOTE, 40, "frame", UNICODE)) == "╭─ entropy over d_k ──────── 128 keys ─╮"
     assert text_of(upper_side(TITLE, NOTE, 32, "frame", UNICODE)) == "╭─ entropy over d_k ───────────╮"
     assert text_of(upper_side(TITLE, NOTE, 16, "frame", UNICODE)) == "╭─ entropy o… ─╮"
-    assert text_of(upper_side(TITLE, NOTE, 40, "frame", UNICODE, left=False)).startswith(" ─ entropy")
+    assert text_of(upper_side(TITLE, NOTE, 40, "frame", UNICODE, left=False)).startswith("── entropy")
     assert text_of(upper_side((), (), 8, "frame", ASCII)) == "+------+"
     assert {role for _, role in upper_side(TITLE, NOTE, 40, "lit", UNICODE)} == {"lit", "dim"}
     assert {role for _, role in upper_side(TITLE, NOTE, 40, "frame", UNICODE)} == {"frame", "title", "dim"}

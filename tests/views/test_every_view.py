@@ -36,7 +36,7 @@ from attn_tui.tui.panes.capture.row import row_lines
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.heads.widget import shape_lines
 from attn_tui.tui.panes.sweep.curve_view import reading_lines, title_line
-from attn_tui.tui.panes.train.view import result_lines, setting_lines
+from attn_tui.tui.panes.train.view import result_lines, setting_lines, share_lines
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line, top_line
 from attn_tui.tui.views.export import Form, form_lines
 from attn_tui.tui.views.fields.entry import Draft
@@ -55,7 +55,7 @@ from attn_tui.tui.views.results.ranked import RankedHead, ranked_lines
 from attn_tui.tui.views.results.saturation import gauge_lines
 from attn_tui.tui.views.results.sentence import row_words, sentence
 from attn_tui.tui.views.results.table import ESSENTIAL, TableContents, layout, table_lines, table_rows, with_theory
-from attn_tui.tui.views.results.watching import chart_lines
+from attn_tui.tui.views.results.watch_page import page_lines as watch_page_lines
 from attn_tui.tui.views.section import picture_columns
 from cases import for_each, present
 from line_texts import text_of
@@ -144,7 +144,7 @@ def watch(width: int, glyphs: Glyphs) -> Sequence[Line]:
         *watching.ranked_lines(found, width, glyphs, chosen=(1, 0)),
         *watching.map_lines(found, watching.LOGITS, (0, 0), (width, 8), glyphs),
         *watching.head_lines(found, (0, 1), (width, 20), glyphs),
-        *chart_lines(found, (0, 1), width, 12, glyphs),
+        *watch_page_lines(found, (0, 1), lambda _: [], width, 20, glyphs),
     ]
 
 
@@ -181,6 +181,7 @@ def tables() -> list[Sequence[Line]]:
     return [
         *(block_lines([TextGrid(header, lines)], 300, CHINESE)[1:-1] for header, *lines in full),
         result_lines(race(), 100, CHINESE)[:3],
+        share_lines(race(), 100, CHINESE),
     ]
 
 

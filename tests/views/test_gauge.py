@@ -11,7 +11,7 @@ from attn_tui.core.theory.prediction import ratio_given, status_given
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.headline import headline_lines, large
 from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.plots.gauge import END, cell_of, gauge_line, zone_line
+from attn_tui.tui.views.plots.dots import ENDS, dot_line, multiplier_axis, saturation_axis, zone_line
 from attn_tui.tui.views.plots.share import share_bar
 from attn_tui.tui.views.results.saturation import gauge_lines, gauge_note
 from attn_tui.tui.views.results.table import with_theory
@@ -49,24 +49,43 @@ def test_every_line_says_the_status(width: int, glyphs: Glyphs) -> None:
 
 @given(ratio=st.floats(0, 5000), cells=st.integers(4, 100))
 def test_a_line_ends_in_a_point_whose_place_is_the_logarithm_of_the_ratio(ratio: float, cells: int) -> None:
-    text = text_of(gauge_line(ratio, cells, "scaled", UNICODE))
+    axis, way = saturation_axis(cells), (ENDS[0], ratio) if ratio else None
+    text = text_of(dot_line(axis, ratio, 1.0, "scaled", UNICODE, way))
     assert len(text) == cells
     points = [at for at, sign in enumerate(text) if sign in "●◂▸"]
     assert len(points) == (ratio > 0)
     if ratio > 0:
-        share = min(max(0.5 + math.log(ratio) / math.log(END) / 2, 0), 1)
+        share = min(max(math.log(ratio / ENDS[0]) / math.log(ENDS[1] / ENDS[0]), 0), 1)
         assert abs(points[0] - share * cells) <= 1
-        assert (text[points[0]] == "●") == (1 / END <= ratio <= END)
-        limit = cell_of(1, cells)
+        assert (text[points[0]] == "●") == (ENDS[0] <= ratio <= ENDS[1])
+        limit = axis.cell(1.0)
         assert points[0] == limit or text[limit] == ("┿" if points[0] > limit else "│")
 
 
-def test_the_limit_is_in_the_middle_and_the_zones_are_in_order() -> None:
+@given(st.floats(1e-6, 1), st.floats(1e-6, 1), st.integers(4, 80))
+def test_a_way_leads_from_a_dot_to_a_mark_on_an_axis_that_holds_both(used: float, wanted: float, cells: int) -> None:
+    axis = multiplier_axis((used, wanted), cells)
+    text = text_of(dot_line(axis, used, wanted, "alert", UNICODE, (used, wanted), upright=("┊", "text")))
+    dot, mark = text.index("●"), text.find("┊")
+    assert dot == mark or mark < 0 or {*text[min(dot, mark) + 1 : max(dot, mark)]} <= {"━"}
+    assert (dot < mark) == (used < wanted) or mark < 0 or abs(dot - mark) <= 1
+    assert text.count("·") + text.count("━") + 1 + (mark >= 0) == cells
+
+
+def test_an_arrow_ends_a_way_on_the_side_to_which_it_leads() -> None:
+    axis = saturation_axis(40)
+    up = text_of(dot_line(axis, 0.5, 1.0, "text", UNICODE, (0.2, 5.0), arrow=True))
+    assert up.index("●") < up.index("┿") < up.index("▸")
+    down = text_of(dot_line(axis, 0.5, 1.0, "text", UNICODE, (5.0, 0.2), arrow=True))
+    assert down.index("◂") < down.index("●") < down.index("┿")
+    assert "━" not in text_of(dot_line(axis, 0.5, 1.0, "text", UNICODE, (0.5, 0.5), arrow=True))
+
+
+def test_the_zones_are_in_order_around_the_limit() -> None:
     for cells in (12, 30, 50, 120):
-        assert cell_of(1, cells) == cells // 2
         line = zone_line(cells, UNICODE)
         assert len(line) == cells
-        assert line[cell_of(1, cells)] == "│"
+        assert line[saturation_axis(cells).cell(1.0)] == "│"
         words = [word for word in line.split() if word != "│"]
         assert words == [word for word in ("uniform", "healthy", "saturated", "one-hot") if word in words]
     assert zone_line(60, UNICODE).split() == ["uniform", "healthy", "│", "saturated", "one-hot"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attn_tui.core.lab.mechanisms import COMPARED
 from attn_tui.core.lab.mechanisms import MEASURED as OF_MECHANISMS
-from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow
+from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE, MechanismRow, Order, RuleRow
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
@@ -20,19 +20,16 @@ from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.results.mechanisms import bound_sentences, mechanism_lines
 from attn_tui.tui.views.results.rules import (
     COLUMNS,
-    CURVE,
     HEAD,
     NAME,
     RuleTableContents,
-    braille_line,
     by_family,
     columns_in,
-    curve_cells,
     first_line,
     left_out,
-    meter,
     next_columns,
     rule_at,
+    rule_sentences,
     table_lines,
     title_line,
 )
@@ -47,13 +44,10 @@ ROWS = {
     for at, name in enumerate(RULES)
 }
 SATURATING = saturation_of(Parameters(), RULES)
-CURVES = RuleCurves((4, 8, 16), 2, 2, dict.fromkeys(RULES, (0.0, 0.5, 1.0)))
 
 
 def shown(**changes: Any) -> RuleTableContents:
-    return replace(
-        RuleTableContents(RULES, ROWS, SATURATING, CURVES, UNTITLED, lab="two_sqrt_d_k", cursor="none"), **changes
-    )
+    return replace(RuleTableContents(RULES, ROWS, SATURATING, UNTITLED, lab="two_sqrt_d_k", cursor="none"), **changes)
 
 
 @for_each("glyphs", [UNICODE, ASCII])
@@ -73,7 +67,7 @@ def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
 def test_the_mark_of_the_sorted_column_moves_no_heading(by: str, language: Language) -> None:
     glyphs = IN_LANGUAGE[language]
     plain, sorted_by = (
-        texts_of(table_lines(shown(order=Order(column)), 200, 0, PLAIN, glyphs)[:HEAD]) for column in ("rule", by)
+        texts_of(table_lines(shown(order=Order(column)), 240, 0, PLAIN, glyphs)[:HEAD]) for column in ("rule", by)
     )
     marks = str.maketrans("▲▼", "  ")
     assert [line.translate(marks) for line in sorted_by] == [line.translate(marks) for line in plain]
@@ -84,13 +78,13 @@ def test_the_mark_of_the_sorted_column_moves_no_heading(by: str, language: Langu
 def test_pages_show_every_column_and_always_the_sorted_one(width: int, by: str) -> None:
     first, seen = 0, set[str]()
     for _ in COLUMNS:
-        here = columns_in(width, first, by, curve_cells(CURVES, width))
+        here = [*columns_in(width, first, by)]
         assert here == [column for column in COLUMNS if column in here]
         assert by in (*here, "rule")
-        missing = left_out(width, first, by, CURVES)
+        missing = left_out(width, first, by)
         assert [*sorted(here + missing)] == sorted(COLUMNS)
         seen |= {*here}
-        first = next_columns(width, first, by, CURVES)
+        first = next_columns(width, first, by)
     assert seen == {*COLUMNS}
 
 
@@ -112,36 +106,22 @@ def test_rows_that_do_not_fit_are_counted(top: int) -> None:
     assert lines[HEAD].endswith(text_of(table_lines(shown(), 80, 0, PLAIN, UNICODE)[HEAD + top]).strip()[3:])
 
 
-def test_the_curve_is_a_line_with_a_mark_where_softmax_saturates() -> None:
-    falling = replace(CURVES, values=dict.fromkeys(RULES, (1.0, 0.5, 0.0)))
-    unscaled, scaled = texts_of(table_lines(shown(curves=falling), 160, 0, PLAIN, UNICODE)[HEAD : HEAD + 2])
-    cells = curve_cells(CURVES, 160) + 3  # with the blanks that fill the line
-    assert "┊" in unscaled.rstrip()[-cells:]  # from d_k 10 up
-    assert "┊" not in scaled.rstrip()[-cells:]
-    assert scaled.rstrip()[-1] == "⣀"
-    lines = table_lines(shown(curves=None), 160, 0, PLAIN, UNICODE)
-    assert text_of(lines[HEAD]).rstrip().endswith("…")
-    ascii_bars = text_of(table_lines(shown(), 160, 0, PLAIN, ASCII)[HEAD])
-    assert ascii_bars.rstrip().endswith("=" * 8 + "#" * 8)
+def test_a_rule_is_a_dot_with_its_way_on_the_axis_of_saturation() -> None:
+    rows = {name: replace(ROWS[name], measured={}) for name in RULES}
+    lines = texts_of(table_lines(shown(rows=rows), 100, 0, PLAIN, UNICODE))
+    pictures = {name: line[NAME:] for name, line in zip(RULES, lines[HEAD:], strict=True)}
+    limit = lines[1].index("│", NAME) - NAME
+    assert pictures["none"].index("●") > limit > pictures["sqrt_d_k"].index("●") > pictures["d_k"].index("●")
+    assert pictures["none"].index("●") < pictures["none"].index("▸"), "wider heads saturate more"
+    assert pictures["d_k"].index("◂") < pictures["d_k"].index("●"), "and flatten"
+    assert not {"▸", "◂", "━"} & {*pictures["sqrt_d_k"]}
 
 
-def test_a_line_joins_its_values() -> None:
-    assert braille_line((0.0, 0.0), 3) == "⣀⣀⣀"
-    assert braille_line((1.0, 1.0), 2) == "⠉⠉"
-    assert braille_line((0.0, 1.0), 2) == "⡠⠊"
-    assert braille_line((0.0, 1.0), 1) == "⡸"
-    assert braille_line((None, None), 2) == "  "
-
-
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-def test_the_meter_is_half_full_where_softmax_saturates(glyphs: Glyphs) -> None:
-    full, mark = glyphs.lengths[-1], glyphs.uprights[0]
-    assert meter(0.0, glyphs) == meter(None, glyphs) == f"     {mark}     "
-    assert meter(1.0, glyphs) == f"{full * 5}{mark}     "
-    assert meter(2.0, glyphs) == f"{full * 10} "
-    assert meter(3.1, glyphs) == f"{full * 10}{glyphs.right}"
-    lengths = [meter(ratio / 10, glyphs).count(full) for ratio in range(21)]
-    assert lengths == sorted(lengths)
+def test_sentences_on_rules_say_what_a_wider_head_does() -> None:
+    lines = texts_of(rule_sentences(("sqrt_d_k", "none", "d_k"), SATURATING, 60, UNICODE))
+    assert ["alike at every d_k" in lines[0], "from d_k 10" in lines[1], "averages" in lines[2]] == [True] * 3
+    assert {line.index(word) for line, word in zip(lines, ("spreads", "saturated", "averages"), strict=True)} == {8}
+    assert all(len(line) <= 24 for line in texts_of(rule_sentences(("none", "d_k"), SATURATING, 24, UNICODE)))
 
 
 def test_pending_missing_and_stale_rows_the_cursor_and_the_lab_s_rule_are_marked() -> None:
@@ -203,7 +183,6 @@ def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -
     assert ("layer 11" in told) == ("layer" in rule.needs)
     assert "entropy" in told
     assert "Softmax stays below saturation" in told or "Softmax is saturated " in told
-    assert CURVE not in told
 
 
 def test_an_error_message_comes_first() -> None:
@@ -219,7 +198,7 @@ def test_a_long_name_does_not_move_the_columns(glyphs: Glyphs) -> None:
     formula = "0.5*log2(n)/d^2"  # 15 characters
     rows = ROWS | {formula: replace(ROWS["none"], rule=formula)}
     lines = table_lines(shown(names=(*RULES, formula), rows=rows), 80, 0, PLAIN + 1, glyphs)[HEAD:]
-    assert len({text_of(line)[NAME:].index(".") for line in lines}) == 1
+    assert len({text_of(line).index(re.findall(r"\.\d", text_of(line)[NAME:])[0], NAME) for line in lines}) == 1
 
 
 BOUNDS = {"additive": 8.0, "cosine": 1.0}

@@ -11,10 +11,9 @@ from attn_tui.core.watching.snapshot import RunSnapshot, snapshot
 from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.results.watch_page import head_at_page, head_map, page_lines
 from attn_tui.tui.views.results.watching import (
-    LEAST,
     chart,
-    chart_lines,
     figures,
     head_at,
     head_lines,
@@ -290,48 +289,72 @@ def run_of_rows(*rows: Sequence[float | None]) -> RunSnapshot:
     return present(snapshot([parse_line(json.dumps(line)) for line in lines], 100))
 
 
-def heights(lines: Sequence[Line], role: str) -> list[int]:
-    """Return the upper line that shows something in a role, for each column from the left."""
-    found: dict[int, int] = {}
-    for y, line in enumerate(lines):
-        for at, each in enumerate(_roles(line)):
-            if each == role:
-                found.setdefault(at, y)
-    return [found[at] for at in sorted(found)]
+def no_words(_: int) -> list[Line]:
+    return []
 
 
-def _roles(line: Line) -> list[object]:
-    return [role if sign.strip() else "" for text, role in line for sign in text]
+def wave(layers: int, heads: int, steps: int) -> RunSnapshot:
+    """Return a run whose logits grow from head to head and from step to step, to over the limit."""
+    rows = [
+        [[1.2 ** (10 * step / steps) * (1 + 3 * head + layer) for head in range(heads)] for layer in range(layers)]
+        for step in range(steps)
+    ]
+    return shown(*rows)
 
 
 @for_each("glyphs", [UNICODE, ASCII])
-@for_each(("width", "height"), [(80, LEAST), (86, 12), (150, 19)])
-def test_a_chart_has_its_size(glyphs: Glyphs, width: int, height: int) -> None:
-    lines = chart_lines(run_of([5, 20, 60, 150]), (0, 0), width, height, glyphs)
+@for_each(("width", "height"), [(40, 9), (60, 17), (80, 22), (120, 38), (200, 58)])
+@for_each(("layers", "heads", "steps"), [(1, 1, 1), (2, 2, 30), (6, 8, 65), (12, 12, 3), (32, 32, 65)])
+def test_the_page_has_its_size(glyphs: Glyphs, width: int, height: int, layers: int, heads: int, steps: int) -> None:
+    lines = page_lines(wave(layers, heads, steps), (0, 0), no_words, width, height, glyphs)
     assert len(lines) == height
     assert {line_width(line) for line in lines} == {width}
-    assert "layer 0 head 0" in texts_of(lines)[1]
-    assert "".join(texts_of(lines)).isascii() or not glyphs.ascii
+    assert not glyphs.ascii or "".join(texts_of(lines)).isascii()
 
 
-def test_the_curve_rises_to_the_limit_with_the_logits_and_ends_at_the_step_shown() -> None:
-    lines = chart_lines(run_of([0, 25, 50, 100]), (0, 0), 80, 14, UNICODE)
-    curve, limit = heights(lines, "scaled"), heights(lines, "alert")
-    assert curve == sorted(curve, reverse=True)
-    assert len({*limit}) == 1
-    assert curve[-1] - limit[0] in (0, 1)
-    assert texts_of(lines)[-1].split()[0] == "0"
-    assert texts_of(lines)[-1].split()[-1] == "30"
-    earlier = chart_lines(run_of([0, 25, 50, 100], at=20), (0, 0), 80, 14, UNICODE)
-    assert texts_of(earlier)[-1].split()[-1] == "20"
-    assert "largest 50" in texts_of(earlier)[1]
+def test_every_head_is_on_the_map_where_there_is_room() -> None:
+    found = head_map(wave(6, 8, 65), (2, 3), 120, 33, UNICODE)
+    assert {place for row in found.places for place in row} >= {
+        (layer, head) for layer in range(6) for head in range(8)
+    }
+    assert len(found.lines) <= 33
+    folded = head_map(wave(6, 8, 65), (2, 3), 80, 16, UNICODE)
+    assert {place for (place,) in folded.places if place[0] == 2} == {(2, head) for head in range(8)}
+    assert [place for (place,) in folded.places if place[0] != 2] == [(layer, 7) for layer in (0, 1, 3, 4, 5)], (
+        "largest"
+    )
 
 
-def test_a_chart_needs_numbers_and_room_for_its_title() -> None:
-    assert chart_lines(run_of([1, None, 3, 4]), (0, 0), 80, 14, UNICODE)
-    assert chart_lines(run_of([1, None, 2]), (0, 0), 80, 14, UNICODE) == []
-    assert chart_lines(run_of([1, 2, 3]), (0, 0), 80, LEAST - 1, UNICODE) == []
-    assert chart_lines(run_of([1, 2, 3]), (0, 7), 80, 14, UNICODE) == []
-    wide, narrow = (chart_lines(run_of([0, 25, 50, 100]), (0, 0), width, 14, UNICODE) for width in (90, 44))
-    assert "over the steps" in texts_of(wide)[1]
-    assert texts_of(narrow)[1].strip() == "limit 100 · largest 100"
+def test_a_cell_over_the_limit_is_full_and_an_alert() -> None:
+    found = head_map(shown(*([[value, 1.0]] for value in (1.0, 30.0, 100.0, 150.0))), (0, 0), 60, 5, UNICODE)
+    texts = {role: text for text, role in found.lines[1] if {*text.strip()} <= {*UNICODE.shades} and text.strip()}
+    assert {*texts["alert"]} == {"█"}
+    assert [*dict.fromkeys(texts["unscaled"])] == ["░", "▓"]
+    assert len(texts["unscaled"]) == pytest.approx(3 * len(texts["alert"]), abs=2)
+
+
+def test_few_heads_have_bars_several_lines_high() -> None:
+    few, many = (head_map(wave(1, heads, 30), (0, 0), 80, 16, UNICODE) for heads in (3, 12))
+    assert (few.bars, many.bars) == (True, False)
+    assert [row.count((0, 1)) for row in few.places].count(1) > 2
+
+
+def test_a_click_on_the_page_selects_the_head_under_it() -> None:
+    run, size = wave(6, 8, 65), (120, 38)
+    texts = texts_of(page_lines(run, (2, 3), no_words, *size, UNICODE))
+    y = next(number for number, text in enumerate(texts) if text.startswith("▌"))
+    assert head_at_page(run, (2, 3), no_words, size, (10, y), UNICODE) == (2, 3)
+    assert head_at_page(run, (2, 3), no_words, size, (70, y), UNICODE) == (3, 3)
+    assert head_at_page(run, (2, 3), no_words, size, (10, 1), UNICODE) is None
+
+
+@for_each(
+    ("values", "verdict"),
+    [((1.0, 150.0), "OVER THE LIMIT"), ((150.0, 1.0), "CAME BACK"), ((1.0, 2.0), "BELOW THE LIMIT")],
+)
+def test_the_page_says_first_whether_the_limit_is_passed(values: Sequence[float], verdict: str) -> None:
+    lines = page_lines(run_of(values), (0, 0), no_words, 80, 22, UNICODE)
+    assert verdict in text_of(lines[0])
+    assert "step 10" in text_of(lines[0])
+    earlier = page_lines(run_of(values, at=0), (0, 0), no_words, 80, 22, UNICODE)
+    assert "End: newest" in text_of(earlier[0])

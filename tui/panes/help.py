@@ -5,32 +5,32 @@ from __future__ import annotations
 from ..views.help import MARKS, status_help
 
 _LAB = (
-    "The gauge shows the standard deviation of the logits of a row over √(2 ln n), at which softmax over n keys "
-    "saturates: the exact one where it is known. Keys matter: e to the entropy of a row, the number of keys that "
-    "would share it evenly.",
-    "Scores are dot products of random queries and keys. Two settings stand side by side. A, by default unscaled, "
-    "passes the scores to softmax as they are; B multiplies them by the scale. Hold an arrow key: as d_k grows, "
-    "unscaled logits spread, entropy falls and more and more rows pass no gradient, while the scaled column hardly "
-    "changes. a changes A; its field also takes a number, a law, a format or other parameters, such as "
-    "d_k,precision=bfloat16.",
-    "Every ± is a standard error over the independent draws of the batch, ±≥ a lower bound of it, where heavy tails "
-    "or a correlation make the deciding draws too rare to estimate it. Theory is the exact expectation at this d_k "
-    "and n, or — if none is known. A measured value more than four standard errors from it is marked ! and named "
-    "under the table. Softmax over n keys saturates once the standard deviation of logits reaches √(2 ln n); the "
-    "table says at which d_k, where that is known exactly.",
+    "Scores are dot products of random queries and keys. Unscaled, they go to softmax as they are; scaled, they are "
+    "multiplied by the scale first. Hold an arrow key: as d_k grows, unscaled logits spread, a few keys take all the "
+    "weight and rows stop passing a gradient, while the scaled picture hardly changes.",
+    "Logits: what enters softmax, on an axis that stays. A row of attention: the mean over all rows of the largest "
+    "weight, the second, and so on; a piece is a key. Keys matter: e to the entropy of a row, the number of keys "
+    "that would share it evenly.",
+    "Does softmax saturate: the standard deviation of a row's logits over √(2 ln n), on a logarithmic axis. Past the "
+    "limit, 1, softmax over n keys gives a few of them all the weight. It is exact where theory knows it.",
+    "a replaces unscaled by another rule, number, law or format, such as d_k,precision=bfloat16; s the scaled one.",
+    "v shows all numbers. A ± is a standard error over the independent draws of the batch, ±≥ a lower bound of it, "
+    "where heavy tails or a correlation make the deciding draws too rare to estimate it. Theory is the exact "
+    "expectation at this d_k and n, or — if none is known. A measured value more than four standard errors from it "
+    "is marked ! and named.",
     status_help({}),
 )
 _SWEEP = (
-    "One statistic over d_k, or over the number of keys, under A, by default unscaled, and B. m chooses the "
-    "statistic, a and s the rules of A and B, or a formula such as log(n)/sqrt(d), g the range of d_k or of keys. "
+    "One statistic over d_k, or over the number of keys, unscaled and scaled. m chooses the statistic, a and s the "
+    "two rules, or a formula such as log(n)/sqrt(d), g the range of d_k or of keys. "
     "i chooses more scale rules: Tab marks "
     "a row, Enter shows the curves of all that are marked, as the letters C to H. "
     "Line: exact expectation. Points: measurements, with ±1 standard error where it is "
     "visible; a point more than four standard errors from the line is marked !. All points share "
     "the same draws: the point at d_k uses their first d_k columns.",
-    "The vertical line marks the current d_k or number of keys, which is also the Lab's. The table has a row for "
-    "each width that real models use, or for each number of keys; its histograms share one axis.",
-    "v leads to a map of the statistic over d_k (across) and the number of keys (up), A beside B, on which the "
+    "The vertical line marks the current d_k or number of keys, which is also the Lab's. v shows a table with a row "
+    "for each width that real models use, or for each number of keys; its histograms share one axis.",
+    "After the table, v leads to a map of the statistic over d_k (across) and the number of keys (up), on which the "
     "arrows walk. Exact values are shown where they are known; others are measured on a few draws. The line is "
     "where the standard deviation of a row's logits reaches √(2 ln n); softmax is saturated on the side of the S.",
 )
@@ -47,8 +47,9 @@ _RULES = (
     "Every scale rule on the same queries and keys: the multiplier, its status in a word, the standard deviation of "
     "the logits, entropy, the largest weight, the gradient of a typical query, dead rows, the deviation over "
     "√(2 ln n), at which softmax saturates, and scores that overflow the number format. A row shows what the Lab "
-    "measures in its scaled column under that rule. The small curve is entropy over d_k, from 0 to ln n, on a sample "
-    "of rows.",
+    "measures in its scaled column under that rule.",
+    "A dot is that deviation on the axis of the Lab's gauge, and the line beside it where it moves from d_k 16 to "
+    "d_k 256: a rule without a line suits every width. i shows the columns that do not fit.",
     "The selected rule is explained below the table; Enter opens the Lab with it. m shows mechanisms "
     "over d_k instead, each with its usual rule: their statistics on the same draws, and the bounds of their scores.",
 )
@@ -82,14 +83,15 @@ _CAPTURE = (
     status_help(MARKS),
 )
 _WATCH = (
-    "A training run in progress. Each cell of the map is one head at the step named above: a darker shade means "
-    "a larger value (of logits by their logarithm), and `!` a largest logit over the limit. At the "
-    "right are the heads over the limit, then those that pass it soonest at their growth, "
-    "each with its trend. Growth needs 8 steps, and is shown only where noise does not explain it.",
+    "A training run in progress: every head, a line each, over the steps. A darker shade is a larger logit, on a "
+    "logarithmic scale; a full block is over the limit. Where not all heads fit, the layer with the cursor is shown "
+    "by head, and another one by the largest of its heads.",
+    "v shows the numbers of one step: a map of heads, and beside it those over the limit, then those that pass it "
+    "soonest at their growth. Growth needs 8 steps, and is shown only where noise does not explain it.",
     "Enter opens the selected head in the capture view, if the run is a folder of captures; Esc comes back. `b` "
     "makes the step on screen the baseline: map and list then show what changed since it, the largest change first, "
     "and Enter opens a head beside that of the baseline. `b` on the baseline ends this.",
-    "Trends have a logarithmic axis, from a hundredth of the limit up to it; below the map, the selected head's own.",
+    "Trends have a logarithmic axis, from a ninth of the limit up to it; below the map, the selected head's own.",
     "`attn-tui watch RUN` opens a folder of captures, one a step, as `attn-tui record -o RUN --every 100 -- python "
     "train.py` makes it of a PyTorch program. Or RUN is a file of lines, one a step, with the largest |logit| of "
     'each head by layer: `{"step": 100, "max_logit": [[20.5, 9.1], [8.3, 12.4]]}`. Without RUN, it shows an '
@@ -106,8 +108,8 @@ _LEARN = (
     "and once more leaves the field: then letters are shortcuts, until Tab, a digit or the next step goes to a "
     "field again.",
     "M goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one; 1 "
-    "says that you knew it, 2 has it asked again. Then come the bugs to find: captures made on the spot, each with "
-    "one defect or none. Compare what was returned with what the file says, type the number of a cause or words of "
+    "says that you knew it, 2 has it asked again. Then come the bugs to find: captures made on the spot, with one "
+    "defect, two or none. Compare what was returned with what the file says, type the number of a cause or words of "
     "it, and Enter has the capture diagnosed.",
     "Last come claims about √d_k from widely copied study notes. Each is tested now, on this machine; its verdict is "
     "computed from its figures: claimed, measured with a standard error, and exact if theory has a value. n goes "

@@ -10,12 +10,14 @@ from typing import ClassVar, Literal
 from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
-from ...core.message import message
+from ...core.message import counted, message
 from ...core.models import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from ..views.bars import typing_status
 from ..views.fields.entry import FieldEntry, typed
-from ..views.lines import Line
+from ..views.headline import LOW
+from ..views.lines import Line, Role
+from ..widgets.headline import Headline
 from ..widgets.typing import typing
 from .lists import choose_value
 from .pane import Host, Pane
@@ -24,6 +26,7 @@ HELD = 0.12  # seconds between repeats of a held key, at most: terminals send te
 HOLD = 3  # repeats from which a key is held, instead of pressed a few times
 SLOW = 12  # steps of a held arrow before these are of a tenth
 STOP = 512  # the d_k at which a held key stops once: by then softmax is saturated, and the story told
+_HEADED, _BLANK = 18, 30  # lines of a pane from which it has a headline, and a blank line above it
 _SHARED = (  # key, action, what it does, name; the same in every pane
     ("s", "choose('scale')", "choose the scale rule", "scale"),
     ("S", "step('scale', 1)", "next scale rule", "next_scale"),
@@ -146,7 +149,7 @@ class SteppingPane(Pane):
 
 
 class TypingPane(SteppingPane):
-    """A pane without fields, in which digits type d_k, or what else is at hand; the top bar shows them."""
+    """A pane without fields, in which digits type d_k or what else is at hand; headline or top bar show it."""
 
     TYPING: ClassVar[list[BindingType]] = [
         *typing("0123456789", "type d_k"),
@@ -157,6 +160,7 @@ class TypingPane(SteppingPane):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
+        self.headline = Headline()
         self.editing: FieldEntry | None = None
         self._before = host.parameters  # restored if typing is cancelled, or the text refused
 
@@ -187,12 +191,35 @@ class TypingPane(SteppingPane):
         if editing is not None:
             if editing.objection:
                 self.follow()
+            self.show_headline(self.headline.words)
             self.host.show_status()
 
     def statuses(self) -> Sequence[Line]:
-        if self.editing is None:
+        """Return how many keys there are, if large digits show what moves."""
+        if self.editing is not None and not self.headline.display:
+            return typing_status(self.editing, self.glyphs)
+        if self.progress is not None or not self.headline.display:
             return super().statuses()
-        return typing_status(self.editing, self.glyphs)
+        p = self.parameters
+        keys = counted("{number} key", "{number} keys", p.n_keys)
+        other = message("d_k {d_k}", d_k=p.d_k) if self.typed_field == "n_keys" else keys
+        alone: Line = ((self.glyphs.say(other), "text"),)
+        return [alone]
+
+    def show_headline(self, words: Sequence[Line]) -> None:
+        """Show what digits type into in large ones, with lines of words."""
+        name, editing = self.typed_field, self.editing
+        number = f"{getattr(self.parameters, name)}" if editing is None else f"{editing.text}_"
+        role: Role = "heading" if editing is None else "alert" if editing.objection else "accent"
+        self.headline.show(FIELD[name].label, number, words, role)
+
+    def headline_height(self) -> int:
+        """Give the headline its lines, none in a low pane; return them."""
+        lines = 0 if self.size.height < _HEADED else LOW + (self.size.height >= _BLANK)
+        if self.headline.display != (lines > 0) or self.headline.styles.height != lines:
+            self.headline.display, self.headline.styles.height = lines > 0, lines
+            self.host.show_status()  # which says what the headline does not
+        return lines
 
     def leave(self) -> None:
         self.end_typing()

@@ -58,6 +58,11 @@ def headline_lines(
     return lines
 
 
+def words_at(width: int, tall: bool = False) -> int:
+    """Return the cell at which the words beside the digits begin."""
+    return 56 if tall and width >= 110 else 40 if width >= 96 else 35 if width >= 70 else 20
+
+
 @lru_cache(maxsize=64)
 def large(number: str, tall: bool, glyphs: Glyphs) -> tuple[str, ...]:
     """Return a number in large digits: TALL lines of whole cells, or LOW lines of half blocks."""

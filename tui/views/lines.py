@@ -301,7 +301,7 @@ def top_line(
     title: Line, note: Line, width: int, role: Role, glyphs: Glyphs, left: bool = True, right: bool = True
 ) -> Line:
     """Return the upper side with a title at its left and a note at its right, if they fit; corners at these sides."""
-    corners = (glyphs.box[0] if left else " ") + (glyphs.box[1] if right else " ")
+    corners = (glyphs.box[0] if left else glyphs.rule) + (glyphs.box[1] if right else glyphs.rule)
     named: Role = "lit" if role == "lit" else "title"
     words: Line = tuple((text, named if of == "heading" else of) for text, of in title)
     return ruled(words, note, width, role, glyphs, corners)

@@ -12,10 +12,7 @@ from .lines import Line, line_width
 
 # A word as in_shell writes it, quoted if necessary.
 _WORD = re.compile(r"""(?:\$'(?:\\.|[^'])*'|'[^']*'|"[^"]*"|[^ ])+""")
-GREETING = (
-    "New here? Hold → and watch: as d_k grows, unscaled softmax saturates; scaled, it hardly changes. Enter opens "
-    "a guided tour, > the next tab, ? explains what has the focus. Any key continues; Esc hides this permanently."
-)
+GREETING = "New here? Hold → and watch. Enter opens a tour. Esc hides this permanently."
 COPIED = "Copied:"
 _COPIED = ("Copied (if your terminal permits OSC 52):", "Copied (if your terminal permits it):")
 

@@ -96,7 +96,7 @@ class LinesWidget(Widget):
         return ()
 
     def thumb(self) -> Thumb | None:
-        """Return which part of all lines is shown, for the scroll bar in the right border; None if all are."""
+        """Return which part of all lines is shown, for the scroll bar in a right border; None if all are."""
         return None
 
     @property
@@ -216,7 +216,7 @@ class LinesWidget(Widget):
         (width, _), size, _, boxed, ruled = self._frame
         role: Role = "lit" if self._is_lit else "frame"
         top = top_line(self.heading(max(width - EDGES, 0)), self.note(), width, role, self.glyphs, boxed, ruled)
-        thumb = self.thumb() if boxed else None
+        thumb = self.thumb() if boxed or ruled else None
         foot = bottom_line(self.foot(), width, role, self.glyphs) if boxed else ()
         return _Border(top, foot, thumb.rows(size.height) if thumb else range(0), role)
 

@@ -51,8 +51,8 @@ LAYERS: tuple[Claim, ...] = (
         "dot-faster",
         "Dot-product attention is much faster than additive attention.",
         "widely copied study notes; Vaswani et al. 2017, section 3.2.1",
-        "In operations they are alike: both take n²·d_k of them, additive scores twice as many. But dot products "
-        "are a single matrix product, which processors are built for. Additive scores need a tanh for every pair "
+        "Additive scores take twice the operations, which is not much. But dot products are a single matrix "
+        "product, which processors are built for. Additive scores need a tanh for every pair "
         "and component, and write n²·d_k numbers to memory and read them again to sum them. "
         "Memory traffic stands for time: a clock would also measure the load of this machine.",
         figures=(
@@ -177,10 +177,11 @@ LAYERS: tuple[Claim, ...] = (
         "and with the scale next to none does. So gradients of deep models explode, rather than vanish. The scale "
         "has a price, which the notes leave out: nearly uniform weights make tokens alike from layer to layer, and "
         "only residual connections keep them apart (Dong et al. 2021, arXiv:2103.03404). Layers here are x + "
-        "attention(LayerNorm(x)), with weights of variance 1/d_model and no feed-forward part.",
+        "attention(LayerNorm(x)) of one head over 32 tokens, with weights of variance 1/d_model and no feed-forward "
+        "part; how much the gradient grows depends on the width.",
         figures=(
             ClaimFigure(
-                "gradient at the input, unscaled over scaled, 1 layer",
+                "gradient at the input, unscaled over scaled, 1 layer, d_k 64",
                 UNCLAIMED,
                 trial_part("ratio", "through_layers", 1, *_DEEP[1:]),
             ),
@@ -188,6 +189,14 @@ LAYERS: tuple[Claim, ...] = (
                 "the same, 16 layers over 1 layer",
                 at_least(2, "more in deep models, at least 2"),
                 trial_part("over_one", "through_layers", *_DEEP),
+            ),
+            *(
+                ClaimFigure(
+                    f"the same, 16 layers, d_k {d_k}",
+                    UNCLAIMED,
+                    trial_part("ratio", "through_layers", _DEEP[0], d_k, _DEEP[2]),
+                )
+                for d_k in (16, 64, 128)
             ),
             *(
                 ClaimFigure(
@@ -223,18 +232,10 @@ LAYERS: tuple[Claim, ...] = (
         "every-variant",
         "Nearly all variants of the Transformer divide by √d_k.",
         "widely copied study notes",
-        "Most models of the Model tab's cost view do, which are well-known ones and no census. The others multiply "
-        "further for "
-        "long contexts (YaRN), or divide by the root of another width (Gemma 2 27B, Gemma 3 27B). With QK-norm "
-        "1/√d_k is a convention, because a learned gain sets the spread. T5, which is not among them, has no scale.",
-        figures=(
-            ClaimFigure(
-                "share of models whose multiplier is 1/√d_k",
-                at_least(0.9, "nearly all, at least 0.9"),
-                trial("models_dividing", True),
-            ),
-            ClaimFigure("the same, without normalised q and k", UNCLAIMED, trial("models_dividing", False)),
-        ),
+        "Most well-known ones do. Others multiply further for long contexts (YaRN), or divide by the root of another "
+        "width (Gemma 2 27B, Gemma 3 27B). With QK-norm 1/√d_k is a convention, because a learned gain sets the "
+        "spread. T5 has no scale. Scales lists which models use which rule.",
+        untestable="A share depends on which models are counted, and no list of models is a census.",
         title="every model divides by √d_k",
     ),
     Claim(

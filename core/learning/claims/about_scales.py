@@ -77,7 +77,7 @@ SCALES: tuple[Claim, ...] = (
         "widely copied study notes",
         "The logits have standard deviation 1/√d_k, so each weight e^z/Σe^z differs from 1/n by about that fraction "
         "of it. The entropy falls short of ln n by half the logits' variance, 1/(2·d_k): at d_k 16 that is less "
-        "than 1 % of ln 128, but more than 1 % of ln 10, the notes' own number of keys. muP uses 1/d_k on purpose: "
+        "than 1 % of ln 128, but more than 1 % of ln 10, for 10 keys as in a note's code. muP uses 1/d_k on purpose: "
         "it expects training to align queries and keys, which makes scores grow like d_k.",
         Parameters(scale="d_k"),
         (
@@ -153,7 +153,7 @@ SCALES: tuple[Claim, ...] = (
                 for n in (10, 128)
             ),
         ),
-        title="half of √d_k is safer",
+        title="2√d_k scales too much",
     ),
     Claim(
         "sqrt-optimal",

@@ -19,8 +19,8 @@ SCORES: tuple[Claim, ...] = (
         "The dot product of two vectors of d_k independent components with mean 0 and variance 1 has variance d_k.",
         "widely copied study notes; Vaswani et al. 2017, footnote 4",
         "Each of the d_k products q_i·k_i has mean 0 and variance E q_i²·E k_i² = 1; the products are uncorrelated, "
-        "and variances of uncorrelated terms add. Nothing else about the law of the components matters. The claim "
-        "is about random vectors: queries and keys of trained models are aligned, and their scores can have a "
+        "and variances of uncorrelated terms add. Nothing else about the distribution of the components matters. The "
+        "claim is about random vectors: queries and keys of trained models are aligned, and their scores can have a "
         "variance far from d_k.",
         Parameters(),
         tuple(
@@ -86,7 +86,7 @@ SCORES: tuple[Claim, ...] = (
     ),
     Claim(
         "scaled-is-normal",
-        "The scaled score q·k/√d_k follows the standard normal law N(0, 1).",
+        "The scaled score q·k/√d_k follows the standard normal distribution N(0, 1).",
         "widely copied study notes",
         "Its mean and variance are those of N(0, 1); its shape is not. Given the query, scores of normal keys are "
         "normal with standard deviation |q|, which differs from query to query; over all queries they follow a "
@@ -120,10 +120,11 @@ SCORES: tuple[Claim, ...] = (
         "three-sigma-range",
         "99.7 % of scores lie within three standard deviations: ±24 at d_k 64, and ±3 after scaling.",
         "widely copied study notes",
-        "It is true of single scores: a normal law has 99.73 % there, and the heavier tails of a dot product change "
-        "that little. But softmax takes whole rows and is dominated by their largest score, and one of many scores "
-        "is likely to be outside: about every third row of 128 keys has one, and most rows of 1024 do. Extreme "
-        "values such as ±100 at d_k 512, which a note speaks of, are possible, but rare even in long rows.",
+        "It is true of single scores: a normal distribution has 99.73 % there, and the heavier tails of a dot "
+        "product change that little. But softmax takes whole rows and is dominated by their largest score, and one "
+        "of many scores is likely to be outside: about every third row of 128 keys has one, and most rows of 1024 "
+        "do. Extreme values such as ±100 at d_k 512, which one note mentions, are possible, but rare even in long "
+        "rows.",
         Parameters(),
         (
             ClaimFigure(

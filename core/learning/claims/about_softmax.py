@@ -150,10 +150,11 @@ SOFTMAX: tuple[Claim, ...] = (
         "gradient-inverse-dk",
         "Unscaled, the norm of ∂L/∂Q falls like 1/d_k; scaled, it is constant.",
         "widely copied study notes",
-        "Unscaled, the norm does not follow a single power of d_k. The typical row becomes one-hot and its gradient "
-        "vanishes, eventually like an exponential of −√d_k. But a few rows are near ties between two keys: their "
-        "gradients grow with the keys and dominate the norm of the whole matrix, which grows, eventually like d_k^¼. "
-        "Scaled, both are constant for values of a given width.",
+        "Unscaled, the norm does not follow a single power of d_k. The typical row becomes one-hot and its ∂L/∂q "
+        "vanishes, eventually like an exponential of −√d_k. But where two keys nearly tie softmax still passes on "
+        "∂L/∂z, and ∂L/∂q = c·Kᵀ·∂L/∂z grows with the keys, which no c makes up for: such rows dominate the norm of "
+        "the whole matrix, which grows, eventually like d_k^¼. Scaled, both are constant for values of a given "
+        "width.",
         _TEN,
         (
             _exponent(message("unscaled, root mean square"), _INVERSE, "unscaled RMS", 16, 32),

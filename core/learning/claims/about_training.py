@@ -30,7 +30,8 @@ TRAINING: tuple[Claim, ...] = (
         "It belongs to the model, unlike dropout: another one multiplies every learned logit, and the answers are "
         "another model's. How much that harms depends on what was learned. In the training race rows end nearly "
         "one-hot, and a larger multiplier changes only that; under a smaller one, weight leaks to other keys. It "
-        "can be moved, though: W_Q multiplied by 1/√d_k needs no scale.",
+        "can be moved, though: W_Q and its bias multiplied by 1/√d_k need no scale, unless q is normalised after "
+        "them. A ± of the race is over seeds; another arithmetic may change more.",
         figures=(
             ClaimFigure(
                 "recalled without a scale minus with it, trained with 1/√d_k",
@@ -65,7 +66,8 @@ TRAINING: tuple[Claim, ...] = (
         "Where steps are large it is so: wide unscaled rows start nearly one-hot on wrong keys, and some stay "
         "there. With smaller steps of plain descent they are moved in time, and both end alike. So it depends on "
         "the optimiser and on the learning rate, which the Train tab varies. The paper itself compares with "
-        "additive attention, and cites Britz et al. 2017 for it.",
+        "additive attention, and cites Britz et al. 2017 for it. A ± is over seeds; another "
+        "arithmetic may change more.",
         figures=(
             ClaimFigure(
                 f"recalled unscaled minus scaled, d_k 256, {_ADAM}", _LESS, _compared(256, _ADAM), measure=_ADAM

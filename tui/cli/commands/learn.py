@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ....core.learning.items import ITEMS, SECTIONS, Item, count
-from ....core.learning.step import Grade, GuessError, TourStep, best, grade, parse_guess
+from ....core.learning.step import Grade, GuessError, TourStep, graded, parse_guess
 from ....core.message import message
 from ....core.questions.learn import ItemFigures, ReadItems
 from ....core.questions.parse import UsageError
@@ -99,9 +99,12 @@ def run(request: LearnArguments, output: Output) -> int:
     width, glyphs = output.text_width, output.glyphs
     said = output._replace(format="table").glyphs.say  # cards are in the chosen language
 
+    def measured() -> list[ItemFigures]:
+        return _measured(question, output.messages, request.guess)
+
     def cards() -> list[Card]:
         if not request.questions:
-            return [each.card for each in _measured(question, output.messages, request.guess)]
+            return [each.card for each in measured()]
         bugs = ReadItems(tuple(each.id for each in items if each.kind == "bug"))
         found = {each.item: each.found for each in _measured(bugs, output.messages)}
         return [each.front(found.get(each.id)) for each in items]
@@ -111,18 +114,20 @@ def run(request: LearnArguments, output: Output) -> int:
             return page(output, (), _listed(glyphs))
         if request.item is None:
             return page(output, (), [line for card in cards() for line in card_lines(card, None, width, glyphs)])
+        if request.questions:
+            return page(output, (), card_lines(cards()[0], None, width, glyphs))
+        [figures] = measured()
         if request.item.kind == "claim":
-            [figures] = _measured(question, output.messages)
             return page(output, (), claim_lines(figures.outcome.claim, figures.outcome, width, glyphs))
-        [card] = cards()
-        if request.item.kind == "bug" and not (request.answer or request.questions):
+        card = figures.card
+        if request.item.kind == "bug" and not request.answer:
             told = message("attn-tui learn {word} --answer prints the cause.", word=request.item.word)
             card = replace(card, answer=(told,))
-        return page(output, (), card_lines(card, _graded(request, card), width, glyphs))
+        return page(output, (), card_lines(card, _graded(request, figures), width, glyphs))
 
     def table() -> Table[Any]:
         if request.item is not None and request.item.kind == "claim":
-            return question.table(_measured(question, output.messages))
+            return question.table(measured())
         return cards_table(cards())
 
     def markdown() -> str:
@@ -154,14 +159,12 @@ def _listed(glyphs: Glyphs) -> list[Line]:
     return lines
 
 
-def _graded(request: LearnArguments, card: Card) -> Grade | None:
+def _graded(request: LearnArguments, figures: ItemFigures) -> Grade | None:
     """Return how far off the guess is; None without a guess."""
-    if request.item is None or request.guess is None or card.asked is None:
+    step, found = figures.of.content, figures.found
+    if request.guess is None or not isinstance(step, TourStep) or not isinstance(found, Mapping):
         return None
-    answer, step = best(card.asked.reading), request.item.content
-    if answer is None or not isinstance(step, TourStep):
-        return None
-    return grade(request.guess, answer, step.guess.compare, card.asked.unit)
+    return graded(step, request.guess, found)
 
 
 def _measured(question: ReadItems, messages: Glyphs, guess: float | None = None) -> list[ItemFigures]:
@@ -181,8 +184,8 @@ A tour in twelve steps: what a score is, why its spread grows like sqrt(d_k),
 what softmax and gradients make of it, and what trained models do. Every step
 asks for a guess; its figures are measured now and stand beside the exact
 values. Then interview questions with their answers, and what is wrong
-with the usual ones. b1 to b9 are captures made on the spot, each with one
-defect or none, and their diagnosis. On a terminal, the Learn tab of the app
+with the usual ones. b1 to b11 are captures made on the spot, with one
+defect, two or none, and their diagnosis. On a terminal, the Learn tab of the app
 opens. In a pipe and with --format, the list is printed, or the item that is
 named; as JSON or as cards (Markdown, or a text that Anki imports), all of
 them in full. --questions leaves out the answers: a handout.""",

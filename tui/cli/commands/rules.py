@@ -94,9 +94,9 @@ def _table(question: CompareRules, found: RulesResult | ComparedMechanisms, outp
     p, glyphs, width, command = found.parameters, output.glyphs, output.text_width, CommandLine(found.command)
     if isinstance(found, tables.RulesResult):
         rows: Mapping[str, RuleRow] = {row.rule: row for row in found.shown}
-        shown = RuleTableContents([*rows], rows, found.saturation, found.curves, found.order, p.scale)
+        shown = RuleTableContents([*rows], rows, found.saturation, found.order, p.scale, d_k=p.d_k)
         said = tables.remarks(found)
-        if missing := left_out(output.width, 0, found.order.column, found.curves):
+        if missing := left_out(output.width, 0, found.order.column):
             said.append(message(IN_CSV, columns=joined(map(words_of, missing), ", ")))
         lines = table_lines(shown, output.width, 0, HEAD + len(rows_of([*rows], found.order, _ALL)), glyphs)
         return page(output, tables.rules_words(p, _ALWAYS), "", lines, "", *said, command)
@@ -110,12 +110,12 @@ COMMAND = CliCommand(
        attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]""",
     description="""\
 Apply every scale rule to the same queries and keys and print one line per rule:
-its multiplier, its status in a word, the standard deviation of its logits,
-entropy, largest weight, the typical gradient of a query, dead rows, the
-deviation over √(2 ln n), at which softmax saturates, scores that the number
-format cannot hold, and entropy over d_k. A row holds what
-attn-tui report --scale RULE measures; entropy over d_k is measured on a sample
-of the rows, with nested draws.
+the deviation of its logits over √(2 ln n), at which softmax saturates, as a dot
+with its way from d_k 16 to 256; its multiplier, largest weight, entropy, a word
+of status, the deviation itself, the typical gradient of a query, dead rows, and
+scores that the number format cannot hold. A row holds what
+attn-tui report --scale RULE measures. JSON and CSV have entropy over d_k, too,
+measured on a sample of the rows, with nested draws.
 
 With --mechanisms, compare mechanisms at d_k 16 to 1024 instead, each under its
 usual rule and without a soft-cap: their statistics, the largest score drawn,

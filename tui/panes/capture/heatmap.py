@@ -67,7 +67,7 @@ def map_lines(
             shade: Role = "alert" if word in ("wrong", "NaN") else "dim" if word == "uniform" else role
             line.append((cell, shade if role == "scaled" else role))
         lines.append(fitted(tuple(line), width))
-    lines.append(fitted(_legend(least, largest, bool(found), each >= _WIDEST, glyphs), width))
+    lines.append(fitted(_legend(least, largest, bool(found), glyphs), width))
     return lines[:height]
 
 
@@ -109,19 +109,18 @@ def _ruler(first: int, count: int, across: int, each: int, width: int) -> Line:
 
 
 def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, glyphs: Glyphs) -> Span:
-    """Return one head: a darker shade for a larger value, a digit from 0 to 9 and a mark, as far as there is space.
+    """Return one head: a darker shade for a larger value, and a mark, which replaces a shade that is one cell wide.
 
-    The mark replaces a shade that is one cell wide. A narrow cell with the cursor has only the digit, because a
-    reversed full block would be blank. `!` marks an unreadable head, a point or a dash one that is not measured yet.
+    The cell with the cursor has a digit from 0 to 9, because a reversed full block would be blank. `!` marks an
+    unreadable head, a point or a dash one that is not measured yet.
     """
     if part is None:
         text = "!" if known else "-" if glyphs.ascii else "·"
     else:
         steps = len(glyphs.shades) - 1
-        digit = str(min(int(part * 10), 9))
-        shade = glyphs.shades[1 + min(int(part * steps), steps - 1)]
-        narrow = digit if chosen else (mark + shade * each)[:each]
-        text = shade + digit + mark if each >= _WIDEST else narrow
+        shade = str(min(int(part * 10), 9)) if chosen else glyphs.shades[1 + min(int(part * steps), steps - 1)]
+        wide = shade.ljust(2) if chosen else shade * 2
+        text = wide + mark if each >= _WIDEST else shade if chosen else (mark + shade * each)[:each]
     role: Role = "cursor" if chosen else "alert" if known and part is None else "scaled"
     return text.ljust(each), role
 
@@ -141,17 +140,15 @@ def mark_lines(head_map: HeadMap, width: int, glyphs: Glyphs) -> list[Line]:
     return [fitted(tuple(line), width) for line in lines]
 
 
-def _legend(least: str, most: str, known: bool, digits: bool, glyphs: Glyphs) -> Line:
-    """Return the values of the lightest and the darkest shade, with their digits; one value if they do not differ."""
+def _legend(least: str, most: str, known: bool, glyphs: Glyphs) -> Line:
+    """Return the values of the lightest and the darkest shade; one value if they do not differ."""
     if not known:
         return ((glyphs.say("measuring"), "dim"),)
     if least == most:
         return ((glyphs.say("all {value}", value=least), "dim"),)
-    lightest, darkest = glyphs.shades[1], glyphs.shades[-1]
-    if digits:
-        lightest, darkest = f"{lightest}0 =", f"{darkest}9 ="
+    darkest = glyphs.shades[-1]
     return (
-        (lightest, "scaled"),
+        (glyphs.shades[1], "scaled"),
         (glyphs.say(" {least}  to  ", least=least), "dim"),
         (darkest, "scaled"),
         (f" {most}", "dim"),

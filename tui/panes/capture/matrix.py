@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...views.glyphs import Glyphs
 from ...views.lines import Blend, Line, Span, fitted, merged
+from ...views.numbers import percent
 from .row import label
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from ....core.diagnosis.results import AttentionCells
 
 LEVELS = 8  # steps of intensity; shades of text have fewer
-_LABEL = 9  # cells of a query's token
+_LABELS = 9, 7, 5  # cells of a query's token; fewer if that leaves two for a key
+_DEEPEST, _FLATTEST = 1000, 10  # from the largest share of the weight to the least that is shaded: most, and least
 _WIDEST = 3  # cells of one key
 _LEAST = 4  # queries and keys shown, if there are as many
 
@@ -59,7 +61,9 @@ def view(
     queries: tuple[int, int], keys: tuple[int, int], width: int, height: int, halves: bool, tokens: bool
 ) -> View:
     """Return how a part of a matrix is shown in this size."""
-    labels = (min(_LABEL, width // 5) if tokens else len(str(queries[1]))) + 2  # with the mark and a blank
+    count = max(keys[1] - keys[0], 1)
+    token = next((cells for cells in _LABELS if (width - cells - 2) // count > 1), _LABELS[0])
+    labels = (min(token, width // 5) if tokens else len(str(queries[1]))) + 2  # with the mark and a blank
     return View(queries, keys, width, height, halves, labels if labels > 4 and width >= 3 * labels else 0)
 
 
@@ -90,6 +94,7 @@ def matrix_lines(
     of_queries, of_keys = tokens
     below, beside = _parts(shown, matrix)
     cells: Sequence[Sequence[float | None]] = () if matrix is None else matrix.shares
+    shades = ends_of(matrix)
     row = _index(below, cursor[0])
     column = _index(beside, cursor[1])
     lines = [_ruler(shown, beside, column, of_keys, glyphs)]
@@ -110,7 +115,7 @@ def matrix_lines(
         for x in range(len(beside) - 1):
             chosen = row - at if x == column and here else None
             values = [cells[y][x] if x < len(cells[y]) else None for y in pair]
-            spans.append(_cell(values, shown, chosen, glyphs))
+            spans.append(_cell(values, shades, shown, chosen, glyphs))
         lines.append(fitted(merged(spans), shown.width))
     return lines
 
@@ -124,16 +129,30 @@ def pair_at(shown: View, matrix: AttentionCells | None, x: int, y: int) -> tuple
     return below[row], beside[column]
 
 
-def legend(glyphs: Glyphs, blends: bool) -> Line:
+def legend(matrix: AttentionCells | None, glyphs: Glyphs, blends: bool) -> Line:
     """Return what the lightest and the darkest cell mean."""
+    low, high = (f" {percent(share)} " for share in ends_of(matrix))
     if not blends:
-        return ((f"{glyphs.shades[1]} 1 %  {glyphs.shades[-1]} 100 %", "dim"),)
-    return (("  ", Blend(1, 1)), (" 1 % ", "dim"), ("  ", Blend(LEVELS, LEVELS)), (" 100 %", "dim"))
+        return ((f"{glyphs.shades[1]}{low} {glyphs.shades[-1]}{high.rstrip()}", "dim"),)
+    return (("  ", Blend(1, 1)), (low, "dim"), ("  ", Blend(LEVELS, LEVELS)), (high.rstrip(), "dim"))
 
 
-def level(share: float, levels: int = LEVELS) -> int:
-    """Return the intensity of a share of the weight: its root, so that 1 % is visible beside 100 %."""
-    return min(max(math.ceil(levels * math.sqrt(share) - 1e-9) if share >= 1e-4 else 0, 0), levels)
+def ends_of(matrix: AttentionCells | None) -> tuple[float, float]:
+    """Return the shares of the weight between which cells are shaded: the least, no less than 1/1000, and the most.
+
+    They are at least a factor of ten apart, so that a uniform head looks uniform.
+    """
+    shares = [share for row in matrix.shares for share in row if share] if matrix is not None else []
+    most = max(shares, default=1.0)
+    return min(max(min(shares, default=0.0), most / _DEEPEST), most / _FLATTEST), most
+
+
+def level(share: float, ends: tuple[float, float], levels: int = LEVELS) -> int:
+    """Return the intensity of a share of the weight, 0 below the first of `ends`: its logarithm between them."""
+    low, high = ends
+    if share < low * (1 - 1e-9):
+        return 0
+    return 1 + min(int(levels * math.log(share / low) / math.log(high / low) + 1e-9), levels - 1)
 
 
 def _is_consecutive(matrix: AttentionCells) -> bool:
@@ -157,11 +176,13 @@ def _index(edges: Sequence[int], at: int) -> int:
     return next((number for number, (first, end) in enumerate(pairwise(edges)) if first <= at < end), -1)
 
 
-def _cell(values: Sequence[float | None], shown: View, chosen: int | None, glyphs: Glyphs) -> Span:
+def _cell(
+    values: Sequence[float | None], ends: tuple[float, float], shown: View, chosen: int | None, glyphs: Glyphs
+) -> Span:
     """Return one cell; `chosen` is the row of the pair that has the cursor."""
     if not shown.halves:
         value = values[0] if values else None
-        text = " " if value is None else glyphs.shades[level(value, len(glyphs.shades) - 1)]
+        text = " " if value is None else glyphs.shades[level(value, ends, len(glyphs.shades) - 1)]
         if chosen is not None:
             return (text if text.strip() else "+").ljust(shown.wide), "cursor"
         return text * shown.wide, "scaled"
@@ -170,7 +191,7 @@ def _cell(values: Sequence[float | None], shown: View, chosen: int | None, glyph
     if chosen is not None:
         half = "█" if shown.tall else "▀▄"[chosen]
         return half * shown.wide, "accent"
-    top, bottom = [-1 if each is None else level(each) for each in (upper, lower)]
+    top, bottom = [-1 if each is None else level(each, ends) for each in (upper, lower)]
     return (" " if top == bottom else "▀") * shown.wide, Blend(top, bottom)
 
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from ....core.against import words as setting_words
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC
-from ...views.lines import Line, Thumb, fitted
+from ...views.lines import Line, fitted
 from ...views.results.model_page import head_on_page, model_lines
 from ...views.results.ranked import full_bar, ranked_lines
 from ...widgets.lines import ChoosingLines, LinesWidget
@@ -57,9 +57,6 @@ class HeadList(ChoosingLines, can_focus=True):
         self._chosen, self.ranking = chosen, ranking
         self._full = full_bar(ranking.heads, ranking.statistic)
         self.redraw()
-
-    def thumb(self) -> Thumb:
-        return Thumb(self._top, max(self.room.height - 1, 1), len(self.ranking.heads))
 
     def heading(self, width: int) -> Line:
         return ((self.glyphs.say(self.ranking.title), "heading"),)
@@ -218,10 +215,8 @@ class AttentionMatrix(LinesWidget, can_focus=True):
             words.append(message("rough"))
         if self.disputed:
             words.append(message("not as computed"))
-        return ((self.glyphs.say(joined(words)), "dim"),) if words else ()
-
-    def foot(self) -> Line:
-        return legend(self.glyphs, self.halves)
+        said: Line = ((self.glyphs.say(joined(words)) + "  ", "dim"),) if words else ()
+        return (*said, *legend(self.matrix, self.glyphs, self.halves))
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.source is None or height < 2:
@@ -312,7 +307,8 @@ class AttentionBars(ChoosingLines):
         words += [] if self.softcap is None else [message("capped at {softcap:g}", softcap=self.softcap)]
         return ((self.glyphs.say(joined(words, ", ")), "dim"),)
 
-    def foot(self) -> Line:
+    def _foot(self) -> Line:
+        """Return what stands below the row: its fault, or where it recovers."""
         if self.disputed:
             return ((self.glyphs.say("file: not as computed"), "alert"),)
         if self.row is None:
@@ -325,14 +321,13 @@ class AttentionBars(ChoosingLines):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.row is None:
             return ()
-        below = [] if self.boxed else [fitted(self.foot(), width)]
+        below = [fitted(self._foot(), width)]
         return [*row_lines(self.row, self.key, self.tokens[1], width, height - len(below), self.glyphs), *below]
 
     def on_click(self, event: events.Click) -> None:
         if self.row is not None:
             width, height = self.room
-            below = 0 if self.boxed else 1
             y = self.place_of(event).y
-            found = key_at(self.row, self.key, self.tokens[1], width, height - below, y, self.glyphs)
+            found = key_at(self.row, self.key, self.tokens[1], width, height - 1, y, self.glyphs)
             if found is not None:
                 self._choose(found)

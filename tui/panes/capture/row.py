@@ -13,7 +13,7 @@ from ....core.scales import scale_rule
 from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Name, Span, fitted
-from ...views.numbers import short
+from ...views.numbers import short, signed
 from ...views.results.table import COLUMN_ROLES
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def row_lines(
     roles: Sequence[Name] = COLUMN_ROLES[-len(row.columns) :]
     head: list[Span] = [(to_left(glyphs.say("key"), name + 2), "dim")]
     common = shared(row)
-    for column, role, mark in zip(row.columns, roles, "AB"[-len(row.columns) :], strict=True):
-        head.append((to_left(_column_title(column, common, mark, each - 1, glyphs), each), role))
+    for column, role in zip(row.columns, roles, strict=True):
+        head.append((to_left(_column_title(column, common, each - 1, glyphs), each), role))
     figures = _figures(row, name, each, roles, glyphs)
     room = height - 1 - len(figures)
     if room < _FEWEST:
@@ -83,25 +83,25 @@ def shared(row: AttentionRow) -> Mapping[str, Value]:
     return {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
 
 
-def _column_title(column: RowColumn, common: Mapping[str, Value], mark: str, room: int, glyphs: Glyphs) -> str:
-    """Return `A unscaled × 1`, `B file × 0.18, float16` or a shorter form, without what is `common` to all."""
+def _column_title(column: RowColumn, common: Mapping[str, Value], room: int, glyphs: Glyphs) -> str:
+    """Return `unscaled × 1`, `file × 0.18, float16` or a shorter form, without what is `common` to all."""
     number = f"× {short(column.multiplier, glyphs)}"
-    own = {"file": message("file"), "none": message("unscaled")}
-    name = glyphs.say(own.get(column.rule) or scale_rule(column.rule).label)
-    forms = [glyphs.say(form) for form in (f"{mark} {name} {number}", f"{mark} {name}", f"{mark} {number}", number)]
+    name = glyphs.say(_column_name(column))
+    forms = [glyphs.say(form) for form in (f"{name} {number}", name, number)]
     own = {name: value for name, value in column.apart.items() if (name, value) not in common.items()}
     if own:
         others = [glyphs.say(words(each)) for each in (own, dict([next(iter(own.items()))]))]
-        forms = [*(f"{form}, {others[0]}" for form in forms[:-1]), *(f"{mark} {other}" for other in others)]
+        forms = [*(f"{form}, {others[0]}" for form in forms[:-1]), *others]
     return glyphs.fitting(forms, room)
+
+
+def _column_name(column: RowColumn) -> str:
+    return {"file": message("file"), "none": message("unscaled")}.get(column.rule) or scale_rule(column.rule).label
 
 
 def nan_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:
     """Return which columns are NaN and, if that fits, why; empty if none is."""
-    sides = "AB"[-len(row.columns) :]
-    failed = [
-        message("{side} is NaN", side=side) for side, each in zip(sides, row.columns, strict=True) if each.is_nan
-    ]
+    failed = [message("{side} is NaN", side=_column_name(each)) for each in row.columns if each.is_nan]
     sides = joined(failed, ", ")
     return glyphs.fitting([message("{sides}: softmax takes ∞ − ∞", sides=sides), sides], width) if failed else ""
 
@@ -187,6 +187,9 @@ def _all(column: RowColumn) -> float:
     return sum(column.weights) + column.rest
 
 
+_SHOWN = 0.005  # of the weight, from which a key has a bar and a number
+
+
 def _bars(weights: Sequence[float | None], each: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Span]:
     """Return a bar and its value for each column; a full bar is all of the weight. None is NaN."""
     spans: list[Span] = []
@@ -196,12 +199,21 @@ def _bars(weights: Sequence[float | None], each: int, roles: Sequence[Name], gly
             spans.append((to_right(glyphs.say(_NAN), each - 1) + " ", "alert"))
             continue
         steps = len(glyphs.lengths) - 1
-        parts = min(max(round(weight * room * steps), int(weight >= 0.005)), room * steps)
+        parts = min(max(round(weight * room * steps), int(weight >= _SHOWN)), room * steps)
         whole, rest = divmod(parts, steps)
         bar = glyphs.lengths[-1] * whole + (glyphs.lengths[rest] if rest else "")
         spans.append((to_left(bar, room), role))
-        spans.append((to_right(f"{weight:.2f}", _VALUE - 1) + " ", "text"))
+        number: Span = (f"{weight:.2f}", "text") if weight >= _SHOWN else (glyphs.say("·"), "dim")
+        spans.append((to_right(number[0], _VALUE - 1) + " ", number[1]))
     return spans
+
+
+def _number(value: float | None, room: int, glyphs: Glyphs) -> str:
+    """Return a value with as many of three digits as fit."""
+    if value is None:
+        return short(value, glyphs)
+    forms = (short(value, glyphs), *(signed(f"{value:.{digits}e}".replace("e-0", "e-"), glyphs) for digits in (1, 0)))
+    return next((form for form in forms if len(form) <= room), forms[-1])
 
 
 def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Line]:
@@ -210,7 +222,7 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     def line(title: str, texts: Sequence[str]) -> Line:
         spans: list[Span] = [(set_cell_size(glyphs.say(title), name + 1) + " ", "label")]
         for text, role in zip(texts, roles, strict=False):
-            spans.append((set_cell_size(glyphs.say(text), each), role))
+            spans.append((set_cell_size(glyphs.say(text), each - 1) + " ", role))
         return tuple(spans)
 
     def jacobian(column: RowColumn) -> str:
@@ -219,7 +231,7 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     def entropy(column: RowColumn) -> str:
         if column.is_nan:
             return _NAN
-        number = short(column.entropy, glyphs)
+        number = _number(column.entropy, each - 1, glyphs)
         return message("{number} nats", number=number) if each >= _ROOMY else number
 
     def gradient(column: RowColumn) -> str:
@@ -231,7 +243,7 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     lines = [
         line(message("entropy"), [entropy(column) for column in columns]),
         line(message("gradient"), [gradient(column) + jacobian(column) for column in columns]),
-        line(message("satur"), [short(column.saturation, glyphs) for column in columns]),
+        line(message("satur"), [_number(column.saturation, each - 1, glyphs) for column in columns]),
     ]
     if any(column.sink is not None for column in columns):
         lines.append(line(message("sink"), [_sink_text(column) for column in columns]))

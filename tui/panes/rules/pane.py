@@ -19,7 +19,7 @@ from ....core.questions.rules import CompareRules, MechanismRows
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.tables.rules import ComparedMechanisms, RulesResult
 from ...views.bars import Key
-from ...views.results.rules import RuleTableContents, by_family, of_note, words_height
+from ...views.results.rules import RuleTableContents, by_family, of_note, rule_sentences, words_height
 from ..lists import choose_of, choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
@@ -36,7 +36,8 @@ from .widget import MechanismText, RuleTable, RuleText
 if TYPE_CHECKING:
     from ....core.theory.prediction import Saturation
 
-View: TypeAlias = Literal["rules", "words", "mechanisms"]
+View: TypeAlias = Literal["rules", "mechanisms"]
+_NAMED = ("sqrt_d_k", "none", "d_k")  # rules of which the headline tells, besides the selected one
 
 
 def _kind(request: Request) -> object:
@@ -53,8 +54,8 @@ class RulesPane(TypingPane):
 
     NAME = "Rules"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "rule"), ("←→", "d_k ±1"), ("o I", "order"), ("/", "find"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next tab"), ("m", "mechanisms"), ("n N", "not healthy"), ("v", "full text"),
+        ("↑↓", "rule"), ("←→", "d_k"), ("Enter", "Lab"), ("v", "curves"), ("/", "find"), ("?", "help"),
+        ("q", "quit"), (">", "next tab"), ("o I", "order"), ("m", "mechanisms"), ("n N", "not healthy"),
         ("i", "columns"), ("0-9", "type d_k"), ("H L", "÷2 ×2"), ("[ ]", "keys"), ("f", "format"), ("c", "law"),
         ("x", "mask"), ("r", "redraw"),
     )  # fmt: skip
@@ -76,7 +77,7 @@ class RulesPane(TypingPane):
         Binding("O", "sort", "sort by the next column", id="rules.sort_next"),
         Binding("I", "reverse", "reverse the order", id="rules.reverse"),
         Binding("i", "columns", "show hidden columns", id="rules.columns"),
-        Binding("v", "words", "full text, then the next view", id="rules.words"),
+        Binding("v", "view", "next view of the tab", id="rules.view"),
         Binding("m", "table", "show mechanisms, or scale rules", id="rules.table"),
         *stepping_keys("rules", without=("against", "next_against", "next_width", "previous_width")),
         *TypingPane.TYPING,
@@ -104,6 +105,7 @@ class RulesPane(TypingPane):
         self._objection = ""  # why the last request failed
 
     def compose(self) -> ComposeResult:
+        yield self.headline
         yield self.table
         yield self.words
         yield self.mechanisms
@@ -212,15 +214,17 @@ class RulesPane(TypingPane):
             self._names,
             self.rows,
             self.saturation,
-            self.curves,
             self.order,
             self.parameters.scale,
             self.cursor,
             {*self._names} - (set[str]() if self.is_refused else fresh) if self.is_stale else (),
             self._first_column,
-            not self._is_answered(MeasureRuleCurves(of_curves(self.parameters))),
+            self.parameters.d_k,
         )
         self.table.redraw()
+        room, names = self.headline.room_for_words, dict.fromkeys((self.cursor, *_NAMED))
+        sentences = rule_sentences([*names][: len(_NAMED)], self.saturation, room, self.glyphs)
+        self.show_headline(sentences)
         self.words.show(
             self.cursor, self.rows.get(self.cursor), self.saturation.get(self.cursor), objection, self.parameters
         )
@@ -229,11 +233,10 @@ class RulesPane(TypingPane):
 
     def _arrange(self) -> None:
         """Give the table the lines it needs, but leave a few for the description."""
-        height = self.size.height
+        height = self.size.height - self.headline_height()
         words = words_height(self._names, self.order, height, self.table.gutter.height)
         self.table.display = self.view == "rules"
-        self.words.display = self.view == "words" or (self.view == "rules" and words > 0)
-        self.words.styles.height = "1fr" if self.view == "words" else words
+        self.words.display, self.words.styles.height = self.view == "rules" and words > 0, words
         self.mechanisms.display = self.view == "mechanisms"
 
     @property
@@ -275,7 +278,7 @@ class RulesPane(TypingPane):
         choose_value(self.host, "scale", self.show_rule)
 
     def show_rule(self, name: str) -> None:  # or set it, if it has no row here
-        if self.view not in ("rules", "words"):
+        if self.view != "rules":
             self._switch_to("rules")
         if name in self._names:
             self.cursor = name
@@ -321,12 +324,9 @@ class RulesPane(TypingPane):
         self._first_column = self.table.next_columns()
         self._show()
 
-    def action_words(self) -> None:
-        if self.view == "rules":
-            self._switch_to("words")
-        else:
-            self._switch_to("rules")
-            self.host.next_view()
+    def action_view(self) -> None:
+        self._switch_to("rules")
+        self.host.next_view()
 
     def action_table(self) -> None:
         """Show mechanisms, or scale rules if they are shown."""

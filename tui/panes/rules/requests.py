@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from ....core.lab.results import MEASURED, NOT_OF_MECHANISMS, Order, RuleRow, fa
 from ....core.parameters import UNSCALED, Parameters
 from ....core.questions.request import Cache, Progress, Request, Work, batches
 from ....core.questions.rules import CompareRules
-from ....core.scales import is_formula, multiplier
+from ....core.scales import ScaleName, is_formula, multiplier
 from ....core.statistics.measurement import Estimate
 from ....core.work.part import results_of
 
@@ -25,7 +25,7 @@ _SLOW = 0.5  # seconds after which progress is reported
 class MeasureRules(Request):
     """Measure every scale rule on the same queries and keys. Answered by RuleRows and Progress.
 
-    If this takes long, the exact values that theory knows come first.
+    The exact values that theory knows of a typed rule come first, and of all if this takes long.
     """
 
     parameters: Parameters
@@ -38,8 +38,9 @@ class MeasureRules(Request):
 
         p, start = self.parameters, time.monotonic()
         running = cache.workers.begin(row_parts(p, self.first))
-        if running.total > _SLOW:
-            exact = [*_exact_rows(p)]
+        names = rules_for(p.scale) if running.total > _SLOW else [p.scale] if is_formula(p.scale) else []
+        if names:
+            exact = [*_exact_rows(p, names)]
             yield RuleRows(exact, saturation_of(p, [row.rule for row in exact]), 0.0, exact=True)
         saturation: dict[str, Saturation | None] = {}
 
@@ -62,11 +63,11 @@ class MeasureRules(Request):
             yield None if isinstance(each, Progress) and time.monotonic() - start < _SLOW else each
 
 
-def _exact_rows(p: Parameters) -> Iterator[RuleRow]:
-    """Yield the row of each rule that has a multiplier, with the values that theory knows."""
+def _exact_rows(p: Parameters, names: Iterable[ScaleName]) -> Iterator[RuleRow]:
+    """Yield the row of each of these rules that has a multiplier, with the values that theory knows."""
     from ....core.theory.predict import predict
 
-    for name in rules_for(p.scale):
+    for name in names:
         if not fault_of(p, name):
             known = predict(replace(p, scale=name, against=UNSCALED)).columns[1].values
             yield RuleRow(name, multiplier(name, p.setting), {each: Estimate(known[each], None) for each in MEASURED})

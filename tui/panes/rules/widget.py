@@ -9,7 +9,7 @@ from textual import events
 
 from ....core.lab.results import RULES, Order, RuleRow
 from ....core.parameters import Parameters
-from ...views.lines import Line, fitted, wrapped
+from ...views.lines import EDGES, Line, fitted, line_width, shortened, wrapped
 from ...views.results.mechanisms import mechanism_lines
 from ...views.results.rules import (
     HEAD,
@@ -22,7 +22,7 @@ from ...views.results.rules import (
     title_line,
 )
 from ...widgets.lines import ChoosingLines, LinesWidget, ScrolledLines
-from .rule_text import rule_text, rule_title
+from .rule_text import rule_text, rule_title, source_line
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
@@ -42,13 +42,13 @@ class RuleTable(ChoosingLines):
         super().__init__(choose)
         self._sort = sort
 
-    shown = RuleTableContents(RULES, {}, {}, None, Order(), "")
+    shown = RuleTableContents(RULES, {}, {}, Order(), "")
     top = 0  # index of the first line shown
 
     def next_columns(self) -> int:
         """Return the first column to show next, to show hidden ones."""
         shown = self.shown
-        return next_columns(self.size.width, shown.first_column, shown.order.column, shown.curves)
+        return next_columns(self.size.width, shown.first_column, shown.order.column)
 
     def heading(self, width: int) -> Line:
         return title_line(self.shown, width, self.size.width, self.glyphs)
@@ -67,6 +67,9 @@ class RuleTable(ChoosingLines):
             column = column_at(self.shown, self.size.width, x, self.glyphs)
             if column is not None:
                 self._sort(column)
+
+
+_FORMS = (True, True), (False, True), (False, False)  # of the description: with figures, with its source
 
 
 class RuleText(LinesWidget):
@@ -92,15 +95,18 @@ class RuleText(LinesWidget):
     def heading(self, width: int) -> Line:
         return rule_title(self.rule, self.glyphs, self.parameters)
 
+    def note(self) -> Line:
+        room = self.outer_size.width - EDGES - 3 - line_width(self.heading(0))
+        return source_line(self.rule, room, self.glyphs)
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         contents = self.rule, self.row, self.saturation, width - 2, self.glyphs, self.objection
-        lines = rule_text(*contents)
-        if len(lines) > height:
-            lines = rule_text(*contents, figures=False)
-        shown: list[Line] = [((" ", "text"), *line) for line in lines[:height]]
-        if len(lines) > height > 1:
-            shown[-1] = ((self.glyphs.say(" {count} more lines (v)", count=len(lines) - height + 1), "dim"),)
-        return [fitted(line, width) for line in shown]
+        texts = (rule_text(*contents, figures=figures) for figures in (True, False))
+        lines = next(
+            (text for text in texts if len(text) <= height), rule_text(*contents, figures=False, source=False)
+        )
+        shown = shortened(lines, width - 2, height, self.glyphs.say("…"))
+        return [fitted(((" ", "text"), *line), width) for line in shown]
 
 
 class MechanismText(ScrolledLines):

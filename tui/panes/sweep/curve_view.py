@@ -237,18 +237,21 @@ def reading_lines(
     statistic: Statistic,
     width: int,
     glyphs: Glyphs,
-    over: str = "d_k",
+    over: str | None = "d_k",
     beside: Sequence[Other] = (),
 ) -> list[Line]:
-    """Return for each curve its mark, its multiplier, and its value at the cursor, measured and exact."""
+    """Return for each curve its mark, its multiplier, and its value at the cursor, measured and exact.
+
+    Before them stands the value of what is swept `over`; without it, as beside a headline, there are no errors.
+    """
     names = setting_names(p)
-    place = glyphs.say(" {label} {value}", label=FIELD[over].label, value=getattr(p, over))
+    place = glyphs.say(" {label} {value}", label=FIELD[over].label, value=getattr(p, over)) if over else None
     readings = [_Reading(glyphs.marks[i], role, names[i], here, i) for i, role in enumerate(COLUMN_ROLES)]
     for other in beside:
         name = setting_names(other.swept.parameters)[1]
         readings.append(_Reading(other.mark, other.role, _rule_name(other, name), other.here, 1))
     return [
-        _reading_line(reading, place if number == 0 else "", statistic, width, glyphs)
+        _reading_line(reading, place if number == 0 or not place else "", statistic, width, glyphs)
         for number, reading in enumerate(readings)
     ]
 
@@ -269,10 +272,12 @@ class _Reading(NamedTuple):
     column: int  # its index
 
 
-def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: int, glyphs: Glyphs) -> Line:
+def _reading_line(reading: _Reading, place: str | None, statistic: Statistic, width: int, glyphs: Glyphs) -> Line:
     mark, role, name, here, index = reading
-    room = min(_TITLE, max(width - _PLACE - 2 - VALUE, _LEAST_TITLE))  # the value matters more than a long title
-    line: list[Span] = [(set_cell_size(place, _PLACE), "accent"), (f"{mark} ", role)]
+    taken = 0 if place is None else _PLACE
+    room = min(_TITLE, max(width - taken - 2 - VALUE, _LEAST_TITLE))  # the value matters more than a long title
+    line: list[Span] = [] if place is None else [(set_cell_size(place, _PLACE), "accent")]
+    line.append((f"{mark} ", role))
     if here is None:
         line.extend([(_named(name, room, glyphs), role), (f"     {glyphs.say('measuring')}", "dim")])
         return fitted(tuple(line), width)
@@ -280,8 +285,8 @@ def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: in
     title = column_title(here.columns[index], glyphs, room - 1)
     if name not in ("unscaled", "scaled") and glyphs.say(name) not in title:
         title = _named(name, room, glyphs)  # of which of several rules it is
-    line.extend([(to_left(title, room), role), (value, role), (rest, "dim")])
-    if here.theory:
+    line.extend([(to_left(title, room), role), (value, role), (rest if place is not None else "  ", "dim")])
+    if here.theory and place is not None:
         sign, exact = theory_text(here, index, statistic, glyphs)
         key = glyphs.say("{line} exact", line=glyphs.line[:1] or "⠒")  # as the curve is drawn
         line.extend([(key, "dim"), (sign, "alert"), (f"{exact} ", "theory")])

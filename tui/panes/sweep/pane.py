@@ -23,22 +23,19 @@ from ...widgets.bars import Paragraph
 from ..lists import choose_of, choose_rules, choose_statistic
 from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
-from .curve_view import MOST_OTHERS, contents_of
+from .curve_view import MOST_OTHERS, contents_of, reading_lines
 from .parts import CurvePart, MapPart
-from .requests import GRIDS, GridRange, at_any, landmarks_of
+from .requests import GRIDS, GridRange, at_any
 from .widget import SweepPlot, WidthTable
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult
 
-View: TypeAlias = Literal["both", "plot", "table", "map"]
-VIEWS: tuple[View, ...] = ("both", "plot", "table", "map")  # in the order of v
-_NEXT_VIEW: tuple[Key, ...] = (("v", "plot"), ("v", "table"), ("v", "map"), ("v", "rules"))  # from each of them
+View: TypeAlias = Literal["plot", "table", "map"]
+VIEWS: tuple[View, ...] = ("plot", "table", "map")  # in the order of v
+_NEXT_VIEW: tuple[Key, ...] = (("v", "table"), ("v", "map"), ("v", "rules"))  # from each of them
 
 _LOWEST = 8  # lines of the plot from which the definition is shown
-_LOW = 14  # lines of the plot from which the table gets up to _FEW
-_HIGH = 20  # lines of the plot from which the table gets all it needs
-_FEWEST, _FEW = 4, 7  # lines of the table on a small screen
 
 _MOVES: dict[str, tuple[Key, ...]] = {
     "d_k": (("←→ ↑↓", "d_k"),),
@@ -72,7 +69,7 @@ class SweepPane(TypingPane):
         Binding("G", "grid", "next range of d_k or keys", id="sweep.next_grid"),
         Binding("i", "rules", "choose scale rules to show beside A and B", id="sweep.rules"),
         Binding("z", "axis", "switch between logarithmic and linear axis", id="sweep.axis"),
-        Binding("v", "view", "plot and table, plot, table, map of d_k × keys, rules", id="sweep.view"),
+        Binding("v", "view", "plot, table, map of d_k × keys, rules", id="sweep.view"),
         *stepping_keys("sweep"),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with this d_k", id="sweep.to_lab"),
@@ -83,7 +80,7 @@ class SweepPane(TypingPane):
         self.plot = SweepPlot(self._choose)
         self.words = Paragraph()
         self.table = WidthTable(self._choose)
-        self.view: View = "both"
+        self.view: View = "plot"
         self.curves = CurvePart(self)
         self.map = MapPart(self, self._go)
         self._stale = False  # whether the sweep shown is for earlier parameters, and dimmed
@@ -91,6 +88,7 @@ class SweepPane(TypingPane):
         self._partial = ""  # how many draws the reading is from
 
     def compose(self) -> ComposeResult:
+        yield self.headline
         yield self.plot
         yield self.map.widget
         yield self.words
@@ -207,6 +205,10 @@ class SweepPane(TypingPane):
         self.plot.cursor = self.table.cursor = int(getattr(self.parameters, self.curves.swept.over))
         self.table.statistic = self.plot.statistic
         self.map.widget.show(self.map.mapped, self.plot.statistic, self.plot.logarithmic, self.plot.reading)
+        readings = reading_lines(
+            *self.plot.reading, self.plot.statistic, self.headline.room_for_words, self.glyphs, None
+        )
+        self.show_headline(readings)
         if self._objection:
             self.words.show(self.glyphs.say(self._objection), "alert")
         else:
@@ -238,20 +240,12 @@ class SweepPane(TypingPane):
         return joined([*remarks, statistic.definition])
 
     def _arrange(self) -> None:
-        """Divide the height: the table gets what the plot does not need."""
-        height = self.size.height
-        words = min(2, max(height - _LOWEST, 0))
-        grid, left = self.curves.grid, height - words
-        rows = len(landmarks_of(grid.name, grid.values)) + 1 + self.table.gutter.height
-        high = _HIGH + len(self.plot.others)  # which say their values over the plot
-        table = min(rows, max(left - high, min(left - _LOW, _FEW)))
-        if self.view != "both" or table < _FEWEST:  # also in a low pane
-            table = 0
-        self.words.styles.height = words
-        self.table.styles.height = left if self.view == "table" else table
-        self.table.display = self.view == "table" or table > 0
-        self.plot.display = self.view in ("both", "plot")
-        self.map.widget.display = self.view == "map"
+        """Divide the height between the headline, the view and the definition."""
+        height = self.size.height - self.headline_height()
+        self.plot.headed = self.map.widget.headed = self.headline.display
+        self.words.styles.height = min(2, max(height - _LOWEST, 0))
+        for widget, view in ((self.plot, "plot"), (self.table, "table"), (self.map.widget, "map")):
+            widget.display = self.view == view
         self.host.show_keys()  # they name the next view
 
     def refuse(self, reason: str) -> None:
@@ -271,7 +265,7 @@ class SweepPane(TypingPane):
         return (
             *moves,
             *_SHOWN,
-            _NEXT_VIEW[VIEWS.index(self._seen)],
+            _NEXT_VIEW[VIEWS.index(self.view)],
             *(() if self.view == "map" else _CURVES),
             *_REST,
         )
@@ -316,7 +310,7 @@ class SweepPane(TypingPane):
         if not self.curves.show_rules(rules):
             self.host.say(message("A plot shows at most {most} rules beside A and B.", most=MOST_OTHERS))
         if not self.plot.display:
-            self._turn_to("both")
+            self._turn_to("plot")
         self.follow()
 
     def action_axis(self) -> None:
@@ -329,19 +323,14 @@ class SweepPane(TypingPane):
 
     def show_view(self, name: str) -> None:
         if name != self.view_name:
-            self._turn_to("map" if name == "map" else "both")
-
-    @property
-    def _seen(self) -> View:
-        """The view as it looks: a low pane has no room for the table below the plot."""
-        return "plot" if self.view == "both" and not self.table.display else self.view
+            self._turn_to("map" if name == "map" else "plot")
 
     def action_view(self) -> None:
         """Turn to the next view of the pane, or after the map, of the tab."""
         last = self.view == VIEWS[-1]
         if last:
             self.host.next_view()
-        self._turn_to(next_of(VIEWS, self._seen))
+        self._turn_to(next_of(VIEWS, self.view))
 
     def _turn_to(self, view: View) -> None:
         before, self.view = self.view, view

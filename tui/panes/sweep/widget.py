@@ -42,6 +42,7 @@ class SweepPlot(ChoosingLines):
     statistic: Statistic = STATISTIC["entropy"]
     others: Sequence[Other] = ()  # curves beside A and B
     cursor = 64  # a value of what is swept
+    headed = False  # whether a headline above shows the values of A and B at the cursor
     reading: tuple[Parameters, TableContents | None] = (Parameters(), None)  # the result at the cursor
     other_axis: frozenset[str] = frozenset()  # statistics whose axis is not their default
 
@@ -63,7 +64,7 @@ class SweepPlot(ChoosingLines):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         (p, here), glyphs = self.reading, self.glyphs
         lines = reading_lines(p, here, self.statistic, width, glyphs, self.swept.over, self.others)
-        lines = lines[: self._above(height)]
+        lines = lines[2 if self.headed else 0 :][: self._above(height)]
         drawing = self._draw(width, height - len(lines))
         if drawing is None:
             return lines
@@ -77,7 +78,8 @@ class SweepPlot(ChoosingLines):
 
     def _above(self, height: int) -> int:
         """Return how many lines above the plot show values at the cursor: A's and B's, and those that fit."""
-        return max(min(2 + len(self.others), height - _LEAST), 2)
+        least = 0 if self.headed else 2
+        return max(min(least + len(self.others), height - _LEAST), least)
 
     def _draw(self, width: int, height: int) -> Drawing | None:
         """Return the plot without the cursor, so that moving the cursor does not draw it again."""
@@ -136,6 +138,7 @@ class SweepMap(ChoosingLines):
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
 
+    headed = False  # whether a headline above shows the values at the place
     mapped = MapResults(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
     logarithmic = False
@@ -160,16 +163,17 @@ class SweepMap(ChoosingLines):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         glyphs = self.glyphs
-        lines = reading_lines(*self.reading, self.statistic, width, glyphs)
+        lines = [] if self.headed else reading_lines(*self.reading, self.statistic, width, glyphs)
         cursor = self.reading[0].d_k, self.reading[0].n_keys
-        room = height - _ABOVE
+        room = height - len(lines)
         if room < _BELOW + 3:
             return lines
         return [*lines, *map_lines(self.mapped, self.statistic, self.logarithmic, cursor, width, room, glyphs)]
 
     def on_click(self, event: events.Click) -> None:
         clicked = self.place_of(event)
-        at = layout(self.size.width, self.size.height - _ABOVE - _BELOW)
-        place = at.place_at(clicked.x, clicked.y - _ABOVE)
+        above = 0 if self.headed else _ABOVE
+        at = layout(self.size.width, self.size.height - above - _BELOW)
+        place = at.place_at(clicked.x, clicked.y - above)
         if place is not None:
             self._choose(place)

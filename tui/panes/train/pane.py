@@ -35,8 +35,8 @@ class TrainPane(FieldsPane):
     NAME = "Train"
     LEFT = (25, 34)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "setting"), ("←→", "step"), ("/", "rules"), ("m", "quantity"), ("?", "help"), ("q", "quit"),
-        (">", "next tab"), ("0-9", "type"), ("r", "new seeds"), ("z", "axis"), ("v", "view"), ("R", "reset"),
+        ("↑↓", "setting"), ("←→", "step"), ("/", "rules"), ("m", "quantity"), ("v", "numbers"), ("?", "help"),
+        ("q", "quit"), (">", "next tab"), ("0-9", "type"), ("r", "new seeds"), ("z", "axis"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j,tab", "move(1)", "next setting", id="train.next"),
@@ -53,7 +53,7 @@ class TrainPane(FieldsPane):
         Binding("z", "axis", "logarithmic or linear axis", id="train.axis"),
         Binding("r", "again", "train with new seeds", id="train.again"),
         Binding("R", "reset", "reset the race", id="train.reset"),
-        Binding("v", "view", "switch between settings and curves (narrow screens)", id="train.view"),
+        Binding("v", "view", "all results or the recalled share; on narrow screens also settings", id="train.view"),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -66,6 +66,16 @@ class TrainPane(FieldsPane):
     def race(self) -> Race:
         """The race on screen."""
         return self.settings.race
+
+    def action_view(self) -> None:
+        """Turn from the recalled share to all results and back; on a narrow screen then to the settings."""
+        if self.one_at_a_time and self.in_front is self.curves and self.curves.numbers:
+            self.bring(self.settings)
+        elif self.in_front is not self.curves and self.one_at_a_time:
+            self.bring(self.curves)
+            return
+        self.curves.numbers = not self.curves.numbers
+        self.curves.redraw()
 
     # Results
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate
 
 from rich.cells import set_cell_size
 
 from ....core.field import Field
-from ....core.message import message
+from ....core.message import in_sense, message
 from ....core.scales import scale_rule
 from ....core.tables.runs import RESULT
 from ....core.training.settings import RACE_FIELDS, Race
@@ -26,7 +27,7 @@ _ROLES: tuple[tuple[Role, Role], ...] = (
     ("fifth", "thin_fifth"), ("text", "dim"),
 )  # fmt: skip
 _HIGHEST = 3.0  # nats: a loss above is drawn at the top
-_NAME = 15  # cells of a rule's name
+_NAME, _AT = 15, 9  # cells of a rule's name, and of the step at which it has learned
 
 
 def rule_name(rule: str) -> str:
@@ -50,6 +51,21 @@ def setting_lines(
     for number, name in enumerate(race.rules):
         rules.append(((f" {letter(number)} ", _ROLES[number][0]), (glyphs.say(rule_name(name)), "text")))
     return field_list_lines(fields, cursor, typed, objection, rules, width, height, glyphs)
+
+
+def share_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a title, and a bar for each rule: the share of labels recalled, and when it was 90 %."""
+    title = message("recalled: right answers to new examples, and the step at which 90 % were right")
+    lines: list[Line] = [((glyphs.fitting((title, message("recalled")), width), "dim"),)]
+    for number, result in enumerate(shown.results):
+        share = 0.0 if math.isnan(result.recalled) else result.recalled
+        learned = result.steps_to_learn
+        at = in_sense("never", "learned") if learned is None else message("step {step}", step=f"{learned:.0f}")
+        words = f"{to_right(f'{100 * share:.0f} %', 6)}  {to_right(glyphs.say(at), _AT)}"
+        room = max(width - 2 - _NAME - cells(words) - 1, 4)
+        bar = glyphs.bar(share, room).replace(" ", glyphs.shades[1])
+        lines.append((*_named(number, result.rule, glyphs), (bar, _ROLES[number][0]), (words, "text")))
+    return [fitted(line, width) for line in lines]
 
 
 def result_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:

@@ -12,7 +12,7 @@ from ....core.training.snapshot import QUANTITIES, Quantity, RaceSnapshot
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.field_list import FieldList
 from ...widgets.lines import LinesWidget
-from .view import curve_lines, result_lines, setting_lines
+from .view import curve_lines, result_lines, setting_lines, share_lines
 
 START = Race(rules=("none", "sqrt_d_k", "d_k"), rate=RATES["sgd"], seeds=8)
 _LOW = 10  # lines of curves that the table leaves at least, if it can
@@ -46,7 +46,7 @@ class RaceSettings(FieldList):
 
 
 class RaceCurves(LinesWidget):
-    """Shows how the runs go: curves of a quantity, on a tall screen of two, and a table."""
+    """Shows how the runs go: curves of a quantity, on a tall screen of two, and what was learned."""
 
     HEADED = True
     DEFAULT_CLASSES = "region"
@@ -54,6 +54,7 @@ class RaceCurves(LinesWidget):
     shown: RaceSnapshot | None = None
     quantity = QUANTITIES[0]
     other_axis: frozenset[str] = frozenset()  # quantities whose axis is not their default, which is linear
+    numbers = False  # whether all results are shown, instead of what is recalled
     waiting = ""
 
     def heading(self, width: int) -> Line:
@@ -80,7 +81,7 @@ class RaceCurves(LinesWidget):
         if shown is None:
             lines = wrapped(self.glyphs.say(self.waiting), width)
             return [fitted(line, width) for line in (*lines, *[()] * (height - len(lines)))][:height]
-        table = result_lines(shown, width, self.glyphs)
+        table = (result_lines if self.numbers else share_lines)(shown, width, self.glyphs)
         rules = len(shown.race.rules)
         room = height - len(table) - 1
         if room < _LOW:

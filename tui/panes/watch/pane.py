@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
+from textual.widget import Widget
 
 from ....core.errors import InputError
 from ....core.field import next_of
@@ -17,12 +19,12 @@ from ....core.watching.limits import LIMIT
 from ....core.watching.snapshot import sample_run
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.results.watching import LABELS, wanted_width
+from ...views.results.watching import LABELS, LOGITS, wanted_width
 from ..fields import TwoParts
 from ..lists import choose_of
 from ..pane import FileHead, Host
 from .requests import LookAtRun, RunNews
-from .widget import RankedHeadsWidget, RunMap
+from .widget import RankedHeadsWidget, RunMap, RunPage
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -36,13 +38,13 @@ UndoState: TypeAlias = tuple[str, int | None, int | None, tuple[int, int] | None
 
 
 class WatchPane(TwoParts):
-    """The map of one step at the left; what it says, and the worst heads, at the right."""
+    """Every head over the steps; or of one step a map at the left, what it says and the worst heads at the right."""
 
     NAME = "Watch"
     LEFT = (32, 46)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "other step"), ("?", "help"), ("q", "quit"),
-        (">", "next tab"), ("m", "statistic"), ("b", "baseline"), ("n", "next worst"), ("v", "view"),
+        ("←→ ↑↓", "head"), ("Enter", "open head"), ("v", "numbers"), (", .", "other step"), ("?", "help"),
+        ("q", "quit"), (">", "next tab"), ("m", "statistic"), ("b", "baseline"), ("n", "next worst"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", id="watch.next_head"),
@@ -59,12 +61,14 @@ class WatchPane(TwoParts):
         Binding("b", "baseline", "compare other steps with this one; again: with none", id="watch.baseline"),
         Binding("m", "choose_statistic", "choose the statistic on the map", id="watch.statistic"),
         Binding("M", "statistic", "next statistic on the map", id="watch.next_statistic"),
-        Binding("v", "view", "switch between map and list (narrow screens)", id="watch.view"),
+        Binding("v", "view", "heads over the steps, or the numbers of one step, then the next view", id="watch.view"),
     ]
 
     def __init__(self, host: Host, run: Path | None = None, max_logit: float = LIMIT) -> None:
         super().__init__(host)
         self.run, self.limit = sample_run() if run is None else run, max_logit
+        self.page = RunPage(self._choose)
+        self.shows_numbers = False  # whether a map and a list of one step are shown instead of the page
         self.map = self.left = RunMap(self._choose)
         self.ranking = self.right = self.in_front = RankedHeadsWidget(self._choose)
         self.at: int | None = None  # the step on screen; None: the newest
@@ -80,13 +84,45 @@ class WatchPane(TwoParts):
         return self.map.shown
 
     def follow(self) -> None:
-        self.ranking.is_sample = self.run == sample_run()
+        self.page.is_sample = self.run == sample_run()
         self._look()
-        if self._timer is None and not self.ranking.is_sample:  # which is finished
+        if self._timer is None and not self.page.is_sample:  # which is finished
             self._timer = self.set_interval(_AGAIN, self._look)  # other panes on screen do not stop it
 
     def _look(self) -> None:
         self.ask(LookAtRun(self.run, self.limit, self.at, self.baseline, self._known))
+
+    def compose(self) -> ComposeResult:
+        yield self.page
+        yield from super().compose()
+
+    @property
+    def on_page(self) -> bool:
+        """Whether the page is shown: it has the largest logits alone, without changes since a baseline."""
+        if self.shown is None:
+            return True
+        plain = self.map.statistic == LOGITS and self.baseline is None and LOGITS in self.shown.values
+        return plain and not self.shows_numbers
+
+    def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
+        if self.on_page:
+            return [(self.page, Region(0, 0, *size))]
+        return super().regions(size)
+
+    def action_view(self) -> None:
+        """Turn from the page to the numbers of the step, and after them to the next view of the tab."""
+        if self.on_page:
+            self._show_numbers(True)
+        elif self.one_at_a_time and self.in_front is self.right:
+            self.bring(self.left)
+        else:
+            self._show_numbers(False)
+            self.host.next_view()
+
+    def _show_numbers(self, numbers: bool) -> None:
+        self.shows_numbers, self.in_front = numbers, self.right
+        self.map.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
+        self._choose(*self.map.cursor)
 
     def columns(self, size: Size) -> tuple[int, int]:
         left, right = super().columns(size)
@@ -98,6 +134,9 @@ class WatchPane(TwoParts):
     def statuses(self) -> Sequence[Line]:
         if self.shown is None:
             return ()
+        if self.on_page:  # which has the step
+            alone: Line = ((self.run.name, "text"),)
+            return [alone]
         over = message("{count} over {limit:g}", count=self.shown.over, limit=self.limit)
         if self.shown.came_back:
             over = counted("{over}, {number} was", "{over}, {number} were", self.shown.came_back, over=over)
@@ -153,15 +192,14 @@ class WatchPane(TwoParts):
         return (shown.ranked[0].layer, shown.ranked[0].head) if shown.ranked else (0, 0)
 
     def _wait(self, text: str) -> None:
-        self.ranking.waiting = text
-        self.bring(self.ranking)
-        self.ranking.redraw()
+        self.page.waiting = text
+        self.page.redraw()
 
     def _show(self, shown: RunSnapshot) -> None:
         if self.shown is None:
             self.map.cursor = self._worst(shown)
         heads_before = self.shown.heads if self.shown is not None else ()
-        self.map.shown = self.ranking.shown = shown
+        self.map.shown = self.ranking.shown = self.page.shown = shown
         if shown.heads != heads_before:
             self.map.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
         if self.map.statistic not in shown.values:
@@ -198,9 +236,9 @@ class WatchPane(TwoParts):
         if self.shown is not None:
             layer = min(layer, len(self.shown.heads) - 1)
             head = min(head, self.shown.heads[layer] - 1)
-        self.map.cursor = self.ranking.cursor = (layer, head)
-        self.map.redraw()
-        self.ranking.redraw()
+        for part in (self.page, self.map, self.ranking):
+            part.cursor = (layer, head)
+            part.redraw()
 
     def action_move(self, down: int, right: int) -> None:
         if self.shown is None:
@@ -280,4 +318,5 @@ class WatchPane(TwoParts):
 
     def _show_statistic(self, name: str) -> None:
         self.map.statistic = name
+        self.map.refresh(layout=True)
         self.map.redraw()

@@ -9,11 +9,11 @@ from textual import events
 
 from ....core.message import joined, message
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Thumb, fitted, wrapped
+from ...views.lines import Line, fitted, wrapped
+from ...views.results.watch_page import head_at_page, page_lines
 from ...views.results.watching import (
     LABELS,
     LOGITS,
-    chart_lines,
     figures,
     head_at,
     head_lines,
@@ -32,45 +32,38 @@ HINT = message("`attn-tui watch RUN` watches yours; ? says how to make one.")
 FROM_PYTORCH = ("attn-tui record -o run/ --every 100 -- python train.py", "attn-tui watch run/")
 LINE = '{"step": 100, "max_logit": [[20.5, 9.1], [8.3, 12.4]]}'
 FROM_LINES = "attn-tui watch run.jsonl"
-_SHORT = 14  # lines below which only the example is named
-_TALL, _WIDE = 28, 60  # lines and cells from which commands are shown
 
 
-def about_sample(width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return what is said over the example: with commands and a blank line below, if there is room."""
-    example = glyphs.say(EXAMPLE)
-    if height < _SHORT:
-        return wrapped(example, width, "accent")
-    if height < _TALL or width < _WIDE:
-        return wrapped(glyphs.say(joined([EXAMPLE, HINT])), width, "accent")
+def how_to_watch(width: int, glyphs: Glyphs) -> list[Line]:
+    """Return how a run is made that can be watched."""
     return [
-        *wrapped(example, width, "accent"),
-        *_told(message("To watch a PyTorch program, from another terminal:"), FROM_PYTORCH, width, glyphs),
-        *_told(
+        *_with_commands(message("To watch a PyTorch program, from another terminal:"), FROM_PYTORCH, width, glyphs),
+        *_with_commands(
             message("Or let any program write lines, with the largest |logit| of each head by layer, to run.jsonl:"),
             (LINE, FROM_LINES), width, glyphs,
         ),
-        (),
     ]  # fmt: skip
 
 
-def _told(text: str, commands: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
+def about_sample(width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return what is said below the example, in at most `height` lines."""
+    example = wrapped(glyphs.say(EXAMPLE), width - 2, "accent")
+    forms = (
+        [*example, *how_to_watch(width - 2, glyphs)],
+        wrapped(glyphs.say(joined([EXAMPLE, HINT])), width - 2, "accent"),
+    )
+    lines = next((form for form in (*forms, example) if len(form) <= height), ())
+    return [((" ", "text"), *line) for line in lines]
+
+
+def _with_commands(text: str, commands: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
     """Return a sentence, and commands below it."""
     lines: list[Line] = [((f"  {command}", "text"),) for command in commands]
     return [*wrapped(glyphs.say(text), width, "dim"), *lines]
 
 
 _ABOVE = 2  # lines above the map
-_HIGH = 34  # lines from which there is a chart of the selected head: below the map or, if that is high, the list
-_LOWEST_CHART, _HIGHEST_CHART = 14, 24  # its lines below the map
 _LOW = 14  # lines below which little is said over the list
-
-
-def _room_of_chart(shown: RunSnapshot, height: int) -> int:
-    """Return the lines of the chart below the map and the figures of a head; 0 if there is no room for it."""
-    used = _ABOVE + len(shown.layers) + 2 + 1 + 1 + figures(shown)
-    room = min(height - used, _HIGHEST_CHART)
-    return room if height >= _HIGH and room >= _LOWEST_CHART else 0
 
 
 class HeadsWidget(ChoosingLines):
@@ -78,6 +71,34 @@ class HeadsWidget(ChoosingLines):
 
     shown: RunSnapshot | None = None
     cursor: tuple[int, int] = (0, 0)
+
+
+class RunPage(HeadsWidget):
+    """Shows the largest logit, and every head over the steps; before there is a step, how to make one."""
+
+    waiting = ""
+    is_sample = False  # whether the run is the one shipped with the program
+
+    def _about(self, lines: int) -> list[Line]:
+        return about_sample(self.size.width, lines, self.glyphs) if self.is_sample else []
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if self.shown is not None:
+            return page_lines(self.shown, self.cursor, self._about, width, height, self.glyphs)
+        if not self.waiting:
+            return [fitted((), width)] * height
+        label: Line = ((" ", "text"), (f" {self.glyphs.say('WAITING')} ", "selected"))
+        said = wrapped(self.glyphs.say(self.waiting), width - 2)
+        below = how_to_watch(width - 2, self.glyphs)
+        lines: list[Line] = [label, (), *(((" ", "text"), *line) if line else () for line in [*said, (), *below])]
+        return [fitted(line, width) for line in lines]
+
+    def on_click(self, event: events.Click) -> None:
+        if self.shown is not None:
+            at = self.place_of(event)
+            found = head_at_page(self.shown, self.cursor, self._about, self.size, at, self.glyphs)
+            if found is not None:
+                self._choose(*found)
 
 
 class RunMap(HeadsWidget):
@@ -104,10 +125,8 @@ class RunMap(HeadsWidget):
             fitted(step_line(shown, width, self.glyphs), width),
         ]
         lines += map_lines(shown, self.statistic, self.cursor, self._map_size(width, height), self.glyphs)
-        size = width, 0 if height >= _HIGH else height - len(lines) - 1
-        lines += [fitted((), width), *head_lines(shown, self.cursor, size, self.glyphs)]
-        room = _room_of_chart(shown, height)
-        return [*lines, *(chart_lines(shown, self.cursor, width, room, self.glyphs) if room else ())]
+        size = width, height - len(lines) - 1
+        return [*lines, fitted((), width), *head_lines(shown, self.cursor, size, self.glyphs)]
 
     def _map_size(self, width: int, height: int) -> tuple[int, int]:
         """Return the cells of the map: what the head below leaves, but at least half of the height."""
@@ -128,8 +147,6 @@ class RankedHeadsWidget(HeadsWidget):
 
     DEFAULT_CLASSES = "region"
 
-    waiting = ""
-    is_sample = False  # whether the run is the one shipped with the program
     top = 0
     _listed = 0  # lines for heads
 
@@ -142,29 +159,24 @@ class RankedHeadsWidget(HeadsWidget):
         heads = len(self.shown.ranked) if self.shown is not None else 0
         return ((self.glyphs.say("{heads} heads", heads=heads), "dim"),) if heads else ()
 
-    def thumb(self) -> Thumb | None:
-        return None if self.shown is None else Thumb(self.top, self._listed, len(self.shown.ranked))
-
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         above = self._above(width, height)
         if self.shown is None:
             return [fitted(line, width) for line in above]
-        below = height // 3 if height >= _HIGH and not _room_of_chart(self.shown, height) else 0
-        chart = chart_lines(self.shown, self.cursor, width, below, self.glyphs)
-        room = self._listed = max(height - len(above) - 1 - len(chart), 1)
+        room = self._listed = max(height - len(above) - 1, 1)
         at = next((n for n, each in enumerate(self.shown.ranked) if (each.layer, each.head) == self.cursor), 0)
         self.top = min(max(self.top, at - room + 1), at)
         lines = ranked_lines(self.shown, width, self.glyphs, self.top, room, self.cursor)
         lines += [fitted((), width)] * (room + 1 - len(lines))
-        return [*(fitted(line, width) for line in above), *lines, *chart]
+        return [*(fitted(line, width) for line in above), *lines]
 
     def _above(self, width: int, height: int) -> list[Line]:
         if self.shown is None:
-            return wrapped(self.glyphs.say(self.waiting), width)
+            return []
         said_scale = self.glyphs.say(self.shown.says_scale)
         scale = message("{scale}.", scale=said_scale[:1].upper() + said_scale[1:])
         said = wrapped(self.glyphs.say(joined([summary(self.shown, height < _LOW), scale])), width)
-        return [*(about_sample(width, height, self.glyphs) if self.is_sample else ()), *said, ()]
+        return [*said, ()]
 
     def on_click(self, event: events.Click) -> None:
         if self.shown is not None:

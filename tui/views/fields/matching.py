@@ -116,9 +116,10 @@ def _rank(choice: Choice, wanted: Sequence[str], tests: Sequence[Callable[[str],
     if not all(any(map(test, texts)) or test(rest) for test in tests):
         return None
     names, whole = [text.replace(" ", "") for text in texts], "".join(wanted)
-    contains = _contains(whole)
+    within = re.compile(rf"(?<!\w){re.escape(' '.join(wanted))}(?!\w)")  # `theme` is less of "the mechanism"
     ways: list[tuple[Callable[[str], bool], list[str]]] = [
-        (whole.__eq__, names), (lambda name: name.startswith(whole), names), (contains, texts),
+        (whole.__eq__, names), (lambda name: name.startswith(whole), names),
+        (lambda text: within.search(text) is not None, texts), (_contains(whole), texts),
     ]  # fmt: skip
     for rank, (test, some) in enumerate((test, part) for test, all_ in ways for part in (all_[:2], all_[2:])):
         if any(map(test, some)):

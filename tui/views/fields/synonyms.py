@@ -82,6 +82,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "grad_q_mean": ("gradient norm", "backward"),
     "grad_q_rms": ("gradient norm", "exploding gradient", "backward"),
     "grad_q_top1_share": ("gradient concentration", "near ties"),
+    "grad_logits_median": ("vanishing gradient", "gradient of softmax", "backward"),
+    "grad_logits_rms": ("gradient of softmax", "gradient of logits", "chain rule", "backward"),
     "score_overflow": ("infinity", "inf", "fp16 overflow", "range"),
     "nan_rows": ("not a number", "inf minus inf", "loss is nan"),
     "naive_exp_overflow": ("exp overflow", "log-sum-exp", "stable softmax", "subtract the maximum"),

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.learning.bugs import CAUSES, Bug, BugEvidence, facts
-from ....core.learning.card import MEASURED, RETURNED, WRONG, Card, diagnosis, symptoms
+from ....core.learning.card import MEASURED, RETURNED, USUAL, WRONG, Card, diagnosis, symptoms
 from ....core.learning.claim import Claim
-from ....core.learning.items import Attempt, Found, Item, graded
+from ....core.learning.items import Attempt, Found, Item
 from ....core.learning.outcome import judged
 from ....core.learning.step import (
     Grade,
@@ -21,6 +21,7 @@ from ....core.learning.step import (
     best,
     exact_text,
     filled,
+    graded,
     measured_text,
     number_text,
 )
@@ -103,8 +104,10 @@ def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> l
     if not card.answer:
         return [*lines, *figure_lines(card.figures, None, width, glyphs, card.columns), ()] if card.figures else lines
     lines += [*answer_lines(card, grade, width, glyphs), ()]
+    if card.usual:
+        lines += [*paragraphs((USUAL, *card.usual), width, glyphs, apart=False), ()]
     return lines + wrapped(
-        glyphs.say("See the {pane} pane. {what}", pane=card.shown.pane, what=card.shown.what), width, "dim"
+        glyphs.say("In the app: {place}. {what}", place=card.shown.place, what=card.shown.what), width, "dim"
     )
 
 
@@ -198,7 +201,7 @@ def _of_step(step: TourStep, item: Item, page: _Page) -> Groups:
         return [[introduction], [question, _field(step, page), _axis_of(step, page)]]
     if not isinstance(found, Mapping):
         return [[question], [page.words(message("Measuring…"), "dim")]]
-    how_far = graded(step, attempt, found)
+    how_far = None if attempt.guess is None else graded(step, attempt.guess, found)
     role: Role = "scaled" if how_far is not None and how_far.close else "unscaled"
     axis = _axis_of(step, page, best(found[step.guess.figure]), role)
     said: Block = () if how_far is None else page.words(how_far.sentence, role)
@@ -313,6 +316,6 @@ def _pointer(shown: PaneState, page: _Page) -> Block:
     """Return the lines that say which pane shows this."""
     if not shown.pane:
         return page.words(shown.what, "dim")
-    first, *others = page.words(message("E opens {pane}. {what}", pane=shown.pane, what=shown.what), "dim")
+    first, *others = page.words(message("E opens {place}. {what}", place=shown.place, what=shown.what), "dim")
     [(text, role)] = first
     return [((text[:1], "key"), (text[1:], role)), *others]

@@ -10,8 +10,8 @@ from ....core.message import message
 from ....core.tables.diagnosis import fault_statements
 from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role
-from ..plots.dots import axis_labels, axis_of, dot_line
+from ..lines import Line, Role, Span
+from ..plots.dots import axis_labels, dot_line, multiplier_axis
 from .faults import statement_lines
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def multiplier_lines(
     ]
     room = width - (chosen is not None) - sum(wide) - max(map(cells, words)) - 4 * len(_GAP)
     used = [number for row in rows if row.used is not None for number in row.used]
-    axis = axis_of([*used, *(one.multiplier for one in wanted if one.multiplier)], min(max(room, 0), _AXIS[1]))
+    used += [one.multiplier for one in wanted if one.multiplier]
+    axis = multiplier_axis(used, min(max(room, 0), _AXIS[1]))
     shown = room >= _AXIS[0]
     formulas = {(one.multiplier, one.formula) for one in wanted if one.multiplier and one.formula}
     labels = axis_labels(*(next(iter(formulas)) if len(formulas) == 1 else (None, "")), axis, glyphs) if shown else ""
@@ -77,7 +78,10 @@ def multiplier_lines(
         start = f"{to_right(number, wide[0])}{_GAP}{to_left(place, wide[1])}{_GAP}"
         middle = row.used[0] if row.used is not None else None
         used_words = to_left(glyphs.say(amount), wide[2]) + _GAP
-        dots: Line = (*dot_line(middle, want.multiplier, axis, glyphs, role), (_GAP, "text")) if shown else ()
+        way = (middle, want.multiplier) if middle and want.multiplier else None
+        here: Span = (glyphs.uprights[0], "text")
+        dots: Line = dot_line(axis, middle, want.multiplier, role, glyphs, way, upright=here) if shown else ()
+        gap: Line = ((_GAP, "text"),) if shown else ()
         mark: Line = () if chosen is None else ((glyphs.cursor if at == chosen else " ", "accent"),)
-        lines.append((*mark, (start, "text"), (used_words, role), *dots, (word, "text" if healthy else role)))
+        lines.append((*mark, (start, "text"), (used_words, role), *dots, *gap, (word, "text" if healthy else role)))
     return lines

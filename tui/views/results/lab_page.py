@@ -12,7 +12,7 @@ from ....core.statistics.measurement import NOTHING, Column, column_names
 from ...language.cells import cells, to_left, to_right
 from ..fields.panel import value_text
 from ..glyphs import Glyphs
-from ..headline import LOW, TALL, headline_lines
+from ..headline import LOW, TALL, headline_lines, words_at
 from ..lines import Line, Role, Span, fitted, shortened, wrapped
 from ..plots.entropy_curve import NOTE as ENTROPY_NOTE
 from ..plots.entropy_curve import TITLE as ENTROPY
@@ -121,7 +121,7 @@ def page_lines(page: LabPage, width: int, height: int, glyphs: Glyphs) -> list[L
     said = page.objection or (lab_sentence(page.parameters, contents, glyphs) if columns else "")
     role: Role = "alert" if page.objection else "text"
     text = glyphs.say(joined([page.remark, said], "") if page.remark and not page.objection else said)
-    beside = wrapped(text, width - _words_at(width, True) - 1, role) if layout.tall else []
+    beside = wrapped(text, width - words_at(width, True) - 1, role) if layout.tall else []
     lines: list[Line] = [()] if "top" in layout.blanks else []
     lines += _headline(page, width, layout.tall, beside, glyphs)
     if not columns:
@@ -164,7 +164,7 @@ def _headline(page: LabPage, width: int, tall: bool, beside: Sequence[Line], gly
     refused = page.objection and page.typed is not None
     words: list[Line] = []
     if refused and not tall:
-        reason = wrapped(glyphs.say(page.objection), max(width - _words_at(width, tall) - 1, 10), "alert")
+        reason = wrapped(glyphs.say(page.objection), max(width - words_at(width, tall) - 1, 10), "alert")
         refusal: Line = ((glyphs.say("not possible"), "alert"),)
         words = [refusal, *reason][:LOW]
     else:
@@ -173,17 +173,12 @@ def _headline(page: LabPage, width: int, tall: bool, beside: Sequence[Line], gly
         room = max(map(cells, names), default=0) + (2 if width >= 50 else 1)
         for name, formula, role in zip(names, formulas, COLUMN_ROLES, strict=False):
             words.append(((to_left(name, room) + formula, role),))
-        words.append(((glyphs.fitting(page.hint, width - _words_at(width, tall)), "dim"),))
+        words.append(((glyphs.fitting(page.hint, width - words_at(width, tall)), "dim"),))
         words += [(), *beside] if len(words) + len(beside) <= TALL else beside
     number = f"{page.d_k or page.parameters.d_k}" if page.typed is None else page.typed + "_"
     role: Role = "heading" if page.typed is None else "alert" if refused else "accent"
-    lines = headline_lines("d_k", number, words, width, glyphs, at, role, tall, _words_at(width, tall))
+    lines = headline_lines("d_k", number, words, width, glyphs, at, role, tall, words_at(width, tall))
     return [*lines, *[()] * (TALL + 1 - len(lines))] if tall else lines[:LOW]
-
-
-def _words_at(width: int, tall: bool) -> int:
-    """Return the cell at which the words of the headline begin."""
-    return 56 if tall and width >= 110 else 40 if width >= 96 else 35 if width >= 70 else 20
 
 
 def _formulas(p: Parameters, short: bool) -> list[str]:

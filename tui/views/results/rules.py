@@ -6,16 +6,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from math import log
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import set_cell_size
 
 from ....core.lab.results import RULES, SORTABLE, Order, RuleRow
 from ....core.message import counted, in_sense, joined, message
+from ....core.parameters import Parameters
 from ....core.scales import ScaleName, scale_rule
 from ....core.statistics.catalogue import STATISTIC
-from ....core.theory.prediction import status_given
+from ....core.statistics.status import SATURATED
+from ....core.theory.prediction import WAY, ratio_given, status_given
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ..bars import span_at
@@ -23,14 +25,14 @@ from ..fields.choices import FAMILIES, family_of
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted, middle_cut
 from ..numbers import on_the_point
+from ..plots.dots import dot_line, saturation_axis, zone_line
 
 if TYPE_CHECKING:
-    from ....core.lab.results import RuleCurves
     from ....core.theory.prediction import Saturation
 
 HEAD = 2  # lines over the rows
 _LEAST, _MOST = 5, 9  # lines of a rule's description
-_LOW = 20  # lines of a pane below which the description has fewer
+_LOW = 17  # lines of a pane below which the description has fewer
 _TITLED = 12  # lines of a table from which families have titles
 
 
@@ -68,59 +70,16 @@ def words_height(names: Sequence[ScaleName], order: Order, height: int, border: 
     return min(max(room - len(rows_of(names, order, room - _MOST)), few), _MOST)
 
 
-METER_CELLS = 11
-_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # of a braille cell's columns, from below
-
-
-def meter(ratio: float | None, glyphs: Glyphs) -> str:
-    """Return a bar from 0 to 2 with a mark at 1, where softmax saturates, and an arrow if the value is larger."""
-    bar, at = glyphs.bar(min(ratio or 0.0, 2.0) / 2, METER_CELLS - 1), (METER_CELLS - 1) // 2
-    marked = bar if bar[at] != " " else f"{bar[:at]}{glyphs.uprights[0]}{bar[at + 1 :]}"
-    return (marked + (glyphs.right if ratio is not None and ratio > 2 else "")).ljust(METER_CELLS)
-
-
-def braille_line(values: Sequence[float | None], cells: int) -> str:
-    """Return a line through values from 0 to 1, four dots high; cells without a value are blank."""
-    levels: list[int | None] = []
-    for column in range(2 * cells):
-        at = column * (len(values) - 1) / max(2 * cells - 1, 1)
-        low, high = values[int(at)], values[min(int(at) + 1, len(values) - 1)]
-        levels.append(None if low is None or high is None else round(3 * (low + (high - low) * (at % 1))))
-    text = ""
-    for cell in range(cells):
-        dots = 0x2800
-        for half in (0, 1):
-            level, before = levels[2 * cell + half], levels[max(2 * cell + half - 1, 0)]
-            if level is not None:
-                first = min(level, before + 1) if before is not None and before < level else level
-                last = max(level, before - 1) if before is not None and before > level else level
-                dots |= sum(_DOTS[half][dot] for dot in range(first, last + 1))
-        text += chr(dots) if dots > 0x2800 else " "
-    return text
-
-
-def with_saturation(line: str, d_ks: Sequence[int], saturation: Saturation | None, glyphs: Glyphs) -> str:
-    """Return the line with a mark at the first d_k at which softmax saturates, if after the first one shown."""
-    first = saturation.saturated_at[0][0] if saturation and saturation.saturated_at else 0
-    if not line or not d_ks[0] < first <= d_ks[-1]:
-        return line
-    at = min(int(len(line) * log(first / d_ks[0]) / log(d_ks[-1] / d_ks[0])), len(line) - 1)
-    return f"{line[:at]}{glyphs.uprights[0]}{line[at + 1 :]}"
-
-
 NAME = 16  # cells of the cursor, the mark of the Lab's rule, and the name
-CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by
-STATUS, SATURATED = "status", "saturated at d_k"  # in words, so rows cannot be sorted by them either
-METER = (
-    "meter of saturation"  # of the deviation of a row's logits over that at which softmax saturates, up to twice it
-)
+WAY_OF = "way over d_k"  # the first column: a dot at how near softmax is to saturation, and the way of it over d_k
+STATUS, SATURATED_AT = "status", "saturated at d_k"  # in words, so rows cannot be sorted by them
 _WORDS = {  # titles, and cells
     STATUS: (("", "status"), 10),
-    METER: (("", "0    1    2"), METER_CELLS),
-    SATURATED: (("saturated", in_sense("at d_k", "saturated")), 9),
+    SATURATED_AT: (("saturated", in_sense("at d_k", "saturated")), 9),
 }
-_MOST_CELLS = 8  # of a d_k in a sparkline
+_WAY_SHARE, _WAY_LEAVES = 0.48, 13  # of the width, the least cells of the first column; what it leaves for another
 _PENDING = "…"
+_STEADY = 0.02  # the relative change of a ratio from the first to the second d_k of WAY that is none
 
 
 @dataclass(frozen=True)
@@ -146,9 +105,11 @@ _FORMATS = {
     "saturation": _ColumnFormat(("", "saturation"), 3, 3),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2),
 }
-_AFTER = {"multiplier": (STATUS,), "saturation": (METER,), "score_overflow": (SATURATED, CURVE)}
-COLUMNS = tuple(each for column in _FORMATS for each in (column, *_AFTER.get(column, ())))
-assert ("rule", *_FORMATS) == SORTABLE
+COLUMNS = (
+    WAY_OF, "multiplier", "max_weight", "entropy_fraction", STATUS, "logit_std", "grad_q_median", "dead_rows",
+    "saturation", SATURATED_AT, "score_overflow",
+)  # fmt: skip
+assert {"rule", *_FORMATS} == {*SORTABLE}
 
 
 @dataclass(frozen=True)
@@ -158,13 +119,12 @@ class RuleTableContents:
     names: Sequence[str]  # of rules, in order
     rows: Mapping[str, RuleRow]  # those measured so far
     saturation: Mapping[str, Saturation | None]  # of these rows
-    curves: RuleCurves | None
     order: Order
     lab: str  # the Lab's rule
     cursor: str = ""
     stale: Collection[str] = ()  # rules whose rows are for earlier parameters
     first_column: int = 0  # index of the first column shown
-    stale_curves: bool = False  # whether the curves are for earlier parameters
+    d_k: int = Parameters.d_k
 
 
 def words_of(column: str) -> str:
@@ -173,37 +133,25 @@ def words_of(column: str) -> str:
     return column if statistic is None else statistic.short or statistic.label
 
 
-def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
-    """Return the columns that fit, from index `first` on, and the one that rows are sorted by; at least one.
+def columns_in(width: int, first: int, by: str) -> dict[str, int]:
+    """Return the columns that fit, from index `first` on, and the one that rows are sorted by, with their cells.
 
-    `curve` is the width of the sparkline.
+    The first column has what the others leave.
     """
-    cells = {column: 1 + form.width for column, form in _FORMATS.items()} | {CURVE: 1 + curve}
+    least = min(round(_WAY_SHARE * width), max(width - NAME - _WAY_LEAVES, 1))
+    cells = {column: 1 + form.width for column, form in _FORMATS.items()} | {WAY_OF: 1 + least}
     cells |= {column: 1 + room for column, (_, room) in _WORDS.items()}
     shown = {by} & {*COLUMNS}
     left = width - NAME - sum(cells[column] for column in shown)
     for column in COLUMNS[first:]:
         if column in shown:
             continue
-        left -= cells[column]
-        if left < 0 and shown:
+        if left < cells[column] and shown:
             break
+        left -= cells[column]
         shown.add(column)
-    return [column for column in COLUMNS if column in shown]
-
-
-def curve_cells(curves: RuleCurves | None, width: int) -> int:
-    """Return the width of a sparkline: for each d_k one cell, or as many as fit beside all columns."""
-    points = len(curves.d_ks) if curves else 11
-    title = len(_ends(curves))
-    words = sum(1 + room for _, room in _WORDS.values())
-    everything = NAME + sum(1 + form.width for form in _FORMATS.values()) + words + 2
-    return max(points * min(max((width - everything) // points, 1), _MOST_CELLS), title)
-
-
-def _ends(curves: RuleCurves | None) -> str:
-    """Return the first and the last d_k of the sparklines."""
-    return "" if curves is None else message("{low} to {high}", low=curves.d_ks[0], high=curves.d_ks[-1])
+    cells[WAY_OF] += left
+    return {column: cells[column] for column in COLUMNS if column in shown}
 
 
 def of_note(shown: RuleTableContents) -> list[bool]:
@@ -215,14 +163,13 @@ def of_note(shown: RuleTableContents) -> list[bool]:
 
 def table_lines(shown: RuleTableContents, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the heading and the lines from index `top` on; the last one counts the hidden rules."""
-    cells = curve_cells(shown.curves, width)
-    columns = columns_in(width, shown.first_column, shown.order.column, cells)
+    columns = columns_in(width, shown.first_column, shown.order.column)
     rows = rows_of(shown.names, shown.order, height - HEAD)
     room = rows_in(len(rows), height)
-    lines = _heading(shown, columns, cells, glyphs)
+    lines = _heading(shown, columns, glyphs)
     for row in rows[top : top + room]:
         if row.rule:
-            lines.append(_row(shown, row.rule, columns, cells, glyphs))
+            lines.append(_row(shown, row.rule, columns, glyphs))
         else:
             lines.append(((f"  {glyphs.say(row.title)}", "dim"),))
     if room < len(rows):
@@ -250,9 +197,8 @@ def rule_at(shown: RuleTableContents, top: int, y: int, height: int) -> str | No
 
 def column_at(shown: RuleTableContents, width: int, x: int, glyphs: Glyphs) -> str | None:
     """Return the column whose heading is at cell `x`, if rows can be sorted by it."""
-    cells = curve_cells(shown.curves, width)
-    columns = columns_in(width, shown.first_column, shown.order.column, cells)
-    found = span_at(_heading(shown, columns, cells, glyphs)[0], x)
+    columns = columns_in(width, shown.first_column, shown.order.column)
+    found = span_at(_heading(shown, columns, glyphs)[0], x)
     named = ["rule", *columns]
     column = named[found[0]] if found and found[0] < len(named) else None
     return column if column in SORTABLE else None
@@ -264,7 +210,7 @@ def rows_in(rows: int, height: int) -> int:
     return rows if rows <= room else max(room - 1, 1)
 
 
-def _heading(shown: RuleTableContents, columns: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
+def _heading(shown: RuleTableContents, columns: Mapping[str, int], glyphs: Glyphs) -> list[Line]:
     up, down = ("^", "v") if glyphs.ascii else ("▲", "▼")
     mark = up if shown.order.reverse else down
     sorted_by: Role = "accent"
@@ -273,12 +219,14 @@ def _heading(shown: RuleTableContents, columns: Sequence[str], cells: int, glyph
         here = number == HEAD - 1 and shown.order.column == "rule"
         title = f"  {glyphs.say('rule')}{' ' + mark if here else ''}" if number == HEAD - 1 else ""
         spans: list[Span] = [(to_left(title, NAME), sorted_by if here else "heading")]
-        for column in columns:
-            if column == CURVE:
-                forms = glyphs.say("entropy at d_k"), glyphs.say("at d_k")
-                title = forms[0] if cells_of(forms[0]) <= cells else forms[1]
-                text = title if number == 0 else glyphs.say(_ends(shown.curves))
-                spans.append((to_left(f" {text}", cells + 1), "heading" if number == 0 else "dim"))
+        for column, cells in columns.items():
+            if column == WAY_OF:
+                text = (
+                    zone_line(cells - 1, glyphs)
+                    if number
+                    else glyphs.fitting(_way_titles(shown.d_k, glyphs), cells - 1)
+                )
+                spans.append((to_left(f" {text}", cells), "dim"))
                 continue
             if column in _WORDS:
                 titles, room = _WORDS[column]
@@ -306,7 +254,39 @@ def _text(value: float | None, column: str, glyphs: Glyphs) -> str:
     return to_right(to_right(whole, form.whole) + to_left(point + rest, 1 + form.decimals), form.width)[: form.width]
 
 
-def _row(shown: RuleTableContents, name: str, columns: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
+def rule_sentences(
+    names: Iterable[ScaleName], known: Mapping[str, Saturation | None], width: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return a line for each rule: where softmax saturates under it, or how that changes with d_k."""
+    lines: list[Line] = []
+    labels = {name: glyphs.say(scale_rule(name).label) for name in names}
+    wide = max(map(cells_of, labels.values()), default=0)
+    for name, label in labels.items():
+        saturation = known.get(name)
+        forms = saturation.words()[:3] if saturation else (_PENDING,)
+        if saturation and not saturation.saturated_at and all(map(isfinite, saturation.way)):
+            low, high = saturation.way
+            if abs(high - low) < _STEADY * low:
+                forms = message("spreads logits alike at every d_k"), message("alike at every d_k")
+            elif high < low * (1 - _STEADY):
+                forms = message("averages all keys as d_k grows"), message("goes flat")
+        role: Role = "unscaled" if name == "none" else "text"
+        lines.append(((to_left(label, wide + 2), role), (glyphs.fitting(forms, width - wide - 2), role)))
+    return lines
+
+
+def _way_titles(d_k: int, glyphs: Glyphs) -> tuple[str, ...]:
+    """Return what the dots and the lines of the first column are, in forms from long to short."""
+    dot, (low, high) = joined([glyphs.marks[0], message("at d_k {d_k}", d_k=d_k)]), WAY
+    way = glyphs.rule * 2 + glyphs.right
+    return (
+        message("{dot}   {way} from d_k {low} to {high}", dot=dot, way=way, low=low, high=high),
+        message("{dot}   {way} from {low} to {high}", dot=dot, way=way, low=low, high=high),
+        dot,
+    )
+
+
+def _row(shown: RuleTableContents, name: str, columns: Mapping[str, int], glyphs: Glyphs) -> Line:
     row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
     named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
     mark = glyphs.marks[1] if name == shown.lab else " "
@@ -320,13 +300,14 @@ def _row(shown: RuleTableContents, name: str, columns: Sequence[str], cells: int
         return (*head, (" " + glyphs.say(fault), "dim" if stale else "alert"))
     value: Role = "dim" if stale else "accent" if chosen else "text"
     spans: list[Span] = []
-    for column in columns:
-        if column == CURVE:
-            spans.extend(
-                [(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if shown.stale_curves else named)]
-            )
-        elif column == METER:
-            spans.append((f" {meter(row.value('saturation'), glyphs)}", "dim" if stale else named))
+    for column, cells in columns.items():
+        if column == WAY_OF:
+            known = shown.saturation.get(name)
+            way = known.way if known and all(map(isfinite, known.way)) else None
+            role: Role = "dim" if stale else "accent" if chosen else "text" if named == "label" else named
+            dot, axis = ratio_given(known, row.measured), saturation_axis(cells - 1)
+            spans.append((" ", "text"))
+            spans += dot_line(axis, dot, SATURATED, role, glyphs, way, arrow=True)
         elif column in _WORDS:
             _, room = _WORDS[column]
             spans.append(
@@ -343,22 +324,9 @@ def _word(column: str, saturation: Saturation | None, row: RuleRow) -> str:
     return word or "—"
 
 
-def _curve(shown: RuleTableContents, name: str, cells: int, glyphs: Glyphs) -> str:
-    """Return values from 0 to 1 over d_k as a line with a mark where softmax saturates; in ASCII as bars."""
-    if shown.curves is None or name not in shown.curves.values:  # those of another formula
-        return to_left(glyphs.say(_PENDING), cells)
-    values = shown.curves.values[name]
-    if not glyphs.ascii:
-        line = braille_line(values, cells // len(values) * len(values))
-        return to_left(with_saturation(line, shown.curves.d_ks, shown.saturation.get(name), glyphs), cells)
-    steps = len(glyphs.bars) - 2  # so that a bar does not touch the line above
-    bars = ["?" if value is None else glyphs.bars[max(round(value * steps), value > 0)] for value in values]
-    return to_left("".join(bar * (cells // len(values)) for bar in bars), cells)
-
-
-def left_out(width: int, first: int, by: str, curves: RuleCurves | None) -> list[str]:
+def left_out(width: int, first: int, by: str) -> list[str]:
     """Return the columns that do not fit."""
-    shown = columns_in(width, first, by, curve_cells(curves, width))
+    shown = columns_in(width, first, by)
     return [column for column in COLUMNS if column not in shown]
 
 
@@ -374,7 +342,7 @@ def title_line(shown: RuleTableContents, width: int, table: int, glyphs: Glyphs)
         how = message("by {column}, smallest first", column=words_of(order.column))
     else:
         how = message("by {column}, largest first", column=words_of(order.column))
-    missing = left_out(table, shown.first_column, order.column, shown.curves)
+    missing = left_out(table, shown.first_column, order.column)
     more = counted("i: {number} more column", "i: {number} more columns", len(missing))
     columns = [message("i: {names}", names=joined(map(words_of, missing), ", ")), more] if missing else []
     forms = [
@@ -387,8 +355,7 @@ def title_line(shown: RuleTableContents, width: int, table: int, glyphs: Glyphs)
     return ((glyphs.say(parts[0]), "heading"), *rest)
 
 
-def next_columns(width: int, first: int, by: str, curves: RuleCurves | None) -> int:
+def next_columns(width: int, first: int, by: str) -> int:
     """Return the first column to show next, to show hidden ones at the right; 0 after the last one."""
-    cells = curve_cells(curves, width)
-    seen = {*columns_in(width, first, by, cells)}
-    return next((at for at in range(first + 1, len(COLUMNS)) if {*columns_in(width, at, by, cells)} - seen), 0)
+    seen = {*columns_in(width, first, by)}
+    return next((at for at in range(first + 1, len(COLUMNS)) if {*columns_in(width, at, by)} - seen), 0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ....core.message import joined, message
 from ....core.parameters import FIELD
 from ....core.statistics.measurement import column_names
+from ....core.statistics.status import SATURATED
 from ....core.theory.prediction import ratio_given, status_given
 from ..glyphs import Glyphs
 from ..lines import Line, fitted
-from ..plots.gauge import gauge_line, zone_line
+from ..plots.dots import ENDS, dot_line, saturation_axis, zone_line
 from ..section import PictureColumns, picture_line
 from .table import COLUMN_ROLES, TableContents
 
@@ -18,11 +19,14 @@ TITLE = "does softmax saturate?"
 def gauge_lines(contents: TableContents, at: PictureColumns, glyphs: Glyphs, zones: bool = True) -> list[Line]:
     """Return an axis for each column with its name and status, then the names of the zones."""
     lines: list[Line] = []
+    axis = saturation_axis(at.picture)
     for index, (column, name) in enumerate(zip(contents.columns, column_names(contents.columns), strict=True)):
         saturation = contents.theory[index].saturation if contents.theory else None
         role, ratio = COLUMN_ROLES[index], ratio_given(saturation, column.measured)
         word = status_given(saturation, column.measured) or "—"
-        picture = gauge_line(ratio, at.picture, role, glyphs)
+        picture = dot_line(
+            axis, ratio, SATURATED, role, glyphs, (ENDS[0], ratio) if ratio else None, rest=(glyphs.rule, "frame")
+        )
         lines.append(picture_line(glyphs.say(name), role, picture, glyphs.say(word), at, glyphs))
     if zones:
         lines.append(fitted(((" " * at.name + zone_line(at.picture, glyphs), "dim"),), sum(at)))

@@ -11,14 +11,11 @@ from rich.cells import set_cell_size
 from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTIC, STATISTICS
 from ....core.tables.runs import change_words, first_words, logit_words, offender_words
-from ....core.watching.snapshot import trend_runs
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, ends, fitted, line_width, merged, window
+from ..lines import Line, Role, Span, fitted, merged, window
 from ..numbers import short, short_in_unit, signed
-from ..plots.axes import Axis, nice_range
-from ..plots.plot import Plot, Series, draw
 
 if TYPE_CHECKING:
     from ....core.watching.limits import HeadTrend
@@ -267,22 +264,22 @@ def trend(values: Sequence[float], cells: int, limit: float, glyphs: Glyphs) -> 
         if math.isinf(value):
             return "!", "alert"
         steps = math.ceil(math.log(max(value, 1e-300) / limit) / math.log(_TIMES))
-        over = _is_over(value, limit)
+        over = is_over(value, limit)
         height = max(steps, 1) if over else min(steps, 0)
         return glyphs.bars[min(max(_UNDER + height, 1), len(glyphs.bars) - 1)], "alert" if over else "scaled"
 
-    return merged(bar(value) for value in _spread(values, cells))
+    return merged(bar(value) for value in spread(values, cells))
 
 
-def _spread(values: Sequence[float], cells: int) -> list[float]:
+def spread(values: Sequence[float], cells: int) -> list[float]:
     """Return a number for each cell: of more numbers the largest of each cell, of fewer each several times."""
     count = len(values)
     if count <= cells:
         return [values[cell * count // cells] for cell in range(cells if count else 0)]
-    return [_largest(values[cell * count // cells : (cell + 1) * count // cells]) for cell in range(cells)]
+    return [largest_of(values[cell * count // cells : (cell + 1) * count // cells]) for cell in range(cells)]
 
 
-def _largest(values: Sequence[float]) -> float:
+def largest_of(values: Sequence[float]) -> float:
     return max((value for value in values if not math.isnan(value)), default=math.nan)
 
 
@@ -385,7 +382,7 @@ def chart(values: Sequence[float], size: Size, axis: tuple[float, float], limit:
 
     def bar(value: float) -> list[Span]:
         """Return a bar, from the bottom up."""
-        role: Role = "alert" if _is_over(value, limit) else "scaled"
+        role: Role = "alert" if is_over(value, limit) else "scaled"
         if math.isnan(value):
             return [(" ", role)] * rows
         if math.isinf(value):
@@ -395,11 +392,11 @@ def chart(values: Sequence[float], size: Size, axis: tuple[float, float], limit:
         height = 1 + min(int(part * full * rows), full * rows - 1)
         return [(glyphs.bars[min(max(height - full * row, 0), full)], role) for row in range(rows)]
 
-    bars = [bar(value) for value in _spread(values, min(cells, len(values)))]
+    bars = [bar(value) for value in spread(values, min(cells, len(values)))]
     return [merged(each[row] for each in bars) for row in reversed(range(rows))]
 
 
-def _is_over(value: float, limit: float) -> bool:
+def is_over(value: float, limit: float) -> bool:
     """Return whether a number of a trend, which is of single precision, is over the limit."""
     return value > limit * (1 + _SINGLE)
 
@@ -506,43 +503,3 @@ def _shade(value: float, part: float, chosen: bool, glyphs: Glyphs) -> str:
     if chosen:
         return to_left(str(min(int(part * 10), 9)), 2)
     return glyphs.shades[1 + min(int(part * steps), steps - 1)] * 2
-
-
-LEAST = 8  # lines of a chart, with its title and its axis
-
-
-def chart_lines(shown: RunSnapshot, chosen: tuple[int, int], width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return exactly `height` lines; empty for a head with fewer than three finite values.
-
-    Where its title does not fit, the limit and the largest value stand alone.
-    """
-    values = shown.trends.get(chosen, ())
-    until = [step for step in shown.steps if step <= shown.step]
-    picked = [until[end - 1] for _, end in trend_runs(len(until))] if values else []
-    points = [(float(step), value) for step, value in zip(picked, values, strict=True) if math.isfinite(value)]
-    steps = sorted({step for step, _ in points})
-    if len(steps) < 3 or height < LEAST:
-        return []
-    layer, head = chosen
-    largest = max(value for _, value in points)
-    _, top = nice_range(0, max(largest, shown.limit))
-    limit = [(steps[0], shown.limit), (steps[-1], shown.limit)]
-    plot = Plot(
-        Axis(steps[0], steps[-1]),
-        Axis(0, top),
-        (
-            Series("alert", "alert", glyphs.marks[0], exact=limit),
-            Series("scaled", "scaled", glyphs.marks[1], exact=points),
-        ),
-    )
-    title: Span = (
-        glyphs.say("layer {layer} head {head}: largest |logit| over the steps", layer=shown.layers[layer], head=head),
-        "heading",
-    )
-    note: Span = (
-        glyphs.say("limit {limit:g} · largest {largest}", limit=shown.limit, largest=short(largest, glyphs)),
-        "dim",
-    )
-    fits = line_width((title, note)) < width
-    head = ends((title,), (note,), width) if fits else fitted((note,), width)
-    return [fitted((), width), head, *draw(plot, width, height - 2, glyphs).lines]

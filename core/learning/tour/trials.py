@@ -11,21 +11,21 @@ from itertools import combinations
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..attention.softmax import softmax
-from ..captures.capture import Layer, sample_path
-from ..captures.head import CaptureFile, read_head
-from ..captures.heads import Rule, file_rule, measure_head, named_rule
-from ..captures.reader import open_capture
-from ..diagnosis.heads.ranking import traits
-from ..diagnosis.heads.reasons import Traits
-from ..diagnosis.heads.rows import logits, some_rows
-from ..statistics.catalogue import SINK
-from ..statistics.measurement import Estimate
-from ..theory.quadrature import normal_cdf
-from ..theory.score_moments import norm_nodes
-from .sources import Reading
-from .trials import mean_over_draws
+from ...arrays import FloatArray
+from ...attention.softmax import softmax
+from ...captures.capture import Layer, sample_path
+from ...captures.head import CaptureFile, read_head
+from ...captures.heads import Rule, file_rule, measure_head, named_rule
+from ...captures.reader import open_capture
+from ...diagnosis.heads.ranking import traits
+from ...diagnosis.heads.reasons import Traits
+from ...diagnosis.heads.rows import logits, some_rows
+from ...statistics.catalogue import SINK
+from ...statistics.measurement import Estimate
+from ...theory.quadrature import normal_cdf
+from ...theory.score_moments import norm_nodes
+from ..sources import Reading
+from ..trials import mean_over_draws
 
 _STREAM = 22  # of random numbers, so that draws here are not the Lab's
 LARGEST_FLOAT16 = 65504.0
@@ -121,9 +121,6 @@ def _rng(*trial: int) -> np.random.Generator:
     return np.random.default_rng((_STREAM, *trial))
 
 
-_ROWS = 64  # of a head's that are compared with those of other heads
-
-
 def all_heads() -> Mapping[str, Reading]:
     """Measure every head of the sample, unscaled and at its own scale.
 
@@ -142,7 +139,7 @@ def all_heads() -> Mapping[str, Reading]:
             ratios.append((raw.measured["logit_variance_within_row"].value or 0.0) / layer.d_k)
             firsts.append(own.measured["first_key_weight"].value or 0.0)
             saturations.append(own.measured["saturation"].value or 0.0)
-            of_head = traits(capture, layer, head)
+            of_head = traits(capture, layer, head, layer.queries)
             found += [] if of_head is None else [of_head]
     values = {
         "heads": float(len(ratios)),
@@ -158,12 +155,18 @@ def all_heads() -> Mapping[str, Reading]:
     return {name: measured_once(value) for name, value in values.items()}
 
 
-def heads_apart(layer: int) -> Reading:
-    """Measure how different the weights of two heads of a layer are: ½ Σ|p − p′|, the mean over rows and pairs."""
+def heads_apart() -> Mapping[str, Reading]:
+    """Measure how different the weights of two heads of a layer are: ½ Σ|p − p′|, the mean over rows and pairs.
+
+    Return it for the layers where it is `least` and `most`.
+    """
     capture = open_capture(sample_path())
-    of = capture.layers[layer]
-    weights = [_weights(capture, of, head, file_rule(of)) for head in range(of.heads)]
-    return measured_once(float(np.mean([np.abs(a - b).sum(axis=-1).mean() / 2 for a, b in combinations(weights, 2)])))
+    of_layers: list[float] = []
+    for layer in capture.layers:
+        weights = [_weights(capture, layer, head, file_rule(layer)) for head in range(layer.heads)]
+        apart = [np.abs(a - b).sum(axis=-1).mean() / 2 for a, b in combinations(weights, 2)]
+        of_layers.append(float(np.mean(apart)))
+    return {"least": measured_once(min(of_layers)), "most": measured_once(max(of_layers))}
 
 
 def heads_at_once() -> Mapping[str, Reading]:
@@ -178,9 +181,7 @@ def heads_at_once() -> Mapping[str, Reading]:
     keys: list[float] = []
     distances: list[float] = []
     for layer in capture.layers:
-        weights = np.array(
-            [_weights(capture, layer, head, file_rule(layer), layer.queries) for head in range(layer.heads)]
-        )
+        weights = np.array([_weights(capture, layer, head, file_rule(layer)) for head in range(layer.heads)])
         query, key = np.indices(weights.shape[1:])
         keys.append(float(np.mean([len(set(each)) for each in weights.argmax(axis=2).T.tolist()])))
         distances += (weights * np.abs(query - key)).sum(axis=2).mean(axis=1).tolist()
@@ -214,8 +215,8 @@ def scale_dropped() -> Mapping[str, Reading]:
     return {name: measured_once(value) for name, value in found.items()}
 
 
-def _weights(capture: CaptureFile, layer: Layer, head: int, rule: Rule, rows: int = _ROWS) -> FloatArray:
-    """Return at most `rows` rows of a head's weights under a rule, [rows, keys]."""
-    part = some_rows(read_head(capture, layer, head), layer, rows)
+def _weights(capture: CaptureFile, layer: Layer, head: int, rule: Rule) -> FloatArray:
+    """Return a head's weights under a rule, [queries, keys]."""
+    part = some_rows(read_head(capture, layer, head), layer, layer.queries)
     hidden = None if part.seen is None else ~np.broadcast_to(part.visible, (*part.used.shape, layer.keys))
     return softmax(logits(part, rule), hidden, None)[part.used].astype(np.float64)

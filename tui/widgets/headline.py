@@ -1,0 +1,35 @@
+"""The headline of a pane: its one number in large digits, with a few lines of words beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..views.headline import LOW, headline_lines, words_at
+from ..views.lines import Line, Role
+from ..views.section import picture_columns
+from .lines import LinesWidget
+
+
+class Headline(LinesWidget):
+    """Shows a label, a number and lines of words, at the bottom of its lines."""
+
+    undimmed = ("heading", "accent", "alert")
+    label, number = "", ""
+    role: Role = "heading"
+    words: Sequence[Line] = ()
+
+    def show(self, label: str, number: str, words: Sequence[Line], role: Role = "heading") -> None:
+        """Show these."""
+        self.label, self.number, self.words, self.role = label, number, words, role
+        self.redraw()
+
+    @property
+    def room_for_words(self) -> int:
+        """The cells of a line of words."""
+        return max(self.outer_size.width - words_at(self.outer_size.width) - 1, 1)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        at, beside = picture_columns(width).name if width >= 70 else 6, words_at(width)
+        lines = headline_lines(self.label, self.number, self.words, width, self.glyphs, at, self.role, beside=beside)
+        blank: Line = ((" " * width, "text"),)
+        return [*[blank] * (height - LOW), *lines[:LOW]]
