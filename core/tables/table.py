@@ -9,11 +9,12 @@ from importlib import import_module
 from itertools import chain, islice
 from operator import attrgetter
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from .. import VERSION
 from ..errors import InputError
 from ..files import MARK
+from ..message import Message
 from ..parameters import FIELD
 from ..statistics.measurement import Estimate
 from .formats import NONE, Say, csv_text, data, digits, escaped, json_line, json_text, pair
@@ -71,8 +72,14 @@ class Bold(str):
     """A paragraph or a cell that stands out."""
 
 
-class Heading(str):
-    """The title of a part of a page."""
+class Heading(Message):
+    """The title of a part of a page: a text, or a message, which keeps its values."""
+
+    def __new__(cls, text: str) -> Self:
+        made = super().__new__(cls, text)
+        if isinstance(text, Message):
+            made.template, made.values, made.plural = text.template, text.values, text.plural
+        return made
 
 
 class CommandLine(str):

@@ -185,9 +185,9 @@ what softmax and gradients make of it, and what trained models do. Every step
 asks for a guess; its figures are measured now and stand beside the exact
 values. Then interview questions with their answers, and what is wrong
 with the usual ones. b1 to b11 are captures made on the spot, with one
-defect, two or none, and their diagnosis. On a terminal, the Learn tab of the app
-opens. In a pipe and with --format, the list is printed, or the item that is
-named; as JSON or as cards (Markdown, or a text that Anki imports), all of
+defect, two or none, and their diagnosis. On a terminal, the Learn tab of the
+app opens. In a pipe and with --format, the list is printed, or the item that
+is named; as JSON or as cards (Markdown, or a text that Anki imports), all of
 them in full. --questions leaves out the answers: a handout.""",
     examples="""\
 examples:
@@ -200,10 +200,10 @@ examples:
   attn-tui learn b3 --answer                   a bug, its symptoms and its cause
   attn-tui learn --format markdown             flash cards of all of them
   attn-tui learn --format anki -o cards.txt    the same, for Anki to import
-  attn-tui learn --questions --format markdown --lang zh  a handout in Chinese
+  attn-tui learn --questions --lang zh -o handout.html  a handout in Chinese
 """,
     arguments=LearnArguments,
     run=run,
-    formats=("table", "json", "markdown", "anki", *CODE),
+    formats=("table", "json", "markdown", "html", "anki", *CODE),
     check=_check,
 )
