@@ -126,7 +126,6 @@ async def test_the_row_is_that_of_the_cursor_in_the_matrix(stage: Stage) -> None
     row = present(pane.bars.row)
     assert pane.sides.against == next(rule for rule in SCALE_RULES if rule != "none")
     assert [column.rule for column in row.columns] == [pane.sides.against, pane.sides.b.scale]
-    assert "A " in stage.text
     await stage.press("u", "u")
     assert (pane.sides.against, pane.sides.b.scale) == ("none", "file")
 

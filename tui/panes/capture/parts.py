@@ -197,6 +197,8 @@ class AttentionMatrix(LinesWidget, can_focus=True):
             return ((self.glyphs.say("attention"), "heading"),)
         size = f"{layer.queries} × {layer.keys}"
         place = f"{layer.index}/{self.head}"
+        if layer.batch > 1:
+            place = message("{place}, text {text}", place=place, text=self.text)
         forms: list[str] = [message("{place}: attention {size}", place=place, size=size), f"{place}: {size}", place]
         if (self.queries, self.keys) != ((0, layer.queries), (0, layer.keys)):
             shown = " × ".join(f"{first}–{end - 1}" for first, end in (self.queries, self.keys))
@@ -208,11 +210,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         return ((self.glyphs.fitting(forms, width), "heading"),)
 
     def note(self) -> Line:
-        words: list[str] = (
-            [message("text {text}", text=self.text)] if self.source is not None and self.source.batch > 1 else []
-        )
-        if self.matrix is not None and self.matrix.rough:
-            words.append(message("rough"))
+        words: list[str] = [message("rough")] if self.matrix is not None and self.matrix.rough else []
         if self.disputed:
             words.append(message("not as computed"))
         said: Line = ((self.glyphs.say(joined(words)) + "  ", "dim"),) if words else ()
