@@ -25,8 +25,9 @@ class Headline(LinesWidget):
 
     @property
     def room_for_words(self) -> int:
-        """The cells of a line of words."""
-        return max(self.outer_size.width - words_at(self.outer_size.width) - 1, 1)
+        """The cells of a line of words, also before the first layout: a headline is as wide as the screen."""
+        width = self.screen.size.width
+        return max(width - words_at(width) - 1, 1)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         at, beside = picture_columns(width).name if width >= 70 else 6, words_at(width)
