@@ -26,7 +26,7 @@ class Headline(LinesWidget):
     @property
     def room_for_words(self) -> int:
         """The cells of a line of words, also before the first layout: a headline is as wide as the screen."""
-        width = self.screen.size.width
+        width = self.app.size.width  # pyright: ignore[reportUnknownMemberType]
         return max(width - words_at(width) - 1, 1)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
