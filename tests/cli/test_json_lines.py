@@ -72,7 +72,6 @@ def test_a_file_whose_name_ends_so_is_written_so(tmp_path: Path, capsys: Capture
     ("words", "ending", "says"),
     [
         (("report",), "jsonl", "this command prints no jsonl"),
-        (("learn",), "html", "this command prints no html"),
         (("learn",), "parquet", "a .parquet file has the rows of CSV, and this command prints no csv"),
     ],
 )
