@@ -295,7 +295,7 @@ class WatchPane(TwoParts):
         if shown.file is None:
             self.host.say(
                 message(
-                    "This run is numbers only. A folder of captures, as `attn-tui record --every N` writes it, "
+                    "This run is numbers only. A folder of captures, as attn-tui record --every N writes it, "
                     "has heads to open."
                 )
             )

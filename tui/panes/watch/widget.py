@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ....core.watching.snapshot import RunSnapshot
 
 EXAMPLE = message("An example: a small model, trained at a learning rate that is too high.")
-HINT = message("`attn-tui watch RUN` watches yours; ? says how to make one.")
+HINT = message("To watch yours: attn-tui watch RUN; ? says how to make one.")
 FROM_PYTORCH = ("attn-tui record -o run/ --every 100 -- python train.py", "attn-tui watch run/")
 LINE = '{"step": 100, "max_logit": [[20.5, 9.1], [8.3, 12.4]]}'
 FROM_LINES = "attn-tui watch run.jsonl"
