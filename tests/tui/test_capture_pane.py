@@ -121,7 +121,7 @@ async def test_undo_and_the_focus_bring_their_part_of_a_narrow_screen_to_the_fro
 async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_a_list(stage: Stage) -> None:
     pane = await stage.head()
     await stage.press("i", "home")
-    assert "what the pane shows" in stage.text
+    assert "what to show" in stage.text
     await stage.press(*"one-hot", "enter")
     assert pane.heads.statistic.name == "one_hot_rows"
     await stage.press("i", *"a: d_k", "enter")

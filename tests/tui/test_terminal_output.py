@@ -44,7 +44,7 @@ def test_only_ascii_is_written_with_ascii_and_in_the_c_locale(way: str) -> None:
             session.send(b"\x1b")
             session.until(lambda shown=shown: shown not in session.text, "Escape")
         session.send(b">>V")
-        session.sees("widths of real models")
+        session.sees("entropy over d_k")
         session.quit()
         assert session.written.isascii()
 
