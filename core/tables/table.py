@@ -68,18 +68,22 @@ class TextGrid(NamedTuple):
     of_words: bool = False  # align all columns left
 
 
-class Bold(str):
-    """A paragraph or a cell that stands out."""
-
-
-class Heading(Message):
-    """The title of a part of a page: a text, or a message, which keeps its values."""
+class _Message(Message):
+    """A text, or a message, which keeps its values, of a kind that a page marks."""
 
     def __new__(cls, text: str) -> Self:
         made = super().__new__(cls, text)
         if isinstance(text, Message):
             made.template, made.values, made.plural = text.template, text.values, text.plural
         return made
+
+
+class Bold(_Message):
+    """A paragraph or a cell that stands out."""
+
+
+class Heading(_Message):
+    """The title of a part of a page."""
 
 
 class CommandLine(str):

@@ -81,6 +81,12 @@ def test_cards_are_in_the_chosen_language(capsys: Captured) -> None:
         assert english.count("\n") == chinese.count("\n")
 
 
+def test_a_chinese_handout_asks_in_chinese(capsys: Captured) -> None:
+    handout = printed(["learn", "--questions", "--format", "markdown", "--lang", "zh"], capsys)
+    paragraphs = [line for line in handout.splitlines() if re.search(r"[A-Za-z]{3} [a-z]{3}", line)]
+    assert [line for line in paragraphs if not re.search("[\u4e00-\u9fff]", line)] == []
+
+
 def test_a_handout_has_questions_without_answers_or_figures(capsys: Captured) -> None:
     for words in (["learn", "1"], ["learn", "1", "--format", "markdown"]):
         whole = " ".join(printed(words, capsys).split())
