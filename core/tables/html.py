@@ -93,7 +93,7 @@ def html_page(blocks: Iterable[Block], say: Say = str, language: str = "en") -> 
 
 
 def html_part(blocks: Iterable[Block], say: Say = str) -> str:
-    """Return an element that can stand in any page: its styles are of its own class, and its colours complete."""
+    """Return an element that can stand in any page: its styles begin with its class, its colours are complete."""
     parts = "".join(f"{_html(block, say)}\n" for block in blocks)
     return f'<div class="attn-tui">\n<style>\n{_styles()}\n</style>\n{parts}</div>\n'
 

@@ -52,11 +52,6 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
     def changes_soon(self) -> bool:
         return super().changes_soon or (bool(self._ahead) and time.monotonic() - self.last_frame < _FRAME)
 
-    @property
-    def keys_wait(self) -> bool:
-        """Whether a key has not had its turn yet."""
-        return any(isinstance(each, events.Key) for each in self._ahead)
-
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, (events.InputEvent, events.Paste)) and not event.is_forwarded:
             await self.do_last(event)

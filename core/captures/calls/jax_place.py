@@ -95,6 +95,6 @@ def _name() -> str:
     try:
         scopes = import_module("jax.extend.source_info_util").current_name_stack().stack
         found = [each.name for each in scopes if type(each).__name__ == "Scope"]
-    except Exception:
+    except Exception:  # what is private to JAX may raise anything, and no name is worth the program
         return ""
     return ".".join(found).replace("/", ".")

@@ -78,11 +78,6 @@ class LabResults(Results):
         self.histograms.reach = max(known) if len(known) == len(contents.columns) else None
 
     @property
-    def is_beside(self) -> bool:
-        """Whether the table stands beside the page."""
-        return self._has_room(self.size) and self.shown == "table"
-
-    @property
     def shows_d_k(self) -> bool:
         """Whether the headline is on screen."""
         return self.shown == "both" or self.size.height >= _HEADED

@@ -69,9 +69,6 @@ class RuleTable(ChoosingLines):
                 self._sort(column)
 
 
-_FORMS = (True, True), (False, True), (False, False)  # of the description: with figures, with its source
-
-
 class RuleText(LinesWidget):
     """Shows the description of a rule."""
 
