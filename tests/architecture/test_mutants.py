@@ -1,7 +1,11 @@
 """Which tests watch over which sources, and the small faults that they are tried with."""
 
 import ast
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -53,8 +57,11 @@ def test_mutants_change_each_place_and_stay_python(mutants: Any, tmp_path: Path)
         "        return -a\n"
         "    found: int | None = a or 1\n"
         "    return found\n"
+        "if found := decide(1): pass\n"
     )
-    found = [mutant for place in mutants.places(str(source)) for mutant in place]
+    drawn = [mutant for place in mutants.places(str(source)) for mutant in place]
+    found = [mutant for mutant in drawn if mutants.is_python(mutant)]
+    assert [mutant.operator for mutant in drawn if mutant not in found] == ["AddNot"]  # if not found := …
     codes = [mutant.code(source.read_text()) for mutant in found]
     functions: list[Any] = [ast.parse(code).body[0] for code in codes]
     tests = {ast.unparse(function.body[0].test) for function in functions}
@@ -116,6 +123,15 @@ def test_tests_that_fail_without_a_mutant_judge_none(
     same = "-c 'from attn_tui.core.training import race; assert open(race.__file__).read() == open(\"{}\").read()'"
     monkeypatch.setattr(mutants, "TESTS", same.format(ROOT / "core/training/race.py"))
     assert list(mutants.tried(room, drawn, copy)) == ["killed", "killed"]
+
+
+def test_nothing_is_left_of_a_run_that_is_ended(mutants: Any, tmp_path: Path) -> None:
+    words = [sys.executable, mutants.__file__, "--sample", "1", "--room", "training"]
+    with subprocess.Popen(words, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.DEVNULL) as run:
+        while not [*tmp_path.glob("*/project/core")] and run.poll() is None:
+            time.sleep(0.05)
+        run.terminate()
+    assert (run.returncode, [*tmp_path.iterdir()]) == (128 + signal.SIGTERM, [])
 
 
 def test_an_operand_decides_if_the_whole_was_ever_another_one_without_it(
