@@ -201,7 +201,8 @@ def copy_project(folder: Path) -> Path:
     package.mkdir(parents=True)
     for target in (copy / "core", copy / "tui", *(copy / "tui/cli/root").iterdir()):
         (package / target.name).symlink_to(target)
-    os.environ |= {"PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    once = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"), "1")
+    os.environ |= {"PYTHONPATH": str(package.parent)} | once
     os.chdir(copy)  # where tests run
     return copy
 
@@ -216,7 +217,7 @@ def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
     used = subprocess.check_output([python, "-c", "import attn_tui.core as core; print(core.__path__[0])"], text=True)
     if not Path(used.strip()).resolve().samefile(copy / "core"):
         raise SystemExit(f"{python} imports {used.strip()} instead of the copy at {copy}")
-    # Once: tests of mutants keep no bytecode.
+    # Once: tests keep no bytecode, since that of a mutant could be taken for the next one's.
     subprocess.run([python, "-m", "compileall", "-q", "core", "tui"], check=True)
     command = [str(python), *shlex.split(TESTS), *room.files()]
     begun = time.monotonic()
@@ -242,9 +243,9 @@ def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
 
 def outcome(command: list[str], seconds: float) -> tuple[str, str]:
     """Return the outcome of tests, and what they print; end what they started, also when this program is ended."""
-    settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(command, env=settings, start_new_session=True, text=True, **pipes) as tests:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as tests:
         try:
             output, _ = tests.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:

@@ -110,7 +110,7 @@ def test_tests_that_fail_without_a_mutant_judge_none(
 ) -> None:
     monkeypatch.setattr(mutants, "TESTS", "-c 'raise SystemExit(1)'")
     monkeypatch.chdir(tmp_path)
-    for name in ("PYTHONPATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    for name in ("PYTHONPATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"):
         monkeypatch.setenv(name, "")  # restored at the end
     (training,) = (room for room in ROOMS if room.name == "training")
     drawn = mutants.drawn([training], {"core/training/race.py": set(range(60, 90))}, 2, 0)[training]
