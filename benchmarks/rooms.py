@@ -67,7 +67,11 @@ ROOMS = (
     Room("training", "core/training", "core/ training cli/ train_command"),
     Room("learning", "core/learning", "core/ learning claim* cli/ learn_command"),
     Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming"),
-    Room("tables", "core/tables", "core/ table export cost worked_example cli/ *_command json_lines"),
+    Room(
+        "tables",
+        "core/tables",
+        "core/ table export cost worked_example cli/ *_command json_lines views/ cost_view watching_view",
+    ),
     Room("programs", "core/program", "core/ *_code"),
     Room(
         "recorder",
