@@ -87,8 +87,8 @@ _AGREEING = """
     long-sequences --++  like-normalisation --++  like-cosine --  dk-overscales +-+++++  log-underscales -+++
     half-scale +--  sqrt-optimal ++---  train-equals-inference -+++  unscaled-trains-worse ++-++
     division-is-free ++---+  additive-bounded -----+  bilinear-unscaled ---+  three-matrices -++
-""".split()
-AGREEING: dict[str, str] = dict(zip(_AGREEING[::2], _AGREEING[1::2], strict=True))
+"""
+AGREEING: dict[str, str] = dict(re.findall(r"(\S+) ([-+]+)", _AGREEING))
 
 CLAIM = {claim.id: claim for claim in CLAIMS}
 # Those whose figures take the longest; the others use the same trials, and the tests of races and theory the rest.
