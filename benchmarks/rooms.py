@@ -72,6 +72,7 @@ ROOMS = (
         "core/tables",
         "core/ table export cost worked_example cli/ *_command json_lines html views/ cost_view watching_view",
     ),
+    Room("questions", "core/questions core/api", "core/ api cli/ reproduce *_command code_format executors resuming"),
     Room("programs", "core/program", "core/ *_code"),
     Room(
         "recorder",
