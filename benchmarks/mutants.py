@@ -202,7 +202,7 @@ def copy_project(folder: Path) -> Path:
     for target in (copy / "core", copy / "tui", *(copy / "tui/cli/root").iterdir()):
         (package / target.name).symlink_to(target)
     once = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"), "1")
-    os.environ |= {"PYTHONPATH": str(package.parent)} | once
+    os.environ |= {"PYTHONPATH": str(package.parent), "KERAS_BACKEND": "jax"} | once
     os.chdir(copy)  # where tests run
     return copy
 

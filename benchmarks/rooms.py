@@ -10,10 +10,10 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Room:
-    """Folders of sources, and its tests: a folder of `tests/`, then its files without `test_` and `.py`."""
+    """Folders and files of sources, and its tests: a folder of `tests/`, then its files without `test_` and `.py`."""
 
     name: str
-    folders: str
+    sources: str
     tests: str
     environment: str = ".venv"  # where its tests run
 
@@ -76,10 +76,16 @@ ROOMS = (
     Room("programs", "core/program", "core/ *_code"),
     Room(
         "recorder",
-        "core/recorder",
+        "core/recorder tui/cli/commands/record.py",
         "recorder/ operations layouts weights fused row_factors passes steps caches not_finite recorded_files "
         "reading assertion command students vllm",
         ".venv-torch",
+    ),
+    Room(
+        "JAX",
+        " ".join(f"core/captures/calls/jax_{name}.py" for name in ("functions", "place", "recording")),
+        "core/ record_jax*",
+        ".venv-jax",
     ),
     Room("views", "tui/views", "views/ *"),
     Room("command line", "tui/cli", "cli/ *"),
@@ -100,6 +106,6 @@ ROOMS = (
 
 
 def room_of(path: str) -> Room:
-    """Return the room of a source file: that of the nearest folder above it."""
-    folders = {folder: room for room in ROOMS for folder in room.folders.split()}
-    return next(folders[parent.as_posix()] for parent in Path(path).parents if parent.as_posix() in folders)
+    """Return the room of a source file: its own, or that of the nearest folder above it."""
+    rooms = {each: room for room in ROOMS for each in room.sources.split()}
+    return next(rooms[each.as_posix()] for each in (Path(path), *Path(path).parents) if each.as_posix() in rooms)

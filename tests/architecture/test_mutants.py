@@ -28,17 +28,18 @@ def mutants() -> ModuleType:
 def test_every_source_is_in_the_room_of_its_nearest_folder() -> None:
     for path in (path for package in ("core", "tui") for path in (ROOT / package).rglob("*.py")):
         relative = path.relative_to(ROOT).as_posix()
-        room = room_of(relative)
-        longest = max((folder for folder in room.folders.split() if relative.startswith(f"{folder}/")), key=len)
-        closer = [folder for other in ROOMS for folder in other.folders.split() if relative.startswith(f"{folder}/")]
-        assert longest == max(closer, key=len), relative
+        near = {
+            each: room for room in ROOMS for each in room.sources.split() if f"{relative}/".startswith(f"{each}/")
+        }
+        assert room_of(relative) is near[max(near, key=len)], relative
     assert room_of("core/captures/files/stored.py").name == "captures"
     assert room_of("core/scales.py").name == "parameters"
+    assert room_of("tui/cli/commands/record.py").name == "recorder"
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
-def test_rooms_name_folders_and_tests_that_exist(room: Room) -> None:
-    assert all((ROOT / folder).is_dir() for folder in room.folders.split())
+def test_rooms_name_sources_and_tests_that_exist(room: Room) -> None:
+    assert all((ROOT / each).exists() for each in room.sources.split())
     folder = ""
     for word in room.tests.split():
         folder = word if word.endswith("/") else folder
@@ -110,7 +111,7 @@ def test_tests_that_fail_without_a_mutant_judge_none(
 ) -> None:
     monkeypatch.setattr(mutants, "TESTS", "-c 'raise SystemExit(1)'")
     monkeypatch.chdir(tmp_path)
-    for name in ("PYTHONPATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"):
+    for name in ("PYTHONPATH", "KERAS_BACKEND", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"):
         monkeypatch.setenv(name, "")  # restored at the end
     (training,) = (room for room in ROOMS if room.name == "training")
     drawn = mutants.drawn([training], {"core/training/race.py": set(range(60, 90))}, 2, 0)[training]
