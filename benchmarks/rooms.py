@@ -55,7 +55,9 @@ ROOMS = (
         "core/ diagnosis_[!a]* diagnosis_autocast scale_by_position replay cli/ check_command diagnose_command",
     ),
     Room(
-        "judgement", "core/diagnosis/judgement", "core/ diagnosis_conventions diagnosis_verdicts diagnosis_agreement"
+        "judgement",
+        "core/diagnosis/judgement",
+        "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement",
     ),
     Room(
         "comparing",
