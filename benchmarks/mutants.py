@@ -165,7 +165,7 @@ def is_python(mutant: Mutant) -> bool:
 
 
 def places(path: str) -> list[list[Mutant]]:
-    """Return the mutants of a file by the place that they change; annotations and decorators have none."""
+    """Return the mutants of a file by the place that they change; annotations, decorators and the like have none."""
     found: dict[tuple[tuple[int, int], tuple[int, int]], list[Mutant]] = defaultdict(list)
     nodes = [(node, is_declaration(node)) for node in trees.ast_nodes(trees.get_ast((ROOT / path).read_text()))]
     for name, operator in ((name, make()) for name, make in OPERATORS.items()):
@@ -179,7 +179,11 @@ def places(path: str) -> list[list[Mutant]]:
 
 
 def is_declaration(node: Any) -> bool:
-    """Return whether a node is inside an annotation or a decorator."""
+    """Return whether a node is inside an annotation or a decorator, or is a check that changes no correct program."""
+    if node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
+        return True
+    if node.parent is not None and node.parent.get_code().strip() == "strict=True":
+        return True
     marks = {"tfpdef": ":", "annassign": ":", "funcdef": "->"}
     while (parent := node.parent) is not None:
         before = node.get_previous_sibling()

@@ -103,6 +103,13 @@ ROOMS = (
         "tui/ engine executor process_engine schedule workers prefetch stopped_engine pacing pane_requests "
         "cli/ reproduce",
     ),
+    Room(
+        "panes",
+        "tui/panes",
+        "views/ every_view sweep_* rules_view softmax_view heatmap attention_views capture_facts help_view "
+        "tui/ *_pane panes capture_* sweep_* rules_* lab_* formula_rule current choosing selecting clicks small "
+        "exported_numbers entropy_curve finding help pane_requests",
+    ),
     Room("app", "tui", "tui/ *"),
 )
 

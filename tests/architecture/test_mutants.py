@@ -59,6 +59,7 @@ def test_mutants_change_each_place_and_stay_python(mutants: Any, tmp_path: Path)
         "    found: int | None = a or 1\n"
         "    return found\n"
         "if found := decide(1): pass\n"
+        "if TYPE_CHECKING: list(zip((), strict=True))\n"
     )
     drawn = [mutant for place in mutants.places(str(source)) for mutant in place]
     found = [mutant for mutant in drawn if mutants.is_python(mutant)]
