@@ -77,8 +77,9 @@ class TrainPane(FieldsPane):
         headed = size.height >= HEADED and size.width >= self.SIDE_BY_SIDE
         lines = headed * (max(LOW, 1 + len(self.race.rules)) + (size.height >= BLANK))
         self.curves.headed = headed
-        parts = super().regions(Size(size.width, size.height - lines))
-        return (self.headline, Region(0, 0, size.width, lines)), *((part, at.translate((0, lines))) for part, at in parts)
+        yield self.headline, Region(0, 0, size.width, lines)
+        for part, region in super().regions(Size(size.width, size.height - lines)):
+            yield part, region.translate((0, lines))
 
     @property
     def race(self) -> Race:
