@@ -30,8 +30,8 @@ _MEANINGS: Mapping[Status, Message] = {
     "uniform": message("{who}, attention is nearly uniform"),
     "healthy": message("{who}, many keys share a row"),
     "saturating": message("{who}, a few keys take over a row"),
-    "saturated": message("{who}, a few keys take most of a row"),
-    "one-hot": message("{who}, attention is a look-up of one key"),
+    "saturated": message("{who}, few keys take most of a row"),
+    "one-hot": message("{who}, attention looks up one key"),
 }
 _HOLD = message(
     "Both are healthy here: many keys share a row. Now hold →. A score is a sum of d_k products: the wider the "
