@@ -81,7 +81,7 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
         await self._take_next()
 
     def _apart(self, event: events.Key) -> Sequence[events.Key]:
-        """Return Escape and a key for Alt and that key, which terminals send alike, unless the former does something."""
+        """Return Escape and a key for Alt and that key, sent alike, unless Alt and it do something."""
         typed = event.character
         if not event.key.startswith("alt+") or not typed or event.key in self.screen.active_bindings:
             return [event]
