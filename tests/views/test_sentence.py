@@ -268,7 +268,7 @@ def test_what_it_suggests_is_healthy(change: dict[str, Any]) -> None:
     ("change", "words"),
     [
         ({"d_k": 4}, "Both are healthy here: many keys share a row. Now hold →."),
-        ({}, "Unscaled, one key takes most of a row, and about 1 row in "),
+        ({}, "Unscaled, one key takes most of a row, and 1 row in "),
         ({"d_k": 400}, "Unscaled, attention looks up one key, and "),
         ({"d_k": 400}, " Divided by √d_k, nothing has moved."),
         ({"scale": "d_k"}, " With 1/d_k, attention is nearly uniform. 1/√d_k would be healthy."),

@@ -37,7 +37,7 @@ _HOLD = message(
     "Both are healthy here: many keys share a row. Now hold →. A score is a sum of d_k products: the wider the "
     "vectors, the wider unscaled scores spread."
 )
-_SAME = message("Divided by √d_k, the picture is that of d_k 4: this is all that the scale does.")
+_SAME = message("Divided by √d_k, the picture is that of d_k 4: that is all the scale does.")
 _STILL = message("Divided by √d_k, nothing has moved.")
 
 
@@ -72,13 +72,13 @@ def lab_sentence(p: Parameters, contents: TableContents, glyphs: Glyphs, brief: 
 
 
 def _clause(column: Column, name: str, word: Status, glyphs: Glyphs) -> str:
-    """Return `Unscaled, one key takes most of a row, and about 1 row in 10 passes no gradient.`"""
+    """Return `Unscaled, one key takes most of a row, and 1 row in 10 passes no gradient.`"""
     meaning, dead = _meaning(column, name, word, glyphs), column.measured.get("dead_rows", NOTHING).value or 0.0
     if dead < _FEWEST_DEAD:
         return message("{meaning}.", meaning=meaning)
     if dead < 0.3:
         n = min(_ONE_IN, key=lambda each: abs(math.log(each * dead)))
-        return message("{meaning}, and about 1 row in {n} passes no gradient.", meaning=meaning, n=n)
+        return message("{meaning}, and 1 row in {n} passes no gradient.", meaning=meaning, n=n)
     if dead == 1:
         return message("{meaning}, and no row passes a gradient.", meaning=meaning)
     return message("{meaning}, and {n} rows in 10 pass no gradient.", meaning=meaning, n=min(round(10 * dead), 9))
