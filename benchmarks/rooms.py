@@ -95,7 +95,7 @@ ROOMS = (
         "terminal",
         "tui/terminal tui/language tui/settings",
         "tui/ reader cells contrast terminal_output any_bytes diff_screen frames language settings saved_settings "
-        "keymap typeahead connection slow_terminal",
+        "keymap typeahead connection slow_terminal resizing",
     ),
     Room(
         "engine",
