@@ -90,7 +90,7 @@ ROOMS = (
         ".venv-jax",
     ),
     Room("views", "tui/views", "views/ *"),
-    Room("command line", "tui/cli", "cli/ *"),
+    Room("command line", "tui/cli", "cli/ * tui/ open_app"),
     Room(
         "terminal",
         "tui/terminal tui/language tui/settings",
