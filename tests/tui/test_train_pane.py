@@ -10,7 +10,7 @@ from attn_tui.core.training.snapshot import QUANTITIES, snapshot
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.panes.train.pane import TrainPane
-from attn_tui.tui.panes.train.view import curve_lines, setting_lines
+from attn_tui.tui.panes.train.view import curve_lines
 from attn_tui.tui.panes.train.widget import START
 from attn_tui.tui.views.glyphs import UNICODE
 from cases import present
@@ -49,12 +49,6 @@ async def test_a_race_shows_its_curves_and_other_quantities_and_axes(stage: Stag
     await stage.press("M", "z")
     assert "∂L/∂" in stage.text
     assert ", log" not in stage.text
-
-
-def test_the_rules_of_a_race_have_the_letters_of_their_curves() -> None:
-    lines = setting_lines(replace(SHORT, rules=("none", "sqrt_d_k")), "rate", "", None, 40, 24, UNICODE)
-    texts = ["".join(text for text, _ in line).split() for line in lines]
-    assert [words[1:] for words in texts if words[:1] in (["A"], ["B"])] == [["unscaled"], ["1/√d_k"]]
 
 
 def test_a_loss_far_above_that_of_a_guess_is_drawn_at_the_top() -> None:

@@ -166,16 +166,8 @@ class TrainPane(FieldsPane):
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
             return progress_status(self.progress, self.glyphs, f"d_k {self.race.d_k}")
-        texts = [
-            message(
-                "d_k {d_k} · {optimiser} · lr {rate:g}",
-                d_k=self.race.d_k,
-                optimiser=self.race.optimiser,
-                rate=self.race.rate,
-            ),
-            f"d_k {self.race.d_k}",
-        ]
-        return [((self.glyphs.say(text), "text"),) for text in texts]
+        alone: Line = ((f"d_k {self.race.d_k}", "text"),)
+        return [] if self.curves.headed else [alone]
 
     # Export and undo
 
