@@ -14,6 +14,7 @@ import struct
 import sys
 import zipfile
 import zlib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -144,7 +145,9 @@ def _text(stream: BinaryIO, array: Contiguous) -> str:
             largest_text=LARGEST_TEXT,
             most_texts=MOST_TEXTS,
         )
-    values = array.read(stream, array.shape) if array.nbytes else np.zeros(array.shape, array.format)
+    values = (
+        array.read(lambda: nullcontext(stream), array.shape) if array.nbytes else np.zeros(array.shape, array.format)
+    )
     try:
         if values.dtype.kind == "S":
             values = np.char.decode(values, "utf-8")
