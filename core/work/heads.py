@@ -30,8 +30,7 @@ from ..errors import InputError
 from ..message import plain
 from ..statistics.measurement import Estimate, Measurement
 from .engine_names import ExecutorError
-from .engines import PartExecutor
-from .part import Part, Steps
+from .part import Part, PartExecutor, Steps
 
 T = TypeVar("T")
 Place: TypeAlias = tuple[int, int]  # the position of a layer in its file, and a head

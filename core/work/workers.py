@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from .engine_names import DEFAULT_ENGINE, ExecutorError
 
 if TYPE_CHECKING:
-    from .engines import PartExecutor
-    from .part import Part, PartProgress, Store
+    from .part import Part, PartExecutor, PartProgress, Store
 
 R = TypeVar("R")
 
@@ -129,6 +128,5 @@ class Running(Generic[R]):
 
 
 def _nothing() -> PartProgress[Any]:
-    from .part import PartProgress
 
     return PartProgress(0.0)
