@@ -38,14 +38,19 @@ class ShiftedRows(NamedTuple):
     largest: FloatArray  # (rows,) the subtracted score; 0 for a row that sees no key
     argmax: npt.NDArray[np.intp]  # (rows,)
     visible: npt.NDArray[np.intp]  # (rows,) keys that each row sees
-    lowest: float  # the smallest entry of `below`, or of the rows that these are some of
+    smallest: FloatArray  # (rows,) the smallest entry of `below`
     edge: slice = slice(None)  # the keys outside which none is hidden
 
     def only(self, rows: slice | npt.NDArray[np.intp]) -> ShiftedRows:
         """Return some of these rows; a slice shares their memory."""
         hidden = None if self.hidden is None else self.hidden[rows]
         some = self.below[rows], hidden, self.largest[rows], self.argmax[rows], self.visible[rows]
-        return ShiftedRows(*some, self.lowest, self.edge)
+        return ShiftedRows(*some, self.smallest[rows], self.edge)
+
+    @property
+    def lowest(self) -> float:
+        """The smallest entry of `below`."""
+        return float(self.smallest.min(initial=0))
 
 
 class RowStatistics(NamedTuple):
@@ -150,7 +155,8 @@ def shift_rows(scores: FloatArray, hidden: BoolArray | None = None, edge: slice 
     if hidden is not None:
         np.copyto(scores[:, edge], largest[:, np.newaxis], where=hidden[:, edge])
     below = np.subtract(scores, largest[:, np.newaxis], out=scores)
-    return ShiftedRows(below, hidden, largest, argmax, visible, float(below.min(initial=0)), edge)
+    smallest = below[rows, below.argmin(axis=1)]  # several times faster than min here
+    return ShiftedRows(below, hidden, largest, argmax, visible, smallest, edge)
 
 
 def logits_below(shifted: ShiftedRows, multiplier: float, out: FloatArray | None = None) -> FloatArray:
