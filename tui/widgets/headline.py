@@ -33,4 +33,4 @@ class Headline(LinesWidget):
         at, beside = picture_columns(width).name if width >= 70 else 6, words_at(width)
         lines = headline_lines(self.label, self.number, self.words, width, self.glyphs, at, self.role, beside=beside)
         blank: Line = ((" " * width, "text"),)
-        return [*[blank] * (height - LOW), *lines[:LOW]]
+        return [*[blank] * (height - max(LOW, len(lines))), *lines[:height]]

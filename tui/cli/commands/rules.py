@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, RuleRow
 from ....core.message import joined, message
-from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
+from ....core.parameters import FIELD, FIELDS, parameters_from
 from ....core.questions.parse import no_effect, parameter_values
 from ....core.questions.rules import CompareRules
 from ..output import CODE, LISTED, Output
@@ -51,7 +51,6 @@ def _check(given: Given) -> RulesArguments:
 def _with_fewer(question: CompareRules, given: Mapping[str, object]) -> tuple[CompareRules, tuple[str, ...]]:
     """Return the question with fewer draws and queries, if nobody chose them and they take long, and a remark."""
     asked, names = question.parameters, [name for name in _LEAST if name not in given]
-    usual = _seconds(question) if asked.n_keys > Parameters().n_keys else 0.0
     for name in names:
         while _seconds(question) > _LONG and (number := getattr(question.parameters, name)) > _LEAST[name]:
             fewer = replace(question.parameters, **{name: max(number // 2, _LEAST[name])})
@@ -63,7 +62,7 @@ def _with_fewer(question: CompareRules, given: Mapping[str, object]) -> tuple[Co
         "{n_keys:,} keys: {batch} draws of {n_queries} queries are measured instead of {usual_batch} of "
         "{usual_queries}, which take about {time}; --batch and --n-queries choose them"
     )
-    usual_time = time_words(usual)
+    usual_time = time_words(_seconds(replace(question, parameters=asked)))
     remark = message(words, n_keys=p.n_keys, batch=p.batch, n_queries=p.n_queries, usual_batch=asked.batch,
                      usual_queries=asked.n_queries, time=usual_time)  # fmt: skip
     return question, (remark,)

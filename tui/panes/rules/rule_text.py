@@ -9,7 +9,6 @@ from ....core.message import joined, message
 from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
-from ...language.cells import cells
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, wrapped
 from ...views.numbers import error, short
@@ -29,9 +28,8 @@ def rule_text(
     glyphs: Glyphs,
     objection: str = "",
     figures: bool = True,
-    source: bool = True,
 ) -> list[Line]:
-    """Return a rule's users and note, its `source`, and with `figures` where it saturates and what was measured.
+    """Return a rule's users, note and source, and with `figures` where it saturates and what was measured.
 
     `objection` is an error to show; by default, why the rule has no multiplier.
     """
@@ -44,8 +42,7 @@ def rule_text(
     if rule.note:
         about = joined([about, message("{note}.", note=rule.note)])
     lines += wrapped(glyphs.say(about), width)
-    if source:
-        lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
+    lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
     if figures and row is not None and row.measured:
         where = [_saturates(saturation)] if saturation else []
         lines += wrapped(glyphs.say(joined([*where, _measured(row, glyphs)])), width, "dim")
@@ -60,14 +57,6 @@ def _saturates(saturation: Saturation) -> str:
         if saturation.saturated_at
         else message("Softmax {where}.", where=where)
     )
-
-
-def source_line(name: str, width: int, glyphs: Glyphs) -> Line:
-    """Return the source of a rule, or the first of several, if it fits."""
-    source = scale_rule(name).source
-    forms = glyphs.say(source), glyphs.say(source.partition(";")[0])
-    fitting = next((form for form in forms if cells(form) <= width), "")
-    return ((fitting, "dim"),) if fitting else ()
 
 
 def rule_title(name: str, glyphs: Glyphs, parameters: Parameters = _USUAL) -> Line:

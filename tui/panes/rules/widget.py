@@ -9,7 +9,7 @@ from textual import events
 
 from ....core.lab.results import RULES, Order, RuleRow
 from ....core.parameters import Parameters
-from ...views.lines import EDGES, Line, fitted, line_width, shortened, wrapped
+from ...views.lines import Line, fitted, shortened, wrapped
 from ...views.results.mechanisms import mechanism_lines
 from ...views.results.rules import (
     HEAD,
@@ -22,7 +22,7 @@ from ...views.results.rules import (
     title_line,
 )
 from ...widgets.lines import ChoosingLines, LinesWidget, ScrolledLines
-from .rule_text import rule_text, rule_title, source_line
+from .rule_text import rule_text, rule_title
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
@@ -92,16 +92,10 @@ class RuleText(LinesWidget):
     def heading(self, width: int) -> Line:
         return rule_title(self.rule, self.glyphs, self.parameters)
 
-    def note(self) -> Line:
-        room = self.outer_size.width - EDGES - 3 - line_width(self.heading(0))
-        return source_line(self.rule, room, self.glyphs)
-
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         contents = self.rule, self.row, self.saturation, width - 2, self.glyphs, self.objection
-        texts = (rule_text(*contents, figures=figures) for figures in (True, False))
-        lines = next(
-            (text for text in texts if len(text) <= height), rule_text(*contents, figures=False, source=False)
-        )
+        lines = rule_text(*contents)
+        lines = lines if len(lines) <= height else rule_text(*contents, figures=False)
         shown = shortened(lines, width - 2, height, self.glyphs.say("…"))
         return [fitted(((" ", "text"), *line), width) for line in shown]
 

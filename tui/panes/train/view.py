@@ -12,7 +12,7 @@ from ....core.field import Field
 from ....core.message import in_sense, message
 from ....core.scales import scale_rule
 from ....core.tables.runs import RESULT
-from ....core.training.settings import RACE_FIELDS, Race
+from ....core.training.settings import LEARNED, RACE_FIELDS, Race, RaceResult
 from ....core.training.snapshot import CurvePoint, Quantity, RaceSnapshot
 from ...language.cells import cells, to_left, to_right
 from ...views.fields.panel import field_list_lines
@@ -27,7 +27,7 @@ _ROLES: tuple[tuple[Role, Role], ...] = (
     ("fifth", "thin_fifth"), ("text", "dim"),
 )  # fmt: skip
 _HIGHEST = 3.0  # nats: a loss above is drawn at the top
-_NAME, _AT = 15, 9  # cells of a rule's name, and of the step at which it has learned
+_NAME, _SHARE = 15, 10  # cells of a rule's name, and of its letter and share
 
 
 def rule_name(rule: str) -> str:
@@ -54,18 +54,29 @@ def setting_lines(
 
 
 def share_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return a title, and a bar for each rule: the share of labels recalled, and when it was 90 %."""
-    title = message("recalled: right answers to new examples, and the step at which 90 % were right")
-    lines: list[Line] = [((glyphs.fitting((title, message("recalled")), width), "dim"),)]
+    """Return a title, and a bar for each rule: the share of labels recalled, when it was 90 %, and if that stayed."""
+    title = message("right answers to new examples, and the step at which 90 % were right")
+    lines: list[Line] = [((glyphs.fitting((title, message("right answers, and the step of 90 %")), width), "dim"),)]
+    name = max(cells(glyphs.say(rule_name(rule))) for rule in shown.race.rules) + 1
+    longest = message("step {step}, fell back", step=shown.race.steps)
+    room = max(width - name - cells(glyphs.say(longest)) - _SHARE, 0)
     for number, result in enumerate(shown.results):
         share = 0.0 if math.isnan(result.recalled) else result.recalled
-        learned = result.steps_to_learn
-        at = in_sense("never", "learned") if learned is None else message("step {step}", step=f"{learned:.0f}")
-        words = f"{to_right(f'{100 * share:.0f} %', 6)}  {to_right(glyphs.say(at), _AT)}"
-        room = max(width - 2 - _NAME - cells(words) - 1, 4)
         bar = glyphs.bar(share, room).replace(" ", glyphs.shades[1])
-        lines.append((*_named(number, result.rule, glyphs), (bar, _ROLES[number][0]), (words, "text")))
+        words, role = _outcome(result, shown.complete)
+        words = f"{to_right(f'{100 * share:.0f} %', _SHARE - 4)}  {glyphs.say(words)}"
+        lines.append((*_named(number, result.rule, glyphs, name), (bar, _ROLES[number][0]), (words, role)))
     return [fitted(line, width) for line in lines]
+
+
+def _outcome(result: RaceResult, complete: bool) -> Span:
+    """Return when a rule has learned, and in a complete race whether that stayed."""
+    if result.steps_to_learn is None:
+        return (in_sense("never", "learned"), "alert") if complete else ("", "text")
+    step = f"{result.steps_to_learn:.0f}"
+    if complete and result.recalled < LEARNED:
+        return message("step {step}, fell back", step=step), "alert"
+    return message("step {step}", step=step), "good" if complete else "text"
 
 
 def result_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
@@ -94,8 +105,8 @@ def result_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     return [fitted(line, width) for line in lines]
 
 
-def _named(number: int, rule: str, glyphs: Glyphs) -> tuple[Span, ...]:
-    name = set_cell_size(glyphs.say(rule_name(rule)), _NAME - 1) + " "
+def _named(number: int, rule: str, glyphs: Glyphs, width: int = _NAME) -> tuple[Span, ...]:
+    name = set_cell_size(glyphs.say(rule_name(rule)), width - 1) + " "
     return (f"{letter(number)} ", _ROLES[number][0]), (name, "label")
 
 

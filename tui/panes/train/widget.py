@@ -11,11 +11,12 @@ from ....core.training.settings import RACE_FIELDS, RATES, Race, changed, fault_
 from ....core.training.snapshot import QUANTITIES, Quantity, RaceSnapshot
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.field_list import FieldList
+from ...widgets.headline import Headline
 from ...widgets.lines import LinesWidget
 from .view import curve_lines, result_lines, setting_lines, share_lines
 
 START = Race(rules=("none", "sqrt_d_k", "d_k"), rate=RATES["sgd"], seeds=8)
-_LOW = 10  # lines of curves that the table leaves at least, if it can
+_LOW = 8  # lines of curves that the table leaves at least, if it can
 _TWO = 30  # lines from which a second quantity is drawn
 
 
@@ -45,6 +46,16 @@ class RaceSettings(FieldList):
         return setting_lines(self.race, self.cursor, self.objection, self.text, width, height, self.glyphs)
 
 
+class RaceHeadline(Headline):
+    """Shows d_k in large digits, and beside it how each rule did."""
+
+    shown: RaceSnapshot | None = None
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        self.words = share_lines(self.shown, self.room_for_words, self.glyphs) if self.shown else ()
+        return super().compose_lines(width, height)
+
+
 class RaceCurves(LinesWidget):
     """Shows how the runs go: curves of a quantity, on a tall screen of two, and what was learned."""
 
@@ -55,6 +66,7 @@ class RaceCurves(LinesWidget):
     quantity = QUANTITIES[0]
     other_axis: frozenset[str] = frozenset()  # quantities whose axis is not their default, which is linear
     numbers = False  # whether all results are shown, instead of what is recalled
+    headed = False  # whether a headline above shows what is recalled
     waiting = ""
 
     def heading(self, width: int) -> Line:
@@ -81,9 +93,10 @@ class RaceCurves(LinesWidget):
         if shown is None:
             lines = wrapped(self.glyphs.say(self.waiting), width)
             return [fitted(line, width) for line in (*lines, *[()] * (height - len(lines)))][:height]
-        table = (result_lines if self.numbers else share_lines)(shown, width, self.glyphs)
+        shares = [] if self.headed else share_lines(shown, width, self.glyphs)
+        table = result_lines(shown, width, self.glyphs) if self.numbers else shares
         rules = len(shown.race.rules)
-        room = height - len(table) - 1
+        room = height - len(table) - bool(table)
         if room < _LOW:
             table = table[: max(height - _LOW - 1, min(rules + 1, height // 2))]
             room = height - len(table) - 1
@@ -97,7 +110,7 @@ class RaceCurves(LinesWidget):
                 fitted(self._title(other), width),
                 *self._curves(other, shown, width, room - upper - 1),
             ]
-        return [*curves, fitted((), width), *table]
+        return [*curves, *[fitted((), width)] * bool(table), *table]
 
     def _curves(self, quantity: Quantity, shown: RaceSnapshot, width: int, height: int) -> list[Line]:
         lines = curve_lines(shown, quantity, self.is_logarithmic(quantity), width, height, self.glyphs)

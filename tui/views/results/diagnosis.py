@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ....core.diagnosis.groups import HeadVerdict
 
 _GAP = "  "
-_AXIS = (24, 60)  # cells of the axis, the least and the most
+_AXIS = (16, 60)  # cells of the axis, the least and the most
 _MOST_LINES = 64  # of layers; a file with more kinds of lines tells its faults alone
 
 
