@@ -37,10 +37,8 @@ MOST_AXES = 64  # as in NumPy
 _ALWAYS, _RATIO = 1 << 26, 100
 _AT_HAND = 1 << 27  # bytes of a compressed array that are kept: neighbouring heads, which are read next
 _MOST_AT_HAND = 3  # such arrays: a layer's queries, keys and mask
-_FEW_BYTES, _MOST_SMALL = (
-    1 << 20,
-    8,
-)  # of an array that is not compressed, and such arrays: opening a file takes as long
+# The same of an array that is not compressed: opening its file takes as long as reading so little.
+_SMALL, _MOST_SMALL = 1 << 20, 8
 _BLOCK = 1 << 22  # bytes; reads of a strided head are gathered into blocks of this size
 _CHUNK = 1 << 16  # bytes that are decompressed at once
 
@@ -139,7 +137,7 @@ class Contiguous(Stored):
         if axis is not None:
             split = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
         outer, width, inner = split
-        most, arrays = (_FEW_BYTES, _MOST_SMALL) if self.packed is None else (_AT_HAND, _MOST_AT_HAND)
+        most, arrays = (_SMALL, _MOST_SMALL) if self.packed is None else (_AT_HAND, _MOST_AT_HAND)
         together = min(width, most // (outer * inner * self.format.itemsize))
         if at_hand is None or together < (min(width, 2) if self.packed is None else 1):
             found = self._read(opener, split, index, 1)
@@ -162,8 +160,8 @@ class Contiguous(Stored):
         size = self.format.itemsize
         rows = max(1, _BLOCK // (width * inner * size))
         result = np.empty((outer, count, inner), self.format)
-        try:
-            with opener() as stream:
+        with opener() as stream:
+            try:
                 source = stream if self.packed is None else _Unpacked(stream, self.packed)
                 for first in range(0, outer, rows):
                     several = min(rows, outer - first)
@@ -175,8 +173,8 @@ class Contiguous(Stored):
                     if cast(io.BufferedIOBase, source).readinto(view) != wanted:
                         raise self.error("{where} ends before its last element: the file is truncated")
                     result[first : first + several] = block[:, :count]
-        except zlib.error as error:
-            raise self.error("{where} cannot be read: {error}", error=short(error)) from error
+            except zlib.error as error:
+                raise self.error("{where} cannot be read: {error}", error=short(error)) from error
         return result
 
 
