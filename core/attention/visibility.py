@@ -20,8 +20,8 @@ _FARTHEST = 1 << 30  # keys before or after a query, more than there are; sums w
 
 def part_of(values: Numbers, draws: slice, rows: Rows) -> Numbers:
     """Return [draws or 1, rows or 1, …] of numbers [batch or 1, queries or 1, …]."""
-    own = values if len(values) == 1 else values[draws]
-    return own if own.shape[1] == 1 else own[:, rows]
+    of_draws = values if len(values) == 1 else values[draws]
+    return of_draws if of_draws.shape[1] == 1 else of_draws[:, rows]
 
 
 @dataclass(frozen=True, eq=False)

@@ -258,8 +258,8 @@ def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | Floa
         return layer.head_scales[head]
     if array is None:
         return layer.scale
-    own = _of_rows(capture, layer, array, head)
-    return float(own[0, 0]) if own.size == 1 else own
+    scales = _of_rows(capture, layer, array, head)
+    return float(scales[0, 0]) if scales.size == 1 else scales
 
 
 def _of_rows(capture: CaptureFile, layer: Layer, array: Stored, head: int) -> FloatArray:
@@ -269,10 +269,10 @@ def _of_rows(capture: CaptureFile, layer: Layer, array: Stored, head: int) -> Fl
     values = (
         array.read(_opener(capture, array), array.shape, at_hand=capture.at_hand).reshape(shape).astype(np.float64)
     )
-    own = values[:, head if shape[1] > 1 else 0]
-    if not (np.isfinite(own) & (own > 0)).all():
+    of_head = values[:, head if shape[1] > 1 else 0]
+    if not (np.isfinite(of_head) & (of_head > 0)).all():
         raise array.error("{where}: head {head} has a scale that is not a positive number", head=head)
-    return own
+    return of_head
 
 
 def _tensor_of_scales(stored: StoredLayer) -> tuple[Path, str, tuple[int, int, int]] | None:
@@ -348,8 +348,8 @@ def _mask_and_biases(
     if mask is not None and not mask.any(axis=1).all():  # it hides keys from all queries: padding
         lengths = None
     if lengths is not None:
-        own = np.arange(layer.keys) < np.array(lengths)[:, np.newaxis, np.newaxis]
-        mask = own if mask is None else mask & own
+        within = np.arange(layer.keys) < np.array(lengths)[:, np.newaxis, np.newaxis]
+        mask = within if mask is None else mask & within
     slope = _of_head(capture, stored, "slopes", head)
     if slope is not None:
         biases.append(Slope(slope, positions, layer.keys))
@@ -382,9 +382,9 @@ def _mask_or_bias(
             "of the keys"
         )
     sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
-    own = positions if layer.of_one_text else None
+    places = positions if layer.of_one_text else None
     visible, added, form = read_mask(
-        _opener(capture, array), array, head, sizes, capture.at_hand, masking.meaning, is_bias, masking.sure, own
+        _opener(capture, array), array, head, sizes, capture.at_hand, masking.meaning, is_bias, masking.sure, places
     )
     shape = mask_shape(array, sizes, is_bias)
     place = head if shape[1] > 1 else 0

@@ -118,19 +118,20 @@ class RunningStatistics:
         """
         if not self.count:
             self._pilot = float(offsets.mean())
-        own, n = offsets - self._pilot, below.shape[-1]
-        seen = np.full(own.shape, n) if hidden is None else n - hidden[..., edge].sum(axis=-1, dtype=np.int32)
+        moved, n = offsets - self._pilot, below.shape[-1]
+        seen = np.full(moved.shape, n) if hidden is None else n - hidden[..., edge].sum(axis=-1, dtype=np.int32)
         if not np.any(seen):
             return
         first: FloatArray = (below @ np.ones(n, below.dtype)).astype(np.float64)
         second: FloatArray = np.vecdot(below, below).astype(np.float64)
         self.count += int(np.sum(seen))
-        self._total += float(np.sum(first + seen * own))
-        self._squares += float(np.sum(second + 2 * own * first + seen * own * own))
+        self._total += float(np.sum(first + seen * moved))
+        self._squares += float(np.sum(second + 2 * moved * first + seen * moved * moved))
         # argmin and argmax are several times faster than min and max here
-        rows, every = below.reshape(-1, n), np.arange(own.size)
+        rows, every = below.reshape(-1, n), np.arange(moved.size)
         low, high = (
-            (rows[every, at].reshape(own.shape) + own)[seen > 0] for at in (rows.argmin(axis=1), rows.argmax(axis=1))
+            (rows[every, at].reshape(moved.shape) + moved)[seen > 0]
+            for at in (rows.argmin(axis=1), rows.argmax(axis=1))
         )
         self.low = min(self.low, float(low.min()) + self._pilot)
         self.high = max(self.high, float(high.max()) + self._pilot)

@@ -276,8 +276,8 @@ def add(
     counted = counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None
     unseen = None if hidden is None or counted is None else hidden[counted]
     averaged = counted_rows(tally.shape.every_sorted, first, len(flat)) if "weights" in tally.histograms else None
-    own = None if offsets is None else offsets.ravel()
-    block = _Block(shape, flat, hidden, own, counted, unseen, averaged, _scratch(tally, flat), edge)
+    of_rows = None if offsets is None else offsets.ravel()
+    block = _Block(shape, flat, hidden, of_rows, counted, unseen, averaged, _scratch(tally, flat), edge)
     shifted, largest = _add_scores(tally, draws, block)
     gradients = None if backward is None else _differentiated(tally, backward, rows, block, shifted)
     if rounded is None:
@@ -403,14 +403,14 @@ def _differentiated(
     taken, (draws, length) = tally.shape.differentiated, block.shape
     if (taken.start - rows.start) % taken.step >= length:
         return None
-    own = slice((taken.start - rows.start) % taken.step, length, taken.step)
-    chosen: Chosen = slice(own.start, None, own.step)
+    places_taken = slice((taken.start - rows.start) % taken.step, length, taken.step)
+    chosen: Chosen = slice(places_taken.start, None, places_taken.step)
     if draws > 1 and length % taken.step:
-        places = np.arange(*own.indices(length), dtype=np.intp)
+        places = np.arange(*places_taken.indices(length), dtype=np.intp)
         chosen = np.add.outer(length * np.arange(draws, dtype=np.intp), places).reshape(-1)
     some, norms = shifted.only(chosen), np.full((2, len(tally.rules), len(block.scores)), np.nan)
-    received = upstream(backward.g[:, own], backward.v, some, block.scratch[2][: len(some.below)])
-    return _Differentiated(backward, own, chosen, some, received, norms)
+    received = upstream(backward.g[:, places_taken], backward.v, some, block.scratch[2][: len(some.below)])
+    return _Differentiated(backward, places_taken, chosen, some, received, norms)
 
 
 def _count_rows(tally: Tally, found: RowStatistics, visible: FloatArray) -> None:
@@ -432,8 +432,8 @@ def _keep_norms(tally: Tally, draws: slice, rows: slice, norms: FloatArray) -> N
         tally.gradient_norms = np.full(whole, np.nan, np.float32)
     norms = norms[..., (taken.start - rows.start) % taken.step :: taken.step]
     before = len(range(rows.start)[taken])
-    own = slice(draws.start - held.start, draws.stop - held.start)
-    tally.gradient_norms[..., own, before : before + norms.shape[-1]] = norms
+    inside = slice(draws.start - held.start, draws.stop - held.start)
+    tally.gradient_norms[..., inside, before : before + norms.shape[-1]] = norms
 
 
 def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatArray) -> FloatArray | None:

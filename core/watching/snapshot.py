@@ -133,9 +133,9 @@ def _trends(steps: Sequence[WatchStep], heads: Sequence[HeadTrend]) -> dict[tupl
     unknown = np.full((len(mine[1]), max(mine[1])), math.nan)
 
     def largest(some: Sequence[WatchStep]) -> FloatArray:
-        own = (logits(step) for step in some if heads_of(step) == mine)
+        kept = (logits(step) for step in some if heads_of(step) == mine)
         dropped = (step.dropped[mine].largest for step in some if mine in step.dropped)
-        return np.fmax.reduce([unknown, *(table for table in own if table is not None), *dropped])
+        return np.fmax.reduce([unknown, *(table for table in kept if table is not None), *dropped])
 
     with np.errstate(over="ignore"):
         tables = np.array([largest(steps[first:end]) for first, end in trend_runs(len(steps))], np.float32)

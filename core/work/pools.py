@@ -121,10 +121,10 @@ def checked(engine: PartExecutor) -> PartExecutor:
 
 def same_versions(name: str, found: Sequence[Mapping[str, str]]) -> str:
     """Return in what workers may differ from this process, by their traits; raise EngineError on other versions."""
-    own = traits()
-    if refused := other_versions(own, found):
+    here = traits()
+    if refused := other_versions(here, found):
         raise ExecutorError("executor {name}: {refused}", name=name, refused=refused)
-    return other_processors(own, found)
+    return other_processors(here, found)
 
 
 def _begin_thread() -> tuple[Perform, Callable[[], object]]:

@@ -110,8 +110,8 @@ class FittedScale:
 
     def _is_likely(self, candidate: Candidate, arithmetic: Arithmetic) -> bool:
         """Return whether another multiplier is not much less likely than the best one, in one arithmetic."""
-        [own] = misfits(self.observed, self.best.model, self.best.fit.theta, (arithmetic,))
-        better = (candidate.misfit**2 - own**2) / (2 * max(own, 1.0) ** 2)
+        [best] = misfits(self.observed, self.best.model, self.best.fit.theta, (arithmetic,))
+        better = (candidate.misfit**2 - best**2) / (2 * max(best, 1.0) ** 2)
         return self.observed.errors * better < _CERTAIN
 
     def _explains(self, candidate: float) -> bool:
