@@ -79,29 +79,29 @@ def layer_metadata(
 
     `given` are the keys as the file has them. Raise CaptureError, naming the key, for a value that is not accepted.
     """
-    own = by_name(where, entry)
-    kind = _kind(own)
+    members = by_name(where, entry)
+    kind = _kind(members)
     others = [key for key, word in (("window", "slid"), ("chunk", "chunk")) if kind and word not in kind]
     if others and any(word in kind for word in ("full", "global", "slid", "chunk")):  # the file's are of other layers
         shared = {key: value for key, value in shared.items() if key not in others}
-    values = Values(where, own, shared)
+    values = Values(where, members, shared)
     parsed: dict[str, Any] = {each.name: each.parse(values) for each in OF_LAYERS if each.parse is not None}
-    parsed |= {key: None for key in ("name", "index") if key not in own}  # the file's own are not a layer's
-    flash = parsed["alignment"] is None and "window_size" in (entry if "window" in own else given)
+    parsed |= {key: None for key in ("name", "index") if key not in members}  # the file's own are not a layer's
+    flash = parsed["alignment"] is None and "window_size" in (entry if "window" in members else given)
     flash = flash and not str(values.get("window")).strip().isdigit()
     parsed["alignment"] = "bottom_right" if flash else parsed["alignment"]
     return LayerMetadata(
         **parsed,
         flash=flash,
-        unmasked="mask" in own and own["mask"] is None,
+        unmasked="mask" in members and members["mask"] is None,
         left_padded=str(values.get("padding_side")).strip().lower() == "left",
         refusal=_unknown_change(values) or _missing_window(kind, parsed),
     )
 
 
-def _kind(own: Mapping[str, object]) -> str:
+def _kind(members: Mapping[str, object]) -> str:
     """Return the type of a layer; local attention is of a sliding window, as in GPT-Neo and ModernBERT."""
-    return str(own.get("layer_type") or "").lower().replace("local", "sliding")
+    return str(members.get("layer_type") or "").lower().replace("local", "sliding")
 
 
 def _missing_window(kind: str, parsed: Mapping[str, object]) -> str:

@@ -166,14 +166,14 @@ def _layers(
     stored: list[StoredLayer] = []
     used: set[str] = set()
     for position, pair in enumerate(layer_pairs):
-        own = metadata.layer(position, pair.index, len(layer_pairs), pair.numbered)
-        if own.heads is None and given.axes is None:
+        stated = metadata.layer(position, pair.index, len(layer_pairs), pair.numbered)
+        if stated.heads is None and given.axes is None:
             by_width = not (pair.words.projection and pair.inside)
-            own = replace(own, **heads_of(metadata.config or {}, contents.arrays[pair.q].shape, by_width))
-        layer, layer_notes, names = build_layer(position, pair, own, contents.arrays, given)
-        if own.causal is None and shows_no_later_key(layer):
-            own = replace(own, causal="bottom_right")
-            layer, layer_notes, names = build_layer(position, pair, own, contents.arrays, given)
+            stated = replace(stated, **heads_of(metadata.config or {}, contents.arrays[pair.q].shape, by_width))
+        layer, layer_notes, names = build_layer(position, pair, stated, contents.arrays, given)
+        if stated.causal is None and shows_no_later_key(layer):
+            stated = replace(stated, causal="bottom_right")
+            layer, layer_notes, names = build_layer(position, pair, stated, contents.arrays, given)
             notes.append(
                 "weights on later keys are exactly 0: attention is taken as causal unless metadata 'causal' denies it"
             )
@@ -477,19 +477,19 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
     stored: list[StoredLayer] = []
     for capture in captures:
         file = plain(capture.path.name)
-        for own in capture.stored:
-            named = replace(own.layer, position=len(stored), name=f"{file}: {own.layer.name}", file=file)
-            stored.append(replace(own, layer=named))
+        for source in capture.stored:
+            named = replace(source.layer, position=len(stored), name=f"{file}: {source.layer.name}", file=file)
+            stored.append(replace(source, layer=named))
     common: dict[str, Any] = {name: _common(getattr(each, name) for each in captures) for name in _OF_TEXTS}
     configs = {json.dumps(capture.config, sort_keys=True) for capture in captures}
-    own = [*notes]
+    remarks = [*notes]
     if len(configs) > 1:
-        own.append("the files' configurations differ, so none is used; diagnose the files one by one to use them")
+        remarks.append("the files' configurations differ, so none is used; diagnose the files one by one to use them")
     return CaptureFile(
         path=folder,
         **common,
         layers=tuple(each.layer for each in stored),
-        notes=(*own, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
+        notes=(*remarks, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
         files=tuple(file for capture in captures for file in capture.files),
         stored=tuple(stored),
         identities=tuple(identity for capture in captures for identity in capture.identities),

@@ -20,7 +20,7 @@ from ..statistics.histogram import Histogram
 from ..statistics.measurement import Column
 from .comparing.results import Comparison, HeadComparison, Stage, in_words_of_baseline
 from .configuration import Configuration
-from .groups import WRONG, Fault, faults_of, groups
+from .groups import WRONG, Fault, HeadVerdict, faults_of, groups
 from .heads.ranking import variety
 from .limits import Limits
 from .results import STAGES, Verdict, amount, is_of_scale
@@ -36,24 +36,16 @@ _MILD = {"max-logit": "max_logit", "min-spread": "min_spread", "file-entropy": "
 
 
 @dataclass(frozen=True)
-class HeadFigures:
-    """The figures of one head that limits apply to; None where they do not exist."""
+class HeadFigures(HeadVerdict):
+    """The verdict on one head and the figures that limits apply to; None where they do not exist."""
 
-    layer: Layer
-    head: int
-    max_logit: float | None
-    spread: float | None
-    token_spread: float | None
-    entropy_fraction: float | None
-    one_hot_rows: float | None
-    first_key_weight: float | None
-    verdict: Verdict
+    max_logit: float | None = None
+    spread: float | None = None
+    token_spread: float | None = None
+    entropy_fraction: float | None = None
+    one_hot_rows: float | None = None
+    first_key_weight: float | None = None
     capped: float | None = None
-
-    @property
-    def place(self) -> str:
-        """Where it is, such as `layer 3 head 7`."""
-        return self.layer.place_of(self.head)
 
 
 @dataclass(frozen=True)
@@ -67,9 +59,7 @@ class LimitFinding:
     value: float | None
     limit: float | None
     mild: bool = False  # whether it fails no build unless the user chose the limit
-    fault: Fault = field(
-        default=Fault("", "", ""), repr=False, compare=False
-    )  # what is said of all heads that have it
+    fault: Fault = field(default=Fault("", "", ""), repr=False, compare=False)  # said of all heads that have it
 
     @property
     def place(self) -> str:
@@ -97,8 +87,7 @@ def measure(
     try:
         data = read_head(capture, layer, head)
     except NotFiniteError:
-        verdict = diagnose_head(capture, layer, head, own, given)
-        yield 1.0, HeadFigures(layer, head, None, None, None, None, None, None, verdict)
+        yield 1.0, HeadFigures(layer, head, diagnose_head(capture, layer, head, own, given))
         return
     rules = [file_rule(layer)]
     if layer.softcap:  # under which no logit passes a limit above the cap
@@ -114,13 +103,13 @@ def measure(
     figures = HeadFigures(
         layer,
         head,
+        diagnose_head(capture, layer, head, own, given),
         max_logit=None if low is None or high is None else max(-low, high),
         spread=None if variance is None else math.sqrt(max(variance, 0.0)),
         token_spread=min(variety(data.q), variety(data.k)),
         entropy_fraction=value["entropy_fraction"],
         one_hot_rows=value["one_hot_rows"],
         first_key_weight=value["first_key_weight"],
-        verdict=diagnose_head(capture, layer, head, own, given),
         capped=_capped(columns[-1].histograms["logits"], layer.softcap) if layer.softcap else None,
     )
     yield 1.0, figures

@@ -191,7 +191,7 @@ def configuration_of(found: object, where: str) -> Configuration:
         raise InputError("{where}: must be a JSON object with the keys of a config.json", where=where)
     values = cast("Mapping[str, object]", found)
     inner = {word: _object(values.get(f"{word}_config", values.get(word))) for word in _PARTS}
-    parts = tuple((word, _configuration(own, where)) for word, own in inner.items() if own)
+    parts = tuple((word, _configuration(members, where)) for word, members in inner.items() if members)
     return replace(_configuration({**values, **inner["text"]}, where), parts=parts)
 
 

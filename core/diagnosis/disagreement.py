@@ -22,10 +22,10 @@ _CALL = re.compile(r"call \d+")  # what calls of JAX are named
 def with_disagreements(capture: CaptureFile, given: Configuration | None = None) -> CaptureFile:
     """Return a capture with a note on each disagreement; without a `given` configuration, the file's is used."""
     try:
-        own = file_configuration(capture) if given is None else given
+        config = file_configuration(capture) if given is None else given
     except InputError:  # the diagnosis reports it
-        own = None
-    notes, found = (disagreements(capture.layers, own, by_design) for by_design in (True, False))
+        config = None
+    notes, found = (disagreements(capture.layers, config, by_design) for by_design in (True, False))
     return replace(capture, notes=(*capture.notes, *notes, *found), disagreements=tuple(found))
 
 
@@ -135,11 +135,11 @@ class _Differing:
         parts: list[str] = []
         for value in counts:
             if value != usual:
-                own = [layer.index for layer in layers if key(layer) == value]
-                numbers = ", ".join(map(str, own[:_MOST])) + (", …" if len(own) > _MOST else "")
+                indices = [layer.index for layer in layers if key(layer) == value]
+                numbers = ", ".join(map(str, indices[:_MOST])) + (", …" if len(indices) > _MOST else "")
                 parts.append(
                     message("layer {number} is {words}", number=numbers, words=first[value])
-                    if len(own) == 1
+                    if len(indices) == 1
                     else message("layers {numbers} are {words}", numbers=numbers, words=first[value])
                 )
         return message("{parts}, the others {usual}", parts=joined(parts, ", "), usual=first[usual])

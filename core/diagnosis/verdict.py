@@ -112,17 +112,17 @@ def _examine(subject: Subject, given: Configuration | None, of_format: bool) -> 
         return _over_queries(subject, expected)
     found = _of_all(subject, expected)
     known = {each.stage for each in found.verdict.findings}
-    more: list[Finding] = []
+    others: list[Finding] = []
     if (added := mask_added(subject)) is not None and not known & {"bias", "mask"}:
-        more.append(added)
+        others.append(added)
     if (lost := rows_lost(subject.facts)) is not None:
-        more.append(lost)
+        others.append(lost)
     coarse = coarse_scores(subject, expected.start) if of_format and not expected.unknown else None
     if coarse is not None and "qk" not in known:
-        more.append(coarse)
-    if not more:
+        others.append(coarse)
+    if not others:
         return found
-    return replace(found, verdict=with_findings(found.verdict, [*found.verdict.findings, *more]))
+    return replace(found, verdict=with_findings(found.verdict, [*found.verdict.findings, *others]))
 
 
 def _of_all(subject: Subject, expected: Expected) -> Examination:

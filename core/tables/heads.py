@@ -119,8 +119,8 @@ def inspect_table(
         layer = head.subject.layer
         usual = {"precision": ScoreProcessing().precision, "softcap": layer.softcap or 0.0}
         for column in head.columns:
-            own = [column.apart.get(name, usual.get(name)) for name in apart]
-            yield from column_rows([*_place(layer, head.subject.head), layer.d_k, *own], column_entry(column))
+            settings = [column.apart.get(name, usual.get(name)) for name in apart]
+            yield from column_rows([*_place(layer, head.subject.head), layer.d_k, *settings], column_entry(column))
 
     def page() -> list[Block]:
         found = [*heads]

@@ -246,12 +246,12 @@ def open_spool(path: Path) -> Generator[Spool, None, None]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise SpoolError("{path}: is not a regular file", path=path)
         _lock(file, path)
-        own = traits()
+        here = traits()
         if line := file.readline(1 << 16):
             _check(line, path)
         else:
             with _written(path):
-                _write(file, json.dumps({"schema": _SCHEMA, "traits": own}).encode() + b"\n")
+                _write(file, json.dumps({"schema": _SCHEMA, "traits": here}).encode() + b"\n")
         spool = Spool(file, path)
         spool.read()
         yield spool
@@ -288,11 +288,7 @@ def _check(line: bytes, path: Path) -> None:
     if isinstance(refused, Message):
         refused = message("it has {name} {other}, and this machine {own}; they must be the same", **refused.values)
     if refused:
-        raise SpoolError(
-            "{path}: was begun with other versions: {refused}",
-            path=path,
-            refused=refused,
-        )
+        raise SpoolError("{path}: was begun with other versions: {refused}", path=path, refused=refused)
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

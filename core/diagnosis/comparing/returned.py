@@ -114,13 +114,13 @@ def arithmetic_of(head: Explanation, evidence: Evidence) -> Arithmetic:
     """Return the arithmetic that explains the evidence of a head; the likeliest one if none does."""
     trial = head.found.trial
     some = some_rows(head.subject, spread_rows(head.subject.q.shape[1], _ROWS))
-    [own] = [each for each in some.evidence if each.kind == evidence.kind]
-    allowed = arithmetics(some, own)
+    [evidence_there] = [each for each in some.evidence if each.kind == evidence.kind]
+    allowed = arithmetics(some, evidence_there)
     known = trial is not None and trial.best.fit.theta is head.theta and trial.observed.evidence.kind == evidence.kind
     if trial is not None and known and trial.best.arithmetic is not None:
         return trial.best.arithmetic
     model = as_stored(some) if head.hypothesis is None or head.hypothesis.whole else head.hypothesis.build(some)
-    observed = observe(some, own, float(head.theta[0]))
+    observed = observe(some, evidence_there, float(head.theta[0]))
     left = misfits(observed, model, head.theta, allowed, EXPLAINED + 2 / math.sqrt(max(observed.errors, 1)))
     closest = int(np.argmin(left))
     return allowed[closest if left[closest] <= _TOLERATED else 0]

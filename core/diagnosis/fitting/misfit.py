@@ -148,8 +148,8 @@ def _errors(jacobian: FloatArray, r: FloatArray, width: int) -> FloatArray:
         errors[known] = spread * np.sqrt(np.maximum(np.diagonal(inverse), 0)) / size[known]
         if width > 1:
             of_rows = (jacobian[:, known] * r[:, np.newaxis]).reshape(-1, width, int(known.sum())).sum(axis=1)
-            own = of_rows / size[known] @ inverse
-            errors[known] = np.maximum(errors[known], np.sqrt(dot(own.T, own.T)) / size[known])
+            scores = of_rows / size[known] @ inverse
+            errors[known] = np.maximum(errors[known], np.sqrt(dot(scores.T, scores.T)) / size[known])
     return errors
 
 

@@ -57,9 +57,9 @@ def together(subject: Subject, examinations: Sequence[Examination]) -> Examinati
             return replace(first, verdict=_disagreement(first, examination))
         else:
             known = [finding.cause for finding in (*first.verdict.findings, *added)]
-            more = [one for one in examination.verdict.findings if one.stage in _AFTER and one.cause not in known]
-            base = examination if more and not added and not first.verdict.findings else base
-            added += more
+            later = [one for one in examination.verdict.findings if one.stage in _AFTER and one.cause not in known]
+            base = examination if later and not added and not first.verdict.findings else base
+            added += later
     if not added:
         return first
     return replace(base, verdict=with_findings(base.verdict, [*first.verdict.findings, *added]))

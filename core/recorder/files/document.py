@@ -44,11 +44,11 @@ def contents(
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """Return the tensors and metadata of a file."""
     numbers = [layer_number(layer.site.name) for layer in layers]
-    own = all(number is not None for number in numbers) and len(set(numbers)) == len(numbers)
+    are_numbered = all(number is not None for number in numbers) and len(set(numbers)) == len(numbers)
     tensors: dict[str, torch.Tensor] = {}
     entries: list[dict[str, Any]] = []
     for place, layer in enumerate(layers):
-        index = numbers[place] if own else place
+        index = numbers[place] if are_numbered else place
         entry, held = layer_contents(layer)
         entries.append({"index": index, **entry})
         tensors.update({f"layers.{index}.attn.{name}": tensor for name, tensor in held.items()})

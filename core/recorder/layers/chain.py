@@ -126,11 +126,11 @@ def _clamp(reading: ScoreChain, step: ScoreStep, _: Pick) -> None:
 def _sink(reading: ScoreChain, step: ScoreStep, pick_sinks: Pick) -> None:
     assert step.operand is not None
     values = pick_sinks(step.operand).double()  # [batch or 1, heads or 1, rows, sinks]
-    own = values[:1, :, :1, :]
-    if values.shape[-1] != 1 or not bool((values == own).all()):
+    sinks = values[:1, :, :1, :]
+    if values.shape[-1] != 1 or not bool((values == sinks).all()):
         reading.problems.append("columns of no key that differ from row to row")
         return
-    reading.sinks = own.reshape(-1)
+    reading.sinks = sinks.reshape(-1)
 
 
 _READERS: dict[str, Callable[[ScoreChain, ScoreStep, Pick], None]] = {

@@ -470,5 +470,5 @@ def turned(layer: RecordedLayer, most: int) -> RecordedLayer:
         bias = wide.mT[:, :, rows].contiguous()
     visible = visible_of(pairs, rows, part.keys)
     part = LayerCall(q[:, :, rows].contiguous(), None, rows, part.keys, part.queries, visible, bias)
-    own = layer.parts[0].q
-    return replace(layer, parts=[part], k=own, v=None, prescaled=layer.prescaled[::-1], over_queries=True)
+    keys = layer.parts[0].q
+    return replace(layer, parts=[part], k=keys, v=None, prescaled=layer.prescaled[::-1], over_queries=True)
