@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import numpy as np
 
 from ..message import message, plain, quoted
 from .capture import Sizes, Tensor
 from .files import CaptureError
-from .files.stored import FLOATS, AnyArray, AtHand, Stored
+from .files.stored import FLOATS, AnyArray, AtHand, Opener, Stored
 from .metadata import LayerMetadata
 from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, NamePair
 
@@ -54,10 +53,10 @@ class NamedAxes:
         axes, shape = self.axes[order], self.shape[order]
         return Tensor(self.array.path, self.array.name, axes, shape, shape == self.array.shape)
 
-    def read_head(self, stream: BinaryIO, head: int, at_hand: AtHand) -> AnyArray:
+    def read_head(self, opener: Opener, head: int, at_hand: AtHand) -> AnyArray:
         """Return one head, [batch, token, d_k], in the stored type."""
         along = self.axes.index("head") if "head" in self.axes else None
-        values = self.array.read(stream, self.shape, along, head, at_hand)
+        values = self.array.read(opener, self.shape, along, head, at_hand)
         left = [axis for axis in self.axes if axis != "head"]
         if "batch" not in left:
             values, left = values[np.newaxis], ["batch", *left]

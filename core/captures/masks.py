@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from .axes import LARGEST
 from .capture import Form, Meaning, Sizes
 from .features import MASKS, TENSORS
 from .files import CaptureError
-from .files.stored import FLOATS, AnyArray, AtHand, Stored
+from .files.stored import FLOATS, AnyArray, AtHand, Opener, Stored
 from .metadata import LayerMetadata
 from .naming import NamePair
 
@@ -192,7 +191,7 @@ def mask_note(mask: Stored, sizes: Sizes) -> str | None:
 
 
 def read_mask(
-    stream: BinaryIO,
+    opener: Opener,
     mask: Stored,
     head: int,
     sizes: Sizes,
@@ -212,11 +211,11 @@ def read_mask(
     shape = mask_shape(mask, sizes, heads_first)
     index = head if shape[1] > 1 else 0
     if mask.fortran and len(mask.shape) == 3 and min(shape[:2]) > 1:  # one axis of batch and heads
-        values = mask.read(stream, (*shape[:1:-1], *shape[:2]), 3, index, at_hand).transpose()
+        values = mask.read(opener, (*shape[:1:-1], *shape[:2]), 3, index, at_hand).transpose()
     elif mask.fortran:
-        values = mask.read(stream, shape[::-1], 2, index, at_hand).transpose()
+        values = mask.read(opener, shape[::-1], 2, index, at_hand).transpose()
     else:
-        values = mask.read(stream, shape, 1, index, at_hand)
+        values = mask.read(opener, shape, 1, index, at_hand)
     flags = None if heads_first else as_flags(values)
     if flags is not None:
         meaning = meaning or meaning_by_values(flags, mask, positions)

@@ -66,7 +66,9 @@ def read_subject(
     positions = found.positions[rows].astype(np.intp)
     scale, row_scales = _scale(found, layer, texts, rows)
     recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
-    stated = replace(layer, scale=scale, observed=layer.observed and scale is not None)
+    observed = layer.observed and scale is not None
+    is_stated = (scale, observed) == (layer.scale, layer.observed)
+    stated = layer if is_stated else replace(layer, scale=scale, observed=observed)
     facts = StatedFacts(
         **values_of(StatedAttention, stated),
         d_k=layer.d_k,

@@ -173,6 +173,7 @@ def explains(best: Candidate, whole: Subject, evidence: Evidence, expected: floa
 def _only(whole: Subject, evidence: Evidence) -> Subject:
     """Return a head with one kind of evidence, and with its scores if all are used, for every kind alike."""
     only = replace(whole, evidence=(evidence,))
+    only.__dict__["used"] = whole.used
     if whole.q.shape[1] <= _rows(whole):
         only.__dict__["scores"] = whole.scores
     return only

@@ -212,6 +212,7 @@ class _Block(NamedTuple):
     unseen: BoolArray | None  # the keys that are hidden from these
     sorted: npt.NDArray[np.intp] | None  # the rows that the average row takes
     scratch: Sequence[FloatArray]  # memory for three arrays of the scores' shape
+    edge: slice  # the keys outside which none is hidden
 
 
 class _Differentiated(NamedTuple):
@@ -253,13 +254,14 @@ def add(
     offsets: FloatArray | None = None,
     backward: Backward | None = None,
     rounded: Softmax | None = None,
+    edge: slice = slice(None),
 ) -> None:
     """Add one block.
 
     `scores` (draws, rows, keys), minus the tally's centre, is overwritten; `hidden` broadcasts to its shape and marks
-    masked keys. `offsets` (draws, rows, 1) is still to be added to all scores of a row: softmax ignores it, and
-    adding it to the scores would cost precision. `backward`, of the same draws and rows, is given with every block or
-    with none.
+    masked keys, none outside the `edge`. `offsets` (draws, rows, 1) is still to be added to all scores of a row:
+    softmax ignores it, and adding it to the scores would cost precision. `backward`, of the same draws and rows, is
+    given with every block or with none.
 
     `rounded` are the rows' weights in a number format, not computed from the scores, which are the logits of the
     tally's single rule. Infinite scores and NaN rows are left out of all statistics.
@@ -267,7 +269,7 @@ def add(
     shape, keys = scores.shape[:2], scores.shape[2]
     masked = hidden = None if hidden is None else np.broadcast_to(hidden, scores.shape)
     if rounded is not None:
-        hidden = clear_infinite(scores, rounded, hidden)
+        hidden, edge = clear_infinite(scores, rounded, hidden), slice(None)
     flat = scores.reshape(-1, keys)
     hidden = None if hidden is None else hidden.reshape(flat.shape)
     first = draws.start * tally.shape.rows + rows.start
@@ -275,7 +277,7 @@ def add(
     unseen = None if hidden is None or counted is None else hidden[counted]
     averaged = counted_rows(tally.shape.every_sorted, first, len(flat)) if "weights" in tally.histograms else None
     of_rows = None if offsets is None else offsets.ravel()
-    block = _Block(shape, flat, hidden, of_rows, counted, unseen, averaged, _scratch(tally, flat))
+    block = _Block(shape, flat, hidden, of_rows, counted, unseen, averaged, _scratch(tally, flat), edge)
     shifted, largest = _add_scores(tally, draws, block)
     gradients = None if backward is None else _differentiated(tally, backward, rows, block, shifted)
     if rounded is None:
@@ -290,23 +292,22 @@ def add(
 
 def _add_scores(tally: Tally, draws: slice, block: _Block) -> tuple[ShiftedRows, FloatArray]:
     """Add the statistics of scores; return the rows, shifted, and the largest score of each, minus the centre."""
-    scores, hidden, counted = block.scores, block.hidden, block.counted
+    scores, hidden, counted, edge = block.scores, block.hidden, block.counted, block.edge
     if "logit_within_3sd" in tally.statistics and not math.isnan(tally.band):
-        inside = count_inside(tally.band, block.shape[0], scores, hidden, block.offsets, block.scratch[0])
+        inside = count_inside(tally.band, block.shape[0], scores, hidden, block.offsets, block.scratch[0], edge)
         _accumulate(tally, tally.score_sums, {"inside": inside}, draws)
     if hidden is not None:
-        np.copyto(scores, 0, where=hidden)
+        np.copyto(scores[:, edge], 0, where=hidden[:, edge])
     higher = "logit_excess_kurtosis" in tally.statistics
     powers = power_sums(scores, tally.unit, *block.scratch[:2], higher=higher)
     if counted is not None and ("logits", 0) in tally.counts:
         shift = 0.0 if block.offsets is None else block.offsets[counted, np.newaxis]
         tally.counts["logits", 0] += count(scores[counted], tally.axis, 1.0, shift, block.unseen)
-    shifted = shift_rows(scores, hidden)
+    shifted = shift_rows(scores, hidden, edge)
     own = 0.0 if block.offsets is None else block.offsets
     largest, seen = shifted.largest + own, shifted.visible > 0
-    if "logit_min" in tally.statistics:  # argmin is several times faster than min here
-        smallest = largest + shifted.below[np.arange(len(scores)), shifted.below.argmin(axis=1)]
-        tally.smallest = min(tally.smallest, float(smallest.min(where=seen, initial=math.inf)))
+    if "logit_min" in tally.statistics:
+        tally.smallest = min(tally.smallest, float((largest + shifted.smallest).min(where=seen, initial=math.inf)))
     tally.largest = max(tally.largest, float(largest.max(where=seen, initial=-math.inf)))
     offsets = 0.0 if block.offsets is None else block.offsets.reshape(block.shape).astype(np.float64)
     precision = float(np.finfo(scores.dtype).eps)

@@ -6,7 +6,6 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -187,7 +186,7 @@ def _or_least(value: float | None) -> float:
 
 def sample_run() -> Path:
     """Return the path of a finished run, which the Watch pane shows until another one is opened."""
-    return Path(str(resources.files(__package__ or __name__) / "sample-run.jsonl"))
+    return Path(__file__).with_name("sample-run.jsonl")
 
 
 def run_path(text: str | PathLike[str]) -> Path:

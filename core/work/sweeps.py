@@ -23,8 +23,8 @@ from ..statistics.reading import merge
 from ..statistics.tally import COUNTED, Tally
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .engines import SERIAL, PartExecutor, run
-from .part import Part, PartProgress, Steps
+from .engines import run
+from .part import SERIAL, Part, PartExecutor, PartProgress, Steps
 
 # Estimates of the time on one core, measured on a 2.1 GHz Xeon with AVX-512; another core may
 # take half or three times as long.

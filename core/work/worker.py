@@ -9,8 +9,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module, metadata
-from multiprocessing import connection, parent_process, resource_tracker
+from importlib import import_module
 from typing import Any, TypeVar
 
 from ..blas import one_blas_thread
@@ -51,6 +50,8 @@ def start_resource_tracker() -> None:
 
     It would also let Ctrl-C through to the first process that is started.
     """
+    from multiprocessing import resource_tracker
+
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
     try:
@@ -90,6 +91,8 @@ def start_process(ended: Sequence[int], background: bool) -> None:
 
 def _end_with_parent() -> None:
     """End this process as soon as the one that started it has ended, however that happened."""
+    from multiprocessing import connection, parent_process
+
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -101,12 +104,6 @@ def prepare() -> None:
     """Limit this process to one BLAS thread, whose sums have other last digits than those of several."""
     keep_memory()
     one_blas_thread().__enter__()
-
-
-def perform_prepared(part: Part[R]) -> tuple[R | InputError, ...]:
-    """Perform a part in a process that works for another one."""
-    prepare()
-    return perform(part)
 
 
 def perform_of_run(run: int, part: Part[R]) -> tuple[R | InputError, ...]:
@@ -144,6 +141,8 @@ def perform_on_dask(client: Mapping[str, str], part: Part[R]) -> tuple[R | Input
 @cache
 def versions() -> Mapping[str, str]:
     """Return the versions that workers must have in common."""
+    from importlib import metadata
+
     return {"attn-tui": metadata.version("attn-tui"), "NumPy": metadata.version("numpy")}
 
 

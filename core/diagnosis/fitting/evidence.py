@@ -242,9 +242,9 @@ def _seeing(model: LogitModel, used: BoolArray) -> tuple[BoolArray, float]:
 
     What a row without visible keys returns is up to the implementation: NaN, its own value, or the mean of all.
     """
-    if model.seen is None or model.axis != -1 or model.sink is not None or model.free_sink:
+    if model.seeing is None or model.axis != -1 or model.sink is not None or model.free_sink:
         return used, 0.0
-    seen = used & model.seen.any(axis=-1)
+    seen = used & model.seeing
     lost = int(np.count_nonzero(used)) - int(np.count_nonzero(seen))
     return seen, math.inf if lost > max(len(used), used.size // 16) else 0.0
 

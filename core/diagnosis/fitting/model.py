@@ -47,6 +47,11 @@ class LogitModel:
         """The keys that are not seen."""
         return None if self.seen is None else ~self.seen
 
+    @cached_property
+    def seeing(self) -> BoolArray | None:
+        """The rows that see a key."""
+        return None if self.seen is None else np.asarray(self.seen.any(axis=-1))
+
 
 @dataclass(frozen=True, eq=False)
 class Logits:

@@ -41,7 +41,6 @@ class FittedScale:
         away = best.multiplier / self.expected
         far = away > 0 and abs(math.log(away)) > max(SIGMAS * relative, 1.0)
         self.sure = relative <= SURE or far
-        self.blurred = _is_blurred(observed, best)
 
     @property
     def is_expected(self) -> bool:
@@ -61,7 +60,7 @@ class FittedScale:
     def _fits(self, candidate: float) -> bool:
         if near(self.best.multiplier, candidate, self.tolerance):
             return True
-        if not near(self.best.multiplier, candidate, 1e-3) and not self.blurred:
+        if not near(self.best.multiplier, candidate, 1e-3) and not self._is_blurred:
             theta = self.best.fit.theta.copy()
             theta[0] = candidate
             most = 1.02 * self.best.fit.distance + 0.02
@@ -78,6 +77,21 @@ class FittedScale:
         observed, model, numbers = self._few
         left = residual(observed, model, theta).r
         return math.sqrt(float(np.vdot(left, left)) / numbers)
+
+    @cached_property
+    def _is_blurred(self) -> bool:
+        """Whether rounding blurs the multiplier in a way that its standard error does not show.
+
+        Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
+        """
+        theta, model, evidence = self.best.fit.theta, self.best.model, self.observed.evidence
+        arithmetic = self.best.arithmetic or arithmetics(self.observed.subject, evidence)[-1]
+        if logit_noise(self.observed, model, theta, arithmetic) > _COARSE:
+            return True
+        if evidence.kind != "o" or not is_short(evidence.format):
+            return False
+        top = logits(model, theta).softmax.weights.max(axis=-1)[self.observed.subject.used]
+        return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
 
     @cached_property
     def _few(self) -> tuple[FittingEvidence, LogitModel, int] | None:
@@ -124,22 +138,6 @@ class FittedScale:
 def _rounded(number: float, format: str) -> float:
     step = float(spacing(np.array(number), format))
     return round(number / step) * step
-
-
-def _is_blurred(observed: FittingEvidence, candidate: Candidate) -> bool:
-    """Return whether rounding blurs the multiplier in a way that its standard error does not show.
-
-    Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
-    """
-    theta, evidence = candidate.fit.theta, observed.evidence
-    arithmetic = candidate.arithmetic or arithmetics(observed.subject, evidence)[-1]
-    if logit_noise(observed, candidate.model, theta, arithmetic) > _COARSE:
-        return True
-    if evidence.kind != "o" or not is_short(evidence.format):
-        return False
-    shown = logits(candidate.model, theta)
-    top = shown.softmax.weights.max(axis=-1)[observed.subject.used]
-    return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
 
 
 def least_tolerance(subject: Subject, evidence: Evidence) -> float:
