@@ -172,6 +172,10 @@ class Layer(StatedLayer):
         number = message("layer {index}", index=self.index)
         return message("{file}: {number}", file=self.file, number=number) if self.file else number
 
+    def place_of(self, head: int) -> str:
+        """Return where a head is, such as `layer 3 head 7`."""
+        return message("{place} head {head}", place=self.place, head=head)
+
     @property
     def inside(self) -> tuple[float, float]:
         """The factors in the stored queries and keys; 1 if unknown."""

@@ -53,7 +53,7 @@ class HeadFigures:
     @property
     def place(self) -> str:
         """Where it is, such as `layer 3 head 7`."""
-        return message("{place} head {head}", place=self.layer.place, head=self.head)
+        return self.layer.place_of(self.head)
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,7 @@ class LimitFinding:
     @property
     def place(self) -> str:
         """Where it is, such as `layer 3 head 7`."""
-        return (
-            "file" if self.layer is None else message("{place} head {head}", place=self.layer.place, head=self.head)
-        )
+        return "file" if self.layer is None or self.head is None else self.layer.place_of(self.head)
 
     def allowed(self, patterns: Sequence[str]) -> bool:
         """Return whether it fails no build: by one of these patterns, or because nobody chose the limit."""
@@ -134,10 +132,17 @@ def _capped(logits: Histogram, cap: float) -> float:
     return 1 - inside / max(logits.total, 1)
 
 
-def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequence[str] = ()) -> list[LimitFinding]:
-    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on."""
+def from_first_layer(heads: Sequence[HeadFigures]) -> list[HeadFigures]:
+    """Return the heads of a file, in order: numbers that are not finite are named in the first layer with some."""
     first: dict[Path, Layer] = {}
-    heads = [replace(each, verdict=not_finite_from_first_layer(each.verdict, each.layer, first)) for each in heads]
+    return [replace(each, verdict=not_finite_from_first_layer(each.verdict, each.layer, first)) for each in heads]
+
+
+def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequence[str] = ()) -> list[LimitFinding]:
+    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on.
+
+    The heads are those of `from_first_layer`.
+    """
     found = [finding for each in heads for finding in _of_head(each, limits)]
     if not any(each.rule.startswith("scale-") for each in found):
         found += [_of_file("inconsistent", says) for says in disagreements]

@@ -14,9 +14,8 @@ from ..errors import InputError
 from ..message import joined, message, short
 from ..scales import RuleSetting, ScaleName, multiplier, scale_rule
 from ..texts import TextError, from_json
-from .models.model_types import is_scaled
-from .models.scale_keys import LEARNED, unapplied
 from .results import Expected
+from .scale_keys import LEARNED, is_scaled, unapplied
 
 # Models whose scores are not scaled: T5, models made from it, and GPT-Neo fold the scale into their initialisation,
 # Gemma 3n and 4 into the gains of their QK-norm.

@@ -191,7 +191,7 @@ class HeadVerdict:
     @property
     def place(self) -> str:
         """The layer and the head, for people."""
-        return message("{place} head {head}", place=self.layer.place, head=self.head)
+        return self.layer.place_of(self.head)
 
 
 class HasVerdict(Protocol):

@@ -262,7 +262,7 @@ def compare_table(reference: CaptureContents, test: CaptureContents, found: Comp
         "compare-2", head, "heads", found.ranked, _COMPARED,
         lambda: [
             Heading(
-                message("{reference} and {test}", reference=reference.path.name, test=test.path.name)
+                message("{reference} and {test}", reference=plain(reference.path.name), test=plain(test.path.name))
             ),
             *difference_statements(found),
             *found.notes,

@@ -191,8 +191,7 @@ def head_picture(
             matrices.append((caption, next(cells, "")))
         except InputError as error:
             matrices.append((caption, str(error)))
-    place = message("{place} head {head}", place=layer.place, head=head)
-    return Picture(joined([place, *([why] if why else [])], " · "), matrices)
+    return Picture(joined([layer.place_of(head), *([why] if why else [])], " · "), matrices)
 
 
 def _pictures(captures: Sequence[CaptureContents], heads: Sequence[Inspected]) -> Pictures:

@@ -20,10 +20,9 @@ import numpy as np
 
 from ...errors import needed
 from ...files import check_replaceable
-from .call import Call
+from .call import Call, save
 from .jax_functions import ARRAYS, Function, Given, attention_call, functions
 from .jax_place import Place, place
-from .save import save
 
 # Of a function that is traced once: what would record all its calls.
 _SHARED = {

@@ -152,11 +152,7 @@ def log_base(_: HypothesisCase) -> Iterator[Hypothesis]:
         ("the log-sum-exp is in base 2", math.log2(math.e)),
         ("the log-sum-exp was multiplied by ln 2", math.log(2)),
     ):
-        yield Hypothesis(words, partial(_with_lse_factor, factor))
-
-
-def _with_lse_factor(factor: float, _: Subject, model: LogitModel) -> LogitModel:
-    return replace(model, lse_factor=factor)
+        yield Hypothesis(words, lambda _, model, factor=factor: replace(model, lse_factor=factor))
 
 
 def dropped(_: HypothesisCase) -> Iterator[Hypothesis]:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from attn_tui.core.api.verdicts import Differences as Differences
     from attn_tui.core.captures.calls.call import Call as Call
     from attn_tui.core.captures.calls.call import call as call
+    from attn_tui.core.captures.calls.call import save as save
     from attn_tui.core.captures.calls.jax_recording import record_jax as record_jax
-    from attn_tui.core.captures.calls.save import save as save
     from attn_tui.core.captures.capture import Layer as Layer
     from attn_tui.core.diagnosis.results import Verdict as Verdict
     from attn_tui.core.errors import InputError as InputError
@@ -91,9 +91,8 @@ _MODULES = {
         ("api.lab", "Exact Lab Sweep measure predict sweep"),
         ("api.result", "Answer Result"),
         ("api.verdicts", "Check Diagnosis Differences"),
-        ("captures.calls.call", "Call call"),
+        ("captures.calls.call", "Call call save"),
         ("captures.calls.jax_recording", "record_jax"),
-        ("captures.calls.save", "save"),
         ("captures.capture", "Layer"),
         ("diagnosis.results", "Verdict"),
         ("errors", "InputError"),
