@@ -91,7 +91,8 @@ def diagnose(
         except InputError:
             pass
         else:
-            if not _unexplained(other) and any(each.verdict.evidence for each in other):
+            explained = sum(each.verdict.word in ("healthy", "cause") for each in other)
+            if not _unexplained(other) and 2 * explained > len(other):
                 raise InputError(
                     "axes: the arrays agree with each other only as {other}, not as {usual}; give axes={other!r}",
                     other=_EXCHANGED[rank], usual=_AXES[rank],

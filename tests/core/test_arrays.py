@@ -87,10 +87,11 @@ def test_arrays_without_a_batch_or_a_head_need_no_axes() -> None:
         assert words(attn_tui.diagnose(**fewer)) == {"healthy"}
 
 
-def test_arrays_that_nothing_explains_are_not_asked_about() -> None:
-    arrays = of(attended())
-    noise: Any = rng.normal(size=(2, HEADS, TOKENS, WIDTH)).astype(np.float32)
-    found = attn_tui.diagnose(**(arrays | {"o": noise}))
+@for_each("causal", [None, True])
+def test_arrays_that_nothing_explains_are_not_asked_about(causal: bool | None) -> None:
+    arrays: Any = {name: array[:1, :2] for name, array in of(attended()).items()}
+    noise: Any = rng.normal(size=(1, 2, TOKENS, WIDTH)).astype(np.float32)
+    found = attn_tui.diagnose(**(arrays | {"o": noise}), causal=causal)
     assert words(found) <= {"unexplained", "undecided"}
 
 

@@ -55,8 +55,8 @@ def shows_in_output(observed: FittingEvidence, model: LogitModel, theta: FloatAr
         if _length(p @ v[text] - target) <= 3 * rounding:
             continue
         away += 1
-        tried = [_after_dropping(p, v[text], target, share, rounding) for share in _SHARES]
-        found += [(factor, dropped) for left, factor, dropped in tried if left <= rounding][:1]
+        left, factors, dropped = _after_dropping(p, v[text], target, rounding)
+        found += [(float(factors[at]), float(dropped[at])) for at in np.flatnonzero(left <= rounding)[:1]]
     if away < 4 or len(found) < max(3, _EXPLAINED * away):
         return False
     # All rows have the factor of one share, and lost about this share of their weight: not one factor of all outputs.
@@ -67,32 +67,33 @@ def shows_in_output(observed: FittingEvidence, model: LogitModel, theta: FloatAr
 
 
 def _after_dropping(
-    p: FloatArray, v: FloatArray, target: FloatArray, share: float, enough: float
-) -> tuple[float, float, float]:
-    """Return the length of what is left of the target without the best keys, their factor, and their weight."""
-    kept = np.ones(len(p), np.bool_)
+    p: FloatArray, v: FloatArray, target: FloatArray, enough: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what is left of the target without the best keys, their factor and their weight, for each of _SHARES."""
     products = p[:, np.newaxis] * v
     sizes = dot(products, products)
-    factor = 1 / (1 - share)
-    output = factor * products.sum(axis=0)
-    best = (math.inf, 1.0, 0.0)
+    factor: FloatArray = 1 / (1 - np.array(_SHARES))
+    every = np.arange(len(factor))
+    kept = np.ones((len(factor), len(p)), np.bool_)
+    output = factor[:, np.newaxis] * products.sum(axis=0)
+    best = np.full(len(factor), np.inf), np.ones(len(factor)), np.zeros(len(factor))
     for _ in range(max(len(target) // 2, 1)):
-        left = target - output
-        along = products @ left
         # Changing the state of key j adds ∓factor·p_j v_j to the output.
-        sign = np.where(kept, -1.0, 1.0)
-        gain = 2 * sign * factor * along - factor * factor * sizes
-        key = int(np.argmax(gain))
-        if gain[key] <= 0:
+        by = factor[:, np.newaxis]
+        gain = 2 * np.where(kept, -1.0, 1.0) * by * ((target - output) @ products.T) - by * by * sizes
+        key = gain.argmax(axis=1)
+        searched = (gain[every, key] > 0) & (best[0] > enough)
+        if not searched.any():
             break
-        kept[key] = not kept[key]
-        whole: FloatArray = products[kept].sum(axis=0)
-        size = float(np.vdot(whole, whole))
-        factor = float(np.vdot(whole, target)) / size if size > 0 else factor
-        output = factor * whole
-        best = min(best, (_length(target - output), factor, float(p[~kept].sum())))
-        if best[0] <= enough:
-            break
+        kept[every[searched], key[searched]] ^= True
+        whole: FloatArray = kept @ products
+        size = dot(whole, whole)
+        np.divide(whole @ target, size, out=factor, where=searched & (size > 0))
+        output = factor[:, np.newaxis] * whole
+        left = np.sqrt(np.square(target - output).sum(axis=-1))
+        better = searched & (left < best[0])
+        for numbers, new in zip(best, (left, factor, np.where(kept, 0.0, p).sum(axis=-1)), strict=True):
+            numbers[better] = new[better]
     return best
 
 
