@@ -158,18 +158,18 @@ def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
         from .commands.report import ReportArguments, run
 
         return run(ReportArguments(request.parameters), printed)
+    from .working import Asked
+
     opened = {name: getattr(request, name) for name in ("axes", "mask_true", "tensor")}
     if request.expect is not None:
         from ...core.questions.captures.diagnose import DiagnoseCaptures
-        from .commands.diagnose import DiagnoseArguments, run
+        from .commands.diagnose import run
 
-        return run(
-            DiagnoseArguments(question=DiagnoseCaptures(paths=(file,), expect=request.expect, **opened)), printed
-        )
+        return run(Asked(DiagnoseCaptures(paths=(file,), expect=request.expect, **opened)), printed)
     from ...core.questions.captures.inspect import InspectCaptures
-    from .commands.inspect import InspectArguments, run
+    from .commands.inspect import run
 
-    return run(InspectArguments(question=InspectCaptures(paths=(file,), **opened)), printed)
+    return run(Asked(InspectCaptures(paths=(file,), **opened)), printed)
 
 
 def open_app(request: OpenApp, ascii_only: bool) -> int:

@@ -13,6 +13,7 @@ from ....core.watching.snapshot import sample_run
 from .. import output as printing
 from ..output import Output
 from ..parser import Arguments, CliCommand, arguments
+from ..working import Asked
 
 _RUN = "exploding"
 _ALL = EXAMPLES | {_RUN: message("a training run whose logits explode, for `attn-tui watch`")}
@@ -42,7 +43,7 @@ def run(request: ExampleArguments, output: Output) -> int:
         return open_app(OpenApp(file=file, lang=request.lang), output.ascii_only)
     from . import diagnose
 
-    return diagnose.run(diagnose.DiagnoseArguments(question=DiagnoseCaptures(paths=(file,))), output)
+    return diagnose.run(Asked(DiagnoseCaptures(paths=(file,))), output)
 
 
 def _listed() -> str:
@@ -70,8 +71,8 @@ examples:
   attn-tui examples scale-twice        in the app
   attn-tui examples d-model | cat      its verdicts
 """,
-    arguments=ExampleArguments,
+    options=(ExampleArguments,),
+    request=lambda given: arguments(ExampleArguments, given, lang=given.get("lang")),
     run=run,
-    check=lambda given: arguments(ExampleArguments, given, lang=given.get("lang")),
     title="example",
 )

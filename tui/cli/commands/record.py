@@ -144,7 +144,7 @@ class RecordArguments(Arguments):
     options: Options = _DEFAULT  # of the recorder
 
 
-def _check(given: Given) -> RecordArguments:
+def _request(given: Given) -> RecordArguments:
     request = arguments(RecordArguments, given, expect=expected_rule(given))
     if not request.command:
         raise UsageError("missing command: attn-tui record -o FILE -- COMMAND, such as python train.py")
@@ -418,8 +418,8 @@ examples:
   attn-tui record -o heads.safetensors --layers 0,8-11 --values -- python run.py
   attn-tui record -o run/ --every 100 --keep 20 -- torchrun train.py
 """,
-    arguments=RecordArguments,
+    options=(RecordArguments,),
+    request=_request,
     run=run,
     title="other",
-    check=_check,
 )
