@@ -414,7 +414,7 @@ class AttnApp(TypeAheadApp[int]):
 
     def show_status(self) -> None:
         names = tuple(name for _, name in TABS[self.tab] if name)
-        self.top.show(self.tab, self.pane.statuses(), names, self.view[1])
+        self.top.active, self.top.statuses, self.top.views = self.tab, self.pane.statuses(), (names, self.view[1])
 
     def on_engine_notification(self, message: EngineNotification) -> None:
         if isinstance(message.notification, EngineError):

@@ -11,21 +11,16 @@ from ..language.cells import cells
 from ..views.bars import Key, Views, key_at, key_line, pane_at, top_line
 from ..views.help import pressed_name
 from ..views.lines import Line, Role, fitted, shortened, unsplit, wrapped
-from .lines import LinesWidget
+from .lines import Content, LinesWidget
 
 
 class TopBar(LinesWidget):
     """Shows the tabs, the views of the active one, and a status."""
 
     panes: tuple[str, ...] = ()
-    active = ""
-    statuses: Sequence[Line] = ()
-    views: Views = (), ""
-
-    def show(self, active: str, statuses: Sequence[Line], views: tuple[str, ...] = (), view: str = "") -> None:
-        """Show the active tab with the names of its views, and the longest status that fits."""
-        self.active, self.statuses, self.views = active, statuses, (views, view)
-        self.redraw()
+    active: Content[str] = Content("")
+    statuses: Content[Sequence[Line]] = Content(())  # forms of one, of which the longest that fits is shown
+    views: Content[Views] = Content(((), ""))
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return [top_line(self.panes, self.active, self.statuses, width, self.glyphs, self.views)]

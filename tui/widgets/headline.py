@@ -7,21 +7,17 @@ from collections.abc import Sequence
 from ..views.headline import LOW, headline_lines, words_at
 from ..views.lines import Line, Role
 from ..views.section import picture_columns
-from .lines import LinesWidget
+from .lines import Content, LinesWidget
 
 
 class Headline(LinesWidget):
     """Shows a label, a number and lines of words, at the bottom of its lines."""
 
     undimmed = ("heading", "accent", "alert")
-    label, number = "", ""
-    role: Role = "heading"
-    words: Sequence[Line] = ()
-
-    def show(self, label: str, number: str, words: Sequence[Line], role: Role = "heading") -> None:
-        """Show these."""
-        self.label, self.number, self.words, self.role = label, number, words, role
-        self.redraw()
+    label: Content[str] = Content("")
+    number: Content[str] = Content("")
+    role: Content[Role] = Content("heading")  # of the number
+    words: Content[Sequence[Line]] = Content(())
 
     @property
     def room_for_words(self) -> int:

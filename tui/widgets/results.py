@@ -74,8 +74,8 @@ class Results(Stack):
         """
         self._contents, self._remark = contents, remark
         self._mark(stale=False)
-        self.table.show(contents)
-        self.histograms.show(contents.columns, curves, self.histograms.reach, earlier)
+        self.table.contents, self.histograms.columns = contents, contents.columns
+        self.histograms.curves, self.histograms.earlier = curves, earlier
         self._say()
 
     def show_stale(self, reason: str) -> None:
@@ -111,7 +111,7 @@ class Results(Stack):
     def turn(self, view: View) -> None:
         """Turn to a view."""
         self.view = view
-        self.histograms.first_page()
+        self.histograms.first = 0
         if view == "histograms" and self.table.has_focus:
             self.table.action_leave()
         self.rearrange()

@@ -20,7 +20,7 @@ from ..views.results.table import (
     table_lines,
     table_rows,
 )
-from .lines import LinesWidget
+from .lines import Content, LinesWidget
 
 
 class StatisticsTable(LinesWidget, can_focus=True):
@@ -46,22 +46,12 @@ class StatisticsTable(LinesWidget, can_focus=True):
         super().__init__()
         self._described = described
 
-    contents = TableContents(())
-    turn = 0  # selects among values, ± and exact values if not all fit
-    _cursor = 0  # index among the rows that are statistics
+    contents: Content[TableContents] = Content(TableContents(()))
+    turn: Content[int] = Content(0)  # selects among values, ± and exact values if not all fit
+    _cursor: Content[int] = Content(0)  # index among the rows that are statistics
     _top = 0
     _shown: Sequence[TableRow] = ()
     _left = 0  # rows that are not shown, without those that scrolling shows
-
-    def show(self, contents: TableContents) -> None:
-        """Show these columns and their theory."""
-        self.contents = contents
-        self.redraw()
-
-    def swap(self) -> None:
-        """Show exact values instead of ±, or the next of values, ± and exact values on narrow screens."""
-        self.turn += 1
-        self.redraw()
 
     @property
     def statistic(self) -> Statistic | None:
@@ -116,7 +106,6 @@ class StatisticsTable(LinesWidget, can_focus=True):
     def action_move(self, step: Literal[-8, -1, 1, 8]) -> None:
         count = sum(row.statistic is not None for row in self._rows())
         self._cursor = min(max(self._cursor + step, 0), count - 1)
-        self.redraw()
         self._described()
 
     def on_click(self, event: events.Click) -> None:
@@ -127,7 +116,6 @@ class StatisticsTable(LinesWidget, can_focus=True):
         if clicked is not None:
             chosen = [row.statistic for row in self._rows(focused=True) if row.statistic]
             self._cursor = chosen.index(clicked)
-            self.redraw()
             self._described()
 
     def select(self, statistic: Statistic) -> bool:
@@ -137,7 +125,6 @@ class StatisticsTable(LinesWidget, can_focus=True):
             return False
         self._cursor = chosen.index(statistic)
         self.focus()
-        self.redraw()
         self._described()
         return True
 

@@ -362,8 +362,6 @@ class CapturePane(Pane):
         self.bars.softcap = None if self.heads.capture is None else self.sides.cap(self.heads.layer)
         self.matrix.disputed = bool(self.heads.doubt)
         self.bars.disputed = self.matrix.disputed and self.sides.of_file
-        for part in (self.matrix, self.bars):
-            part.redraw()
 
     @property
     def _wanted(self) -> MeasureHead:
@@ -432,7 +430,7 @@ class CapturePane(Pane):
         self.matrix.choose(self.matrix.cursor[0], key)
 
     def _matrix_moved(self) -> None:
-        self.bars.choose(self.matrix.cursor[1])
+        self.bars.key = self.matrix.cursor[1]
         self._request_attention()
 
     def action_move(self, down: int, right: int) -> None:
@@ -483,7 +481,7 @@ class CapturePane(Pane):
             return
         found = self.heads.find(text, self.matrix.tokens[0], self.matrix.cursor[0])
         if isinstance(found, str):
-            self.verdict.refuse(found)
+            self.verdict.objection = found
             return
         self.verdict.close()
         if isinstance(found, tuple):

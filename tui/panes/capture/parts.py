@@ -14,7 +14,7 @@ from ....core.statistics.catalogue import STATISTIC
 from ...views.lines import Line, fitted
 from ...views.results.model_page import head_on_page, model_lines
 from ...views.results.ranked import full_bar, ranked_lines
-from ...widgets.lines import ChoosingLines, LinesWidget
+from ...widgets.lines import ChoosingLines, Content, LinesWidget
 from .heads import HeadRanking, Heads
 from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
 from .row import key_at, named, nan_words, row_lines, shared, threshold_words
@@ -42,10 +42,11 @@ class HeadList(ChoosingLines, can_focus=True):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
+    ranking: Content[HeadRanking] = Content(HeadRanking((), message("worst first"), STATISTIC["saturation"], None))
+
     def __init__(self, choose: Callable[[int], object]) -> None:
         """Call `choose` with the row of a head that is chosen."""
         super().__init__(choose)
-        self.ranking = HeadRanking((), message("worst first"), STATISTIC["saturation"], None)
         self._top, self._full = 0, 0.0
         self._chosen: str | None = None  # the place of the head with the cursor
         self._follow = False  # whether the list scrolls to the cursor, which it does once it has moved
@@ -56,7 +57,6 @@ class HeadList(ChoosingLines, can_focus=True):
         self._follow = self._follow or (self._chosen is not None and chosen != self._chosen)
         self._chosen, self.ranking = chosen, ranking
         self._full = full_bar(ranking.heads, ranking.statistic)
-        self.redraw()
 
     def heading(self, width: int) -> Line:
         return ((self.glyphs.say(self.ranking.title), "heading"),)
@@ -133,15 +133,17 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         """Call `moved` when the cursor is elsewhere, or another part is shown."""
         super().__init__()
         self._moved = moved
-        self.source: Layer | None = None
-        self.head = 0
-        self.text = 0
-        self.cursor = (0, 0)  # query, key
-        self.queries = self.keys = (0, 1)  # the part shown: the first, and the first one after the last
-        self.tokens: Tokens = (None, None)
-        self.matrix: AttentionCells | None = None
-        self.disputed = False  # whether the evidence contradicts the file, which is drawn
-        self._shown: View | None = None  # what `matrix` was computed for
+
+    source: Content[Layer | None] = Content(None)
+    head = 0
+    text = 0
+    cursor: Content[tuple[int, int]] = Content((0, 0))  # query, key
+    queries: Content[tuple[int, int]] = Content((0, 1))  # shown: the first, and the first one after the last
+    keys: Content[tuple[int, int]] = Content((0, 1))
+    tokens: Tokens = (None, None)
+    matrix: Content[AttentionCells | None] = Content(None)
+    disputed: Content[bool] = Content(False)  # whether the evidence contradicts the file, which is drawn
+    _shown: View | None = None  # what `matrix` was computed for
 
     @property
     def halves(self) -> bool:
@@ -164,7 +166,6 @@ class AttentionMatrix(LinesWidget, can_focus=True):
             self.cursor = (layer.queries - 1, 0)
         self.source, self.head, self.tokens = layer, head, tokens
         self.dim(True)
-        self.redraw()
 
     @property
     def place(self) -> MatrixPlace:
@@ -189,7 +190,6 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         if whose and ends == (shown.queries, shown.keys) and size == (shown.down, shown.across):
             self.matrix, self._shown = matrix, shown
             self.dim(False)
-            self.redraw()
 
     def heading(self, width: int) -> Line:
         layer = self.source
@@ -234,7 +234,6 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         self.cursor = (query, key)
         self.queries = panned(self.queries, query)
         self.keys = panned(self.keys, key)
-        self.redraw()
         self._moved()
 
     def zoom(self, factor: float) -> None:
@@ -242,7 +241,6 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         if self.source is not None:
             self.queries = zoomed(self.queries, self.source.queries, self.cursor[0], factor)
             self.keys = zoomed(self.keys, self.source.keys, self.cursor[1], factor)
-            self.redraw()
             self._moved()
 
     def action_move(self, down: int, right: int) -> None:
@@ -267,22 +265,16 @@ class AttentionBars(ChoosingLines):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
-    row: AttentionRow | None = None
-    disputed = False  # whether the evidence contradicts the file, whose scale is that of B
-    softcap: float | None = None  # of both columns
-    key = 0
+    row: Content[AttentionRow | None] = Content(None)
+    disputed: Content[bool] = Content(False)  # whether the evidence contradicts the file, whose scale is that of B
+    softcap: Content[float | None] = Content(None)  # of both columns
+    key: Content[int] = Content(0)  # the marked one
     tokens: Tokens = (None, None)
 
     def show(self, row: AttentionRow, tokens: Tokens) -> None:
         """Show a row."""
         self.row, self.tokens = row, tokens
         self.dim(False)
-        self.redraw()
-
-    def choose(self, key: int) -> None:
-        """Mark a key."""
-        self.key = key
-        self.redraw()
 
     def heading(self, width: int) -> Line:
         if self.row is None:

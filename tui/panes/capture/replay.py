@@ -15,7 +15,7 @@ from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, middle_cut, wrapped
 from ...views.numbers import lined_up, signed
-from ...widgets.lines import LinesWidget
+from ...widgets.lines import Content, LinesWidget
 
 if TYPE_CHECKING:
     from ....core.diagnosis.results import Replay
@@ -44,14 +44,13 @@ class ReplayList(LinesWidget, can_focus=True):
     TITLE = message("every rule replayed on this head")
     DEFAULT_CLASSES = "region"
 
-    table: Replay | None = None
+    table: Content[Replay | None] = Content(None)
     top = 0
 
     def show(self, table: Replay) -> None:
         """Show a head under every rule."""
         self.table = table
         self.dim(False)
-        self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.table is None:

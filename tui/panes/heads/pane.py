@@ -138,7 +138,6 @@ class HeadsPane(FieldsPane):
             parameters = start.with_value("d_k", self.shape.as_layer().width)
         except ParameterError as error:
             self.shape.objection = message("The Lab cannot show this d_k. {error}", error=error)
-            self.shape.redraw()
         else:
             self.host.to_lab(parameters)
 
@@ -152,6 +151,5 @@ class HeadsPane(FieldsPane):
             self.shape.objection = self.shape.refusal
             self.text.dim(bool(self.shape.refusal))
             self.text.show(cost(layer), self.preset)
-        self.shape.redraw()
         self.host.show_status()
         self.host.show_keys()

@@ -19,7 +19,7 @@ from ...views.glyphs import Glyphs
 from ...views.grid import block_lines
 from ...views.lines import Line, Role
 from ...widgets.field_list import FieldList
-from ...widgets.lines import ScrolledLines
+from ...widgets.lines import Content, ScrolledLines
 
 _USE = next(at for at, field in enumerate(SHAPE_FIELDS) if field.group == "use")
 ROWS: Sequence[Field | None] = (*SHAPE_FIELDS[:_USE], None, *SHAPE_FIELDS[_USE:])  # None: a blank line
@@ -62,9 +62,10 @@ class ShapePanel(FieldList):
 
     TITLE = message("layer")
 
+    objection: Content[str] = Content("")
+
     def __init__(self, leave: Callable[[], object], changed: Callable[[bool], object]) -> None:
         super().__init__(ROWS, leave, changed)
-        self.objection = ""
         self.take(LayerShape())
 
     def take(self, layer: LayerShape) -> None:

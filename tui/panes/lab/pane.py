@@ -375,7 +375,6 @@ class LabPane(TwoParts, SteppingPane):
         self.panel.cursor = name
         self.bring(self.panel)
         self.panel.focus()
-        self.panel.redraw()
 
     def show_item(self, item: str) -> None:
         self.results.first_view()
@@ -405,7 +404,7 @@ class LabPane(TwoParts, SteppingPane):
         self._show_page()
 
     def action_theory(self) -> None:
-        self.results.table.swap()
+        self.results.table.turn += 1
 
     def action_view(self) -> None:
         """Turn to the next view; on a narrow screen, the parameters are a view too."""
@@ -447,7 +446,6 @@ class LabPane(TwoParts, SteppingPane):
         view, self.results.table.turn, whole = state
         self._unfold(whole)
         self.results.turn(view)
-        self.results.table.redraw()
 
     def statuses(self) -> Sequence[Line]:
         """Return how many keys there are: d_k, which moves, stands in large digits."""

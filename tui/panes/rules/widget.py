@@ -21,7 +21,7 @@ from ...views.results.rules import (
     table_lines,
     title_line,
 )
-from ...widgets.lines import ChoosingLines, LinesWidget, ScrolledLines
+from ...widgets.lines import ChoosingLines, Content, LinesWidget, ScrolledLines
 from .rule_text import rule_text, rule_title, source_line
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RuleTable(ChoosingLines):
         super().__init__(choose)
         self._sort = sort
 
-    shown = RuleTableContents(RULES, {}, {}, Order(), "")
+    shown: Content[RuleTableContents] = Content(RuleTableContents(RULES, {}, {}, Order(), ""))
     top = 0  # index of the first line shown
 
     def next_columns(self) -> int:
@@ -75,19 +75,11 @@ class RuleText(LinesWidget):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
-    rule = RULES[0]
-    row: RuleRow | None = None
-    saturation: Saturation | None = None
-    objection = ""  # an error
-    parameters = Parameters()
-
-    def show(
-        self, rule: str, row: RuleRow | None, saturation: Saturation | None, objection: str, parameters: Parameters
-    ) -> None:
-        """Show a rule, with its measured row and where softmax saturates."""
-        self.rule, self.row, self.saturation, self.objection = rule, row, saturation, objection
-        self.parameters = parameters
-        self.redraw()
+    rule: Content[str] = Content(RULES[0])
+    row: Content[RuleRow | None] = Content(None)  # what was measured
+    saturation: Content[Saturation | None] = Content(None)
+    objection: Content[str] = Content("")  # an error
+    parameters: Content[Parameters] = Content(Parameters())
 
     def heading(self, width: int) -> Line:
         return rule_title(self.rule, self.glyphs, self.parameters)
@@ -113,13 +105,8 @@ class MechanismText(ScrolledLines):
     TITLE = "mechanisms over d_k, each with its usual scale rule"
     DEFAULT_CLASSES = "region"
 
-    rows: Sequence[MechanismRow] = ()
-    objection = ""  # why rows are missing
-
-    def show(self, rows: Sequence[MechanismRow], objection: str = "") -> None:
-        """Show the rows measured so far."""
-        self.rows, self.objection = rows, objection
-        self.redraw()
+    rows: Content[Sequence[MechanismRow]] = Content(())  # measured so far
+    objection: Content[str] = Content("")  # why rows are missing
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         lines = wrapped(self.glyphs.say(self.objection), width - 2, "alert")

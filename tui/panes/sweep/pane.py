@@ -204,7 +204,9 @@ class SweepPane(TypingPane):
         self.plot.others = self.curves.others
         self.plot.cursor = self.table.cursor = int(getattr(self.parameters, self.curves.swept.over))
         self.table.statistic = self.plot.statistic
-        self.map.widget.show(self.map.mapped, self.plot.statistic, self.plot.logarithmic, self.plot.reading)
+        shown = self.map.widget
+        shown.mapped, shown.reading = self.map.mapped, self.plot.reading
+        shown.statistic, shown.logarithmic = self.plot.statistic, self.plot.logarithmic
         readings = reading_lines(
             *self.plot.reading, self.plot.statistic, self.headline.room_for_words, self.glyphs, None
         )
@@ -214,7 +216,6 @@ class SweepPane(TypingPane):
         else:
             self.words.show(self.glyphs.say(self._meaning()))
         for widget in (self.plot, self.table, self.map.widget):
-            widget.redraw()
             widget.dim(self._stale)
 
     def _meaning(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from textual import events
 
@@ -13,7 +14,7 @@ from ...language.cells import joining
 from ...views.lines import EDGES, Line, line_width
 from ...views.plots.plot import Drawing, Point, Series, draw, with_cursor
 from ...views.results.table import TableContents
-from ...widgets.lines import ChoosingLines
+from ...widgets.lines import ChoosingLines, Content
 from .curve_view import (
     LOGARITHMIC,
     Other,
@@ -29,6 +30,7 @@ from .map_view import MapResults, layout, map_lines
 from .requests import landmarks_of
 from .width_table import axis_words, landmark_lines, rows_in
 
+Reading: TypeAlias = tuple[Parameters, TableContents | None]  # the result at the cursor
 _LEAST = 6  # lines of the plot that values of other rules at the cursor leave
 
 
@@ -38,13 +40,13 @@ class SweepPlot(ChoosingLines):
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
 
-    swept = SweepCurve(Parameters())
-    statistic: Statistic = STATISTIC["entropy"]
-    others: Sequence[Other] = ()  # curves beside A and B
-    cursor = 64  # a value of what is swept
+    swept: Content[SweepCurve] = Content(SweepCurve(Parameters()))
+    statistic: Content[Statistic] = Content(STATISTIC["entropy"])
+    others: Content[Sequence[Other]] = Content(())  # curves beside A and B
+    cursor: Content[int] = Content(64)  # a value of what is swept
     headed = False  # whether a headline above shows the values of A and B at the cursor
-    reading: tuple[Parameters, TableContents | None] = (Parameters(), None)  # the result at the cursor
-    other_axis: frozenset[str] = frozenset()  # statistics whose axis is not their default
+    reading: Content[Reading] = Content((Parameters(), None))
+    other_axis: Content[frozenset[str]] = Content(frozenset())  # statistics whose axis is not their default
 
     _drawing: Drawing | None = None
     _drawn: object = None  # what `_drawing` depends on
@@ -106,9 +108,9 @@ class WidthTable(ChoosingLines):
 
     DEFAULT_CLASSES = "region"
 
-    swept = SweepCurve(Parameters())
-    statistic: Statistic = STATISTIC["entropy"]
-    cursor = 64
+    swept: Content[SweepCurve] = Content(SweepCurve(Parameters()))
+    statistic: Content[Statistic] = Content(STATISTIC["entropy"])
+    cursor: Content[int] = Content(64)
 
     def heading(self, width: int) -> Line:
         words = message("widths of real models") if self.swept.over == "d_k" else message("numbers of keys")
@@ -139,20 +141,10 @@ class SweepMap(ChoosingLines):
     DEFAULT_CLASSES = "region"
 
     headed = False  # whether a headline above shows the values at the place
-    mapped = MapResults(Parameters())
-    statistic: Statistic = STATISTIC["entropy"]
-    logarithmic = False
-    reading: tuple[Parameters, TableContents | None] = (Parameters(), None)  # the result at the cursor
-
-    def show(
-        self,
-        mapped: MapResults,
-        statistic: Statistic,
-        logarithmic: bool,
-        reading: tuple[Parameters, TableContents | None],
-    ) -> None:
-        """Set what is shown; `redraw` shows it."""
-        self.mapped, self.statistic, self.logarithmic, self.reading = mapped, statistic, logarithmic, reading
+    mapped: Content[MapResults] = Content(MapResults(Parameters()))
+    statistic: Content[Statistic] = Content(STATISTIC["entropy"])
+    logarithmic: Content[bool] = Content(False)
+    reading: Content[Reading] = Content((Parameters(), None))
 
     def heading(self, width: int) -> Line:
         unit = unit_words(self.statistic)

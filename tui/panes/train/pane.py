@@ -75,7 +75,6 @@ class TrainPane(FieldsPane):
             self.bring(self.curves)
             return
         self.curves.numbers = not self.curves.numbers
-        self.curves.redraw()
 
     # Results
 
@@ -85,7 +84,6 @@ class TrainPane(FieldsPane):
 
     def show(self) -> None:
         """Show the race, and run it unless its curves are known."""
-        self.settings.redraw()
         objection = self.settings.objection
         if objection:
             self.host.engine.withdraw(RunRace)
@@ -97,7 +95,6 @@ class TrainPane(FieldsPane):
         else:
             self.curves.waiting = message("Training.")
             self.ask(RunRace(self.race))
-        self.curves.redraw()
         self.host.show_status()
 
     @property
@@ -112,7 +109,6 @@ class TrainPane(FieldsPane):
             while len(self._known) > _CACHED:
                 del self._known[next(iter(self._known))]
         self.show_progress(None if shown.complete else shown.done / shown.race.steps)
-        self.curves.redraw()
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
@@ -123,7 +119,6 @@ class TrainPane(FieldsPane):
             case Failed(reason):
                 self.curves.dim(True)
                 self.curves.waiting = message("{reason}.", reason=reason)
-                self.curves.redraw()
             case _:
                 pass
 
@@ -215,11 +210,9 @@ class TrainPane(FieldsPane):
 
     def _show_quantity(self, quantity: Quantity) -> None:
         self.curves.quantity = quantity
-        self.curves.redraw()
 
     def action_axis(self) -> None:
         self.curves.other_axis ^= {self.curves.quantity.name}
-        self.curves.redraw()
 
     def action_again(self) -> None:
         """Train with seeds that follow those on screen."""

@@ -11,7 +11,7 @@ from ....core.training.settings import RACE_FIELDS, RATES, Race, changed, fault_
 from ....core.training.snapshot import QUANTITIES, Quantity, RaceSnapshot
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.field_list import FieldList
-from ...widgets.lines import LinesWidget
+from ...widgets.lines import Content, LinesWidget
 from .view import curve_lines, result_lines, setting_lines, share_lines
 
 START = Race(rules=("none", "sqrt_d_k", "d_k"), rate=RATES["sgd"], seeds=8)
@@ -24,9 +24,10 @@ class RaceSettings(FieldList):
 
     TITLE = message("race")
 
+    race: Content[Race] = Content(START)
+
     def __init__(self, leave: Callable[[], object], changed: Callable[[bool], object]) -> None:
         super().__init__(RACE_FIELDS, leave, changed)
-        self.race = START
 
     @property
     def value(self) -> Any:
@@ -51,11 +52,11 @@ class RaceCurves(LinesWidget):
     HEADED = True
     DEFAULT_CLASSES = "region"
 
-    shown: RaceSnapshot | None = None
-    quantity = QUANTITIES[0]
-    other_axis: frozenset[str] = frozenset()  # quantities whose axis is not their default, which is linear
-    numbers = False  # whether all results are shown, instead of what is recalled
-    waiting = ""
+    shown: Content[RaceSnapshot | None] = Content(None)
+    quantity: Content[Quantity] = Content(QUANTITIES[0])
+    other_axis: Content[frozenset[str]] = Content(frozenset())  # quantities whose axis is not as usual
+    numbers: Content[bool] = Content(False)  # whether all results are shown, instead of what is recalled
+    waiting: Content[str] = Content("")
 
     def heading(self, width: int) -> Line:
         return self._title(self.quantity)
