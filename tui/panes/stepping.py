@@ -15,9 +15,9 @@ from ...core.models import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from ..views.bars import typing_status
 from ..views.fields.entry import FieldEntry, typed
-from ..views.headline import LOW
 from ..views.lines import Line
-from ..widgets.headline import Headline
+from ..views.page import LOW
+from ..widgets.bars import Headline
 from ..widgets.typing import typing
 from .lists import choose_value
 from .pane import Host, Pane

@@ -1,4 +1,4 @@
-"""The top bar, the key bar, and the paragraph under a table."""
+"""The top bar, the key bar, the headline of a pane, a paragraph, and notices."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..language.cells import cells
 from ..views.bars import Key, Views, key_at, key_line, pane_at, top_line
 from ..views.help import pressed_name
 from ..views.lines import Line, Role, fitted, shortened, unsplit, wrapped
+from ..views.page import LOW, headline_lines, picture_columns, words_at
 from .lines import Content, LinesWidget
 
 
@@ -117,3 +118,25 @@ def _edges(widgets: Iterable[Widget]) -> set[int]:
     """Return the columns at which Textual splits the lines over these widgets, and wide characters in two."""
     edges = {edge for each in widgets for edge in (each.region.x, each.region.right)}
     return edges - {0, max(edges, default=0)}
+
+
+class Headline(LinesWidget):
+    """Shows a label, a number and lines of words, at the bottom of its lines."""
+
+    undimmed = ("heading", "accent", "alert")
+    label: Content[str] = Content("")
+    number: Content[str] = Content("")
+    role: Content[Role] = Content("heading")  # of the number
+    words: Content[Sequence[Line]] = Content(())
+
+    @property
+    def room_for_words(self) -> int:
+        """The cells of a line of words, also before the first layout: a headline is as wide as the screen."""
+        width = self.app.size.width  # pyright: ignore[reportUnknownMemberType]
+        return max(width - words_at(width) - 1, 1)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        at, beside = picture_columns(width).name if width >= 70 else 6, words_at(width)
+        lines = headline_lines(self.label, self.number, self.words, width, self.glyphs, at, self.role, beside=beside)
+        blank: Line = ((" " * width, "text"),)
+        return [*[blank] * (height - LOW), *lines[:LOW]]

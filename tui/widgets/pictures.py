@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from ...core.message import joined, message
 from ...core.statistics.measurement import Column, HistogramName
 from ..views.lines import Line, fitted
+from ..views.page import picture_columns
 from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
-from ..views.results.saturation import TITLE, gauge_lines, gauge_note
+from ..views.plots.lab_pictures import SATURATION, gauge_lines, gauge_note
 from ..views.results.table import TableContents
-from ..views.section import picture_columns
 from .lines import Content, LinesWidget
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SaturationGauge(LinesWidget):
     """Shows the saturation of each column of a measurement."""
 
-    TITLE = TITLE
+    TITLE = SATURATION
     DEFAULT_CLASSES = "region"
 
     contents: Content[TableContents] = Content(TableContents(()))

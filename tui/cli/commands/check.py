@@ -50,7 +50,7 @@ def run(request: Asked[CheckCaptures], output: Output) -> int:
 def _table(checked: Sequence[FileCheck], question: CheckCaptures, output: Output) -> str:
     """Return a block for each fault, one for what follows from it, and a line that counts the heads."""
     from ....core.tables.check import check_counts, check_statements, right_statements
-    from ...views.results.faults import statement_lines
+    from ...views.results.diagnosis import statement_lines
     from ..printing import page
 
     told = [each for file in checked for each in check_statements(file)]

@@ -33,8 +33,8 @@ from ..lists import choose_of
 from ..pane import FileHead, Host, Pane
 from .heads import ORDERS, Heads
 from .heatmap import HeadMapWidget
-from .parts import AttentionBars, AttentionMatrix, HeadList, MatrixPlace, VerdictPage
-from .replay import ReplayList
+from .matrix import AttentionMatrix, MatrixPlace
+from .parts import HeadList, ReplayList, VerdictPage
 from .requests import (
     ComparedHeads,
     CompareHeads,
@@ -49,6 +49,7 @@ from .requests import (
     ShowMatrix,
     ShowRow,
 )
+from .row import AttentionBars
 from .sides import Sides
 from .verdict_line import Question, VerdictLine
 from .views import HeadViews, Part, ViewState
@@ -454,7 +455,7 @@ class CapturePane(Pane):
     def action_expect(self) -> None:
         """Choose what is intended; every head is then judged by it."""
         if self.heads.capture is not None:
-            from .expect import choose_expectation
+            from .choices import choose_expectation
 
             choose_expectation(self.host, self.heads.page.heads, self.file.expect, self._expect)
 
@@ -532,7 +533,7 @@ class CapturePane(Pane):
 
     def action_options(self, which: str = "") -> None:
         """Choose the statistic of the map, or the setting of A or B, from a list of those that start with `which`."""
-        from ..options import choose_option, head_rows
+        from .choices import choose_option, head_rows
 
         capped = self.heads.capture is not None and self.heads.layer.softcap is not None
         choose_option(

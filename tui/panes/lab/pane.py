@@ -28,7 +28,7 @@ from ...views.bars import Key
 from ...views.fields.panel import value_text
 from ...views.help import key_word
 from ...views.lines import Line
-from ...views.plots.entropy_curve import WIDTHS, Curve, curves_of
+from ...views.plots.lab_pictures import WIDTHS, Curve, curves_of
 from ...views.results.lab_page import LabPage, changed_settings, shows_curve
 from ...views.results.table import with_theory
 from ...widgets.parameter_panel import ParameterPanel

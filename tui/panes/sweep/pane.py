@@ -23,10 +23,10 @@ from ...widgets.bars import Paragraph
 from ..lists import choose_of, choose_rules, choose_statistic
 from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
-from .curve_view import MOST_OTHERS, contents_of, reading_lines
+from .curve_view import MOST_OTHERS, SweepPlot, contents_of, reading_lines
 from .parts import CurvePart, MapPart
 from .requests import GRIDS, GridRange, at_any
-from .widget import SweepPlot, WidthTable
+from .width_table import WidthTable
 
 if TYPE_CHECKING:
     from ....core.tables.lab import SweepResult

@@ -22,8 +22,7 @@ from ...widgets.typing import typing
 from ..fields import FieldsPane
 from ..lists import choose_of, choose_rules
 from ..pane import Host
-from .view import MOST_RULES
-from .widget import START, RaceCurves, RaceSettings
+from .widget import MOST_RULES, START, RaceCurves, RaceSettings
 
 _CACHED = 12  # races whose curves are kept, so that undo shows them at once
 UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]

@@ -14,9 +14,8 @@ from ....core.message import counted, joined, message
 from ....core.tables.formats import digits
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
-from ..headline import large
 from ..lines import Line, Role, Span, ends, fitted, window, wrapped
-from ..section import section_line
+from ..page import large, section_line
 from .comparison import LEGEND, difference_lines, stage_lines
 from .diagnosis import multiplier_lines, verdict_rows
 
