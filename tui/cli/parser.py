@@ -154,14 +154,14 @@ class Parser(argparse.ArgumentParser):
                 group, *names(field), dest=field.name, metavar=metavar, help=words, suggest=field.choices, **more
             )
 
-    def add_rules(self, names: Iterable[str] = FIELD["scale"].choices) -> None:
+    def add_rules(self) -> None:
         """List the scale rules, one line each."""
         wide = max(map(len, SCALE_RULES)) + 2
         formulas = {name: rule.formula for name, rule in SCALE_RULES.items()} | {
             "custom": message("the value of --multiplier")
         }
         say = self.glyphs.say
-        lines = "\n".join(f"{rule:<{wide}}{say(formulas[rule])}" for rule in names)
+        lines = "\n".join(f"{rule:<{wide}}{say(formulas[rule])}" for rule in FIELD["scale"].choices)
         self.add_text(message("scale rules and their multipliers"), lines)
 
     def add_models(self) -> None:

@@ -77,12 +77,10 @@ def large(number: str, tall: bool, glyphs: Glyphs) -> tuple[str, ...]:
     return tuple("".join(halves[top + under] for top, under in zip(*pair, strict=True)) for pair in pairs)
 
 
-def section_line(title: Line | str, note: Line | str, width: int, glyphs: Glyphs, lit: bool = False) -> Line:
-    """Return `── title ───────── note ──`; the note is left out if both do not fit. `lit` marks the focus."""
-    role: Role = "lit" if lit else "frame"
-    named: Line = ((glyphs.say(title), "lit" if lit else "title"),) if isinstance(title, str) else title
-    said: Line = ((glyphs.say(note), "dim"),) if isinstance(note, str) and note else ()
-    return ruled(named, said if isinstance(note, str) else note, width, role, glyphs, glyphs.rule * 2)
+def section_line(title: str, note: str, width: int, glyphs: Glyphs) -> Line:
+    """Return `── title ───────── note ──`; the note is left out if both do not fit."""
+    said: Line = ((glyphs.say(note), "dim"),) if note else ()
+    return ruled(((glyphs.say(title), "title"),), said, width, "frame", glyphs, glyphs.rule * 2)
 
 
 class PictureColumns(NamedTuple):

@@ -89,11 +89,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         if any(row.is_heading and row.label for row in rows):
             return FIRST_GROUP
         left = 0 if self.gutter.top else self._left
-        return (self.glyphs.say(self._how(left)), "dim") if left else ("", "text")
-
-    def _how(self, left: int) -> str:
-        """Return how many rows are left out, and how to see them."""
-        return message(" {left} hidden (Tab)", left=left)
+        return (self.glyphs.say(" {left} hidden (Tab)", left=left), "dim") if left else ("", "text")
 
     def note(self) -> Line:
         left = self._left if self.contents.columns else 0
@@ -133,10 +129,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self._described()
 
     def wheel(self, event: events.MouseEvent, direction: int) -> None:
-        self._scroll(3 * direction)
-
-    def _scroll(self, rows: int) -> None:
-        self._top = max(self._top + rows, 0)
+        self._top = max(self._top + 3 * direction, 0)
         self.redraw()
 
     def _rows(self, focused: bool | None = None) -> list[TableRow]:

@@ -31,7 +31,7 @@ from ...widgets.placed import PLACED
 from ...widgets.results import Results
 from ..lists import choose_of
 from ..pane import FileHead, Host, Pane
-from .heads import ORDERS, Heads
+from .heads import ORDERS, Heads, find
 from .heatmap import HeadMapWidget
 from .matrix import AttentionMatrix, MatrixPlace
 from .parts import HeadList, ReplayList, VerdictPage
@@ -477,10 +477,11 @@ class CapturePane(Pane):
             self.verdict.close()
             self._compare_with(Path(text).expanduser() if text else None)
             return
-        if self.heads.capture is None or not text:
+        capture = self.heads.capture
+        if capture is None or not text:
             self.verdict.close()
             return
-        found = self.heads.find(text, self.matrix.tokens[0], self.matrix.cursor[0])
+        found = find(text, capture.layers, self.heads.layer, self.matrix.tokens[0], self.matrix.cursor[0])
         if isinstance(found, str):
             self.verdict.objection = found
             return

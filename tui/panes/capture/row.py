@@ -179,16 +179,14 @@ def _keys(
     others = row.visible - len(shown)
     if others > 0 and room:
         rest = [
-            None if column.is_nan else max(_all(column) - sum(column.weights[places[k]] for k in shown), 0.0)
+            None
+            if column.is_nan
+            else max(sum(column.weights) + column.rest - sum(column.weights[places[k]] for k in shown), 0.0)
             for column in row.columns
         ]
         first = (set_cell_size(glyphs.say(" {others} more", others=others), name + 2), "dim")
         lines.append((first, *_bars(rest, each, roles, glyphs)))
     return lines
-
-
-def _all(column: RowColumn) -> float:
-    return sum(column.weights) + column.rest
 
 
 _SHOWN = 0.005  # of the weight, from which a key has a bar and a number

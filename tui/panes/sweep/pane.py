@@ -153,11 +153,9 @@ class SweepPane(TypingPane):
         if at_cursor or (not known and at_any(over, answer.parameters) == at_any(over, self.parameters)):
             measured = answer.measurement
             self.plot.reading = answer.parameters, with_theory(answer.measurement, answer.theory)
-            self._partial = (
-                ""
-                if measured.complete
-                else message("After {draws} of {asked} draws.", draws=measured.draws, asked=measured.asked)
-            )
+            self._partial = ""
+            if not measured.complete:
+                self._partial = message("After {draws} of {asked} draws.", draws=measured.draws, asked=measured.asked)
 
     def _is_wanted(self, request: Request) -> bool:
         """Return whether a request is for what the pane shows."""

@@ -253,9 +253,8 @@ class WatchPane(TwoParts):
         if self.shown is None:
             return
         steps = self.shown.steps
-        place = min(
-            max((steps.index(self.shown.step) if self.shown.step in steps else 0) + direction, 0), len(steps) - 1
-        )
+        at = steps.index(self.shown.step) if self.shown.step in steps else 0
+        place = min(max(at + direction, 0), len(steps) - 1)
         self.at = None if place == len(steps) - 1 else steps[place]
         self._look()
 

@@ -63,14 +63,10 @@ def diagnosis_lines(heads: Sequence[HeadVerdict], glyphs: Glyphs, width: int) ->
     return [*lines, *statement_lines(told, glyphs, width)]
 
 
-def _order(row: FaultGroup) -> tuple[int, int]:
-    layer, head = row.heads[0]
-    return layer.position, head
-
-
 def verdict_rows(found: Sequence[FaultGroup]) -> list[FaultGroup]:
     """Return layers that agree, in order: of each group, those that follow each other and have the same heads."""
-    return sorted((run for group in found if group.heads for run in group.runs), key=_order)
+    runs = (run for group in found if group.heads for run in group.runs)
+    return sorted(runs, key=lambda run: (run.heads[0][0].position, run.heads[0][1]))
 
 
 def multiplier_lines(

@@ -119,7 +119,9 @@ def _add_judged(
     effect = _effect(page, width, glyphs)
     left = height - len(lines)
     if effect and left >= len(effect) + 2:
-        title, note = message("what it does to a row"), _head_words(page)
+        layer, head = page.layers[page.cursor[0]], page.cursor[1]
+        title = message("what it does to a row")
+        note = message("layer {layer} head {head}, mean over rows", layer=layer.index, head=head)
         lines += [(), section_line(title, note, width, glyphs), *effect]
         left -= len(effect) + 2
     if left > 4:
@@ -215,11 +217,6 @@ def _others(page: ModelPage, group: FaultGroup) -> str:
     if right == left:
         return counted("the other head is right", "the other {number} heads are right", right)
     return message("{right} of the other {left} heads are right", right=right, left=left)
-
-
-def _head_words(page: ModelPage) -> str:
-    layer, head = page.layers[page.cursor[0]], page.cursor[1]
-    return message("layer {layer} head {head}, mean over rows", layer=layer.index, head=head)
 
 
 def _effect(page: ModelPage, width: int, glyphs: Glyphs) -> list[Line]:
