@@ -8,10 +8,10 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from attn_tui.tui.app.export_screen import ExportScreen
 from attn_tui.tui.app.undo import state_of
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.settings.declared import Settings
-from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from monkey import Endless
 from stage import SMALL, LocalEngine, Stage, play, played

@@ -333,7 +333,7 @@ class AttnApp(TypeAheadApp[int]):
 
     async def action_export(self) -> None:
         """Ask for a file and write the pane to it."""
-        from ..widgets.export_screen import ExportScreen
+        from .export_screen import ExportScreen
 
         await self.pane.complete()
         self.push_screen(ExportScreen(self.pane), lambda written: self.say(written) if written else None)
