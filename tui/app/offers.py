@@ -20,13 +20,13 @@ from ..views.fields.choices import Choice, choices_of, model_choices
 from ..views.fields.items import item_row
 from ..views.fields.synonyms import SYNONYMS
 from ..views.results.table import EXPORTED_ONLY
-from .protocol import App
 
 if TYPE_CHECKING:
     from ..panes.heads.pane import HeadsPane
     from ..panes.lab.pane import LabPane
     from ..panes.sweep.pane import SweepPane
     from ..panes.train.pane import TrainPane
+    from .app import AttnApp
 
 _OF_PARAMETERS = ("Lab", "Sweep", "Softmax", "Rules")  # panes that show what the parameters give
 
@@ -40,7 +40,7 @@ class Offer:
     at_first: bool = False  # whether it is offered before a word is typed
 
 
-def offers(app: App, commands: Iterable[Offer]) -> list[Offer]:
+def offers(app: AttnApp, commands: Iterable[Offer]) -> list[Offer]:
     """Return everything that can be found by its name: what can be done, seen and learned, and each value."""
     to_do = [
         *commands,
@@ -67,7 +67,7 @@ def offers(app: App, commands: Iterable[Offer]) -> list[Offer]:
     return [replace(each, row=replace(each.row, family=family)) for family, found in by_family for each in found]
 
 
-def _pane(app: App, name: str) -> Offer:
+def _pane(app: AttnApp, name: str) -> Offer:
     about = _sentence(app, PANES[name].about[0])
     row = Choice(
         name,
@@ -78,7 +78,7 @@ def _pane(app: App, name: str) -> Offer:
     return Offer(row, lambda: app.action_pane(name), at_first=True)
 
 
-def _parameter(app: App, field: Field) -> Offer:
+def _parameter(app: AttnApp, field: Field) -> Offer:
     """Return the offer to set a parameter: from a list, or by typing into its field."""
     now = field.format(getattr(app.parameters, field.name))
     how = message("Type it in the Lab") if field.kind in ("integer", "real") else message("Choose from a list")
@@ -93,7 +93,7 @@ def _parameter(app: App, field: Field) -> Offer:
     return Offer(row, lambda: _edit(app, field))
 
 
-def _edit(app: App, field: Field) -> None:
+def _edit(app: AttnApp, field: Field) -> None:
     if field.kind in ("choice", "setting"):
         choose_value(app, field.name, lambda value: set_value(app, field.name, value))
     elif not field.applies(app.parameters):
@@ -103,7 +103,7 @@ def _edit(app: App, field: Field) -> None:
         cast("LabPane", app.pane).go_to_field(field.name)
 
 
-def _setting(app: App, place: Literal["Heads", "Train"], field: Field) -> Offer:
+def _setting(app: AttnApp, place: Literal["Heads", "Train"], field: Field) -> Offer:
     """Return the offer to go to a field of a pane that has its own."""
     row = Choice(
         field.label,
@@ -115,20 +115,20 @@ def _setting(app: App, place: Literal["Heads", "Train"], field: Field) -> Offer:
     return Offer(row, lambda: _go_to_field(app, place, field.name))
 
 
-def _go_to_field(app: App, place: str, name: str) -> None:
+def _go_to_field(app: AttnApp, place: str, name: str) -> None:
     app.action_pane(place)
     cast("HeadsPane | TrainPane", app.pane).go_to_field(name)
     app.note("palette")
 
 
-def _language(app: App) -> Offer:
+def _language(app: AttnApp) -> Offer:
     """Return the offer that says how the language is chosen."""
     how = message("The app starts in the language of --lang zh, or of lang in the settings file: zh, en or auto.")
     row = Choice("language", message("language"), help=how, words=SYNONYMS["language"])
     return Offer(row, lambda: app.say(how))
 
 
-def _choice(app: App, field: Field, row: Choice) -> Offer:
+def _choice(app: AttnApp, field: Field, row: Choice) -> Offer:
     formula = row.formula and row.formula != row.name
     help = message(
         "Set the {label} to {value}. {help}",
@@ -141,7 +141,7 @@ def _choice(app: App, field: Field, row: Choice) -> Offer:
     return Offer(found, lambda: set_value(app, field.name, row.value))
 
 
-def set_value(app: App, name: str, value: Value) -> None:
+def set_value(app: AttnApp, name: str, value: Value) -> None:
     """Set a parameter, and show a pane that follows the parameters; say why if it is not accepted."""
     app.pane.end_typing()
     app.note("typing")
@@ -157,7 +157,7 @@ def set_value(app: App, name: str, value: Value) -> None:
     app.note("palette")
 
 
-def _statistic(app: App, statistic: Statistic) -> Offer:
+def _statistic(app: AttnApp, statistic: Statistic) -> Offer:
     where = _pane_of(app, statistic)
     told = {
         "Lab": message("Explain it in the table of the Lab"),
@@ -177,7 +177,7 @@ def _statistic(app: App, statistic: Statistic) -> Offer:
     return Offer(row, lambda: _show_statistic(app, statistic))
 
 
-def _pane_of(app: App, statistic: Statistic) -> str:
+def _pane_of(app: AttnApp, statistic: Statistic) -> str:
     """Return the pane that shows a statistic: the one on screen if it can."""
     if statistic not in ALWAYS:
         return "Lab"
@@ -185,14 +185,14 @@ def _pane_of(app: App, statistic: Statistic) -> str:
     return app.active if app.active in panes else "Sweep"
 
 
-def _show_statistic(app: App, statistic: Statistic) -> None:
+def _show_statistic(app: AttnApp, statistic: Statistic) -> None:
     app.note("typing")
     app.action_pane(_pane_of(app, statistic))
     cast("LabPane | SweepPane", app.pane).show_statistic(statistic.name)
     app.note("palette")
 
 
-def _model(app: App, row: Choice) -> Offer:
+def _model(app: AttnApp, row: Choice) -> Offer:
     help = message("Show its attention layer in Heads: {formula}. {help}", formula=row.formula, help=row.help).strip()
     found = Choice(
         row.value,
@@ -204,18 +204,18 @@ def _model(app: App, row: Choice) -> Offer:
     return Offer(found, lambda: _show_model(app, row.value))
 
 
-def _show_model(app: App, name: str) -> None:
+def _show_model(app: AttnApp, name: str) -> None:
     app.action_pane("Heads")
     cast("HeadsPane", app.pane).show_model(name)
     app.note("palette")
 
 
-def _item(app: App, item: Item) -> Offer:
+def _item(app: AttnApp, item: Item) -> Offer:
     row = item_row(item, item.word, SECTIONS[item.kind])
     return Offer(row, lambda: app.to_pane("Learn", item.id), at_first=True)
 
 
-def _sentence(app: App, text: str) -> str:
+def _sentence(app: AttnApp, text: str) -> str:
     """Return the first sentence of a text, in the language of the app."""
     said = app.glyphs.say(text)
     ends = [end + len(stop.rstrip()) for stop in (". ", "。") if (end := said.find(stop)) >= 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 
@@ -15,7 +16,9 @@ from ..views.help import key_word
 from ..widgets.picker import ChoiceScreen
 from .keys import EVERYWHERE, Command, all_commands, with_keys
 from .offers import Offer, offers
-from .protocol import App
+
+if TYPE_CHECKING:
+    from .app import AttnApp
 
 _OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane
 
@@ -24,7 +27,7 @@ class Palette(ChoiceScreen):
     """The command palette."""
 
 
-def open_palette(app: App) -> None:
+def open_palette(app: AttnApp) -> None:
     """Show the palette, unless it is shown."""
     if isinstance(app.screen, Palette):
         return
@@ -40,7 +43,7 @@ def open_palette(app: App) -> None:
     app.push_screen(Palette(ChoiceList(message("commands"), rows, offered=first), lambda _: None), chosen)
 
 
-def offered(app: App) -> list[Offer]:
+def offered(app: AttnApp) -> list[Offer]:
     """Return everything that can be done, seen and learned; over a form, what makes sense there."""
     found = sorted(with_keys(named_commands(), app.settings.keys), key=lambda each: each.place != app.active)
     if isinstance(app.screen, ModalScreen):
@@ -56,7 +59,7 @@ def named_commands() -> list[Command]:
     return [*found, Command("theme", EVERYWHERE, message("colours: choose a theme"), "", "change_theme"), executor]
 
 
-def _offer(app: App, command: Command) -> Offer:
+def _offer(app: AttnApp, command: Command) -> Offer:
     here, keys = (
         command.place in (app.active, EVERYWHERE),
         key_word(command.keys.split(",")[0]) if command.keys else "",
@@ -78,7 +81,7 @@ def _help(command: Command) -> str:
     return message("{keys} in {place}", keys=key_word(command.keys), place=command.place)
 
 
-async def run(app: App, command: Command) -> None:
+async def run(app: AttnApp, command: Command) -> None:
     """Run a command in its pane."""
     if command.place == EVERYWHERE:
         await app.run_action(command.action, app)

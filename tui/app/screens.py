@@ -21,14 +21,14 @@ from ..views.notice import copied_lines, selected_line
 from ..widgets.modal import CodeScreen, HelpScreen
 from ..widgets.picker import ChoiceScreen
 from .keys import EVERYWHERE, all_commands, commands, help_keys
-from .protocol import App
 from .undo import apply, state_of
 
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
+    from .app import AttnApp
 
 
-def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
+def choose(app: AttnApp, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
     """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled.
 
     Of a live list, it is also called while the cursor moves; what was set before is restored first.
@@ -59,7 +59,7 @@ def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object])
     app.push_screen(ChoiceScreen(found, preview), chosen)
 
 
-def choose_theme(app: App) -> None:
+def choose_theme(app: AttnApp) -> None:
     """Choose the colours from a list."""
 
     def take(values: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ _EXECUTORS = (
 )
 
 
-def choose_executor(app: App) -> None:
+def choose_executor(app: AttnApp) -> None:
     """Choose where long work is done from a list, to which typing adds such as `dask:tcp://HOST:8786`."""
     own = () if app.executor in [row.value for row in _EXECUTORS] else _typed_executor(app.executor)
     found = ChoiceList.at(message("executor: where long work is done"), (*_EXECUTORS, *own), app.executor)
@@ -120,7 +120,7 @@ def _typed_executor(text: str) -> tuple[Choice, ...]:
     return (Choice(text.strip(), text.strip(), help=help),)
 
 
-def copy_command(app: App) -> None:
+def copy_command(app: AttnApp) -> None:
     """Copy the command for what is on screen, and show it, because a terminal may not permit the copy."""
     try:
         command = app.pane.command()
@@ -131,7 +131,7 @@ def copy_command(app: App) -> None:
         app.show_notice(lambda width: copied_lines(command, width, app.glyphs))
 
 
-def show_code(app: App) -> None:
+def show_code(app: AttnApp) -> None:
     """Copy the code for what is on screen, and show it; its screen turns from NumPy to PyTorch and back."""
 
     def copied(dialect: Dialect) -> str:
@@ -147,7 +147,7 @@ def show_code(app: App) -> None:
         app.push_screen(CodeScreen(first, copied))
 
 
-def copy_selection(app: App) -> None:
+def copy_selection(app: AttnApp) -> None:
     """Copy the text that is selected with the mouse, if any."""
     text = app.screen.get_selected_text() or ""
     if text.strip():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ...core.parameters import Parameters
-from .protocol import App
+
+if TYPE_CHECKING:
+    from .app import AttnApp
 
 LONGEST = 500  # steps that are remembered
 TOGETHER = 1.0  # seconds within which repetitions of one key are one step
@@ -61,14 +63,14 @@ class AppState(NamedTuple):
     panes: Mapping[str, object]  # of those opened so far
 
 
-def state_of(app: App) -> AppState:
+def state_of(app: AttnApp) -> AppState:
     """Return what is set now."""
     states = {name: pane.undo_state for name, pane in app.panes.items()}
     theme = "" if app.theme == app.usual_theme else app.theme
     return AppState(app.parameters, app.active, theme, app.executor, states)
 
 
-def apply(app: App, past: AppState) -> None:
+def apply(app: AttnApp, past: AppState) -> None:
     """Set what was set, and show the pane that was on screen; leave the focus where it is."""
     for name, state in past.panes.items():
         if state != app.panes[name].undo_state:
@@ -79,7 +81,7 @@ def apply(app: App, past: AppState) -> None:
     app.show_pane(past.active)
 
 
-def restore(app: App, past: AppState) -> None:
+def restore(app: AttnApp, past: AppState) -> None:
     """Set what was set, and show the pane that was on screen, with the focus."""
     moved = past.active != app.active
     apply(app, past)
