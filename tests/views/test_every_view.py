@@ -34,7 +34,7 @@ from attn_tui.tui.app.keys import all_commands, help_keys
 from attn_tui.tui.panes.capture.heatmap import HeadMap, map_lines, mark_lines
 from attn_tui.tui.panes.capture.row import row_lines
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.heads.widget import shape_lines
+from attn_tui.tui.panes.heads.pane import shape_lines
 from attn_tui.tui.panes.sweep.curve_view import reading_lines, title_line
 from attn_tui.tui.panes.train.widget import result_lines, setting_lines, share_lines
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, tab_line, top_line
