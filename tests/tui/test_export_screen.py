@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from attn_tui.tui.app.export_screen import ExportScreen
+from attn_tui.tui.panes.capture.requests import OpenCapture
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
@@ -198,7 +199,7 @@ def test_the_open_capture_is_never_overwritten(folder: Path) -> None:
         await stage.press("y")
         assert screen.form.path.text == f"{file.name}y"
 
-    play(script, given={"path": Path(file.name)})
+    play(script, given={"file": OpenCapture(Path(file.name))})
     assert file.read_bytes() == before
 
 

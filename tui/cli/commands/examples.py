@@ -38,9 +38,9 @@ def run(request: ExampleArguments, output: Output) -> int:
         return watch.run(watch.WatchArguments(run=sample_run(), lang=request.lang), output)
     file = example_path(request.name)
     if printing.has_screen():
-        from ..open_app import OpenApp, open_app
+        from ..open_app import OpenApp, capture, open_app
 
-        return open_app(OpenApp(file=file, lang=request.lang), output.ascii_only)
+        return open_app(OpenApp(file=capture(file), lang=request.lang), output.ascii_only)
     from . import diagnose
 
     return diagnose.run(Asked(DiagnoseCaptures(paths=(file,))), output)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,19 +47,6 @@ _REASONS = (
         message("must be a folder if there is a file for each step"),
     ),
 )
-_PASSED = (
-    "layers",
-    "rows",
-    "batch",
-    "every",
-    "max_steps",
-    "values",
-    "max_bytes",
-    "ranks",
-    "keep",
-    "expect",
-    "overwrite",
-)  # to the recorder
 _WHAT = "what is recorded"
 _SHEBANG = 256  # bytes at the beginning of a script, of which Linux reads as many
 
@@ -142,6 +129,9 @@ class RecordArguments(Arguments):
     expect: str | None = shared(VerdictQuestion, "expect")
     overwrite: bool = flag("files", "--overwrite", OVERWRITE)
     options: Options = _DEFAULT  # of the recorder
+
+
+_PASSED = {each.name for each in fields(Options)} & {each.name for each in fields(RecordArguments)}
 
 
 def _request(given: Given) -> RecordArguments:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -114,10 +114,10 @@ class CapturePane(Pane):
         Binding("enter", "to_lab", "open the Lab with the head's shape", id="capture.to_lab"),
     ]
 
-    def __init__(self, host: Host, **file: Any) -> None:
-        """Show a file, or the sample; `file` are fields of OpenCapture."""
+    def __init__(self, host: Host, file: OpenCapture | None = None) -> None:
+        """Show a file, or the sample."""
         super().__init__(host)
-        self.file = OpenCapture(**file)
+        self.file = OpenCapture() if file is None else file
         self.source = ""  # the pane that opened the file, which Esc goes back to
         self.home: Place | None = None  # where the cursor waits for the first head of the list
         self._to_worst = True  # whether it goes there once the file that is being opened is known
