@@ -2,8 +2,7 @@
 
 `--since HEAD~3` tries one mutant at every place in lines changed since then; `--sample 200 --seed 1` tries 200, as
 many in every room. Sources are changed in a temporary copy. Prints mutants that survive as diffs, and the score by
-room: the share that tests killed. Exit code 1 if any survived
-or was not tried.
+room: the share that tests killed. Exit code 1 if any survived or was not tried.
 """
 
 from __future__ import annotations
@@ -15,14 +14,17 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,6 @@ parso: Any = import_module("parso")  # neither has types
 trees: Any = import_module("cosmic_ray.ast")
 mutating: Any = import_module("cosmic_ray.mutating")
 plugins: Any = import_module("cosmic_ray.plugins")
-testing: Any = import_module("cosmic_ray.testing")
 
 # Operators of cosmic-ray that are plausible slips; of others, such as + to <<, any test dies that runs the line.
 SLIPS = {
@@ -101,6 +102,8 @@ def main() -> int:
     given = parser.parse_args()
     if given.since is None and given.sample is None:
         parser.error("which mutants? --since HEAD~3 takes lines changed since then, --sample 200 draws 200")
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))  # removes the copy
     changed = None if given.since is None else lines_changed(given.since)
     rooms = [room for room in ROOMS if given.room is None or room.name in given.room]
     by_room = drawn(rooms, changed, given.sample, given.seed)
@@ -109,9 +112,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = copy_project(Path(folder).resolve())
         for room, mutants in by_room.items():
-            outcomes.update((room.name, outcome) for outcome in tried(room, mutants, copy))
+            outcomes.update((room.name, word) for word in tried(room, mutants, copy))
     print(score(outcomes))
-    return int(any(outcome in ("survived", "not tried") for _, outcome in outcomes))
+    return int(any(word in ("survived", "not tried") for _, word in outcomes))
 
 
 def lines_changed(commit: str) -> dict[str, set[int]]:
@@ -144,13 +147,25 @@ def drawn(
         by_room[room] = [chance.choice(place) for place in near]
         if sample is not None:
             chance.shuffle(by_room[room])
-    in_turn = sorted((turn, at) for at, mutants in enumerate(by_room.values()) for turn in range(len(mutants)))
-    counts = Counter(at for _, at in in_turn[:sample])
-    return {room: by_room[room][: counts[at]] for at, room in enumerate(rooms) if counts[at]}
+    turns = zip_longest(*(filter(is_python, mutants) for mutants in by_room.values()))
+    in_turn = ((room, mutant) for turn in turns for room, mutant in zip(rooms, turn, strict=True) if mutant)
+    found: dict[Room, list[Mutant]] = defaultdict(list)
+    for room, mutant in islice(in_turn, sample):
+        found[room].append(mutant)
+    return {room: found[room] for room in rooms if room in found}
+
+
+def is_python(mutant: Mutant) -> bool:
+    """Return whether a mutant can be compiled: `if not found := …` cannot."""
+    try:
+        compile(mutant.code((ROOT / mutant.path).read_text()), mutant.path, "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def places(path: str) -> list[list[Mutant]]:
-    """Return the mutants of a file by the place that they change; annotations and decorators have none."""
+    """Return the mutants of a file by the place that they change; annotations, decorators and the like have none."""
     found: dict[tuple[tuple[int, int], tuple[int, int]], list[Mutant]] = defaultdict(list)
     nodes = [(node, is_declaration(node)) for node in trees.ast_nodes(trees.get_ast((ROOT / path).read_text()))]
     for name, operator in ((name, make()) for name, make in OPERATORS.items()):
@@ -164,7 +179,11 @@ def places(path: str) -> list[list[Mutant]]:
 
 
 def is_declaration(node: Any) -> bool:
-    """Return whether a node is inside an annotation or a decorator."""
+    """Return whether a node is inside an annotation or a decorator, or is a check that changes no correct program."""
+    if node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
+        return True
+    if node.parent is not None and node.parent.get_code().strip() == "strict=True":
+        return True
     marks = {"tfpdef": ":", "annassign": ":", "funcdef": "->"}
     while (parent := node.parent) is not None:
         before = node.get_previous_sibling()
@@ -186,8 +205,9 @@ def copy_project(folder: Path) -> Path:
     package.mkdir(parents=True)
     for target in (copy / "core", copy / "tui", *(copy / "tui/cli/root").iterdir()):
         (package / target.name).symlink_to(target)
-    os.environ |= {"PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    os.chdir(copy)  # where cosmic-ray runs tests
+    once = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"), "1")
+    os.environ |= {"PYTHONPATH": str(package.parent), "KERAS_BACKEND": "jax"} | once
+    os.chdir(copy)  # where tests run
     return copy
 
 
@@ -201,13 +221,13 @@ def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
     used = subprocess.check_output([python, "-c", "import attn_tui.core as core; print(core.__path__[0])"], text=True)
     if not Path(used.strip()).resolve().samefile(copy / "core"):
         raise SystemExit(f"{python} imports {used.strip()} instead of the copy at {copy}")
-    # Once: `run_tests` lets programs keep no bytecode.
+    # Once: tests keep no bytecode, since that of a mutant could be taken for the next one's.
     subprocess.run([python, "-m", "compileall", "-q", "core", "tui"], check=True)
-    command = f"{shlex.quote(str(python))} {TESTS} {shlex.join(room.files())}"
+    command = [str(python), *shlex.split(TESTS), *room.files()]
     begun = time.monotonic()
-    outcome, output = testing.run_tests(command, 3600)
+    word, output = outcome(command, 3600)
     took = time.monotonic() - begun
-    if outcome.value != "survived":
+    if word != "survived":
         print(output[-2000:], f"{room.name}: not tried; its tests fail without a mutant", sep="\n")
         yield from ("not tried" for _ in mutants)
         return
@@ -216,14 +236,28 @@ def tried(room: Room, mutants: Iterable[Mutant], copy: Path) -> Iterator[str]:
         source = copy / mutant.path
         text, status = source.read_text(), source.stat()
         source.write_text(mutant.code(text))  # newer than its bytecode
-        outcome, output = testing.run_tests(command, max(LEAST, TIMES * took))
+        word, _ = outcome(command, max(LEAST, TIMES * took))
         source.write_text(text)
         os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
-        word = "survived" if outcome.value == "survived" else "too long" if output == "timeout" else "killed"
         print(f"{room.name}: {word}: {mutant.path}:{mutant.lines[0]} {mutant.operator}", flush=True)
         if word == "survived":
             print(mutant.diff(text), flush=True)
         yield word
+
+
+def outcome(command: list[str], seconds: float) -> tuple[str, str]:
+    """Return the outcome of tests, and what they print; end what they started, also when this program is ended."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as tests:
+        try:
+            output, _ = tests.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            return "too long", str(error)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(tests.pid, signal.SIGKILL)
+    return "killed" if tests.returncode else "survived", output
 
 
 def score(outcomes: Counter[tuple[str, str]]) -> str:

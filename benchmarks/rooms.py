@@ -10,10 +10,10 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Room:
-    """Folders of sources, and its tests: a folder of `tests/`, then its files without `test_` and `.py`."""
+    """Folders and files of sources, and its tests: a folder of `tests/`, then its files without `test_` and `.py`."""
 
     name: str
-    folders: str
+    sources: str
     tests: str
     environment: str = ".venv"  # where its tests run
 
@@ -55,7 +55,9 @@ ROOMS = (
         "core/ diagnosis_[!a]* diagnosis_autocast scale_by_position replay cli/ check_command diagnose_command",
     ),
     Room(
-        "judgement", "core/diagnosis/judgement", "core/ diagnosis_conventions diagnosis_verdicts diagnosis_agreement"
+        "judgement",
+        "core/diagnosis/judgement",
+        "core/ diagnosis_reading diagnosis_conventions diagnosis_verdicts diagnosis_agreement",
     ),
     Room(
         "comparing",
@@ -67,14 +69,25 @@ ROOMS = (
     Room("training", "core/training", "core/ training cli/ train_command"),
     Room("learning", "core/learning", "core/ learning claim* cli/ learn_command"),
     Room("work", "core/work", "core/ work sweep* rules cli/ executors resuming"),
-    Room("tables", "core/tables", "core/ table export cost worked_example cli/ *_command json_lines"),
+    Room(
+        "tables",
+        "core/tables",
+        "core/ table export cost worked_example cli/ *_command json_lines html views/ cost_view watching_view",
+    ),
+    Room("questions", "core/questions core/api", "core/ api cli/ reproduce *_command code_format executors resuming"),
     Room("programs", "core/program", "core/ *_code"),
     Room(
         "recorder",
-        "core/recorder",
+        "core/recorder tui/cli/commands/record.py",
         "recorder/ operations layouts weights fused row_factors passes steps caches not_finite recorded_files "
         "reading assertion command students vllm",
         ".venv-torch",
+    ),
+    Room(
+        "JAX",
+        " ".join(f"core/captures/calls/jax_{name}.py" for name in ("functions", "place", "recording")),
+        "core/ record_jax*",
+        ".venv-jax",
     ),
     Room("views", "tui/views", "views/ *"),
     Room("command line", "tui/cli", "cli/ *"),
@@ -90,11 +103,18 @@ ROOMS = (
         "tui/ engine executor process_engine schedule workers prefetch stopped_engine pacing pane_requests "
         "cli/ reproduce",
     ),
+    Room(
+        "panes",
+        "tui/panes",
+        "views/ every_view sweep_* rules_view softmax_view heatmap attention_views capture_facts help_view "
+        "tui/ *_pane panes capture_* sweep_* rules_* lab_* formula_rule current choosing selecting clicks small "
+        "exported_numbers entropy_curve finding help pane_requests",
+    ),
     Room("app", "tui", "tui/ *"),
 )
 
 
 def room_of(path: str) -> Room:
-    """Return the room of a source file: that of the nearest folder above it."""
-    folders = {folder: room for room in ROOMS for folder in room.folders.split()}
-    return next(folders[parent.as_posix()] for parent in Path(path).parents if parent.as_posix() in folders)
+    """Return the room of a source file: its own, or that of the nearest folder above it."""
+    rooms = {each: room for room in ROOMS for each in room.sources.split()}
+    return next(rooms[each.as_posix()] for each in (Path(path), *Path(path).parents) if each.as_posix() in rooms)

@@ -21,7 +21,7 @@ from ..statistics.catalogue import STATISTIC
 from ..watching.limits import LIMIT
 from ..watching.poll import read_run
 from ..watching.snapshot import RunSnapshot, run_path
-from .result import Answer, Catalogue, FilePath, answered, known_name, own_number
+from .result import Answer, Catalogue, FilePath, known_name, own_number
 
 RULES = Catalogue(SCALE_RULES)
 STATISTICS = Catalogue(STATISTIC)
@@ -36,7 +36,9 @@ def cost(preset: str | None = None, **shape: Any) -> Answer[Cost]:
     of = None if preset is None else PRESETS[known_name(preset, PRESETS)]
     known = [field.name for field in SHAPE_FIELDS]
     values = {known_name(name, known): own_number(value) for name, value in shape.items()}
-    return answered(CountCost(replace(LayerShape() if of is None else of.layer, **values), of))
+    question = CountCost(replace(LayerShape() if of is None else of.layer, **values), of)
+    found = question.answer()
+    return Answer(found, question, found)
 
 
 def claims(*ids: str) -> Answer[Sequence[Outcome]]:

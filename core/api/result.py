@@ -58,12 +58,6 @@ class Answer(Result, Generic[T]):
         return self.question.table(self.found)
 
 
-def answered(question: Question[T]) -> Answer[T]:
-    """Return the answer to a question, computed in this thread."""
-    found = question.answer()
-    return Answer(found, question, found)
-
-
 class Catalogue(dict[str, T]):
     """Declarations by name."""
 

@@ -16,8 +16,7 @@ from ..parameters import MechanismName, Parameters, ScaleName, SinkName
 from ..statistics.measurement import Column
 from . import experiment
 from .results import MechanismRow, ProgressStep
-from .sampling import Draws
-from .scoring import weights_of
+from .scoring import last_draws, weights_of
 
 # A mechanism, its scale rule, and whether it has a sink whatever the parameters say.
 COMPARED: tuple[tuple[MechanismName, ScaleName, bool], ...] = (
@@ -34,15 +33,16 @@ _ENDS = ("logit_min", "logit_max")
 
 
 def measure(
-    parameters: Parameters, d_k: int, compared: tuple[MechanismName, ScaleName, bool], draws: Draws | None = None
-) -> Iterator[ProgressStep[MechanismRow | None]]:
+    parameters: Parameters, d_k: int, compared: tuple[MechanismName, ScaleName, bool]
+) -> Iterator[ProgressStep[MechanismRow]]:
     """Yield the steps of the measurement of one of COMPARED at a d_k, the last with its row."""
     mechanism, rule, with_sink = compared
     sink: SinkName = "logit" if with_sink else parameters.sink
     asked = replace(parameters, d_k=d_k, mechanism=mechanism, scale=rule, sink=sink, softcap=0.0)
+    draws = last_draws(parameters)
     for step in experiment.stream(asked, draws, (*MEASURED, *_ENDS), names=[rule], histograms=()):
         found = step.measurement() if step.fraction == 1 else None
-        yield ProgressStep(step.fraction, found and _row(asked, found.columns[0], with_sink))
+        yield ProgressStep(step.fraction, (_row(asked, found.columns[0], with_sink),) if found else ())
 
 
 def _row(p: Parameters, column: Column, with_sink: bool) -> MechanismRow:

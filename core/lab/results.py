@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ..errors import InputError, ParameterError, did_you_mean, not_one_of
 from ..message import message
@@ -26,15 +26,14 @@ SETTINGS = ("layer", "position", "context_factor", "multiplier", "temperature", 
 NOT_OF_MECHANISMS = ("d_k", "mechanism", "scale", "against", *SETTINGS, "softcap", "d_v")
 
 
-Found = TypeVar("Found", covariant=True)
+Found = TypeVar("Found")
 
 
-@dataclass(frozen=True, eq=False)
-class ProgressStep(Generic[Found]):
+class ProgressStep(NamedTuple, Generic[Found]):
     """The progress of some work, and what it has found since the previous step."""
 
     fraction: float  # of the work done, 0 to 1
-    found: Found
+    found: tuple[Found, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,7 @@ def grid(p: Parameters) -> tuple[int, ...]:
     return tuple(2**power for power in range(FIRST.bit_length() - 1, widest.bit_length()))
 
 
-def stream(parameters: Parameters) -> Iterator[ProgressStep[RuleCurves | None]]:
+def stream(parameters: Parameters) -> Iterator[ProgressStep[RuleCurves]]:
     """Yield short steps, the last with the curves; the d_k of the parameters is ignored."""
     p = parameters
     d_ks = grid(p)
@@ -70,13 +70,13 @@ def stream(parameters: Parameters) -> Iterator[ProgressStep[RuleCurves | None]]:
             made: list[FloatArray] = []
             for chunk in range(chunks(d_ks[-1])):
                 made.append(components(p, side, draw, chunk)[:, kept].astype(dtype_of(p), copy=False))
-                yield ProgressStep(draw / draws, None)
+                yield ProgressStep(draw / draws)
             raw.append(np.concatenate(made)[np.newaxis])
         for at, d_k in enumerate(d_ks):
             asked = replace(p, d_k=d_k)
             for rule, entropy in _entropies(asked, [each[:, :d_k] for each in raw], chosen).items():
                 sums[rule][at] += entropy / draws
-            yield ProgressStep((draw + (at + 1) / len(d_ks)) / draws, None)
+            yield ProgressStep((draw + (at + 1) / len(d_ks)) / draws)
     values = {
         rule: tuple(
             None if fault_of(replace(p, d_k=d_k), rule) or math.isnan(value) else value
@@ -84,7 +84,7 @@ def stream(parameters: Parameters) -> Iterator[ProgressStep[RuleCurves | None]]:
         )
         for rule, each in sums.items()
     }
-    yield ProgressStep(1.0, RuleCurves(d_ks, draws, len(chosen), values))
+    yield ProgressStep(1.0, (RuleCurves(d_ks, draws, len(chosen), values),))
 
 
 def _entropies(p: Parameters, raw: list[FloatArray], chosen: npt.NDArray[np.intp]) -> Mapping[str, float]:

@@ -12,8 +12,7 @@ from ..parameters import Parameters, ScaleName
 from ..scales import scale_rule
 from . import experiment
 from .results import ProgressStep, RuleRow, fault_of, rules_for
-from .sampling import Draws
-from .scoring import is_one_pass
+from .scoring import is_one_pass, last_draws
 
 
 def faults(p: Parameters) -> list[RuleRow]:
@@ -35,13 +34,9 @@ def passes(p: Parameters, first: str = "") -> list[tuple[ScaleName, ...]]:
     return [group for group in groups.values() if group]
 
 
-def measure(
-    p: Parameters, names: Sequence[ScaleName], draws: Draws | None = None
-) -> Iterator[ProgressStep[tuple[RuleRow, ...]]]:
+def measure(p: Parameters, names: Sequence[ScaleName]) -> Iterator[ProgressStep[RuleRow]]:
     """Yield the steps of one pass, the last with the rows of its rules."""
-    for step in experiment.stream(p, draws, names=names):
+    for step in experiment.stream(p, last_draws(p), names=names):
         found = step.measurement() if step.fraction == 1 else None
         columns = found.columns if found else ()
-        yield ProgressStep(
-            step.fraction, tuple(RuleRow(each.rule, each.multiplier, each.measured) for each in columns)
-        )
+        yield ProgressStep(step.fraction, tuple(RuleRow(c.rule, c.multiplier, c.measured) for c in columns))

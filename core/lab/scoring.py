@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -22,7 +23,7 @@ from ..statistics import tally
 from ..statistics.catalogue import EVERY
 from ..statistics.histogram import BinAxis
 from ..statistics.measurement import HISTOGRAMS, HistogramName
-from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
+from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components, drawn_from
 
 # The most bytes of components to keep for the next run; larger measurements draw them again, one draw at a time.
 KEPT = 256 << 20
@@ -31,6 +32,7 @@ STRIDE = 8 * CHUNK
 # Half the width of the histogram of logits, in standard deviations.
 _AXIS = 8
 LOSS: tuple[Side, ...] = ("value", "upstream")
+_LAST: ContextVar[tuple[object, Draws]] = ContextVar("last")  # of each thread
 
 
 class RuleColumn(NamedTuple):
@@ -186,6 +188,18 @@ def dtype_of(p: Parameters) -> npt.DTypeLike:
 def sides(p: Parameters) -> tuple[Side, ...]:
     """Return the sides whose components make up the scores."""
     return ("query", "key", "shared") if p.correlation else ("query", "key")
+
+
+def last_draws(p: Parameters) -> Draws:
+    """Return the queries and keys that this thread drew last, if these parameters share them, or else none.
+
+    Work in progress on other parameters keeps its own.
+    """
+    source, known = drawn_from(p, sides(p)), _LAST.get(None)
+    if known is None or known[0] != source:
+        known = source, Draws()
+        _LAST.set(known)
+    return known[1]
 
 
 def loss_of(p: Parameters) -> Parameters:

@@ -96,7 +96,7 @@ def separate(
     target: Target | None = None,
     full: bool = False,
     histograms: Collection[HistogramName] = HISTOGRAMS,
-) -> Iterator[ProgressStep[tuple[Placed, ...]]]:
+) -> Iterator[ProgressStep[Placed]]:
     """Measure each d_k in a separate run, with twice the draws until it is precise enough."""
     most_draws = max(target.most_draws, p.batch) if target else p.batch
     draws, statistics = Draws(), EVERY if full else EVERY - OF_GRADIENTS
@@ -120,7 +120,7 @@ def nested(
     rules: Sequence[ScaleName],
     target: Target | None = None,
     histograms: Collection[HistogramName] = HISTOGRAMS,
-) -> Iterator[ProgressStep[tuple[Placed, ...]]]:
+) -> Iterator[ProgressStep[Placed]]:
     """Measure rising d_k under each rule on the same scores; yield the points of each rule in order.
 
     With a target, draw batch after batch until every point is precise enough.
@@ -175,7 +175,7 @@ def tallies(
     d_ks: Sequence[int],
     rules: Sequence[ScaleName],
     histograms: Collection[HistogramName] = HISTOGRAMS,
-) -> Iterator[ProgressStep[tuple[tuple[int, tally.Tally], ...]]]:
+) -> Iterator[ProgressStep[tuple[int, tally.Tally]]]:
     """Grow the scores of some rows of some draws over rising d_k; yield each d_k with its tally, in short steps.
 
     The tally has the column of setting A and one for each rule. `batch` of the parameters is the number of all draws.
@@ -185,7 +185,7 @@ def tallies(
     for at, stop in enumerate(stops, 1):
         if stop not in wanted:
             scores.grow(stop)
-            yield ProgressStep(at / len(stops), ())
+            yield ProgressStep(at / len(stops))
             continue
         asked = replace(p, d_k=stop)
         columns = [*columns_under(setting_a(asked), [setting_a(asked).scale]), *columns_under(asked, rules)]

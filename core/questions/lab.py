@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..parameters import Parameters
 from ..statistics.catalogue import EVERY, OF_FIRST_VIEW
 from ..statistics.measurement import HISTOGRAMS
-from ..work.draws import last_draws
 from ..work.part import Part, Steps
 from .question import Question, parameter_options
 from .request import Priority
@@ -37,6 +36,7 @@ class Report:
 def measure(p: Parameters, full: bool) -> Steps[Report]:
     """Measure parameters: all statistics, or those of the Lab's first view. The last report is of all draws."""
     from ..lab.experiment import stream
+    from ..lab.scoring import last_draws
     from ..theory.predict import theory_of
 
     last, answered, draws = time.monotonic(), 0, last_draws(p)

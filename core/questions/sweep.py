@@ -98,12 +98,6 @@ class Points:
     fraction: float
 
 
-def _with_deviations(point: SweepPoint, prediction: Prediction) -> SweptPoint:
-    from ..theory.predict import deviations
-
-    return SweptPoint(point, prediction, deviations(point.measurement, prediction))
-
-
 @dataclass(frozen=True)
 class SweepQuestion(NamedQuestion["SweepResult"]):
     """A sweep as written on the command line. In the engine, answered by Points, in rising order of keys and d_k."""
@@ -186,6 +180,7 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
         return parts(self.plan())
 
     def work(self, cache: Cache) -> Work:
+        from ..theory.predict import deviations
         from ..work.part import MemoryStore
         from ..work.sweeps import fold, parts, plan_seconds
 
@@ -200,7 +195,13 @@ class SweepQuestion(NamedQuestion["SweepResult"]):
             for step in fold(plan, running.steps(), plan_seconds(plan)):
                 new = step.found[max(self.known - passed, 0) :]
                 passed += len(step.found)
-                yield step.fraction, [_with_deviations(*each) for each in new]
+                yield (
+                    step.fraction,
+                    [
+                        SweptPoint(point, prediction, deviations(point.measurement, prediction))
+                        for point, prediction in new
+                    ],
+                )
 
         yield from batches(steps(), Points, running)
 

@@ -23,7 +23,7 @@ from ..arrays import FloatArray
 from ..attention.normalise import normalised, normalised_backward
 from ..attention.softmax import FLOOR, softmax_of
 from ..scales import Normalise, multiplier
-from .settings import Optimiser, Race, RaceResult, RecallTask, raced_rule
+from .settings import LEARNED, Optimiser, Race, RaceResult, RecallTask, raced_rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +172,6 @@ def optimiser(name: Optimiser, weights: RaceWeights) -> Adam | Descent:
     return Adam(weights) if name == "adam" else Descent()
 
 
-LEARNED = 0.9  # the share of recalled labels from which a run has learned
 _LOST = 2.0  # a run diverged if its last loss is this many times ln(labels), or no number
 _WINDOW = 10  # steps whose mean counts, as single steps are noisy
 _PART = 2**14  # of rules × seeds × d_k: more are stepped in parts, so that other work can come between

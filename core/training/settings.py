@@ -15,6 +15,7 @@ from ..scales import SCALE_RULES, RuleSetting, ScaleName, ScaleRule, is_formula,
 Optimiser: TypeAlias = Literal["sgd", "adam"]
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 RATES: dict[Optimiser, float] = {"sgd": 4.0, "adam": 0.01}  # learning rates by default
+LEARNED = 0.9  # the share of recalled labels from which a run has learned
 _DECIMALS = 5  # of a loss, at most
 ACCEPTED = "names of scale rules, numbers such as 0.05, and formulas such as 'log(n)/sqrt(d)', separated by commas"
 

@@ -135,9 +135,7 @@ def sweep_plan(
     return SweepPlan(tuple(asked), grid, target, full, tuple(histograms))
 
 
-def stream(
-    plan: SweepPlan, engine: PartExecutor = SERIAL
-) -> Generator[ProgressStep[tuple[Predicted, ...]], None, None]:
+def stream(plan: SweepPlan, engine: PartExecutor = SERIAL) -> Generator[ProgressStep[Predicted], None, None]:
     """Yield the points of a sweep in order, and in between the progress; the last step has fraction 1.
 
     A point of another grid, or of `experiment.run`, has the same draws and agrees to the precision of float32.
@@ -147,9 +145,7 @@ def stream(
         yield from fold(plan, work, total)
 
 
-def fold(
-    plan: SweepPlan, work: Iterable[PartProgress[Found]], total: float
-) -> Iterator[ProgressStep[tuple[Predicted, ...]]]:
+def fold(plan: SweepPlan, work: Iterable[PartProgress[Found]], total: float) -> Iterator[ProgressStep[Predicted]]:
     """Yield the points of finished parts, which come in the order of the plan."""
     tallies: dict[int, Tally] = {}
     early = defaultdict[int, list[Predicted]](list)  # the points of later questions than `place`
@@ -208,16 +204,16 @@ def parts(plan: SweepPlan) -> Iterator[Part[Found]]:
 
 def measure_nested(widths: Widths, target: Target | None, histograms: Sequence[HistogramName]) -> Steps[Found]:
     """Measure the points of a part that has all draws."""
-    for step in sweep.nested(widths.parameters, widths.d_ks, widths.rules, target, histograms):
-        yield step.fraction, _predicted(widths, step.found)
+    for fraction, found in sweep.nested(widths.parameters, widths.d_ks, widths.rules, target, histograms):
+        yield fraction, _predicted(widths, found)
 
 
 def measure_separate(
     widths: Widths, target: Target | None, full: bool, histograms: Sequence[HistogramName]
 ) -> Steps[Found]:
     """Measure points in separate runs."""
-    for step in sweep.separate(widths.parameters, widths.d_ks, target, full, histograms):
-        yield step.fraction, _predicted(widths, step.found)
+    for fraction, found in sweep.separate(widths.parameters, widths.d_ks, target, full, histograms):
+        yield fraction, _predicted(widths, found)
 
 
 def _predicted(widths: Widths, found: Iterable[tuple[int, SweepPoint]]) -> tuple[Found, ...]:
@@ -227,8 +223,7 @@ def _predicted(widths: Widths, found: Iterable[tuple[int, SweepPoint]]) -> tuple
 def tally_cut(widths: Widths, cut: RowBlock, histograms: Sequence[HistogramName]) -> Steps[Found]:
     """Measure the tallies of a cut."""
     draws, rows = slice(*cut.draws), slice(*cut.rows)
-    for step in sweep.tallies(widths.parameters, draws, rows, widths.d_ks, widths.rules, histograms):
-        yield step.fraction, step.found
+    return sweep.tallies(widths.parameters, draws, rows, widths.d_ks, widths.rules, histograms)
 
 
 def _nests(plan: SweepPlan, p: Parameters) -> bool:

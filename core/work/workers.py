@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from .engine_names import DEFAULT_ENGINE, ExecutorError
 
@@ -94,6 +94,7 @@ class Running(Generic[R]):
     def steps(self) -> Generator[PartProgress[R], None, None]:
         """Yield what `core.work.engines.run` yields; raise EngineError if the workers cannot start, or are lost."""
         from .engines import run
+        from .part import PartProgress
 
         if len(self._parts) == 1 or self.total < _SHORT or self._workers.name == "serial":
             with closing(run(self._parts, store=self._store)) as found:
@@ -103,7 +104,7 @@ class Running(Generic[R]):
         opening.runs += 1
         try:
             while not opening.answered.wait(_PATIENCE):
-                yield _nothing()
+                yield PartProgress(0.0)
             if opening.error is not None:
                 raise opening.error
             assert opening.engine is not None
@@ -126,9 +127,3 @@ class Running(Generic[R]):
             parts += done.complete
             self.pace = Pace(workers, parts / max(time.monotonic() - start, _PATIENCE))
             yield done
-
-
-def _nothing() -> PartProgress[Any]:
-    from .part import PartProgress
-
-    return PartProgress(0.0)

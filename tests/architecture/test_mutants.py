@@ -1,7 +1,11 @@
 """Which tests watch over which sources, and the small faults that they are tried with."""
 
 import ast
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -24,17 +28,18 @@ def mutants() -> ModuleType:
 def test_every_source_is_in_the_room_of_its_nearest_folder() -> None:
     for path in (path for package in ("core", "tui") for path in (ROOT / package).rglob("*.py")):
         relative = path.relative_to(ROOT).as_posix()
-        room = room_of(relative)
-        longest = max((folder for folder in room.folders.split() if relative.startswith(f"{folder}/")), key=len)
-        closer = [folder for other in ROOMS for folder in other.folders.split() if relative.startswith(f"{folder}/")]
-        assert longest == max(closer, key=len), relative
+        near = {
+            each: room for room in ROOMS for each in room.sources.split() if f"{relative}/".startswith(f"{each}/")
+        }
+        assert room_of(relative) is near[max(near, key=len)], relative
     assert room_of("core/captures/files/stored.py").name == "captures"
     assert room_of("core/scales.py").name == "parameters"
+    assert room_of("tui/cli/commands/record.py").name == "recorder"
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
-def test_rooms_name_folders_and_tests_that_exist(room: Room) -> None:
-    assert all((ROOT / folder).is_dir() for folder in room.folders.split())
+def test_rooms_name_sources_and_tests_that_exist(room: Room) -> None:
+    assert all((ROOT / each).exists() for each in room.sources.split())
     folder = ""
     for word in room.tests.split():
         folder = word if word.endswith("/") else folder
@@ -53,8 +58,12 @@ def test_mutants_change_each_place_and_stay_python(mutants: Any, tmp_path: Path)
         "        return -a\n"
         "    found: int | None = a or 1\n"
         "    return found\n"
+        "if found := decide(1): pass\n"
+        "if TYPE_CHECKING: list(zip((), strict=True))\n"
     )
-    found = [mutant for place in mutants.places(str(source)) for mutant in place]
+    drawn = [mutant for place in mutants.places(str(source)) for mutant in place]
+    found = [mutant for mutant in drawn if mutants.is_python(mutant)]
+    assert [mutant.operator for mutant in drawn if mutant not in found] == ["AddNot"]  # if not found := …
     codes = [mutant.code(source.read_text()) for mutant in found]
     functions: list[Any] = [ast.parse(code).body[0] for code in codes]
     tests = {ast.unparse(function.body[0].test) for function in functions}
@@ -103,7 +112,7 @@ def test_tests_that_fail_without_a_mutant_judge_none(
 ) -> None:
     monkeypatch.setattr(mutants, "TESTS", "-c 'raise SystemExit(1)'")
     monkeypatch.chdir(tmp_path)
-    for name in ("PYTHONPATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    for name in ("PYTHONPATH", "KERAS_BACKEND", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"):
         monkeypatch.setenv(name, "")  # restored at the end
     (training,) = (room for room in ROOMS if room.name == "training")
     drawn = mutants.drawn([training], {"core/training/race.py": set(range(60, 90))}, 2, 0)[training]
@@ -116,6 +125,15 @@ def test_tests_that_fail_without_a_mutant_judge_none(
     same = "-c 'from attn_tui.core.training import race; assert open(race.__file__).read() == open(\"{}\").read()'"
     monkeypatch.setattr(mutants, "TESTS", same.format(ROOT / "core/training/race.py"))
     assert list(mutants.tried(room, drawn, copy)) == ["killed", "killed"]
+
+
+def test_nothing_is_left_of_a_run_that_is_ended(mutants: Any, tmp_path: Path) -> None:
+    words = [sys.executable, mutants.__file__, "--sample", "1", "--room", "training"]
+    with subprocess.Popen(words, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.DEVNULL) as run:
+        while not [*tmp_path.glob("*/project/core")] and run.poll() is None:
+            time.sleep(0.05)
+        run.terminate()
+    assert (run.returncode, [*tmp_path.iterdir()]) == (128 + signal.SIGTERM, [])
 
 
 def test_an_operand_decides_if_the_whole_was_ever_another_one_without_it(

@@ -1,9 +1,11 @@
 """Pages of HTML: well-formed, with the verdicts of JSON, escaped, and as a browser shows them."""
 
+import base64
 import json
 import re
 import shutil
 import subprocess
+import zlib
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -84,6 +86,17 @@ def json_of(words: Sequence[str], capsys: Captured) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+def pixels(source: str) -> Any:
+    """The colours of a PNG with a palette, and how opaque they are, [rows, columns, 4]."""
+    data, chunks = base64.b64decode(source.partition(",")[2])[8:], dict[bytes, Any]()
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        chunks[data[4:8]], data = np.frombuffer(data[8 : 8 + size], np.uint8), data[12 + size :]
+    across, down = chunks[b"IHDR"][:8].view(">u4")
+    places = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(down, 1 + across)[:, 1:]
+    return np.hstack([chunks[b"PLTE"].reshape(-1, 3), chunks[b"tRNS"][:, np.newaxis]])[places]
+
+
 def capture(folder: Path, layers: int, heads: int, name: str, wrong: Sequence[int] = ()) -> str:
     """Write a causal capture with lse, whose `wrong` layers apply the scale twice."""
     rng, calls = np.random.default_rng(0), list[attn_tui.Call]()
@@ -127,6 +140,19 @@ def test_a_diagnosis_has_the_verdicts_of_json(tmp_path: Path, capsys: Captured) 
     ]
     for group in found["groups"]:
         assert group["what"] in page.text
+
+
+def test_colours_are_as_strong_as_the_root_of_the_weight(tmp_path: Path) -> None:
+    page = Page(page_of(["diagnose", capture(tmp_path, 1, 1, "layers.{}", wrong=[0])], tmp_path))
+    q, k = np.random.default_rng(0).normal(size=(2, 12, 8))
+    seen = np.tri(12, dtype=bool)
+    pictures = [pixels(attributes["src"]) for tag, attributes in page.elements if tag == "img"]
+    for shown, scale in zip(pictures, (1 / 8, 8**-0.5), strict=True):  # as it is, and as it should be
+        weights = np.where(seen, np.exp(scale * (q @ k.mT)), 0)
+        weights /= weights.sum(-1, keepdims=True)
+        assert (shown[~seen] == (128, 128, 128, 56)).all()
+        assert (shown[seen, :3] == (42, 122, 191)).all()
+        assert shown[seen, 3] == pytest.approx(255 * np.sqrt(weights[seen]), abs=5)  # of 32 levels
 
 
 def test_a_check_has_the_findings_of_json(tmp_path: Path, capsys: Captured) -> None:

@@ -263,6 +263,7 @@ def test_the_output_is_never_the_file_of_finished_parts(tmp_path: Path, capsys: 
     link.symlink_to(file)
     for path in (file, link):
         assert_refused([*SWEEP, "--resume", str(file), "-o", str(path)], f"{path} … --resume", capsys)
+    assert main([*SWEEP, "--resume", str(file), "-o", str(tmp_path / "x.json")]) == 0
     assert file.read_bytes() == before
 
 

@@ -11,8 +11,10 @@ from attn_tui.core.lab import mechanisms, rules
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.questions.rules import CompareRules
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.cli.main import main
+from attn_tui.tui.cli.working import time_words
 from cases import for_each
 from cli_runner import Captured, out_of, printed
 
@@ -123,6 +125,8 @@ def test_many_keys_are_measured_with_fewer_draws_unless_these_are_given(capsys: 
     assert main(many) == 0
     said = capsys.readouterr().err
     assert "1,048,576 keys: 2 draws of 16 queries are measured instead of 16 of 64" in said
+    seconds = sum(part.seconds for part in CompareRules(Parameters(n_keys=1_048_576)).parts())
+    assert f"which take about {time_words(seconds)};" in said
     assert main([*many, "--batch", "16", "--n-queries", "64"]) == 0
     assert "instead" not in capsys.readouterr().err
     assert main(["rules", "--n-keys", "8192", "--dry-run"]) == 0

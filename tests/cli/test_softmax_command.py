@@ -11,6 +11,7 @@ from cli_runner import Captured, printed
 
 def test_it_prints_the_weights_of_the_scores(capsys: Captured) -> None:
     text = printed(["softmax", "--scores", "-1,0", "--format", "csv", "--scale", "0.5"], capsys)
+    assert text.startswith("temperature,shift,precision,scale,multiplier,quantity,row,column,value\n")
     weights = [
         float(row[-1]) for row in csv.reader(io.StringIO(text)) if row[-4] == "weights" and row[-6] == "custom"
     ]

@@ -29,13 +29,18 @@ def run_file(folder: Path, steps: int = 8, rate: float = 1.1, **more: object) ->
 
 
 def test_a_head_near_the_limit_is_named_with_the_steps_that_are_left(tmp_path: Path, capsys: Captured) -> None:
-    assert main(["watch", run_file(tmp_path, 11, scale=0.125, scaled=True), "--once"]) == 0
+    path = run_file(tmp_path, 11, scale=0.125, scaled=True)
+    assert main(["watch", path, "--once"]) == 0
     out = capsys.readouterr().out.replace("\n", " ")
     left = 100 * math.log(100 / (20 * 1.1**10)) / math.log(1.1)
     words = f"layer 1 head 0, × {1.1**10:.3f} per 1,000 steps, passes it in about {round(left, -1):.0f} steps"
     assert f"No head is over 100; {words}." in out
     assert "step 1000" in out
     assert "the logits include the scale, × 0.125" in out
+    assert main(["watch", path, "--once", "--format", "markdown"]) == 0
+    header, _, *heads = capsys.readouterr().out.splitlines()
+    assert header == "| layer | head | largest \\|logit\\| | per 1,000 steps | steps to 100 |"
+    assert heads[:2] == ["| 1 | 0 | 51.9 | × 2.594 | 690 |", "| 1 | 1 | 7.0 | — | — |"]
 
 
 def test_a_head_over_the_limit_is_a_finding(tmp_path: Path, capsys: Captured) -> None:

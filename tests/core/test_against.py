@@ -183,10 +183,11 @@ def test_a_sweep_measures_both_at_every_point() -> None:
         ("n-keys=0", "keys: must be a whole number"),
         ("1e9", "multiplier: must be a number from"),
         ("", "must be unscaled"),
+        (3, "must be unscaled, .*, not 3"),
         ("precision=float8_e5m2,arithmetic=eager", "arithmetic: must be fused"),
     ],
 )
-def test_a_text_that_is_not_understood_is_refused_with_what_is_accepted(text: str, message: str) -> None:
+def test_a_text_that_is_not_understood_is_refused_with_what_is_accepted(text: Any, message: str) -> None:
     with pytest.raises(ParameterError, match=rf"^against: .*{message}"):
         Parameters(against=text)
 

@@ -110,6 +110,14 @@ def test_tensors_that_are_not_masks_are_refused(tmp_path: Path, mask: Array, rea
     assert reason in refusal(tmp_path / "x.npz")
 
 
+def test_a_mask_has_a_bounded_size_for_each_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(tmp_path / "x.npz", **masked(np.ones((2, 4, 5, 6), bool)))
+    monkeypatch.setattr("attn_tui.core.captures.masks.LARGEST", 59)
+    assert "must have at most 59 numbers per head" in refusal(tmp_path / "x.npz")
+    monkeypatch.setattr("attn_tui.core.captures.masks.LARGEST", 60)
+    assert open_capture(tmp_path / "x.npz").layers[0].mask == "mask"
+
+
 @for_each(
     ("mask", "queries", "reason"),
     [

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.configuration import configured_scale, expecting, parse_configuration
-from attn_tui.core.diagnosis.multipliers import expected_multiplier, names
+from attn_tui.core.diagnosis.judgement.words import other_scale
+from attn_tui.core.diagnosis.multipliers import Name, expected_multiplier, names
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.results import Verdict
 from attn_tui.core.diagnosis.subject import StatedFacts
@@ -415,3 +416,12 @@ def test_a_number_that_is_not_exact_is_no_constant_and_keeps_a_name_that_is_not_
 def test_a_factor_that_is_not_the_scale_is_placed(inside: tuple[float, float], says: str) -> None:
     found = causes_of(1 / 8, 1e-9, StatedFacts(64, prescaled=2.0, inside=inside), 1 / 16)
     assert found["prescale-extra"] == f"2 × the expected scale: {says}"
+
+
+@for_each(
+    ("multiplier", "factor", "says"),
+    [(1 / 8, 1 / 8, "applied twice: q"), (0.5, 0.5, "why: q"), (4.0, 1 / 4, "not scaled: q"), (1.0, 0.5, "why: q")],
+)
+def test_what_q_contains_says_why_a_multiplier_is_another_one(multiplier: float, factor: float, says: str) -> None:
+    facts = StatedFacts(64, prescaled=factor, inside=(factor, 1.0))
+    assert str(other_scale(multiplier, 1 / 8 / factor, facts, [Name("scale-other", "why")]).says).startswith(says)

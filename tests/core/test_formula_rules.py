@@ -93,8 +93,7 @@ def test_a_chosen_formula_has_a_row_after_those_of_the_catalogue() -> None:
     found = {row.rule: row for done in run_parts(row_parts(p)) for row in results_of(done)}
     assert [row.rule for row in Order().of(found.values())] == [*RULES, "1/sqrt(d)"] == [*rules_for(p.scale)]
     assert found["1/sqrt(d)"].measured == found["sqrt_d_k"].measured
-    curves = [step.found for step in rule_curves.stream(p)][-1]
-    assert curves is not None
+    *_, (_, [curves]) = rule_curves.stream(p)
     assert curves.values["1/sqrt(d)"] == curves.values["sqrt_d_k"]
     assert rules_for("ssmax") == RULES
 

@@ -364,10 +364,16 @@ def test_what_is_returned_differs_from_what_the_file_says_only_if_there_is_a_def
     found = examine_bug(bug, tmp_path / "bug.safetensors")
     assert list(found.symptoms) == list(SYMPTOMS)
     differs = False
-    for measured, exact in found.symptoms.values():
+    for name, keys in (("later", 0), ("beyond", 1)):
+        measured, exact = found.symptoms[name]
+        assert measured is not None
+        for value, sees in ((measured.value, bug.done.sees), (exact, bug.said.sees)):
+            assert (value == 0) == (sees is not None and sees <= keys), name
+    for name, (measured, exact) in found.symptoms.items():
         assert measured is not None
         assert measured.value is not None
         assert exact is not None
+        assert SYMPTOMS[name].unit != "share" or all(0 <= each <= 1 + 1e-6 for each in (measured.value, exact))
         differs |= abs(measured.value - exact) > 1e-6
     assert differs == (bug.said != bug.done)
 

@@ -113,8 +113,7 @@ FEW = Parameters(n_keys=12, n_queries=5, batch=3)
 
 def mechanism_rows(p: Parameters, d_ks: tuple[int, ...]) -> list[MechanismRow]:
     work = [(d_k, each) for d_k in d_ks for each in COMPARED]
-    found = [[*mechanisms.measure(p, d_k, each)][-1].found for d_k, each in work]
-    return [row for row in found if row is not None]
+    return [row for d_k, each in work for step in mechanisms.measure(p, d_k, each) for row in step.found]
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)

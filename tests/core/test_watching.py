@@ -314,6 +314,9 @@ def test_of_more_lines_than_are_kept_none_over_the_limit_is_left_out(peak: str, 
     assert at in {step.step for step in _polled(path, lines)}
     [head] = [each for each in read_run(path, 100).ranked if each.first_over is not None]
     assert head.first_over == at
+    lines[at] = f'{{"step": {at}, "max_logit": [[]]}}\n'  # may be anything
+    assert at not in {step.step for step in _polled(path, lines)}
+    assert len(poll(path).notes) == 1
 
 
 def _polled(path: Path, lines: Sequence[str]) -> tuple[WatchStep, ...]:

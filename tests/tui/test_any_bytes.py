@@ -1,6 +1,7 @@
 """Whatever bytes a terminal sends, the app stays alive, takes the next key, and needs no more memory."""
 
 import asyncio
+import itertools
 import os
 import random
 import signal
@@ -8,6 +9,8 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from attn_tui.tui.app.export_screen import ExportScreen
@@ -145,6 +148,22 @@ def test_what_the_app_has_not_taken_stays_in_the_terminal() -> None:
         await stage.answered()
 
     play(script, kind=Enduring)
+
+
+def test_a_held_key_does_not_keep_the_app_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for a reply up to a limit; after that, it takes only what has come."""
+    waits: list[float] = []
+
+    def select(wait: float) -> bool:
+        waits.append(wait)
+        return wait > 0 and len(waits) < 9
+
+    clock = SimpleNamespace(monotonic=itertools.count().__next__)
+    monkeypatch.setattr("attn_tui.tui.terminal.driver.time", clock)
+    pacing = SimpleNamespace(outstanding=True, final_wait=4, replied=list[int]().append)
+    drain: Any = TerminalDriver._drain  # pyright: ignore[reportPrivateUsage]
+    drain(SimpleNamespace(_pacing=pacing, _read=lambda: b"a"), SimpleNamespace(select=select))
+    assert waits == [3, 2, 1, 0]
 
 
 @pytest.mark.parametrize("size", [(99_999, 99_999), (0, 0), (1_200, 30)])

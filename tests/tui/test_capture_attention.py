@@ -230,6 +230,12 @@ def test_a_wrong_scale_is_the_verdict_the_first_head_and_a_map() -> None:
         assert pane.heads.cursor == pane.heads.places[0]  # where the pane begins
         assert "healthy" not in stage.lines[1]
         assert "wrong" in stage.lines[4]  # instead of the status of its numbers
+        verdict = pane.heads.verdicts[pane.heads.places[0]]
+        columns = present(pane.bars.row).columns  # as it is, and as it should be
+        assert [each.multiplier for each in columns] == [verdict.multiplier, verdict.expected.multiplier]
+        assert "is × 0.187" in stage.text
+        await stage.press("A")  # another rule beside the file's
+        await stage.at_rest()
         assert "file: not as computed" in stage.text
         reason = pane.list.ranking.heads[0].because[0]
         assert reason.startswith(f"{pane.heads.verdicts[pane.heads.places[0]].cause}: ")
@@ -237,7 +243,6 @@ def test_a_wrong_scale_is_the_verdict_the_first_head_and_a_map() -> None:
         await stage.press("M")
         while pane.heads.statistic is not RATIO:
             await stage.press("M")
-        verdict = pane.heads.verdicts[pane.heads.places[0]]
         assert pane.heads.value(pane.heads.places[0]) == verdict.ratio != 1
         await stage.still()
         assert "multiplier ÷ expected" in stage.text

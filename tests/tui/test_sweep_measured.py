@@ -47,7 +47,7 @@ def sweeps(monkeypatch: pytest.MonkeyPatch) -> Sweeps:
         for step in real(plan, *others):
             yield step
             while step.found and found.paused:
-                yield ProgressStep(step.fraction, ())
+                yield ProgressStep(step.fraction)
 
     monkeypatch.setattr(work, "fold", fold)
     monkeypatch.setattr(requests, "BATCH_INTERVAL", -1.0)  # send each point separately

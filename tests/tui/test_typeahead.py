@@ -124,6 +124,19 @@ async def test_letters_after_the_key_that_opens_a_list_filter_it(stage: Stage) -
 
 
 @played(settled=True)
+async def test_escape_and_a_letter_that_arrive_as_alt_and_the_letter_are_both_pressed(stage: Stage) -> None:
+    await stage.press("s")
+    await stage.app.do_last(events.Key("alt+shift+s", "S"))
+    await stage.answered()
+    assert len(stage.app.screen_stack) == 1
+    assert stage.asked.scale != SMALL.scale
+    await stage.app.do_last(events.Key("alt+shift+s", None))  # with a protocol that tells them apart
+    await stage.app.do_last(events.Key("alt+2", "2"))
+    await stage.answered()
+    assert stage.app.pane.NAME == "Softmax"
+
+
+@played(settled=True)
 async def test_what_is_typed_into_the_palette_is_done_before_what_follows(stage: Stage) -> None:
     stage.send("ctrl+p", *"redraw", "enter", "right")
     await stage.answered()

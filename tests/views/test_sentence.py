@@ -219,7 +219,7 @@ def test_no_sentence_contradicts_the_numbers_beside_it(p: Parameters) -> None:
         return
     said, words = lab_sentence(p, contents, UNICODE), statuses(contents)
     assert said.endswith(".")
-    if "look-up of one key" in said:
+    if "looks up one key" in said:
         assert "one-hot" in words
     if "nearly uniform" in said and " of ln n" not in said:
         assert "uniform" in words
@@ -228,7 +228,7 @@ def test_no_sentence_contradicts_the_numbers_beside_it(p: Parameters) -> None:
     if "one key takes most of a row" in said:
         assert any(value(each, "max_weight") >= 0.5 for each in contents.columns)
     for number in re.findall(r"1 row in (\d+) ", said):
-        assert any(round(1 / (value(each, "dead_rows") or 1)) == int(number) for each in contents.columns)
+        assert any(0.6 < (value(each, "dead_rows") or 0) * int(number) < 1.7 for each in contents.columns)
     if "would be healthy" in said:
         assert words[1] not in ("healthy", None, "NaN", "sink")
 
@@ -268,8 +268,8 @@ def test_what_it_suggests_is_healthy(change: dict[str, Any]) -> None:
     [
         ({"d_k": 4}, "Both are healthy here: many keys share a row. Now hold →."),
         ({}, "Unscaled, one key takes most of a row, and 1 row in "),
-        ({"d_k": 400}, "Unscaled, attention is a look-up of one key, and "),
-        ({"d_k": 400}, " Divided by √d_k nothing has moved."),
+        ({"d_k": 400}, "Unscaled, attention looks up one key, and "),
+        ({"d_k": 400}, " Divided by √d_k, nothing has moved."),
         ({"scale": "d_k"}, " With 1/d_k, attention is nearly uniform. 1/√d_k would be healthy."),
         ({"std_k": 0.0}, "Unscaled, attention is nearly uniform."),
         ({"n_keys": 1}, "Unscaled, no query sees more than one key."),

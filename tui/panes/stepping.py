@@ -26,7 +26,7 @@ HELD = 0.12  # seconds between repeats of a held key, at most: terminals send te
 HOLD = 3  # repeats from which a key is held, instead of pressed a few times
 SLOW = 12  # steps of a held arrow before these are of a tenth
 STOP = 512  # the d_k at which a held key stops once: by then softmax is saturated, and the story told
-_HEADED, _BLANK = 18, 30  # lines of a pane from which it has a headline, and a blank line above it
+HEADED, BLANK = 18, 30  # lines of a pane from which it has a headline, and a blank line above it
 _SHARED = (  # key, action, what it does, name; the same in every pane
     ("s", "choose('scale')", "choose the scale rule", "scale"),
     ("S", "step('scale', 1)", "next scale rule", "next_scale"),
@@ -215,7 +215,7 @@ class TypingPane(SteppingPane):
 
     def headline_height(self) -> int:
         """Give the headline its lines, none in a low pane; return them."""
-        lines = 0 if self.size.height < _HEADED else LOW + (self.size.height >= _BLANK)
+        lines = 0 if self.size.height < HEADED else LOW + (self.size.height >= BLANK)
         if self.headline.display != (lines > 0) or self.headline.styles.height != lines:
             self.headline.display, self.headline.styles.height = lines > 0, lines
             self.host.show_status()  # which says what the headline does not

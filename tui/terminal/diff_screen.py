@@ -125,7 +125,7 @@ def _whole_row(cells: list[Cell], y: int, x: int, system: ColorSystem) -> str:
     current: Style | None = None
     lost = False  # whether the cursor's position is unknown, after a character of several code points
     for at, (character, style) in enumerate(cells, x):
-        if style is not current and style != current:
+        if style != current:
             out.append(_switch(current, style, system))
             current = style
         if lost and character:

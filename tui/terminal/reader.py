@@ -38,8 +38,8 @@ _SEQUENCE = re.compile(
         | [PX\]^_][^\x00-\x1f\x7f]*+(?:  # a string, such as the reply to a query for a colour
             \x07|\x1b\\|(?=[^\x07\x1b]|\x1b[^\\])
         )
-        | (?=\x1b)                    # Escape
-        | [^\x1b\[OPX\]^_]            # Alt and a key
+        | [1-6\b\x7f]|[^\W\d_OPX]    # Alt and a key; TypeAheadApp knows which letters are bound
+        | (?=[^\[OPX\]^_])           # Escape, and another key
     )""",
     re.VERBOSE,
 )

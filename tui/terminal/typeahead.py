@@ -77,8 +77,16 @@ class TypeAheadApp(PacedApp[ReturnType], Generic[ReturnType]):
 
     async def do_last(self, action: Input | Callable[[], object]) -> None:
         """Take an event, or call a function, when everything that waits has had its effect."""
-        self._ahead.append(action)
+        self._ahead += self._apart(action) if isinstance(action, events.Key) else [action]
         await self._take_next()
+
+    def _apart(self, event: events.Key) -> Sequence[events.Key]:
+        """Return Escape and a key for Alt and that key, sent alike, unless Alt and it do something."""
+        typed = event.character
+        if not event.key.startswith("alt+") or not typed or event.key in self.screen.active_bindings:
+            return [event]
+        key = typed if typed.isalpha() else event.key.rpartition("+")[2]
+        return [events.Key("escape", None), events.Key(key, typed)]
 
     async def _take_next(self) -> None:
         """Take what waits, up to the first whose effect has to be awaited."""

@@ -135,8 +135,13 @@ class Headline(LinesWidget):
         width = self.app.size.width  # pyright: ignore[reportUnknownMemberType]
         return max(width - words_at(width) - 1, 1)
 
+    def lines_beside(self) -> Sequence[Line]:
+        """Return the lines of words."""
+        return self.words
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        words = self.lines_beside()
         at, beside = picture_columns(width).name if width >= 70 else 6, words_at(width)
-        lines = headline_lines(self.label, self.number, self.words, width, self.glyphs, at, self.role, beside=beside)
+        lines = headline_lines(self.label, self.number, words, width, self.glyphs, at, self.role, beside=beside)
         blank: Line = ((" " * width, "text"),)
-        return [*[blank] * (height - LOW), *lines[:LOW]]
+        return [*[blank] * (height - max(LOW, len(lines))), *lines[:height]]

@@ -47,7 +47,9 @@ def file_summary(
         parts.append(
             "all heads healthy" if len(measured) == sum(layer.heads for layer in layers) else "healthy so far"
         )
-    return tuple(joined([scale, *parts], " · ") for scale in _scale(layers, verdicts))
+    scales = _scale(layers, verdicts)
+    fewer = (joined([scales[-1], *parts[:many]], " · ") for many in range(len(parts) - 1, -1, -1))
+    return (*(joined([scale, *parts], " · ") for scale in scales), *fewer)
 
 
 def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Verdict]) -> tuple[str, ...]:
@@ -83,7 +85,7 @@ def _doubtful(found: Sequence[FaultGroup]) -> tuple[str, ...]:
     label = first.fault.label
     numbers = joined([text for text in (first.amounts, first.fault.expected) if text], ", ")
     forms = (first.sentence, joined([text for text in (first.place, numbers) if text], ": "), numbers or first.rule)
-    return tuple(joined([joined([label, text]), *more], " · ") for text in forms)
+    return tuple(joined([joined([label, text]), *more], " · ") for text in (*forms, first.amounts or first.rule))
 
 
 def _as_expected(expected: Expected) -> str:

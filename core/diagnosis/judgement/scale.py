@@ -44,8 +44,7 @@ class FittedScale:
     @property
     def is_expected(self) -> bool:
         """Whether the expected multiplier explains the evidence."""
-        alike = self.sure and near(self.best.multiplier, self.expected, self.tolerance)
-        return alike or self._explains(self.expected)
+        return near(self.best.multiplier, self.expected, self.tolerance) or self._explains(self.expected)
 
     @property
     def rounded(self) -> bool:
@@ -58,7 +57,7 @@ class FittedScale:
         return names(self.best.multiplier, self.tolerance, self.expected, self.subject.facts, self._fits)
 
     def _fits(self, candidate: float) -> bool:
-        if self.sure and near(self.best.multiplier, candidate, self.tolerance):
+        if near(self.best.multiplier, candidate, self.tolerance):
             return True
         if not near(self.best.multiplier, candidate, 1e-3) and not self.blurred:
             theta = self.best.fit.theta.copy()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from ...captures.capture import Meaning, capture_path
 from ...captures.files import ENDINGS, CaptureError
@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...files import read_file
 from ...message import message, plain
 from ..parse import UsageError
-from ..question import Question, option
+from ..question import Question, option, option_words
 
 if TYPE_CHECKING:
     from ...captures.capture import CaptureContents, Layer
@@ -43,6 +43,7 @@ class HeadTask(NamedTuple):
 class CaptureQuestion(Question[A]):
     """A question about captures, and how files are read that do not tell everything of themselves."""
 
+    COMMAND: ClassVar[str]
     axes: str | None = option(
         "file",
         "--axes",
@@ -67,6 +68,10 @@ class CaptureQuestion(Question[A]):
     )
     by_content: bool = field(default=False, compare=False, kw_only=True)  # whether files are known by their bytes
     opened: tuple[CaptureFile, ...] = field(default=(), compare=False, repr=False, kw_only=True)  # if they are open
+
+    @property
+    def words(self) -> Sequence[str]:
+        return [self.COMMAND, *option_words(self)]
 
     @property
     def hints(self) -> tuple[str | None, Meaning | None, str | None]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...captures.capture import capture_path
 from ...diagnosis.limits import LIMITS, Limits, limit
 from ...message import message
-from ..question import flag, option, option_words
+from ..question import flag, option
 from .captured import HeadTask, VerdictQuestion
 from .compare import CompareCaptures, pair_task
 
@@ -34,6 +34,7 @@ def _limit(name: str, words: str) -> Any:
 class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
     """Check files, each by itself, against limits and what is expected."""
 
+    COMMAND: ClassVar[str] = "check"
     strict: bool = flag("file", "--strict", "fail, too, if a head is not judged")
     baseline: Path | None = option(
         "file", "--baseline", "OLD", "an earlier capture of the same model to compare with", read=capture_path
@@ -108,7 +109,6 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
             yield pair_task(each.captures, each.plan.pairs)
 
     def result(self, found: Sequence[Any]) -> Sequence[FileCheck]:
-
         results = iter(found)
         figures = iter([*self.with_layers(islice(results, self.asked))])
         heads = [[*islice(figures, len(each))] for each in self.chosen]
@@ -139,10 +139,6 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
         from ...tables.check import check_table
 
         return check_table(answer)
-
-    @property
-    def words(self) -> Sequence[str]:
-        return ["check", *option_words(self)]
 
     def code(self, answer: Sequence[FileCheck], dialect: Dialect) -> str:
         """Return the program of the first head with a finding, else of the first head."""

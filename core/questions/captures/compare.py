@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...captures.capture import capture_path
 from ...captures.files import CaptureError
 from ...message import message, plain
-from ..question import option, option_words
+from ..question import option
 from .captured import CaptureQuestion, HeadTask, chosen_heads, head_number
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 class CompareCaptures(CaptureQuestion["Comparison"]):
     """Compare two captures; without layer and head, every head of the reference."""
 
+    COMMAND: ClassVar[str] = "compare"
     reference: Path = option("files", "", "REF", "the capture to compare with", read=capture_path)
     test: Path = option("files", "", "TEST", "the capture to compare", read=capture_path)
     layer: str | None = option("heads", "--layer", "I", "only this layer of the reference, by number or name")
@@ -74,10 +75,6 @@ class CompareCaptures(CaptureQuestion["Comparison"]):
 
         one, other = self.captures
         return compare_table(one, other, answer)
-
-    @property
-    def words(self) -> Sequence[str]:
-        return ["compare", *option_words(self)]
 
     def code(self, answer: Comparison, dialect: Dialect) -> str:
         """Return the program of the head that the comparison speaks of first."""

@@ -6,11 +6,11 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import InputError
 from ..parse import UsageError
-from ..question import option, option_words
+from ..question import option
 from .captured import Head, HeadTask, VerdictQuestion, chosen_heads, head_number
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
     """Diagnose heads; without layer and head, every head."""
 
+    COMMAND: ClassVar[str] = "diagnose"
     layer: str | None = option("heads", "--layer", "I", "only this layer, by number or name")
     head: int | None = option("heads", "--head", "H", "only this head; the first is 0", read=head_number)
     only: Head | None = field(default=None, compare=False, kw_only=True)  # of the only capture, instead
@@ -59,10 +60,6 @@ class DiagnoseCaptures(VerdictQuestion["Sequence[HeadVerdict]"]):
         from ...tables.diagnosis import diagnosis_table
 
         return diagnosis_table(self.captures, answer, self.asked)
-
-    @property
-    def words(self) -> Sequence[str]:
-        return ["diagnose", *option_words(self)]
 
     def code(self, answer: Sequence[HeadVerdict], dialect: Dialect) -> str:
         """Return the program of the only head, whose verdict it finds itself."""

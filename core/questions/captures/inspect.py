@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...captures.capture import HeadContext
 from ...captures.settings import AS_IN_FILE, FILE, HEAD_FIELD, HeadSetting, setting_of_a
@@ -15,7 +15,7 @@ from ...message import message, reason_of
 from ...parameters import FIELD, UNSCALED
 from ...scales import SCALE_RULES, rules_that_need
 from ..parse import METAVARS, UsageError, parameter_help, value_of, whole_number
-from ..question import option, option_words
+from ..question import option
 from .captured import Head, HeadsQuestion, HeadTask, chosen_heads, head_number
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def _context(name: str, flag: str, metavar: str, words: str) -> Any:
 class InspectCaptures(HeadsQuestion["Sequence[Inspected]"]):
     """Measure heads, or replay every scale rule on them; without layer and head, every head."""
 
+    COMMAND: ClassVar[str] = "inspect"
     layer: str | None = option(_TITLE, "--layer", "I", "only this layer, by number or name")
     head: int | None = option(_TITLE, "--head", "H", "only this head; the first is 0", read=head_number)
     scale: str | None = option(
@@ -190,10 +191,6 @@ class InspectCaptures(HeadsQuestion["Sequence[Inspected]"]):
         settings = self.settings
         asked = self.asked * len(settings) if asked is None else asked
         return inspect_table(self.captures, answer, asked, apart_of(settings), whole=self.is_whole)
-
-    @property
-    def words(self) -> Sequence[str]:
-        return ["inspect", *option_words(self)]
 
     def code(self, answer: Sequence[Inspected], dialect: Dialect) -> str:
         from ...program.captured import head_code

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, RuleRow
 from ....core.message import joined, message
-from ....core.parameters import FIELD, FIELDS, Parameters, parameters_from
+from ....core.parameters import FIELD, FIELDS, parameters_from
 from ....core.questions.parse import no_effect, parameter_values
 from ....core.questions.rules import CompareRules
 from ..output import CODE, LISTED, Output
@@ -43,7 +43,6 @@ def _request(given: Given) -> Asked[CompareRules]:
 def _with_fewer(question: CompareRules, given: Mapping[str, object]) -> tuple[CompareRules, tuple[str, ...]]:
     """Return the question with fewer draws and queries, if nobody chose them and they take long, and a remark."""
     first, names = question.parameters, [name for name in _LEAST if name not in given]
-    usual = _seconds(question) if first.n_keys > Parameters().n_keys else 0.0
     for name in names:
         while _seconds(question) > _LONG and (number := getattr(question.parameters, name)) > _LEAST[name]:
             fewer = replace(question.parameters, **{name: max(number // 2, _LEAST[name])})
@@ -55,7 +54,7 @@ def _with_fewer(question: CompareRules, given: Mapping[str, object]) -> tuple[Co
         "{n_keys:,} keys: {batch} draws of {n_queries} queries are measured instead of {usual_batch} of "
         "{usual_queries}, which take about {time}; --batch and --n-queries choose them"
     )
-    usual_time = time_words(usual)
+    usual_time = time_words(_seconds(replace(question, parameters=first)))
     remark = message(words, n_keys=p.n_keys, batch=p.batch, n_queries=p.n_queries, usual_batch=first.batch,
                      usual_queries=first.n_queries, time=usual_time)  # fmt: skip
     return question, (remark,)

@@ -116,7 +116,7 @@ def run(request: Asked[SweepQuestion], output: Output) -> int:
 
 
 def _shown(
-    steps: Iterator[ProgressStep[tuple[Predicted, ...]]], progress: ProgressLine, output: Output
+    steps: Iterator[ProgressStep[Predicted]], progress: ProgressLine, output: Output
 ) -> Generator[Predicted, None, None]:
     """Yield the points and show the progress in between."""
     for step in steps:

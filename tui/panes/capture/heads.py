@@ -17,7 +17,7 @@ from ....core.diagnosis.comparing.results import (
 from ....core.diagnosis.groups import HeadVerdict, faults_of, groups, place_in_words
 from ....core.diagnosis.heads.reasons import has_evidence, head_word, severity
 from ....core.diagnosis.heads.summary import file_summary
-from ....core.diagnosis.results import STAGES
+from ....core.diagnosis.results import STAGES, is_of_scale
 from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
@@ -186,6 +186,15 @@ class Heads:
         verdict = self.verdicts.get(self.cursor)
         wrong = verdict is not None and verdict.is_wrong
         return message("As the file says, not as it was computed.") if wrong else ""
+
+    @property
+    def products(self) -> tuple[float, float] | None:
+        """What q·k of the selected head was multiplied by, and what it should be, if nothing else is wrong."""
+        verdict = self.verdicts.get(self.cursor)
+        if verdict is None or not verdict.findings or not all(map(is_of_scale, verdict.findings)):
+            return None
+        used, expected = verdict.multiplier, verdict.expected.multiplier
+        return None if used is None or expected is None else (used, expected)
 
     def reasons(self, place: Place) -> tuple[str, ...]:
         """Return why a head has its status, what differs from the baseline first."""

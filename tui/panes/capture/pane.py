@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
@@ -273,6 +274,7 @@ class CapturePane(Pane):
                 self.heads.learn(answer)
                 if self.matrix.disputed != bool(self.heads.doubt) and self.is_current and not self.is_stale:
                     self._show_measured()
+                    self._request_attention()
                 self._show_heads()
             case AttentionCells():
                 self.matrix.show(answer)
@@ -362,7 +364,7 @@ class CapturePane(Pane):
         """Say beside the attention whether it is as computed, which is about the file's scale, and the soft-cap."""
         self.bars.softcap = None if self.heads.capture is None else self.sides.cap(self.heads.layer)
         self.matrix.disputed = bool(self.heads.doubt)
-        self.bars.disputed = self.matrix.disputed and self.sides.of_file
+        self.bars.disputed = self.matrix.disputed and self.sides.of_file and self._judged_sides is None
 
     @property
     def _wanted(self) -> MeasureHead:
@@ -389,10 +391,19 @@ class CapturePane(Pane):
         if self.heads.capture is None or self.matrix.source is None:
             return
         place, text = self.heads.cursor, self.matrix.text
-        self.ask(ShowRow(self.file, place, self.sides, text, self.matrix.cursor[0]))
+        judged = self._judged_sides
+        self.ask(ShowRow(self.file, place, judged or self.sides, text, self.matrix.cursor[0], judged is not None))
         shown = self.matrix.view
         if self.matrix.room.area and "matrix" in self.views.arranged(self.size):
             self.ask(ShowMatrix(self.file, place, text, shown.queries, shown.keys, shown.down, shown.across))
+
+    @property
+    def _judged_sides(self) -> Sides | None:
+        """What q·k was multiplied by and what it should be, if only that was wrong, unless other rules are chosen."""
+        products = self.heads.products if self.sides == Sides() else None
+        with suppress(ParameterError):  # a number that is no multiplier here
+            return products and Sides(repr(products[0]), replace(self.sides.b, scale=repr(products[1])))
+        return None
 
     def _request_view(self) -> None:
         """Request the rules replayed, if they are shown."""

@@ -307,6 +307,7 @@ class ShowRow(Request):
     sides: Sides
     text: int
     query: int
+    judged: bool = False  # whether A is the scale as it is, and B as it should be
 
     def work(self, cache: Cache) -> Work:
         from ....core.captures.heads import file_rule
@@ -316,7 +317,11 @@ class ShowRow(Request):
         rules = [file_rule(layer)]
         with suppress(InputError):  # the statistics of the head say why a rule has no multiplier
             rules = _rules(layer, self.sides)
-        yield attention_row(capture, layer, self.place[1], rules, self.text, self.query)
+        row = attention_row(capture, layer, self.place[1], rules, self.text, self.query)
+        if self.judged:
+            named = zip(row.columns, ("is", "should be"), strict=True)
+            row = replace(row, columns=tuple(replace(each, rule=name) for each, name in named))
+        yield row
 
 
 @dataclass(frozen=True)

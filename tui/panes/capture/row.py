@@ -100,7 +100,10 @@ def _column_title(column: RowColumn, common: Mapping[str, Value], room: int, gly
 
 
 def _column_name(column: RowColumn) -> str:
-    return {"file": message("file"), "none": message("unscaled")}.get(column.rule) or scale_rule(column.rule).label
+    words = {
+        "file": message("file"), "none": message("unscaled"), "is": message("is"), "should be": message("should be"),
+    }  # fmt: skip
+    return words.get(column.rule) or scale_rule(column.rule).label
 
 
 def nan_words(row: AttentionRow, width: int, glyphs: Glyphs) -> str:

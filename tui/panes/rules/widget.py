@@ -12,9 +12,8 @@ from ....core.message import joined, message
 from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
-from ...language.cells import cells
 from ...views.glyphs import Glyphs
-from ...views.lines import EDGES, Line, Span, fitted, line_width, shortened, wrapped
+from ...views.lines import Line, Span, fitted, shortened, wrapped
 from ...views.numbers import error, short
 from ...views.results.mechanisms import mechanism_lines
 from ...views.results.rules import (
@@ -46,9 +45,8 @@ def rule_text(
     glyphs: Glyphs,
     objection: str = "",
     figures: bool = True,
-    source: bool = True,
 ) -> list[Line]:
-    """Return a rule's users and note, its `source`, and with `figures` where it saturates and what was measured.
+    """Return a rule's users, note and source, and with `figures` where it saturates and what was measured.
 
     `objection` is an error to show; by default, why the rule has no multiplier.
     """
@@ -61,8 +59,7 @@ def rule_text(
     if rule.note:
         about = joined([about, message("{note}.", note=rule.note)])
     lines += wrapped(glyphs.say(about), width)
-    if source:
-        lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
+    lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
     if figures and row is not None and row.measured:
         where = [_saturates(saturation)] if saturation else []
         lines += wrapped(glyphs.say(joined([*where, _measured(row, glyphs)])), width, "dim")
@@ -77,14 +74,6 @@ def _saturates(saturation: Saturation) -> str:
         if saturation.saturated_at
         else message("Softmax {where}.", where=where)
     )
-
-
-def source_line(name: str, width: int, glyphs: Glyphs) -> Line:
-    """Return the source of a rule, or the first of several, if it fits."""
-    source = scale_rule(name).source
-    forms = glyphs.say(source), glyphs.say(source.partition(";")[0])
-    fitting = next((form for form in forms if cells(form) <= width), "")
-    return ((fitting, "dim"),) if fitting else ()
 
 
 def rule_title(name: str, glyphs: Glyphs, parameters: Parameters = _USUAL) -> Line:
@@ -177,16 +166,10 @@ class RuleText(LinesWidget):
     def heading(self, width: int) -> Line:
         return rule_title(self.rule, self.glyphs, self.parameters)
 
-    def note(self) -> Line:
-        room = self.outer_size.width - EDGES - 3 - line_width(self.heading(0))
-        return source_line(self.rule, room, self.glyphs)
-
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         contents = self.rule, self.row, self.saturation, width - 2, self.glyphs, self.objection
-        texts = (rule_text(*contents, figures=figures) for figures in (True, False))
-        lines = next(
-            (text for text in texts if len(text) <= height), rule_text(*contents, figures=False, source=False)
-        )
+        lines = rule_text(*contents)
+        lines = lines if len(lines) <= height else rule_text(*contents, figures=False)
         shown = shortened(lines, width - 2, height, self.glyphs.say("…"))
         return [fitted(((" ", "text"), *line), width) for line in shown]
 

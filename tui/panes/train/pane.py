@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar, TypeAlias
 
 from textual.actions import SkipAction
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.widget import Widget
 
 from ....core.errors import InputError
 from ....core.field import next_of
@@ -18,11 +21,13 @@ from ....core.training.settings import Race
 from ....core.training.snapshot import QUANTITIES, Quantity, RaceSnapshot
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
+from ...views.page import LOW
 from ...widgets.typing import typing
 from ..fields import FieldsPane
 from ..lists import choose_of, choose_rules
 from ..pane import Host
-from .widget import MOST_RULES, START, RaceCurves, RaceSettings
+from ..stepping import BLANK, HEADED
+from .widget import MOST_RULES, START, RaceCurves, RaceHeadline, RaceSettings
 
 _CACHED = 12  # races whose curves are kept, so that undo shows them at once
 UndoState: TypeAlias = tuple[Race, str, str, frozenset[str]]
@@ -59,7 +64,21 @@ class TrainPane(FieldsPane):
         super().__init__(host)
         self.settings = self.fields = self.left = RaceSettings(self.leave_field, self.changed)
         self.curves = self.right = self.in_front = RaceCurves()
+        self.headline = RaceHeadline()
         self._known: dict[Race, RaceSnapshot] = {}  # complete races
+
+    def compose(self) -> ComposeResult:
+        yield self.headline
+        yield from super().compose()
+
+    def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
+        """Return where the parts stand; a high screen has a headline above both."""
+        headed = size.height >= HEADED and size.width >= self.SIDE_BY_SIDE
+        lines = headed * (max(LOW, 1 + len(self.race.rules)) + (size.height >= BLANK))
+        self.curves.headed = headed
+        yield self.headline, Region(0, 0, size.width, lines)
+        for part, region in super().regions(Size(size.width, size.height - lines)):
+            yield part, region.translate((0, lines))
 
     @property
     def race(self) -> Race:
@@ -94,7 +113,14 @@ class TrainPane(FieldsPane):
         else:
             self.curves.waiting = message("Training.")
             self.ask(RunRace(self.race))
+        self._show_headline()
         self.host.show_status()
+
+    def _show_headline(self) -> None:
+        """Show the race of the curves in the headline, too; before the first, the one that is to be run."""
+        shown = self.headline.shown = self.curves.shown
+        self.headline.number = str((shown.race if shown else self.race).d_k)
+        self.headline.dim(self.curves.dimmed)
 
     @property
     def _is_shown(self) -> bool:
@@ -108,6 +134,7 @@ class TrainPane(FieldsPane):
             while len(self._known) > _CACHED:
                 del self._known[next(iter(self._known))]
         self.show_progress(None if shown.complete else shown.done / shown.race.steps)
+        self._show_headline()
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
@@ -115,9 +142,11 @@ class TrainPane(FieldsPane):
                 self._take(answer)
             case Progress() if not self._is_shown:
                 self.curves.dim(True)
+                self._show_headline()
             case Failed(reason):
                 self.curves.dim(True)
                 self.curves.waiting = message("{reason}.", reason=reason)
+                self._show_headline()
             case _:
                 pass
 

@@ -13,7 +13,7 @@ from ....core.field import Field, next_of
 from ....core.message import in_sense, message
 from ....core.scales import scale_rule
 from ....core.tables.runs import RESULT
-from ....core.training.settings import RACE_FIELDS, RATES, Race, changed, fault_of
+from ....core.training.settings import LEARNED, RACE_FIELDS, RATES, Race, RaceResult, changed, fault_of
 from ....core.training.snapshot import QUANTITIES, CurvePoint, Quantity, RaceSnapshot
 from ...language.cells import cells, to_left, to_right
 from ...views.fields.panel import field_list_lines
@@ -21,6 +21,7 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
 from ...views.plots.axes import Axis
 from ...views.plots.plot import Plot, Point, Series, draw
+from ...widgets.bars import Headline
 from ...widgets.field_list import FieldList
 from ...widgets.lines import Content, LinesWidget
 
@@ -30,7 +31,7 @@ _ROLES: tuple[tuple[Role, Role], ...] = (
     ("fifth", "thin_fifth"), ("text", "dim"),
 )  # fmt: skip
 _HIGHEST = 3.0  # nats: a loss above is drawn at the top
-_NAME, _AT = 15, 9  # cells of a rule's name, and of the step at which it has learned
+_NAME, _SHARE = 15, 10  # cells of a rule's name, and of its letter and share
 
 
 def rule_name(rule: str) -> str:
@@ -57,18 +58,29 @@ def setting_lines(
 
 
 def share_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return a title, and a bar for each rule: the share of labels recalled, and when it was 90 %."""
-    title = message("recalled: right answers to new examples, and the step at which 90 % were right")
-    lines: list[Line] = [((glyphs.fitting((title, message("recalled")), width), "dim"),)]
+    """Return a title, and a bar for each rule: the share of labels recalled, when it was 90 %, and if that stayed."""
+    title = message("right answers to new examples, and the step at which 90 % were right")
+    lines: list[Line] = [((glyphs.fitting((title, message("right answers, and the step of 90 %")), width), "dim"),)]
+    name = max(cells(glyphs.say(rule_name(rule))) for rule in shown.race.rules) + 1
+    longest = message("step {step}, fell back", step=shown.race.steps)
+    room = max(width - name - cells(glyphs.say(longest)) - _SHARE, 0)
     for number, result in enumerate(shown.results):
         share = 0.0 if math.isnan(result.recalled) else result.recalled
-        learned = result.steps_to_learn
-        at = in_sense("never", "learned") if learned is None else message("step {step}", step=f"{learned:.0f}")
-        words = f"{to_right(f'{100 * share:.0f} %', 6)}  {to_right(glyphs.say(at), _AT)}"
-        room = max(width - 2 - _NAME - cells(words) - 1, 4)
         bar = glyphs.bar(share, room).replace(" ", glyphs.shades[1])
-        lines.append((*_named(number, result.rule, glyphs), (bar, _ROLES[number][0]), (words, "text")))
+        words, role = _outcome(result, shown.complete)
+        words = f"{to_right(f'{100 * share:.0f} %', _SHARE - 4)}  {glyphs.say(words)}"
+        lines.append((*_named(number, result.rule, glyphs, name), (bar, _ROLES[number][0]), (words, role)))
     return [fitted(line, width) for line in lines]
+
+
+def _outcome(result: RaceResult, complete: bool) -> Span:
+    """Return when a rule has learned, and in a complete race whether that stayed."""
+    if result.steps_to_learn is None:
+        return (in_sense("never", "learned"), "alert") if complete else ("", "text")
+    step = f"{result.steps_to_learn:.0f}"
+    if complete and result.recalled < LEARNED:
+        return message("step {step}, fell back", step=step), "alert"
+    return message("step {step}", step=step), "good" if complete else "text"
 
 
 def result_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
@@ -97,8 +109,8 @@ def result_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     return [fitted(line, width) for line in lines]
 
 
-def _named(number: int, rule: str, glyphs: Glyphs) -> tuple[Span, ...]:
-    name = set_cell_size(glyphs.say(rule_name(rule)), _NAME - 1) + " "
+def _named(number: int, rule: str, glyphs: Glyphs, width: int = _NAME) -> tuple[Span, ...]:
+    name = set_cell_size(glyphs.say(rule_name(rule)), width - 1) + " "
     return (f"{letter(number)} ", _ROLES[number][0]), (name, "label")
 
 
@@ -138,7 +150,7 @@ def _series(number: int, points: Sequence[CurvePoint], y: Axis) -> Series:
 
 
 START = Race(rules=("none", "sqrt_d_k", "d_k"), rate=RATES["sgd"], seeds=8)
-_LOW = 10  # lines of curves that the table leaves at least, if it can
+_LOW = 8  # lines of curves that the table leaves at least, if it can
 _TWO = 30  # lines from which a second quantity is drawn
 
 
@@ -169,6 +181,16 @@ class RaceSettings(FieldList):
         return setting_lines(self.race, self.cursor, self.objection, self.text, width, height, self.glyphs)
 
 
+class RaceHeadline(Headline):
+    """Shows d_k in large digits, and beside it how each rule did."""
+
+    label: Content[str] = Content("d_k")
+    shown: Content[RaceSnapshot | None] = Content(None)
+
+    def lines_beside(self) -> Sequence[Line]:
+        return share_lines(self.shown, self.room_for_words, self.glyphs) if self.shown else ()
+
+
 class RaceCurves(LinesWidget):
     """Shows how the runs go: curves of a quantity, on a tall screen of two, and what was learned."""
 
@@ -179,6 +201,7 @@ class RaceCurves(LinesWidget):
     quantity: Content[Quantity] = Content(QUANTITIES[0])
     other_axis: Content[frozenset[str]] = Content(frozenset())  # quantities whose axis is not as usual
     numbers: Content[bool] = Content(False)  # whether all results are shown, instead of what is recalled
+    headed = False  # whether a headline above shows what is recalled
     waiting: Content[str] = Content("")
 
     def heading(self, width: int) -> Line:
@@ -205,9 +228,10 @@ class RaceCurves(LinesWidget):
         if shown is None:
             lines = wrapped(self.glyphs.say(self.waiting), width)
             return [fitted(line, width) for line in (*lines, *[()] * (height - len(lines)))][:height]
-        table = (result_lines if self.numbers else share_lines)(shown, width, self.glyphs)
+        shares = [] if self.headed else share_lines(shown, width, self.glyphs)
+        table = result_lines(shown, width, self.glyphs) if self.numbers else shares
         rules = len(shown.race.rules)
-        room = height - len(table) - 1
+        room = height - len(table) - bool(table)
         if room < _LOW:
             table = table[: max(height - _LOW - 1, min(rules + 1, height // 2))]
             room = height - len(table) - 1
@@ -221,7 +245,7 @@ class RaceCurves(LinesWidget):
                 fitted(self._title(other), width),
                 *self._curves(other, shown, width, room - upper - 1),
             ]
-        return [*curves, fitted((), width), *table]
+        return [*curves, *[fitted((), width)] * bool(table), *table]
 
     def _curves(self, quantity: Quantity, shown: RaceSnapshot, width: int, height: int) -> list[Line]:
         lines = curve_lines(shown, quantity, self.is_logarithmic(quantity), width, height, self.glyphs)

@@ -48,7 +48,7 @@ def _block(statement: Statement, glyphs: Glyphs, width: int) -> list[Line]:
 
 
 _GAP = "  "
-_AXIS = (24, 60)  # cells of the axis, the least and the most
+_AXIS = (16, 60)  # cells of the axis, the least and the most
 _MOST_LINES = 64  # of layers; a file with more kinds of lines tells its faults alone
 
 

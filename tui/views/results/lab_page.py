@@ -131,9 +131,10 @@ def page_lines(page: LabPage, width: int, height: int, glyphs: Glyphs) -> list[L
         return _filled([(), *lines] if height > len(lines) else lines, width, height)
     at, layout = picture_columns(width), page_layout(width, height)
     contents, columns = page.contents, page.contents.columns
-    said = page.objection or (lab_sentence(page.parameters, contents, glyphs) if columns else "")
-    role: Role = "alert" if page.objection else "text"
-    text = glyphs.say(joined([page.remark, said], "") if page.remark and not page.objection else said)
+    objection = page.objection if layout.tall or page.typed is None else ""  # else it stands beside what is typed
+    said = objection or (lab_sentence(page.parameters, contents, glyphs) if columns else "")
+    role: Role = "alert" if objection else "text"
+    text = glyphs.say(joined([page.remark, said], "") if page.remark and not objection else said)
     beside = wrapped(text, width - words_at(width, True) - 1, role) if layout.tall else []
     lines: list[Line] = [()] if "top" in layout.blanks else []
     lines += _headline(page, width, layout.tall, beside, glyphs)
@@ -159,7 +160,7 @@ def page_lines(page: LabPage, width: int, height: int, glyphs: Glyphs) -> list[L
     if not layout.tall:
         lines += [()] if "sentence" in layout.blanks else []
         room = max(layout.words, height - len(lines))
-        if room == 1 and not page.objection:
+        if room == 1 and not objection:
             text = glyphs.say(lab_sentence(page.parameters, contents, glyphs, brief=True))
         more = glyphs.say("…")
         margin: Span = (" ", "text")
@@ -177,9 +178,7 @@ def _headline(page: LabPage, width: int, tall: bool, beside: Sequence[Line], gly
     refused = page.objection and page.typed is not None
     words: list[Line] = []
     if refused and not tall:
-        reason = wrapped(glyphs.say(page.objection), max(width - words_at(width, tall) - 1, 10), "alert")
-        refusal: Line = ((glyphs.say("not possible"), "alert"),)
-        words = [refusal, *reason][:LOW]
+        words = wrapped(glyphs.say(page.objection), max(width - words_at(width, tall) - 1, 10), "alert")[:LOW]
     else:
         names = [glyphs.say(name) for name in column_names(page.contents.columns)]
         formulas = [glyphs.say(each) for each in _formulas(page.parameters, width < 50)]

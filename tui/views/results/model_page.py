@@ -14,7 +14,7 @@ from ....core.message import counted, joined, message
 from ....core.tables.formats import digits
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, ends, fitted, window, wrapped
+from ..lines import Line, Role, Span, ends, fitted, line_width, window, wrapped
 from ..page import large, section_line
 from .comparison import LEGEND, difference_lines, stage_lines
 from .diagnosis import multiplier_lines, verdict_rows
@@ -195,8 +195,9 @@ def _digits(shown: Sequence[Shown], formula: str, width: int, glyphs: Glyphs) ->
         for word, number, (_, _, role) in zip(words, numbers, shown, strict=True):
             spans.append((to_left(f" {word if last else ''}", cells(word) + 2), "label"))
             spans.append((number[row] + " " * _AFTER, role))
-        end: Line = ((f"= {glyphs.say(formula)}", "dim"),) if last and formula else ()
-        lines.append((*spans, *end))
+        end = f"= {glyphs.say(formula)}" if last and formula else ""
+        fits = line_width(tuple(spans)) + cells(end) <= width  # else the axis below has the formula
+        lines.append((*spans, (end if fits else "", "dim")))
     return lines
 
 

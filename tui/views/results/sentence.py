@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ....core.against import words
@@ -149,19 +150,20 @@ _USUAL: Mapping[Normalise, ScaleName] = {
 _AIM = 1 / 3  # the ratio to aim at; that of 1/√d_k for standard normal components and 128 keys is 0.32
 _GOOD = (0.2, 0.6)  # ratios that are far from uniform and from saturation
 _FEWEST_DEAD = 0.005  # the least share of rows without gradient that is said
+_ONE_IN = (200, 100, 50, 20, 10, 5, 3)  # how it is said: an exact number would change at every step of a held key
 _MEANINGS: Mapping[Status, Message] = {
     "uniform": message("{who}, attention is nearly uniform"),
     "healthy": message("{who}, many keys share a row"),
     "saturating": message("{who}, a few keys take over a row"),
-    "saturated": message("{who}, a few keys take most of a row"),
-    "one-hot": message("{who}, attention is a look-up of one key"),
+    "saturated": message("{who}, few keys take most of a row"),
+    "one-hot": message("{who}, attention looks up one key"),
 }
 _HOLD = message(
     "Both are healthy here: many keys share a row. Now hold →. A score is a sum of d_k products: the wider the "
     "vectors, the wider unscaled scores spread."
 )
-_SAME = message("Divided by √d_k the picture is that of d_k 4: this is all that the scale does.")
-_STILL = message("Divided by √d_k nothing has moved.")
+_SAME = message("Divided by √d_k, the picture is that of d_k 4: that is all the scale does.")
+_STILL = message("Divided by √d_k, nothing has moved.")
 
 
 def lab_sentence(p: Parameters, contents: TableContents, glyphs: Glyphs, brief: bool = False) -> str:
@@ -195,12 +197,13 @@ def lab_sentence(p: Parameters, contents: TableContents, glyphs: Glyphs, brief: 
 
 
 def _in_words(column: Column, name: str, word: Status, glyphs: Glyphs) -> str:
-    """Return `Unscaled, one key takes most of a row, and 1 row in 9 passes no gradient.`"""
+    """Return `Unscaled, one key takes most of a row, and 1 row in 10 passes no gradient.`"""
     meaning, dead = _meaning(column, name, word, glyphs), column.measured.get("dead_rows", NOTHING).value or 0.0
     if dead < _FEWEST_DEAD:
         return message("{meaning}.", meaning=meaning)
     if dead < 0.3:
-        return message("{meaning}, and 1 row in {n} passes no gradient.", meaning=meaning, n=round(1 / dead))
+        n = min(_ONE_IN, key=lambda each: abs(math.log(each * dead)))
+        return message("{meaning}, and 1 row in {n} passes no gradient.", meaning=meaning, n=n)
     if dead == 1:
         return message("{meaning}, and no row passes a gradient.", meaning=meaning)
     return message("{meaning}, and {n} rows in 10 pass no gradient.", meaning=meaning, n=min(round(10 * dead), 9))
