@@ -27,13 +27,13 @@ from ..views.help import key_word
 from ..views.results.table import EXPORTED_ONLY
 from ..widgets.picker import ChoiceScreen
 from .keys import EVERYWHERE, Command, all_commands, with_keys
+from .paned_app import PanedApp
 
 if TYPE_CHECKING:
     from ..panes.heads.pane import HeadsPane
     from ..panes.lab.pane import LabPane
     from ..panes.sweep.pane import SweepPane
     from ..panes.train.pane import TrainPane
-    from .app import AttnApp
 
 
 _OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane
@@ -43,7 +43,7 @@ class Palette(ChoiceScreen):
     """The command palette."""
 
 
-def open_palette(app: AttnApp) -> None:
+def open_palette(app: PanedApp) -> None:
     """Show the palette, unless it is shown."""
     if isinstance(app.screen, Palette):
         return
@@ -59,7 +59,7 @@ def open_palette(app: AttnApp) -> None:
     app.push_screen(Palette(ChoiceList(message("commands"), rows, offered=first), lambda _: None), chosen)
 
 
-def offered(app: AttnApp) -> list[Offer]:
+def offered(app: PanedApp) -> list[Offer]:
     """Return everything that can be done, seen and learned; over a form, what makes sense there."""
     found = sorted(with_keys(named_commands(), app.settings.keys), key=lambda each: each.place != app.active)
     if isinstance(app.screen, ModalScreen):
@@ -75,7 +75,7 @@ def named_commands() -> list[Command]:
     return [*found, Command("theme", EVERYWHERE, message("colours: choose a theme"), "", "change_theme"), executor]
 
 
-def _offer(app: AttnApp, command: Command) -> Offer:
+def _offer(app: PanedApp, command: Command) -> Offer:
     here, keys = (
         command.place in (app.active, EVERYWHERE),
         key_word(command.keys.split(",")[0]) if command.keys else "",
@@ -97,7 +97,7 @@ def _help(command: Command) -> str:
     return message("{keys} in {place}", keys=key_word(command.keys), place=command.place)
 
 
-async def run(app: AttnApp, command: Command) -> None:
+async def run(app: PanedApp, command: Command) -> None:
     """Run a command in its pane."""
     if command.place == EVERYWHERE:
         await app.run_action(command.action, app)
@@ -119,7 +119,7 @@ class Offer:
     at_first: bool = False  # whether it is offered before a word is typed
 
 
-def offers(app: AttnApp, commands: Iterable[Offer]) -> list[Offer]:
+def offers(app: PanedApp, commands: Iterable[Offer]) -> list[Offer]:
     """Return everything that can be found by its name: what can be done, seen and learned, and each value."""
     to_do = [
         *commands,
@@ -146,7 +146,7 @@ def offers(app: AttnApp, commands: Iterable[Offer]) -> list[Offer]:
     return [replace(each, row=replace(each.row, family=family)) for family, found in by_family for each in found]
 
 
-def _pane(app: AttnApp, name: str) -> Offer:
+def _pane(app: PanedApp, name: str) -> Offer:
     about = _sentence(app, PANES[name].about[0])
     row = Choice(
         name,
@@ -157,7 +157,7 @@ def _pane(app: AttnApp, name: str) -> Offer:
     return Offer(row, lambda: app.action_pane(name), at_first=True)
 
 
-def _parameter(app: AttnApp, field: Field) -> Offer:
+def _parameter(app: PanedApp, field: Field) -> Offer:
     """Return the offer to set a parameter: from a list, or by typing into its field."""
     now = field.format(getattr(app.parameters, field.name))
     how = message("Type it in the Lab") if field.kind in ("integer", "real") else message("Choose from a list")
@@ -172,7 +172,7 @@ def _parameter(app: AttnApp, field: Field) -> Offer:
     return Offer(row, lambda: _edit(app, field))
 
 
-def _edit(app: AttnApp, field: Field) -> None:
+def _edit(app: PanedApp, field: Field) -> None:
     if field.kind in ("choice", "setting"):
         choose_value(app, field.name, lambda value: set_value(app, field.name, value))
     elif not field.applies(app.parameters):
@@ -182,7 +182,7 @@ def _edit(app: AttnApp, field: Field) -> None:
         cast("LabPane", app.pane).go_to_field(field.name)
 
 
-def _setting(app: AttnApp, place: Literal["Heads", "Train"], field: Field) -> Offer:
+def _setting(app: PanedApp, place: Literal["Heads", "Train"], field: Field) -> Offer:
     """Return the offer to go to a field of a pane that has its own."""
     row = Choice(
         field.label,
@@ -194,20 +194,20 @@ def _setting(app: AttnApp, place: Literal["Heads", "Train"], field: Field) -> Of
     return Offer(row, lambda: _go_to_field(app, place, field.name))
 
 
-def _go_to_field(app: AttnApp, place: str, name: str) -> None:
+def _go_to_field(app: PanedApp, place: str, name: str) -> None:
     app.action_pane(place)
     cast("HeadsPane | TrainPane", app.pane).go_to_field(name)
     app.note("palette")
 
 
-def _language(app: AttnApp) -> Offer:
+def _language(app: PanedApp) -> Offer:
     """Return the offer that says how the language is chosen."""
     how = message("The app starts in the language of --lang zh, or of lang in the settings file: zh, en or auto.")
     row = Choice("language", message("language"), help=how, words=SYNONYMS["language"])
     return Offer(row, lambda: app.say(how))
 
 
-def _choice(app: AttnApp, field: Field, row: Choice) -> Offer:
+def _choice(app: PanedApp, field: Field, row: Choice) -> Offer:
     formula = row.formula and row.formula != row.name
     help = message(
         "Set the {label} to {value}. {help}",
@@ -220,7 +220,7 @@ def _choice(app: AttnApp, field: Field, row: Choice) -> Offer:
     return Offer(found, lambda: set_value(app, field.name, row.value))
 
 
-def set_value(app: AttnApp, name: str, value: Value) -> None:
+def set_value(app: PanedApp, name: str, value: Value) -> None:
     """Set a parameter, and show a pane that follows the parameters; say why if it is not accepted."""
     app.pane.end_typing()
     app.note("typing")
@@ -236,7 +236,7 @@ def set_value(app: AttnApp, name: str, value: Value) -> None:
     app.note("palette")
 
 
-def _statistic(app: AttnApp, statistic: Statistic) -> Offer:
+def _statistic(app: PanedApp, statistic: Statistic) -> Offer:
     where = _pane_of(app, statistic)
     told = {
         "Lab": message("Explain it in the table of the Lab"),
@@ -256,7 +256,7 @@ def _statistic(app: AttnApp, statistic: Statistic) -> Offer:
     return Offer(row, lambda: _show_statistic(app, statistic))
 
 
-def _pane_of(app: AttnApp, statistic: Statistic) -> str:
+def _pane_of(app: PanedApp, statistic: Statistic) -> str:
     """Return the pane that shows a statistic: the one on screen if it can."""
     if statistic not in ALWAYS:
         return "Lab"
@@ -264,14 +264,14 @@ def _pane_of(app: AttnApp, statistic: Statistic) -> str:
     return app.active if app.active in panes else "Sweep"
 
 
-def _show_statistic(app: AttnApp, statistic: Statistic) -> None:
+def _show_statistic(app: PanedApp, statistic: Statistic) -> None:
     app.note("typing")
     app.action_pane(_pane_of(app, statistic))
     cast("LabPane | SweepPane", app.pane).show_statistic(statistic.name)
     app.note("palette")
 
 
-def _model(app: AttnApp, row: Choice) -> Offer:
+def _model(app: PanedApp, row: Choice) -> Offer:
     help = message("Show its attention layer in Heads: {formula}. {help}", formula=row.formula, help=row.help).strip()
     found = Choice(
         row.value,
@@ -283,18 +283,18 @@ def _model(app: AttnApp, row: Choice) -> Offer:
     return Offer(found, lambda: _show_model(app, row.value))
 
 
-def _show_model(app: AttnApp, name: str) -> None:
+def _show_model(app: PanedApp, name: str) -> None:
     app.action_pane("Heads")
     cast("HeadsPane", app.pane).show_model(name)
     app.note("palette")
 
 
-def _item(app: AttnApp, item: Item) -> Offer:
+def _item(app: PanedApp, item: Item) -> Offer:
     row = item_row(item, item.word, SECTIONS[item.kind])
     return Offer(row, lambda: app.to_pane("Learn", item.id), at_first=True)
 
 
-def _sentence(app: AttnApp, text: str) -> str:
+def _sentence(app: PanedApp, text: str) -> str:
     """Return the first sentence of a text, in the language of the app."""
     said = app.glyphs.say(text)
     ends = [end + len(stop.rstrip()) for stop in (". ", "。") if (end := said.find(stop)) >= 0]
