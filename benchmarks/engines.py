@@ -23,8 +23,8 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.tables.lab import SweepResult, sweep_table
 from attn_tui.core.tables.table import written
 from attn_tui.core.work.cluster import open_engine
-from attn_tui.core.work.engines import PartExecutor, run
-from attn_tui.core.work.part import Part, Steps
+from attn_tui.core.work.engines import run
+from attn_tui.core.work.part import Part, PartExecutor, Steps
 from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
 
 GRID = "2:2048:log16"

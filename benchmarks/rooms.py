@@ -90,12 +90,12 @@ ROOMS = (
         ".venv-jax",
     ),
     Room("views", "tui/views", "views/ *"),
-    Room("command line", "tui/cli", "cli/ *"),
+    Room("command line", "tui/cli", "cli/ * tui/ open_app"),
     Room(
         "terminal",
         "tui/terminal tui/language tui/settings",
         "tui/ reader cells contrast terminal_output any_bytes diff_screen frames language settings saved_settings "
-        "keymap typeahead connection slow_terminal",
+        "keymap typeahead connection slow_terminal resizing",
     ),
     Room(
         "engine",

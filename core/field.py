@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from .errors import ParameterError
 from .formula import FormulaError
 from .message import message
 from .scales import FORMULA_ACCEPTED
-from .setting_text import Value
 
 T = TypeVar("T")
+Value: TypeAlias = int | float | str
 _BINARY = {"k": 2**10, "M": 2**20}  # contexts are powers of two: 128k is 131072
 
 

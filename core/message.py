@@ -2,7 +2,7 @@
 
 Texts from outside are names and values in files, names of files, what a configuration says. A terminal obeys control
 characters, and in a program a comment ends with its line. So every reader cleans what it reads, and the type says so:
-a field of type `Plain` has text from outside that is safe to print.
+a field of type `Plain` has text from outside that is safe to print, and that is never translated.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from string import Formatter
-from typing import Any, NamedTuple, NewType, Self
+from typing import Any, NamedTuple, Self
 
-Plain = NewType("Plain", str)  # text on one line, of printable characters; only `plain` and `short` make one
+
+class Plain(str):
+    """Text on one line, of printable characters, that no language has; only `plain` and `short` make one."""
+
+    __slots__ = ()
+
 
 _LONGEST = 120  # characters of a value in a message
 

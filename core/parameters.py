@@ -12,11 +12,11 @@ from operator import itemgetter
 from typing import Any, Literal, cast, get_args
 
 from .errors import ParameterError
-from .field import Field
+from .field import Field, Value
 from .message import message
 from .models import MODELS, SET_BY_MODEL
 from .scales import SCALE_RULES, UNSCALED_RULES, RuleSetting, ScaleName, is_formula, rules_that_need, scale_rule
-from .setting_text import ACCEPTED, UNSCALED, Value, changes_in, text_of, with_next_rule
+from .setting_text import ACCEPTED, UNSCALED, changes_in, text_of, with_next_rule
 
 NO_MODEL = "none"
 ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal
 
 from .errors import ParameterError, did_you_mean, nearest
+from .field import Field, Value
 from .formula import split_outside_parentheses
 from .message import message, name
 from .scales import SCALE_RULES, is_formula
@@ -23,40 +24,6 @@ _FORMATS = {  # what formats are also called
     "bf16": "bfloat16", "half": "float16", "single": "float32", "double": "float64",
 }  # fmt: skip
 
-Value: TypeAlias = int | float | str
-
-
-class TextField(Protocol):
-    """What texts need of a parameter's field."""
-
-    @property
-    def name(self) -> str:
-        """The name of the parameter."""
-        ...
-
-    @property
-    def label(self) -> str:
-        """Its name on screen."""
-        ...
-
-    @property
-    def option(self) -> str:
-        """Its command-line option."""
-        ...
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The accepted values of a choice."""
-        ...
-
-    def parse(self, text: str) -> Value:
-        """Return the value of a text; raise ParameterError if it is not accepted."""
-        ...
-
-    def format(self, value: Value) -> str:
-        """Return the text of a value."""
-        ...
-
 
 def accepted_by(rules: Sequence[str]) -> str:
     """Return what texts may be, in words, where these are the rules of A: of a capture, the file's is one of them."""
@@ -67,7 +34,7 @@ def accepted_by(rules: Sequence[str]) -> str:
 ACCEPTED = accepted_by(tuple(SCALE_RULES))
 
 
-def changes_in(against: str, fields: Sequence[TextField]) -> dict[str, Value]:
+def changes_in(against: str, fields: Sequence[Field]) -> dict[str, Value]:
     """Return the parameters that a text sets, by name; raise ParameterError if it is not accepted.
 
     The value of `scale` may be UNSCALED.
@@ -86,7 +53,7 @@ def changes_in(against: str, fields: Sequence[TextField]) -> dict[str, Value]:
     return found
 
 
-def text_of(changes: Mapping[str, Value], fields: Sequence[TextField]) -> str:
+def text_of(changes: Mapping[str, Value], fields: Sequence[Field]) -> str:
     """Return the shortest text of changes: the rule first, or the multiplier of the custom rule."""
     rest, by_name = dict(changes), {field.name: field for field in fields}
     first = [str(rest.pop("scale"))] if "scale" in rest else []
@@ -107,8 +74,8 @@ def is_number(text: str) -> bool:
 
 def with_next_rule(changes: Mapping[str, Value], direction: Literal[-1, 1]) -> dict[str, Value]:
     """Return the changes with A's next or previous scale rule; what else A sets is kept."""
-    rules, own = (UNSCALED, *SCALE_RULES), changes.get("scale")
-    at = 0 if own is None else -(direction < 0) if own not in rules else rules.index(str(own)) + direction
+    rules, rule = (UNSCALED, *SCALE_RULES), changes.get("scale")
+    at = 0 if rule is None else -(direction < 0) if rule not in rules else rules.index(str(rule)) + direction
     return with_rule(changes, rules[at % len(rules)])
 
 
@@ -118,7 +85,7 @@ def with_rule(changes: Mapping[str, Value], rule: str) -> dict[str, Value]:
     return {"scale": rule, **{name: value for name, value in changes.items() if name not in of_rule}}
 
 
-def _field(name: str, fields: Sequence[TextField]) -> TextField:
+def _field(name: str, fields: Sequence[Field]) -> Field:
     """Return the field of a name in a text; raise ParameterError if there is none or A cannot set it."""
     names = {name: field for field in fields for name in (field.name, field.option[2:], field.label)}
     field = names.get(_ALIASES.get(name, name))
@@ -135,7 +102,7 @@ def _field(name: str, fields: Sequence[TextField]) -> TextField:
     return field
 
 
-def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
+def _of_scale(text: str, fields: Sequence[Field]) -> dict[str, Value]:
     """Return the changes of a scale rule, or of a number: the multiplier itself."""
     rules = next(field for field in fields if field.name == "scale").choices
     if text == UNSCALED or text in rules:
@@ -153,7 +120,7 @@ def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
     return {"scale": "custom", "multiplier": _parsed(field, text)}
 
 
-def _value_meant(text: str, fields: Sequence[TextField]) -> str:
+def _value_meant(text: str, fields: Sequence[Field]) -> str:
     """Return what to type for a value without the name of its parameter, or else an example: `precision=bfloat16`."""
     named = {
         value: f"{each.option[2:]}={value}"
@@ -182,7 +149,7 @@ def _is_formula(text: str) -> bool:
         raise fault from None
 
 
-def _parsed(field: TextField, text: str) -> Value:
+def _parsed(field: Field, text: str) -> Value:
     try:
         return field.parse(text)
     except ParameterError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attn_tui.core.captures.features import EVIDENCE, FEATURE, FEATURES, MASKS
 from attn_tui.core.captures.naming import TOKENS_FIRST, WORDS, Words
-from attn_tui.core.diagnosis.models.scale_keys import LEARNED, SCALE_KEYS
+from attn_tui.core.diagnosis.scale_keys import LEARNED, SCALE_KEYS
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import MEANINGS

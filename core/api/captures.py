@@ -106,8 +106,8 @@ class Head:
 
     def figures(self) -> HeadFigures:
         """Return the figures that the limits of `check` apply to."""
-        own = file_configuration(self.file)
-        *_, (_, found) = head_figures(self.file, self.layer, self.head, own, None)
+        config = file_configuration(self.file)
+        *_, (_, found) = head_figures(self.file, self.layer, self.head, config, None)
         assert found is not None
         return found
 

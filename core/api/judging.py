@@ -166,9 +166,9 @@ def check(
     InputError if one is not accepted or a head cannot be read.
     """
     file = file_of(source)
-    own = {known_name(name, LIMITS): limit(own_number(value), name) for name, value in limits.items()}
+    given_limits = {known_name(name, LIMITS): limit(own_number(value), name) for name, value in limits.items()}
     question = CheckCaptures(
         paths=(file.path,), opened=(file,), expect=own_number(expect), given=_given(config), allow=tuple(allow)
     )
-    [checked] = replace(question, **own).answer()
+    [checked] = replace(question, **given_limits).answer()
     return Check(checked, strict)

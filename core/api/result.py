@@ -67,8 +67,8 @@ class Catalogue(dict[str, T]):
 
 def short_lines(first: str, lines: Sequence[str]) -> str:
     """Return the first lines, each cut at a width that can be read."""
-    more = [f"… {len(lines) - _LINES} more"] if len(lines) > _LINES else []
-    return "\n".join(line[:_WIDTH] for line in (first, *lines[:_LINES], *more))
+    rest = [f"… {len(lines) - _LINES} more"] if len(lines) > _LINES else []
+    return "\n".join(line[:_WIDTH] for line in (first, *lines[:_LINES], *rest))
 
 
 def known_name(name: str, among: Iterable[str]) -> str:

@@ -42,6 +42,7 @@ class Terms(NamedTuple):
     hidden: BoolArray | None = None
     multiplier: FloatArray | float = 1.0
     biases: tuple[FloatArray, ...] = ()
+    edge: slice = _ALL  # the keys outside which none is hidden
 
 
 class Attention(NamedTuple):
@@ -104,12 +105,13 @@ class Computation:
 
     def terms(self, shape: tuple[int, ...], draws: slice = _ALL, rows: Rows = _ALL, keys: slice = _ALL) -> Terms:
         """Return the arrays for some queries and keys, whose scores have this shape (draws, rows, keys)."""
-        hidden, seen = None, np.full(shape[:-1], shape[-1], np.intp)
+        hidden, seen, edge = None, np.full(shape[:-1], shape[-1], np.intp), _ALL
         if self.visibility is not None:
+            edge = self.visibility.edge(rows, keys)
             hidden = np.broadcast_to(self.visibility.hidden(draws, rows, keys), shape)
             seen = seen - np.count_nonzero(hidden, axis=-1) if callable(self.multiplier) else seen
         biases = tuple(self._bias(bias, draws, rows)[..., keys] for bias in self.biases)
-        return Terms(hidden, self.multipliers(seen, draws, rows), biases)
+        return Terms(hidden, self.multipliers(seen, draws, rows), biases, edge)
 
     def multipliers(self, seen: npt.NDArray[np.intp], draws: slice = _ALL, rows: Rows = _ALL) -> FloatArray | float:
         """Return the multiplier, or those of rows, [draws or 1, rows or 1, 1], that see these numbers of keys."""

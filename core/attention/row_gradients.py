@@ -19,9 +19,8 @@ import numpy.typing as npt
 from ..arrays import FloatArray
 from ..parameters import MechanismName
 from ..scales import Normalise
-from .additive import AdditiveWeights, additive_query_gradients
 from .normalise import normalised, normalised_backward
-from .scores import BilinearWeights, Weights
+from .scores import AdditiveWeights, BilinearWeights, Weights, additive_query_gradients
 from .softmax import FLOOR, HIGHEST_SINK, ShiftedRows
 
 Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows

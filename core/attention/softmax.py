@@ -38,14 +38,19 @@ class ShiftedRows(NamedTuple):
     largest: FloatArray  # (rows,) the subtracted score; 0 for a row that sees no key
     argmax: npt.NDArray[np.intp]  # (rows,)
     visible: npt.NDArray[np.intp]  # (rows,) keys that each row sees
-    lowest: float  # the smallest entry of `below`, or of the rows that these are some of
+    smallest: FloatArray  # (rows,) the smallest entry of `below`
+    edge: slice = slice(None)  # the keys outside which none is hidden
 
     def only(self, rows: slice | npt.NDArray[np.intp]) -> ShiftedRows:
         """Return some of these rows; a slice shares their memory."""
         hidden = None if self.hidden is None else self.hidden[rows]
-        return ShiftedRows(
-            self.below[rows], hidden, self.largest[rows], self.argmax[rows], self.visible[rows], self.lowest
-        )
+        some = self.below[rows], hidden, self.largest[rows], self.argmax[rows], self.visible[rows]
+        return ShiftedRows(*some, self.smallest[rows], self.edge)
+
+    @property
+    def lowest(self) -> float:
+        """The smallest entry of `below`."""
+        return float(self.smallest.min(initial=0))
 
 
 class RowStatistics(NamedTuple):
@@ -134,23 +139,24 @@ def softmax(
     return softmax_of(logits, hidden, sink).weights
 
 
-def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRows:
+def shift_rows(scores: FloatArray, hidden: BoolArray | None = None, edge: slice = slice(None)) -> ShiftedRows:
     """Subtract from each row its largest visible score.
 
-    `scores` (rows, n) is overwritten; `hidden` (rows, n) marks the hidden keys.
+    `scores` (rows, n) is overwritten; `hidden` (rows, n) marks the hidden keys, none outside the `edge`.
     """
     rows = np.arange(len(scores))
     if hidden is None:
         visible = np.full(len(scores), scores.shape[1])
     else:
-        visible = (scores.shape[1] - hidden.sum(axis=1, dtype=np.int32)).astype(np.intp)
-        np.copyto(scores, np.finfo(scores.dtype).min, where=hidden)
+        visible = (scores.shape[1] - hidden[:, edge].sum(axis=1, dtype=np.int32)).astype(np.intp)
+        np.copyto(scores[:, edge], np.finfo(scores.dtype).min, where=hidden[:, edge])
     argmax = scores.argmax(axis=1)
     largest = np.where(visible > 0, scores[rows, argmax], 0)
     if hidden is not None:
-        np.copyto(scores, largest[:, np.newaxis], where=hidden)
+        np.copyto(scores[:, edge], largest[:, np.newaxis], where=hidden[:, edge])
     below = np.subtract(scores, largest[:, np.newaxis], out=scores)
-    return ShiftedRows(below, hidden, largest, argmax, visible, float(below.min(initial=0)))
+    smallest = below[rows, below.argmin(axis=1)]  # several times faster than min here
+    return ShiftedRows(below, hidden, largest, argmax, visible, smallest, edge)
 
 
 def logits_below(shifted: ShiftedRows, multiplier: float, out: FloatArray | None = None) -> FloatArray:
@@ -174,7 +180,7 @@ def row_sums(logits: FloatArray, shifted: ShiftedRows, scratch: FloatArray | Non
     powers = np.exp(logits, out=scratch)
     first_key = 0
     if shifted.hidden is not None:
-        np.copyto(powers, 0, where=shifted.hidden)
+        np.copyto(powers[:, shifted.edge], 0, where=shifted.hidden[:, shifted.edge])
         first_key = np.argmin(shifted.hidden, axis=1)
     sums = np.empty((5, len(powers)), powers.dtype)
     sums[0] = powers[rows, first_key]

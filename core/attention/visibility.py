@@ -20,8 +20,8 @@ _FARTHEST = 1 << 30  # keys before or after a query, more than there are; sums w
 
 def part_of(values: Numbers, draws: slice, rows: Rows) -> Numbers:
     """Return [draws or 1, rows or 1, …] of numbers [batch or 1, queries or 1, …]."""
-    own = values if len(values) == 1 else values[draws]
-    return own if own.shape[1] == 1 else own[:, rows]
+    of_draws = values if len(values) == 1 else values[draws]
+    return of_draws if of_draws.shape[1] == 1 else of_draws[:, rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +99,24 @@ class Visibility:
 
     def hidden(self, draws: slice, rows: Rows, span: slice = _ALL) -> BoolArray:
         """Return the hidden keys of some queries of some draws, all keys of a padding query; shaped as `of`."""
+        edge = self.edge(rows, span)
+        if edge.start:
+            hidden = np.zeros((1, len(self.positions[rows]), len(range(self.keys)[span])), np.bool_)
+            hidden[..., edge] = ~self.of(draws, rows, slice((span.start or 0) + edge.start, span.stop))
+            return hidden
         hidden = ~self.of(draws, rows, span)
         padding = self.padding
         if padding is None:
             return hidden
         return hidden | (padding if len(padding) == 1 else padding[draws])[:, rows, np.newaxis]
+
+    def edge(self, rows: Rows, span: slice = _ALL) -> slice:
+        """Return the keys of a span, counted from its first, outside which these queries see all."""
+        others = self.before, self.chunk, self.mask, self.left_out
+        if self.after is None or any(each is not None for each in others):
+            return _ALL
+        seen = int(self.positions[rows].min()) + self.after + 1 - (span.start or 0)
+        return slice(min(max(seen, 0), len(range(self.keys)[span])), None)
 
     @cached_property
     def padding(self) -> BoolArray | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import numpy as np
 
 from ..message import message, plain, quoted
 from .capture import Sizes, Tensor
 from .files import CaptureError
-from .files.stored import FLOATS, AnyArray, AtHand, Stored
+from .files.stored import FLOATS, AnyArray, AtHand, Opener, Stored
 from .metadata import LayerMetadata
 from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, NamePair
 
@@ -54,10 +53,10 @@ class NamedAxes:
         axes, shape = self.axes[order], self.shape[order]
         return Tensor(self.array.path, self.array.name, axes, shape, shape == self.array.shape)
 
-    def read_head(self, stream: BinaryIO, head: int, at_hand: AtHand) -> AnyArray:
+    def read_head(self, opener: Opener, head: int, at_hand: AtHand) -> AnyArray:
         """Return one head, [batch, token, d_k], in the stored type."""
         along = self.axes.index("head") if "head" in self.axes else None
-        values = self.array.read(stream, self.shape, along, head, at_hand)
+        values = self.array.read(opener, self.shape, along, head, at_hand)
         left = [axis for axis in self.axes if axis != "head"]
         if "batch" not in left:
             values, left = values[np.newaxis], ["batch", *left]
@@ -355,7 +354,7 @@ def locate_evidence(role: str, word: str, array: Stored, q: NamedAxes, k: NamedA
     """
     if array.dtype not in FLOATS or 0 in array.shape or (array.fortran and len(array.shape) > 1):
         return None
-    own = k if role == "v" else q
+    side = k if role == "v" else q
     shape = array.shape
     if role == "lse" and not (len(shape) == 4 and shape[-1] == 1):
         shape = (*shape, 1)
@@ -364,16 +363,16 @@ def locate_evidence(role: str, word: str, array: Stored, q: NamedAxes, k: NamedA
     if role == "v":  # side by side, heads are those of q only if they are then as wide as those of k
         of_q = shape[-1:] == (q.size("head") * k.size("d_k"),)
         counts = [*counts, k.size("head")] if of_q else [k.size("head"), *counts]
-    for axes in _orders(role, word, own):
+    for axes in _orders(role, word, side):
         for heads in counts:
-            found = _taken_apart(axes, shape, own.size("batch"), heads)
+            found = _taken_apart(axes, shape, side.size("batch"), heads)
             sizes = dict(found)
             fits = (
                 len(axes) == len(shape)
                 and 0 not in sizes.values()
-                and sizes.get("batch", 1) == own.size("batch")
+                and sizes.get("batch", 1) == side.size("batch")
                 and sizes.get("head", 1) == heads
-                and sizes["token"] == own.size("token")
+                and sizes["token"] == side.size("token")
                 and sizes["d_k"] == (width or sizes["d_k"])
             )
             if fits:
@@ -381,10 +380,10 @@ def locate_evidence(role: str, word: str, array: Stored, q: NamedAxes, k: NamedA
     return None
 
 
-def _orders(role: str, word: str, own: NamedAxes) -> list[Axes]:
+def _orders(role: str, word: str, side: NamedAxes) -> list[Axes]:
     """Return the orders of axes to try."""
     orders: list[Axes] = [HEADS_FIRST, TOKENS_FIRST]
-    if role in ("v", "o") and "head" in own.axes and own.axes.index("head") > own.axes.index("token"):
+    if role in ("v", "o") and "head" in side.axes and side.axes.index("head") > side.axes.index("token"):
         orders.reverse()
     if role == "weights":
         del orders[1]
@@ -393,7 +392,7 @@ def _orders(role: str, word: str, own: NamedAxes) -> list[Axes]:
     flat: list[Axes] = [("batch", "token", FLAT), ("token", FLAT)]
     if role not in ("v", "o") or word in _AFTER_PROJECTION:
         return fewer
-    return [*flat, *fewer] if len(own.array.shape) < len(own.axes) else [*fewer, *flat]
+    return [*flat, *fewer] if len(side.array.shape) < len(side.axes) else [*fewer, *flat]
 
 
 _MISSING: tuple[Axes, ...] = ((), ("batch",), ("head",), ("batch", "head"))

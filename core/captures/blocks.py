@@ -10,7 +10,7 @@ rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,8 +35,8 @@ _STRIP = 256
 # The rows of a block in float32, unless they have more entries: a product of fewer takes longer for each.
 _LONG, _MOST_ENTRIES = 128, 1 << 21
 _LEAST, _MOST = 2.0**-20, 2.0**20  # of scores in float32
-# The most scores of a head that are kept from the first pass to the second.
-KEPT = 1 << 22
+# The most bytes of a head's scores, of those that may be seen, that are kept from the first pass to the second.
+_KEPT = 36 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,11 @@ class Block:
     def hidden(self) -> BoolArray | None:
         """The keys that are hidden; None: none are."""
         return self.terms.hidden
+
+
+def are_kept(places: Sequence[tuple[slice, ...]], itemsize: int) -> bool:
+    """Return whether the scores of these blocks are kept from the first pass to the second."""
+    return itemsize * sum(math.prod(each.stop - each.start for each in place) for place in places) <= _KEPT
 
 
 def block_places(shape: tally.Shape, data: HeadData, short: bool = False) -> list[tuple[slice, slice, slice]]:
@@ -91,7 +96,8 @@ def score_blocks(data: HeadData, c: Computation, short: bool = False) -> Iterato
             of, (q, k) = draws, vectors_of(data, c, draws)
         block = block_of(c, q[:, rows], k[:, keys], draws, rows, keys, short)
         if exact and block.hidden is not None:
-            np.copyto(block.scores, 0, where=block.hidden)
+            edge = block.terms.edge
+            np.copyto(block.scores[..., edge], 0, where=block.hidden[..., edge])
         if common is not None:
             offsets = q[:, rows].astype(np.float64) @ common.astype(np.float64).mT
             block = replace(block, offsets=offsets)
@@ -186,8 +192,9 @@ def _in_range(vectors: FloatArray) -> FloatArray:
 def rounded_pass(data: HeadData, c: Computation, rule: str, where: str) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Process the scores of a head twice, as in exact arithmetic; the column comes with the last pair."""
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
-    parts = len(block_places(shape, data))
-    kept: list[tuple[Block, FloatArray]] | None = [] if shape.draws * shape.rows * shape.keys <= KEPT else None
+    places = block_places(shape, data)
+    parts = len(places)
+    kept: list[tuple[Block, FloatArray]] | None = [] if are_kept(places, 8) else None
     survey = RunningStatistics()
     for done, (block, logits) in enumerate(_blocks(data, c), start=1):
         survey.add(logits[_counted(block, logits, data)])

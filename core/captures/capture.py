@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from importlib import resources
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -25,7 +24,7 @@ Form: TypeAlias = "Literal['visible', 'hidden'] | float"
 
 def sample_path() -> Path:
     """Return the path of the real capture shipped with the program."""
-    return Path(str(resources.files(__package__ or __name__) / "minilm-sample.safetensors"))
+    return Path(__file__).with_name("minilm-sample.safetensors")
 
 
 # Captures that are shipped, and what is in them: of a real model, and of a tiny one, by examples/make_captures.py.
@@ -42,7 +41,7 @@ def example_path(name: str) -> Path:
     """Return the path of one of EXAMPLES."""
     if name == "minilm":
         return sample_path()
-    return Path(str(resources.files(__package__ or __name__) / "examples" / f"{name}.safetensors"))
+    return Path(__file__).parent / "examples" / f"{name}.safetensors"
 
 
 def capture_path(text: str | PathLike[str]) -> Path:
@@ -172,6 +171,10 @@ class Layer(StatedLayer):
         """Its number, after its file if there are several, for people."""
         number = message("layer {index}", index=self.index)
         return message("{file}: {number}", file=self.file, number=number) if self.file else number
+
+    def place_of(self, head: int) -> str:
+        """Return where a head is, such as `layer 3 head 7`."""
+        return message("{place} head {head}", place=self.place, head=head)
 
     @property
     def inside(self) -> tuple[float, float]:

@@ -271,11 +271,6 @@ def _mask(values: Values) -> str | None:
     return mask
 
 
-def _rows(values: Values) -> tuple[int, ...] | None:
-    accepted = "a JSON list of whole numbers from 0 up, the position of each query"
-    return values.whole_numbers("rows", 0, accepted)
-
-
 @dataclass(frozen=True)
 class Feature:
     """What files may say in metadata, in a tensor, or in either."""
@@ -408,7 +403,10 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _of_layer(
         "rows", "JSON list of whole numbers from 0 up, one for each query",
-        "the position of each query among the keys, if only some are saved", _rows,
+        "the position of each query among the keys, if only some are saved",
+        lambda values: values.whole_numbers(
+            "rows", 0, "a JSON list of whole numbers from 0 up, the position of each query"
+        ),
         tensors=("rows",), group="added", shape="[queries]",
         tensor_means="the position of each query among the keys, if only some queries are saved",
     ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ from ..message import message, plain
 from .axes import NamedAxes
 from .capture import NO_EXTRAS, CaptureContents, Extras, Layer, MaskTensor, values_of
 from .features import LARGEST
-from .files import CaptureError, Identity, NotFiniteError, ValuesNotFiniteError
-from .files.stored import AnyArray, AtHand, Stored, stream_of
+from .files import CaptureError, Identity, NotFiniteError, ValuesNotFiniteError, require_unchanged
+from .files.stored import AnyArray, AtHand, Opener, Stored, stream_of
 from .layers import StoredLayer, scales_shape
 from .masks import MaskConvention, mask_shape, query_mask, read_mask
 
@@ -33,7 +33,7 @@ class CaptureFile(CaptureContents):
 
     stored: tuple[StoredLayer, ...]  # in the order of `layers`
     identities: tuple[tuple[Path, Identity], ...]  # of the files when they were opened
-    at_hand: AtHand = field(default_factory=AtHand, compare=False)  # decompressed with the last heads
+    at_hand: AtHand = field(default_factory=AtHand, compare=False)  # read with the last heads
     # The keys and values read last, with what they are of: the query heads of a group use the same.
     latest: dict[str, tuple[tuple[int, int], FloatArray]] = field(
         default_factory=dict[str, "tuple[tuple[int, int], FloatArray]"], compare=False
@@ -156,7 +156,7 @@ def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> F
     index = head // (layer.heads // located.size("head"))
 
     def read() -> FloatArray:
-        values = _read(capture, located.array, lambda stream: located.read_head(stream, index, capture.at_hand))
+        values = located.read_head(_opener(capture, located.array), index, capture.at_hand)
         values = values.astype(np.float64)
         if role == "v" and not (finite := np.isfinite(values)).all():
             raise _not_finite(located.array, layer, head, finite, ValuesNotFiniteError)
@@ -186,26 +186,22 @@ def shows_no_later_key(stored: StoredLayer) -> bool:
     told = layer.cross or layer.rows is not None or not _FEW <= layer.queries <= layer.keys
     if located is None or told or layer.refusal:
         return False
-    with stream_of(located.array) as stream:
-        weights = located.read_head(stream, 0, {})
+    weights = located.read_head(partial(stream_of, located.array), 0, {})
     later = ~np.tri(layer.queries, weights.shape[-1], layer.keys - layer.queries, dtype=np.bool_)
     return not weights[:, later].any() and bool(weights[:, -1].any())
 
 
-def _read(capture: CaptureFile, array: Stored, read: Callable[[BinaryIO], T]) -> T:
-    """Return what `read` returns for the array's open file, which must not have changed."""
-    with stream_of(array, capture.identity.get(array.path)) as stream:
-        return read(stream)
+def _opener(capture: CaptureFile, array: Stored) -> Opener:
+    """Return what opens the array's file, which must not have changed, also if what it holds is at hand."""
+    expected = capture.identity.get(array.path)
+    require_unchanged(array.path, expected)
+    return partial(stream_of, array, expected)
 
 
 def _vectors(capture: CaptureFile, parts: Sequence[NamedAxes], head: int, heads: int) -> AnyArray:
     """Return one head of queries or keys, [batch, tokens, d_k], whose components may be in several tensors."""
     found = [
-        _read(
-            capture,
-            part.array,
-            lambda stream, part=part: part.read_head(stream, head // (heads // part.size("head")), capture.at_hand),
-        )
+        part.read_head(_opener(capture, part.array), head // (heads // part.size("head")), capture.at_hand)
         for part in parts
     ]
     return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
@@ -232,7 +228,7 @@ def _positions(capture: CaptureFile, stored: StoredLayer) -> npt.NDArray[np.int6
     if rows is None:
         first = layer.keys - layer.queries if layer.alignment == "bottom_right" else 0
         return first + np.arange(layer.queries)
-    positions = _read(capture, rows, lambda stream: rows.read(stream, rows.shape)).astype(np.int64)
+    positions = rows.read(_opener(capture, rows), rows.shape, at_hand=capture.at_hand).astype(np.int64)
     among_keys = layer.causal or layer.window or layer.chunk or "slopes" in stored.added
     if positions.min() < 0 or (among_keys and positions.max() >= layer.keys):
         raise rows.error("{where} must hold positions from 0 to {keys}", keys=layer.keys - 1)
@@ -244,7 +240,7 @@ def _of_head(capture: CaptureFile, stored: StoredLayer, role: str, head: int) ->
     array = stored.added.get(role)
     if array is None:
         return None
-    values = _read(capture, array, lambda stream: array.read(stream, (math.prod(array.shape),)))
+    values = array.read(_opener(capture, array), (math.prod(array.shape),), at_hand=capture.at_hand)
     value = float(values[head])
     lowest = 0.0 if role == "slopes" else -LARGEST
     if not lowest <= value <= LARGEST:
@@ -262,19 +258,21 @@ def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | Floa
         return layer.head_scales[head]
     if array is None:
         return layer.scale
-    own = _of_rows(capture, layer, array, head)
-    return float(own[0, 0]) if own.size == 1 else own
+    scales = _of_rows(capture, layer, array, head)
+    return float(scales[0, 0]) if scales.size == 1 else scales
 
 
 def _of_rows(capture: CaptureFile, layer: Layer, array: Stored, head: int) -> FloatArray:
     """Return a head's multipliers or factors of texts and queries, [batch or 1, queries or 1]."""
     shape = scales_shape(array.shape, layer.sizes)
     assert shape is not None, "a layer without such a shape is refused"
-    values = _read(capture, array, lambda stream: array.read(stream, array.shape)).reshape(shape).astype(np.float64)
-    own = values[:, head if shape[1] > 1 else 0]
-    if not (np.isfinite(own) & (own > 0)).all():
+    values = (
+        array.read(_opener(capture, array), array.shape, at_hand=capture.at_hand).reshape(shape).astype(np.float64)
+    )
+    of_head = values[:, head if shape[1] > 1 else 0]
+    if not (np.isfinite(of_head) & (of_head > 0)).all():
         raise array.error("{where}: head {head} has a scale that is not a positive number", head=head)
-    return own
+    return of_head
 
 
 def _tensor_of_scales(stored: StoredLayer) -> tuple[Path, str, tuple[int, int, int]] | None:
@@ -350,8 +348,8 @@ def _mask_and_biases(
     if mask is not None and not mask.any(axis=1).all():  # it hides keys from all queries: padding
         lengths = None
     if lengths is not None:
-        own = np.arange(layer.keys) < np.array(lengths)[:, np.newaxis, np.newaxis]
-        mask = own if mask is None else mask & own
+        within = np.arange(layer.keys) < np.array(lengths)[:, np.newaxis, np.newaxis]
+        mask = within if mask is None else mask & within
     slope = _of_head(capture, stored, "slopes", head)
     if slope is not None:
         biases.append(Slope(slope, positions, layer.keys))
@@ -384,13 +382,9 @@ def _mask_or_bias(
             "of the keys"
         )
     sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
-    own = positions if layer.of_one_text else None
-    visible, added, form = _read(
-        capture,
-        array,
-        lambda stream: read_mask(
-            stream, array, head, sizes, capture.at_hand, masking.meaning, is_bias, masking.sure, own
-        ),
+    places = positions if layer.of_one_text else None
+    visible, added, form = read_mask(
+        _opener(capture, array), array, head, sizes, capture.at_hand, masking.meaning, is_bias, masking.sure, places
     )
     shape = mask_shape(array, sizes, is_bias)
     place = head if shape[1] > 1 else 0
@@ -410,10 +404,8 @@ def _left_out(
     """Return the queries, [batch or 1, queries], that a mask of queries leaves out, and how it was understood."""
     array, count = query_mask(masking.array, layer.sizes, layer.rows is not None)
     sizes = (layer.batch, 1, 1, count)
-    visible, added, form = _read(
-        capture,
-        array,
-        lambda stream: read_mask(stream, array, 0, sizes, capture.at_hand, masking.meaning, sure=masking.sure),
+    visible, added, form = read_mask(
+        _opener(capture, array), array, 0, sizes, capture.at_hand, masking.meaning, sure=masking.sure
     )
     if visible is None or added is not None:
         raise CaptureError(

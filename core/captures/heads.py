@@ -20,10 +20,10 @@ from ..statistics import reading, tally
 from ..statistics.counting import RunningStatistics
 from ..statistics.measurement import Column, Measurement
 from .blocks import (
-    KEPT,
     LARGEST,
     SMALLEST,
     Block,
+    are_kept,
     block_places,
     fits_float32,
     logits_of,
@@ -171,8 +171,9 @@ def _pass(data: HeadData, each: _Pass, where: str, most: float = 0.0) -> Iterato
     """
     short = most > 0
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
-    parts = len(block_places(shape, data, short))
-    kept: list[Block] | None = [] if shape.draws * shape.rows * shape.keys <= KEPT else None
+    places = block_places(shape, data, short)
+    parts = len(places)
+    kept: list[Block] | None = [] if are_kept(places, 4 if short else 8) else None
     survey = RunningStatistics()
     for done, block in enumerate(_surveyed(survey, data, each, where, short), start=1):
         if kept is not None:
@@ -192,7 +193,7 @@ def _pass(data: HeadData, each: _Pass, where: str, most: float = 0.0) -> Iterato
             scores -= survey.centre
         else:
             offsets = offsets - survey.centre
-        tally.add(result, block.draws, block.rows, scores, block.hidden, offsets)
+        tally.add(result, block.draws, block.rows, scores, block.hidden, offsets, edge=block.terms.edge)
         yield (1 + done / parts) / 2, reading.columns(result, shape.draws, unbiased=False) if done == parts else ()
 
 
@@ -201,7 +202,7 @@ def _surveyed(survey: RunningStatistics, data: HeadData, each: _Pass, where: str
     largest = 0.0
     for block in score_blocks(data, each.computation, short):
         if block.offsets is not None:
-            survey.add_rows(block.scores, block.offsets[..., 0], block.hidden)
+            survey.add_rows(block.scores, block.offsets[..., 0], block.hidden, block.terms.edge)
         else:
             seen = _visible(block)
             size = max(-float(seen.min(initial=0)), float(seen.max(initial=0)))

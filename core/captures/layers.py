@@ -265,17 +265,17 @@ def _tensors(pair: NamePair, names: Collection[str]) -> tuple[dict[str, str], se
     shared: set[str] = set()
     refusal = ""
     for feature, words in TENSORS.items():
-        own = [name for name in map(pair.named, words) if name in names]
+        candidates = [name for name in map(pair.named, words) if name in names]
         if feature in pair.given:
-            own = [pair.given[feature]]
-        elif not own and feature in SHARED and (pair.before or pair.after):
-            own = [word for word in words if word in names and _is_for(word, pair)]
-            shared |= {feature} if own else set()
-        if len(own) > 1 and feature not in ("mask", *EVIDENCE):
-            one, other = quoted(own[0]), quoted(own[1])
+            candidates = [pair.given[feature]]
+        elif not candidates and feature in SHARED and (pair.before or pair.after):
+            candidates = [word for word in words if word in names and _is_for(word, pair)]
+            shared |= {feature} if candidates else set()
+        if len(candidates) > 1 and feature not in ("mask", *EVIDENCE):
+            one, other = quoted(candidates[0]), quoted(candidates[1])
             refusal = message("{one} and {other} are both there; keep one of them", one=one, other=other)
-        if own:
-            tensors[feature] = own[0]
+        if candidates:
+            tensors[feature] = candidates[0]
     return tensors, shared, refusal
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from .axes import LARGEST
 from .capture import Form, Meaning, Sizes
 from .features import MASKS, TENSORS
 from .files import CaptureError
-from .files.stored import FLOATS, AnyArray, AtHand, Stored
+from .files.stored import FLOATS, AnyArray, AtHand, Opener, Stored
 from .metadata import LayerMetadata
 from .naming import NamePair
 
@@ -69,9 +68,9 @@ def masks_of(
     for feature, name in names.items():
         if feature in shared:
             notes.append(message("{name} is used as the mask of every layer without its own", name=quoted(name)))
-        masking, own = _masking(arrays[name], feature, pair.word(name), stated, sizes, sampled)
+        masking, remarks = _masking(arrays[name], feature, pair.word(name), stated, sizes, sampled)
         masks.append(replace(masking, sure=masking.sure or declared))
-        notes += own
+        notes += remarks
     return tuple(masks), used, notes
 
 
@@ -192,7 +191,7 @@ def mask_note(mask: Stored, sizes: Sizes) -> str | None:
 
 
 def read_mask(
-    stream: BinaryIO,
+    opener: Opener,
     mask: Stored,
     head: int,
     sizes: Sizes,
@@ -200,28 +199,28 @@ def read_mask(
     meaning: Meaning | None = "visible",
     heads_first: bool = False,
     sure: bool = True,
-    own: Positions | None = None,
+    positions: Positions | None = None,
 ) -> tuple[BoolArray | None, FloatArray | None, Form]:
     """Return one head of a mask or bias: visible keys, and numbers to add, [batch or 1, queries or 1, keys] each; and
     how its values were understood.
 
     `meaning` is what True and 1 mean; None if it has to be found out from the values. Raise CaptureError if it cannot
-    be, or if it is not `sure` and would hide every key of a text, or every query's own key. `own` are the positions
-    of the queries among the keys; None if they are of another text.
+    be, or if it is not `sure` and would hide every key of a text, or every query's own key. `positions` are those of
+    the queries among the keys; None if they are of another text.
     """
     shape = mask_shape(mask, sizes, heads_first)
     index = head if shape[1] > 1 else 0
     if mask.fortran and len(mask.shape) == 3 and min(shape[:2]) > 1:  # one axis of batch and heads
-        values = mask.read(stream, (*shape[:1:-1], *shape[:2]), 3, index, at_hand).transpose()
+        values = mask.read(opener, (*shape[:1:-1], *shape[:2]), 3, index, at_hand).transpose()
     elif mask.fortran:
-        values = mask.read(stream, shape[::-1], 2, index, at_hand).transpose()
+        values = mask.read(opener, shape[::-1], 2, index, at_hand).transpose()
     else:
-        values = mask.read(stream, shape, 1, index, at_hand)
+        values = mask.read(opener, shape, 1, index, at_hand)
     flags = None if heads_first else as_flags(values)
     if flags is not None:
-        meaning = meaning or meaning_by_values(flags, mask, own)
+        meaning = meaning or meaning_by_values(flags, mask, positions)
         visible = flags if meaning == "visible" else ~flags
-        if not sure and hides_too_much(visible, own):
+        if not sure and hides_too_much(visible, positions):
             raise two_meanings(mask)
         return visible, None, meaning
     if values.dtype.kind in "biu":
@@ -282,23 +281,25 @@ def as_flags(values: AnyArray) -> BoolArray | None:
     return ones if bool(np.all(ones | (values == 0))) else None
 
 
-def meaning_by_values(flags: BoolArray, mask: Stored, own: Positions | None) -> Meaning:
+def meaning_by_values(flags: BoolArray, mask: Stored, positions: Positions | None) -> Meaning:
     """Return what True means in flags [batch or 1, queries or 1, keys] if only one meaning makes sense.
 
-    `own` are the positions of the queries in self-attention; None if they are of another text. Raise CaptureError if
+    `positions` are those of the queries in self-attention; None if they are of another text. Raise CaptureError if
     both meanings make sense, or neither.
     """
-    visible, hidden = _makes_sense(flags, own), _makes_sense(~flags, own)
+    visible, hidden = _makes_sense(flags, positions), _makes_sense(~flags, positions)
     if visible == hidden:
         raise two_meanings(mask)
     return "visible" if visible else "hidden"
 
 
-def hides_too_much(visible: BoolArray, own: Positions | None) -> bool:
+def hides_too_much(visible: BoolArray, positions: Positions | None) -> bool:
     """Return whether a mask hides every key of a text, or the own key of every query."""
     if not visible.any(axis=(1, 2)).all():
         return True
-    return own is not None and visible.shape[1] == len(own) > 1 and not _themselves(visible, own).any()
+    return (
+        positions is not None and visible.shape[1] == len(positions) > 1 and not _themselves(visible, positions).any()
+    )
 
 
 def two_meanings(mask: Stored) -> CaptureError:
@@ -309,7 +310,7 @@ def two_meanings(mask: Stored) -> CaptureError:
     )
 
 
-def _makes_sense(visible: BoolArray, own: Positions | None) -> bool:
+def _makes_sense(visible: BoolArray, positions: Positions | None) -> bool:
     """Return whether queries may see these keys and no others.
 
     Each text has keys. In self-attention, every token that some query sees also sees itself, and some see others. In
@@ -321,11 +322,11 @@ def _makes_sense(visible: BoolArray, own: Positions | None) -> bool:
     if visible.shape[1] == 1 or visible.all():
         return True
     blank: BoolArray = ~np.any(visible, axis=2)
-    if own is not None:
-        themselves = _themselves(visible, own)
+    if positions is not None:
+        themselves = _themselves(visible, positions)
         others = np.count_nonzero(visible, axis=2) > themselves
         seen: BoolArray = np.any(visible, axis=1)
-        return bool(np.all(themselves | ~seen[:, own] | blank) and np.any(others))
+        return bool(np.all(themselves | ~seen[:, positions] | blank) and np.any(others))
     alike: BoolArray = visible == np.any(visible, axis=1, keepdims=True)
     same: BoolArray = np.all(np.all(alike, axis=2) | blank, axis=1)
     last = visible.shape[2] - 1 - np.argmax(visible[:, :, ::-1], axis=2)
@@ -334,7 +335,7 @@ def _makes_sense(visible: BoolArray, own: Positions | None) -> bool:
     return bool(np.all(same | advances))
 
 
-def _themselves(visible: BoolArray, own: Positions) -> BoolArray:
+def _themselves(visible: BoolArray, positions: Positions) -> BoolArray:
     """Return which queries see their own key, [batch or 1, queries]."""
-    found: BoolArray = visible[:, np.arange(len(own)), own]
+    found: BoolArray = visible[:, np.arange(len(positions)), positions]
     return found

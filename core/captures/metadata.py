@@ -79,29 +79,29 @@ def layer_metadata(
 
     `given` are the keys as the file has them. Raise CaptureError, naming the key, for a value that is not accepted.
     """
-    own = by_name(where, entry)
-    kind = _kind(own)
+    members = by_name(where, entry)
+    kind = _kind(members)
     others = [key for key, word in (("window", "slid"), ("chunk", "chunk")) if kind and word not in kind]
     if others and any(word in kind for word in ("full", "global", "slid", "chunk")):  # the file's are of other layers
         shared = {key: value for key, value in shared.items() if key not in others}
-    values = Values(where, own, shared)
+    values = Values(where, members, shared)
     parsed: dict[str, Any] = {each.name: each.parse(values) for each in OF_LAYERS if each.parse is not None}
-    parsed |= {key: None for key in ("name", "index") if key not in own}  # the file's own are not a layer's
-    flash = parsed["alignment"] is None and "window_size" in (entry if "window" in own else given)
+    parsed |= {key: None for key in ("name", "index") if key not in members}  # the file's own are not a layer's
+    flash = parsed["alignment"] is None and "window_size" in (entry if "window" in members else given)
     flash = flash and not str(values.get("window")).strip().isdigit()
     parsed["alignment"] = "bottom_right" if flash else parsed["alignment"]
     return LayerMetadata(
         **parsed,
         flash=flash,
-        unmasked="mask" in own and own["mask"] is None,
+        unmasked="mask" in members and members["mask"] is None,
         left_padded=str(values.get("padding_side")).strip().lower() == "left",
         refusal=_unknown_change(values) or _missing_window(kind, parsed),
     )
 
 
-def _kind(own: Mapping[str, object]) -> str:
+def _kind(members: Mapping[str, object]) -> str:
     """Return the type of a layer; local attention is of a sliding window, as in GPT-Neo and ModernBERT."""
-    return str(own.get("layer_type") or "").lower().replace("local", "sliding")
+    return str(members.get("layer_type") or "").lower().replace("local", "sliding")
 
 
 def _missing_window(kind: str, parsed: Mapping[str, object]) -> str:
@@ -164,7 +164,7 @@ class Metadata:
         self._where = message("{path}: metadata", path=plain(path))
         self._given = frozenset(values)
         self._values = by_name(self._where, values)
-        self._checked = Values(self._where, {}, self._values)
+        self.values = Values(self._where, {}, self._values)
         length = sum(len(value) for value in values.values())
         if length > LARGEST_HEADER:
             raise CaptureError(
@@ -186,7 +186,7 @@ class Metadata:
             self._by_index[index] = entry
         schema = values.get("schema")
         if schema is not None and schema.startswith("attn-tui/") and schema not in SCHEMAS:
-            raise self._checked.error("schema", schema, message("one of {schemas}", schemas=", ".join(SCHEMAS)))
+            raise self.values.error("schema", schema, message("one of {schemas}", schemas=", ".join(SCHEMAS)))
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -205,19 +205,10 @@ class Metadata:
         value = self._values.get("config")
         if value is None:
             return None
-        config = self._checked.json("config", value)
+        config = self.values.json("config", value)
         if not isinstance(config, dict):
-            raise self._checked.error("config", value, "a JSON object")
+            raise self.values.error("config", value, "a JSON object")
         return cast("Mapping[str, object]", config)
-
-    def number(self, key: str) -> int | None:
-        """Return a whole number from 0 up."""
-        return self._checked.count(key, least=0)
-
-    def line(self, key: str) -> Plain | None:
-        """Return free text as one line that is safe to show."""
-        value = self._values.get(key)
-        return None if value is None else plain(value)
 
     def texts(self, batch: int) -> tuple[Plain, ...] | None:
         """Return the text of each batch element, from a JSON list of strings or one plain string."""
@@ -238,22 +229,16 @@ class Metadata:
         value = self._values.get(key)
         if value is None:
             return None
-        listed = self._checked.json(key, value)
+        listed = self.values.json(key, value)
         flat = strings(listed)
         texts = [flat] if flat is not None else [strings(text) for text in sequence(listed)]
         if not texts or None in texts:
-            raise self._checked.error(key, value, "a JSON list of strings, or a list of such lists")
+            raise self.values.error(key, value, "a JSON list of strings, or a list of such lists")
         return tuple(text for text in texts if text is not None)
 
     def lengths(self) -> tuple[int, ...] | None:
         """Return the number of tokens of each batch element that are not padding."""
-        value = self._values.get("lengths")
-        if value is None:
-            return None
-        numbers = sequence(self._checked.json("lengths", value))
-        if not numbers or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in numbers):
-            raise self._checked.error("lengths", value, "a JSON list of positive whole numbers")
-        return tuple(cast(Sequence[int], numbers))
+        return self.values.whole_numbers("lengths", 1, "a JSON list of positive whole numbers")
 
     def layer(self, position: int, index: int, layers: int, numbered: bool = True) -> LayerMetadata:
         """Return the metadata of layer `index`, at `position` of `layers`; its own entries override the file's.
@@ -304,18 +289,18 @@ class Metadata:
         value = self._values.get("layer_types")
         if value is None:
             return {}
-        kinds = strings(self._checked.json("layer_types", value))
+        kinds = strings(self.values.json("layer_types", value))
         if kinds is None or (len({*kinds}) > 1 and (index is None or index >= len(kinds))):
-            raise self._checked.error("layer_types", value, "a JSON list with the type of each layer of the model")
+            raise self.values.error("layer_types", value, "a JSON list with the type of each layer of the model")
         return {"layer_type": kinds[0] if index is None or index >= len(kinds) else kinds[index]}
 
     def _layer_entries(self) -> list[Mapping[str, object]]:
         value = self._values.get("layers")
         if value is None:
             return []
-        entries = sequence(self._checked.json("layers", value))
+        entries = sequence(self.values.json("layers", value))
         if not entries or not all(isinstance(entry, dict) for entry in entries):
-            raise self._checked.error("layers", value, "a JSON list of objects, one for each layer")
+            raise self.values.error("layers", value, "a JSON list of objects, one for each layer")
         return cast("list[Mapping[str, object]]", entries)
 
     def _entry(self, position: int, index: int, layers: int) -> Mapping[str, object]:

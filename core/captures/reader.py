@@ -6,9 +6,9 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ..message import message, plain, quoted, short
 from ..texts import LARGEST, TextError, decoded
@@ -59,12 +59,12 @@ def open_capture(
     groups, notes = _folder_groups(place)
     captures: list[CaptureFile] = []
     refusal: NoQueriesError | None = None
-    for group in groups:
+    for file, inside in groups:
         try:
-            captures.append(capture_of(group.path, group.contents, axes, mask_true, tensor))
+            captures.append(capture_of(file, inside, axes, mask_true, tensor))
         except NoQueriesError as error:
             refusal = refusal or error
-            notes.append(message("{name} is left out: it has no queries and keys", name=plain(group.path.name)))
+            notes.append(message("{name} is left out: it has no queries and keys", name=plain(file.name)))
     if refusal is not None and not captures:
         raise refusal
     if len(captures) == 1:
@@ -124,13 +124,14 @@ def capture_of(
     notes += left_out
     lengths, tokens, query_tokens, ignored = _texts(metadata, layers)
     notes += ignored
+    values = metadata.values
     return CaptureFile(
         path=file,
-        model=metadata.line("model"),
-        source=metadata.line("model_source"),
-        licence=metadata.line("model_licence"),
+        model=values.text("model"),
+        source=values.text("model_source"),
+        licence=values.text("model_licence"),
         text=metadata.texts(layers[0].batch),
-        text_licence=metadata.line("text_licence"),
+        text_licence=values.text("text_licence"),
         tokens=tokens,
         lengths=lengths,
         layers=layers,
@@ -139,11 +140,11 @@ def capture_of(
         stored=stored,
         identities=contents.files,
         unused=tuple(map(plain, unused)),
-        step=metadata.number("step"),
-        d_model=metadata.number("d_model"),
-        n_heads=metadata.number("n_heads"),
+        step=values.count("step", least=0),
+        d_model=values.count("d_model", least=0),
+        n_heads=values.count("n_heads", least=0),
         config=metadata.config,
-        expect=metadata.line("expect"),
+        expect=values.text("expect"),
         query_tokens=query_tokens,
     )
 
@@ -165,14 +166,14 @@ def _layers(
     stored: list[StoredLayer] = []
     used: set[str] = set()
     for position, pair in enumerate(layer_pairs):
-        own = metadata.layer(position, pair.index, len(layer_pairs), pair.numbered)
-        if own.heads is None and given.axes is None:
+        stated = metadata.layer(position, pair.index, len(layer_pairs), pair.numbered)
+        if stated.heads is None and given.axes is None:
             by_width = not (pair.words.projection and pair.inside)
-            own = replace(own, **heads_of(metadata.config or {}, contents.arrays[pair.q].shape, by_width))
-        layer, layer_notes, names = build_layer(position, pair, own, contents.arrays, given)
-        if own.causal is None and shows_no_later_key(layer):
-            own = replace(own, causal="bottom_right")
-            layer, layer_notes, names = build_layer(position, pair, own, contents.arrays, given)
+            stated = replace(stated, **heads_of(metadata.config or {}, contents.arrays[pair.q].shape, by_width))
+        layer, layer_notes, names = build_layer(position, pair, stated, contents.arrays, given)
+        if stated.causal is None and shows_no_later_key(layer):
+            stated = replace(stated, causal="bottom_right")
+            layer, layer_notes, names = build_layer(position, pair, stated, contents.arrays, given)
             notes.append(
                 "weights on later keys are exactly 0: attention is taken as causal unless metadata 'causal' denies it"
             )
@@ -191,8 +192,8 @@ def _layers(
 
 def _swapped(layer: Layer, metadata: Metadata) -> str:
     """Return why a layer is refused whose tokens are as many as the model's heads, and its heads are not."""
-    heads = config_heads(metadata.config or {})
-    if heads in (None, 1, layer.heads) or heads != layer.queries or metadata.number("n_heads") is not None:
+    heads, stated = config_heads(metadata.config or {}), metadata.values.count("n_heads", least=0)
+    if heads in (None, 1, layer.heads) or heads != layer.queries or stated is not None:
         return ""
     if heads != layer.keys or layer.heads < heads:
         return ""
@@ -357,12 +358,8 @@ def _named(capture: CaptureFile, label: str) -> CaptureFile:
     return replace(capture, layers=tuple(each.layer for each in stored), stored=stored)
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Files of a folder that are one capture: what they declare, and the path that names them."""
-
-    path: Path
-    contents: FileContents
+# Files of a folder that are one capture: the path that names them, and what they declare.
+_Group: TypeAlias = tuple[Path, FileContents]
 
 
 def _folder_groups(folder: Path) -> tuple[list[_Group], list[str]]:
@@ -383,7 +380,7 @@ def _folder_groups(folder: Path) -> tuple[list[_Group], list[str]]:
         if path in read:
             continue
         try:
-            group = _Group(path, contents(path))
+            group = path, contents(path)
         except CaptureError as error:
             if not name.endswith(".npy"):
                 raise
@@ -391,15 +388,15 @@ def _folder_groups(folder: Path) -> tuple[list[_Group], list[str]]:
                 message("{name} is left out: {reason}", name=plain(name), reason=str(error).partition(": ")[2])
             )  # an array of something else
             continue
-        read |= {file for file, _ in group.contents.files}
-        if [*group.contents.arrays] == [_DEBUGGED]:
+        read |= {file for file, _ in group[1].files}
+        if [*group[1].arrays] == [_DEBUGGED]:
             debugged.append(group)
         elif shard := _SHARD.fullmatch(name):
             parts.setdefault(shard["stem"], []).append(group)
         else:
             groups.append(group)
-    groups += [_Group(folder / f"{stem}-*.safetensors", joined(_each(found))) for stem, found in parts.items()]
-    groups.sort(key=lambda group: _in_order(group.path.name))
+    groups += [(folder / f"{stem}-*.safetensors", joined(found)) for stem, found in parts.items()]
+    groups.sort(key=lambda group: _in_order(group[0].name))
     if debugged:
         groups.append(_debugger_group(folder, debugged))
     return groups, notes
@@ -431,10 +428,6 @@ def _names_in(folder: Path) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-def _each(groups: Iterable[_Group]) -> list[tuple[Path, FileContents]]:
-    return [(group.path, group.contents) for group in groups]
-
-
 def _in_order(name: str) -> list[tuple[bool, int, str]]:
     """Return a key that sorts names with numbers by number."""
     parts = re.split(r"([0-9]{1,18})", name)
@@ -458,12 +451,11 @@ def _debugger_group(folder: Path, groups: Sequence[_Group]) -> _Group:
     """
     arrays: dict[str, Stored] = {}
     files: list[tuple[Path, Identity]] = []
-    for group in groups:
-        name = group.path.name
-        if name.endswith(_OUTPUTS):
-            named = replace(group.contents.arrays[_DEBUGGED], name=name.removesuffix(_OUTPUTS))
+    for path, inside in groups:
+        if path.name.endswith(_OUTPUTS):
+            named = replace(inside.arrays[_DEBUGGED], name=path.name.removesuffix(_OUTPUTS))
             arrays[named.name] = named
-            files += group.contents.files
+            files += inside.files
     kept = {name: array for name, array in arrays.items() if re.search(r"(?:q|k|v)_proj$|query$|key$|value$", name)}
     metadata: dict[str, str] = {}
     if (config := folder / "config.json").is_file():
@@ -474,7 +466,7 @@ def _debugger_group(folder: Path, groups: Sequence[_Group]) -> _Group:
                 raise CaptureError("{path}: {reason}", path=plain(config), reason=error) from error
         files.append((config, identity))
     note = message("{count} files of the model debugger are not used", count=len(groups) - len(kept))
-    return _Group(folder, FileContents(kept, metadata, tuple(files), (note,) if len(kept) < len(groups) else ()))
+    return folder, FileContents(kept, metadata, tuple(files), (note,) if len(kept) < len(groups) else ())
 
 
 def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[str]) -> CaptureFile:
@@ -485,19 +477,19 @@ def _one_capture(folder: Path, captures: Sequence[CaptureFile], notes: Sequence[
     stored: list[StoredLayer] = []
     for capture in captures:
         file = plain(capture.path.name)
-        for own in capture.stored:
-            named = replace(own.layer, position=len(stored), name=f"{file}: {own.layer.name}", file=file)
-            stored.append(replace(own, layer=named))
+        for source in capture.stored:
+            named = replace(source.layer, position=len(stored), name=f"{file}: {source.layer.name}", file=file)
+            stored.append(replace(source, layer=named))
     common: dict[str, Any] = {name: _common(getattr(each, name) for each in captures) for name in _OF_TEXTS}
     configs = {json.dumps(capture.config, sort_keys=True) for capture in captures}
-    own = [*notes]
+    remarks = [*notes]
     if len(configs) > 1:
-        own.append("the files' configurations differ, so none is used; diagnose the files one by one to use them")
+        remarks.append("the files' configurations differ, so none is used; diagnose the files one by one to use them")
     return CaptureFile(
         path=folder,
         **common,
         layers=tuple(each.layer for each in stored),
-        notes=(*own, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
+        notes=(*remarks, *_by_file([(capture.path.name, capture.notes) for capture in captures])),
         files=tuple(file for capture in captures for file in capture.files),
         stored=tuple(stored),
         identities=tuple(identity for capture in captures for identity in capture.identities),

@@ -20,7 +20,7 @@ from ..statistics.histogram import Histogram
 from ..statistics.measurement import Column
 from .comparing.results import Comparison, HeadComparison, Stage, in_words_of_baseline
 from .configuration import Configuration
-from .groups import WRONG, Fault, faults_of, groups
+from .groups import WRONG, Fault, HeadVerdict, faults_of, groups
 from .heads.ranking import variety
 from .limits import Limits
 from .results import STAGES, Verdict, amount, is_of_scale
@@ -36,24 +36,16 @@ _MILD = {"max-logit": "max_logit", "min-spread": "min_spread", "file-entropy": "
 
 
 @dataclass(frozen=True)
-class HeadFigures:
-    """The figures of one head that limits apply to; None where they do not exist."""
+class HeadFigures(HeadVerdict):
+    """The verdict on one head and the figures that limits apply to; None where they do not exist."""
 
-    layer: Layer
-    head: int
-    max_logit: float | None
-    spread: float | None
-    token_spread: float | None
-    entropy_fraction: float | None
-    one_hot_rows: float | None
-    first_key_weight: float | None
-    verdict: Verdict
+    max_logit: float | None = None
+    spread: float | None = None
+    token_spread: float | None = None
+    entropy_fraction: float | None = None
+    one_hot_rows: float | None = None
+    first_key_weight: float | None = None
     capped: float | None = None
-
-    @property
-    def place(self) -> str:
-        """Where it is, such as `layer 3 head 7`."""
-        return message("{place} head {head}", place=self.layer.place, head=self.head)
 
 
 @dataclass(frozen=True)
@@ -67,16 +59,12 @@ class LimitFinding:
     value: float | None
     limit: float | None
     mild: bool = False  # whether it fails no build unless the user chose the limit
-    fault: Fault = field(
-        default=Fault("", "", ""), repr=False, compare=False
-    )  # what is said of all heads that have it
+    fault: Fault = field(default=Fault("", "", ""), repr=False, compare=False)  # said of all heads that have it
 
     @property
     def place(self) -> str:
         """Where it is, such as `layer 3 head 7`."""
-        return (
-            "file" if self.layer is None else message("{place} head {head}", place=self.layer.place, head=self.head)
-        )
+        return "file" if self.layer is None or self.head is None else self.layer.place_of(self.head)
 
     def allowed(self, patterns: Sequence[str]) -> bool:
         """Return whether it fails no build: by one of these patterns, or because nobody chose the limit."""
@@ -99,8 +87,7 @@ def measure(
     try:
         data = read_head(capture, layer, head)
     except NotFiniteError:
-        verdict = diagnose_head(capture, layer, head, own, given)
-        yield 1.0, HeadFigures(layer, head, None, None, None, None, None, None, verdict)
+        yield 1.0, HeadFigures(layer, head, diagnose_head(capture, layer, head, own, given))
         return
     rules = [file_rule(layer)]
     if layer.softcap:  # under which no logit passes a limit above the cap
@@ -116,13 +103,13 @@ def measure(
     figures = HeadFigures(
         layer,
         head,
+        diagnose_head(capture, layer, head, own, given),
         max_logit=None if low is None or high is None else max(-low, high),
         spread=None if variance is None else math.sqrt(max(variance, 0.0)),
         token_spread=min(variety(data.q), variety(data.k)),
         entropy_fraction=value["entropy_fraction"],
         one_hot_rows=value["one_hot_rows"],
         first_key_weight=value["first_key_weight"],
-        verdict=diagnose_head(capture, layer, head, own, given),
         capped=_capped(columns[-1].histograms["logits"], layer.softcap) if layer.softcap else None,
     )
     yield 1.0, figures
@@ -134,10 +121,17 @@ def _capped(logits: Histogram, cap: float) -> float:
     return 1 - inside / max(logits.total, 1)
 
 
-def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequence[str] = ()) -> list[LimitFinding]:
-    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on."""
+def from_first_layer(heads: Sequence[HeadFigures]) -> list[HeadFigures]:
+    """Return the heads of a file, in order: numbers that are not finite are named in the first layer with some."""
     first: dict[Path, Layer] = {}
-    heads = [replace(each, verdict=not_finite_from_first_layer(each.verdict, each.layer, first)) for each in heads]
+    return [replace(each, verdict=not_finite_from_first_layer(each.verdict, each.layer, first)) for each in heads]
+
+
+def findings(heads: Sequence[HeadFigures], limits: Limits, disagreements: Sequence[str] = ()) -> list[LimitFinding]:
+    """Return what is beyond its limit, head by head, the file at the end with what its layers disagree on.
+
+    The heads are those of `from_first_layer`.
+    """
     found = [finding for each in heads for finding in _of_head(each, limits)]
     if not any(each.rule.startswith("scale-") for each in found):
         found += [_of_file("inconsistent", says) for says in disagreements]

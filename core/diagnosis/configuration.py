@@ -14,9 +14,8 @@ from ..errors import InputError
 from ..message import joined, message, short
 from ..scales import RuleSetting, ScaleName, multiplier, scale_rule
 from ..texts import TextError, from_json
-from .models.model_types import is_scaled
-from .models.scale_keys import LEARNED, unapplied
 from .results import Expected
+from .scale_keys import LEARNED, is_scaled, unapplied
 
 # Models whose scores are not scaled: T5, models made from it, and GPT-Neo fold the scale into their initialisation,
 # Gemma 3n and 4 into the gains of their QK-norm.
@@ -192,7 +191,7 @@ def configuration_of(found: object, where: str) -> Configuration:
         raise InputError("{where}: must be a JSON object with the keys of a config.json", where=where)
     values = cast("Mapping[str, object]", found)
     inner = {word: _object(values.get(f"{word}_config", values.get(word))) for word in _PARTS}
-    parts = tuple((word, _configuration(own, where)) for word, own in inner.items() if own)
+    parts = tuple((word, _configuration(members, where)) for word, members in inner.items() if members)
     return replace(_configuration({**values, **inner["text"]}, where), parts=parts)
 
 

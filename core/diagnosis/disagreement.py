@@ -22,24 +22,19 @@ _CALL = re.compile(r"call \d+")  # what calls of JAX are named
 def with_disagreements(capture: CaptureFile, given: Configuration | None = None) -> CaptureFile:
     """Return a capture with a note on each disagreement; without a `given` configuration, the file's is used."""
     try:
-        own = file_configuration(capture) if given is None else given
+        config = file_configuration(capture) if given is None else given
     except InputError:  # the diagnosis reports it
-        own = None
-    notes, found = (_differences(capture.layers, own, by_design) for by_design in (True, False))
+        config = None
+    notes, found = (disagreements(capture.layers, config, by_design) for by_design in (True, False))
     return replace(capture, notes=(*capture.notes, *notes, *found), disagreements=tuple(found))
 
 
-def disagreements(layers: Sequence[Layer], config: Configuration | None = None) -> list[str]:
-    """Return a sentence for each of scale, mask and soft-cap in which layers of a file differ for no known reason.
+def disagreements(layers: Sequence[Layer], config: Configuration | None = None, by_design: bool = False) -> list[str]:
+    """Return a sentence for each of scale, mask and soft-cap in which layers of a file differ, by design or not.
 
     Only layers of the same kind are compared: those whose names differ in numbers alone. A pattern that repeats, as
     a window in every second layer, is a design; so may be what differs between calls that have no module's name.
     """
-    return _differences(layers, config, by_design=False)
-
-
-def _differences(layers: Sequence[Layer], config: Configuration | None, by_design: bool) -> list[str]:
-    """Return a sentence for each difference that is, or is not, by design."""
     kinds: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
         kinds.setdefault((layer.file, layer.kind), []).append(layer)
@@ -124,8 +119,30 @@ class _Differing:
 
     @property
     def words(self) -> str:
-        """How it differs; empty if it does not."""
-        return _differing(self.layers, self.key, self.say)
+        """`layer 1 is …, the others …`, or what there is if no value is that of most layers; empty if all agree."""
+        layers, key = self.layers, self.key
+        counts = Counter(map(key, layers))
+        if len(counts) < 2:
+            return ""
+        usual, most = counts.most_common(1)[0]
+        first = {value: self.say(next(layer for layer in layers if key(layer) == value)) for value in counts}
+        if len(counts) > 3 or 2 * most <= len(layers):
+            some = [*first.values()][:_MOST]
+            if len(counts) > _MOST:
+                return message("layers differ: {values}, …", values=joined(some, ", "))
+            if len(counts) > 2:
+                return message("layers differ: {values}", values=joined(some, ", "))
+        parts: list[str] = []
+        for value in counts:
+            if value != usual:
+                indices = [layer.index for layer in layers if key(layer) == value]
+                numbers = ", ".join(map(str, indices[:_MOST])) + (", …" if len(indices) > _MOST else "")
+                parts.append(
+                    message("layer {number} is {words}", number=numbers, words=first[value])
+                    if len(indices) == 1
+                    else message("layers {numbers} are {words}", numbers=numbers, words=first[value])
+                )
+        return message("{parts}, the others {usual}", parts=joined(parts, ", "), usual=first[usual])
 
     @property
     def is_by_design(self) -> bool:
@@ -133,29 +150,3 @@ class _Differing:
         values = [*map(self.key, self.layers)]
         repeats = any(values[number:] == values[:-number] for number in range(2, len(values) // 2 + 1))
         return repeats or all(_CALL.fullmatch(layer.name) for layer in self.layers)
-
-
-def _differing(layers: Sequence[Layer], key: Callable[[Layer], Hashable], words: Callable[[Layer], str]) -> str:
-    """Return `layer 1 is …, the others …`, or what there is if no value is that of most layers."""
-    counts = Counter(map(key, layers))
-    if len(counts) < 2:
-        return ""
-    usual, most = counts.most_common(1)[0]
-    first = {value: words(next(layer for layer in layers if key(layer) == value)) for value in counts}
-    if len(counts) > 3 or 2 * most <= len(layers):
-        some = [*first.values()][:_MOST]
-        if len(counts) > _MOST:
-            return message("layers differ: {values}, …", values=joined(some, ", "))
-        if len(counts) > 2:
-            return message("layers differ: {values}", values=joined(some, ", "))
-    parts: list[str] = []
-    for value in counts:
-        if value != usual:
-            own = [layer.index for layer in layers if key(layer) == value]
-            numbers = ", ".join(map(str, own[:_MOST])) + (", …" if len(own) > _MOST else "")
-            parts.append(
-                message("layer {number} is {words}", number=numbers, words=first[value])
-                if len(own) == 1
-                else message("layers {numbers} are {words}", numbers=numbers, words=first[value])
-            )
-    return message("{parts}, the others {usual}", parts=joined(parts, ", "), usual=first[usual])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..scales import RuleSetting, multiplier
-from .groups import HasVerdict
+from .groups import HeadVerdict
 from .results import Product
 
 _USUAL = ("sqrt_d_k", "d_k", "none")  # rules that are always candidates, the most common first
@@ -24,15 +24,15 @@ class Expectation:
     fits: int  # heads whose multiplier it is
 
 
-def expectations(heads: Sequence[HasVerdict], stated: Sequence[Product | None]) -> list[Expectation]:
+def expectations(heads: Sequence[HeadVerdict], stated: Sequence[Product | None]) -> list[Expectation]:
     """Return what the file says, the usual rules, and the multiplier that most heads have, if it is none of these.
 
     `stated` is what the file and its configuration say of each head.
     """
     if not heads:
         return []
-    own = sum(said is not None and _is(each, said) for each, said in zip(heads, stated, strict=True))
-    found = [Expectation(None, stated[0], own), *(expectation(rule, heads) for rule in _USUAL)]
+    as_stated = sum(said is not None and _is(each, said) for each, said in zip(heads, stated, strict=True))
+    found = [Expectation(None, stated[0], as_stated), *(expectation(rule, heads) for rule in _USUAL)]
     known = [each.verdict.multiplier for each in heads if each.verdict.multiplier is not None]
     if known:
         usual, _ = Counter(f"{number:.4g}" for number in known).most_common(1)[0]
@@ -42,13 +42,13 @@ def expectations(heads: Sequence[HasVerdict], stated: Sequence[Product | None]) 
     return found
 
 
-def expectation(rule: str, heads: Sequence[HasVerdict]) -> Expectation:
+def expectation(rule: str, heads: Sequence[HeadVerdict]) -> Expectation:
     """Return a rule as a candidate; raise InputError if it is none that depends on d_k and the layer alone."""
     values = [Product(multiplier(rule, RuleSetting(d_k=each.layer.d_k, layer=each.layer.index))) for each in heads]
     return Expectation(rule, values[0], sum(_is(each, value) for each, value in zip(heads, values, strict=True)))
 
 
-def _is(each: HasVerdict, candidate: Product) -> bool:
+def _is(each: HeadVerdict, candidate: Product) -> bool:
     """Return whether a head was multiplied by a candidate, as far as its error tells."""
     found, error = each.verdict.multiplier, each.verdict.multiplier_error or 0.0
     return found is not None and abs(found - candidate) <= max(_ALIKE * abs(candidate), _ERRORS * error)

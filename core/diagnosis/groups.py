@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from ..captures.capture import Layer
 from ..message import Message, counted, joined, message
@@ -191,20 +191,7 @@ class HeadVerdict:
     @property
     def place(self) -> str:
         """The layer and the head, for people."""
-        return message("{place} head {head}", place=self.layer.place, head=self.head)
-
-
-class HasVerdict(Protocol):
-    """A head with its verdict."""
-
-    @property
-    def layer(self) -> Layer: ...
-
-    @property
-    def head(self) -> int: ...
-
-    @property
-    def verdict(self) -> Verdict: ...
+        return self.layer.place_of(self.head)
 
 
 def should_be(verdict: Verdict) -> str:
@@ -217,7 +204,7 @@ def should_be(verdict: Verdict) -> str:
     return message("should be {expected}", expected=expected)
 
 
-def faults_of(each: HasVerdict) -> list[Fault]:
+def faults_of(each: HeadVerdict) -> list[Fault]:
     """Return what is said of a head: each cause, or its verdict if it has none."""
     verdict = each.verdict
     at = Fault("", "", "", each.layer, each.head, verdict.multiplier, verdict.multiplier_error or 0.0)
@@ -311,7 +298,7 @@ def _range(bucket: Sequence[Fault]) -> tuple[Product, Product] | None:
     return (middle, middle) if high.used - low.used <= allowed else (low.used, high.used)
 
 
-def right_layers(heads: Iterable[HasVerdict], group: FaultGroup) -> str:
+def right_layers(heads: Iterable[HeadVerdict], group: FaultGroup) -> str:
     """Return which other layers of a file are right: `layers 0, 1 and 3 are right`; empty if none is."""
     if not group.heads:
         return ""

@@ -59,13 +59,13 @@ def _expected(facts: StatedFacts, given: Configuration | None) -> Expected:
 
 def deciding(facts: StatedFacts, given: Configuration | None) -> Configuration | None:
     """Return the configuration that says which scale a head should have; None if none does."""
-    own = facts.config
-    if given is not None or (own is not None and own.intended is not None):
-        return own or given
-    if own is None or (facts.scale is not None and not facts.observed):
+    config = facts.config
+    if given is not None or (config is not None and config.intended is not None):
+        return config or given
+    if config is None or (facts.scale is not None and not facts.observed):
         return None
-    other_heads = facts.observed and own.width not in (None, facts.d_k)
-    return own if own.states_scale and not other_heads else None
+    other_heads = facts.observed and config.width not in (None, facts.d_k)
+    return config if config.states_scale and not other_heads else None
 
 
 def _configured(config: Configuration, facts: StatedFacts, source: str) -> Expected:

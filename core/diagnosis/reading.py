@@ -42,8 +42,8 @@ def format_of(values: npt.NDArray[Any], stored: str) -> str:
 def file_configuration(capture: CaptureFile) -> Configuration | None:
     """Return what the file says of the model, if anything; raise InputError if it has a value that makes no sense."""
     where = message("{path}: metadata 'config'", path=plain(capture.path))
-    own = None if capture.config is None else configuration_of(capture.config, where)
-    return expecting(capture.expect, own)
+    config = None if capture.config is None else configuration_of(capture.config, where)
+    return expecting(capture.expect, config)
 
 
 def read_subject(
@@ -66,7 +66,9 @@ def read_subject(
     positions = found.positions[rows].astype(np.intp)
     scale, row_scales = _scale(found, layer, texts, rows)
     recorded = row_scales if layer.observed else None  # of scores: not an expectation, but as if inside q
-    stated = replace(layer, scale=scale, observed=layer.observed and scale is not None)
+    observed = layer.observed and scale is not None
+    is_stated = (scale, observed) == (layer.scale, layer.observed)
+    stated = layer if is_stated else replace(layer, scale=scale, observed=observed)
     facts = StatedFacts(
         **values_of(StatedAttention, stated),
         d_k=layer.d_k,
@@ -164,9 +166,9 @@ def _scale(data: HeadData, layer: Layer, texts: slice, rows: slice) -> tuple[flo
     """Return the file's multiplier, and those of rows relative to it if they differ."""
     if data.scale is None or isinstance(data.scale, float):
         return data.scale, None
-    own = np.broadcast_to(data.scale, (layer.batch, layer.queries))[texts, rows].astype(np.float64)
-    typical = float(np.median(own))
-    return typical, None if (own == typical).all() else own / typical
+    scales = np.broadcast_to(data.scale, (layer.batch, layer.queries))[texts, rows].astype(np.float64)
+    typical = float(np.median(scales))
+    return typical, None if (scales == typical).all() else scales / typical
 
 
 def _row_factors(data: HeadData, layer: Layer, texts: slice, rows: slice) -> FloatArray | None:
@@ -215,8 +217,8 @@ def _unknown_positions(layer: Layer, growth: Growth, present: BoolArray | None) 
 
 def _lost_queries(data: HeadData, texts: slice, rows: slice, positions: Indices) -> bool:
     """Return whether tokens have keys, but queries of 0: each row then has its own factor, which is unknown."""
-    own = np.minimum(positions, data.k.shape[1] - 1)
-    return bool((data.k[texts][:, own].any(axis=-1) & ~data.q[texts, rows].any(axis=-1)).any())
+    keys = np.minimum(positions, data.k.shape[1] - 1)
+    return bool((data.k[texts][:, keys].any(axis=-1) & ~data.q[texts, rows].any(axis=-1)).any())
 
 
 def _present(data: HeadData, texts: slice) -> BoolArray | None:
@@ -224,8 +226,8 @@ def _present(data: HeadData, texts: slice) -> BoolArray | None:
     if data.visibility is None or data.visibility.mask is None:
         return None
     mask = data.visibility.mask
-    own = mask if len(mask) == 1 else mask[texts]
-    return np.broadcast_to(np.any(own, axis=1, keepdims=True), (texts.stop, 1, own.shape[2]))[:, 0]
+    of_texts = mask if len(mask) == 1 else mask[texts]
+    return np.broadcast_to(np.any(of_texts, axis=1, keepdims=True), (texts.stop, 1, of_texts.shape[2]))[:, 0]
 
 
 def _tiled(capture: CaptureFile, layer: Layer, head: int, texts: slice, values: bool) -> KeysAndValues | None:

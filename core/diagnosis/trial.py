@@ -125,14 +125,14 @@ class Trial:
 
 def attempt(said: StatedFit, expected: float) -> Trial:
     """Explain one kind of evidence of a head; `expected` is the multiplier that it should have."""
-    only, subject, observed, stored = said
+    stored = said.stored
     if stored.arithmetic_index > 0:
-        quick, glimpse = _glimpse(subject, expected)
+        quick, glimpse = _glimpse(stored.observed.subject, expected)
         start = search(glimpse, as_stored(quick), np.array([expected]), ())
-        again = fitted(observed, None, stored.model, start)
+        again = fitted(stored.observed, None, stored.model, start)
         stored = min(stored, again, key=lambda found: (found.arithmetic_index, found.fit.distance))
     if stored.arithmetic is None:
-        return _chosen(observed, stored, _finalists(only, subject, observed, stored, expected), expected)
+        return _chosen(stored, _finalists(said.only, stored, expected), expected)
     return Trial(stored, ())
 
 
@@ -145,23 +145,20 @@ class StatedFit(NamedTuple):
     """A head with one kind of evidence, and the fit of what its file says."""
 
     only: Subject  # all its rows
-    subject: Subject  # some of them
-    observed: FittingEvidence  # the evidence of these
-    stored: Candidate
+    stored: Candidate  # fitted to the evidence of some of them
 
 
 def fit_as_said(whole: Subject, evidence: Evidence, expected: float) -> StatedFit:
     """Fit what the file says to one kind of evidence; `expected` is the multiplier that it should have."""
     only = _only(whole, evidence)
     observed = _observed(only, expected)
-    subject = observed.subject
-    model, theta = as_stored(subject), np.array([expected])
+    model, theta = as_stored(observed.subject), np.array([expected])
     stored = fitted(observed, None, model, theta)
     if stored.arithmetic_index > 0:  # rows with coarse logits may draw a fit away from what explains them all
         misfit, index = misfit_of(observed, model, theta)
         if index < stored.arithmetic_index:
             stored = replace(stored, fit=replace(stored.fit, theta=theta), misfit=misfit, arithmetic_index=index)
-    return StatedFit(only, subject, observed, stored)
+    return StatedFit(only, stored)
 
 
 def explains(best: Candidate, whole: Subject, evidence: Evidence, expected: float) -> bool:
@@ -176,6 +173,7 @@ def explains(best: Candidate, whole: Subject, evidence: Evidence, expected: floa
 def _only(whole: Subject, evidence: Evidence) -> Subject:
     """Return a head with one kind of evidence, and with its scores if all are used, for every kind alike."""
     only = replace(whole, evidence=(evidence,))
+    only.__dict__["used"] = whole.used
     if whole.q.shape[1] <= _rows(whole):
         only.__dict__["scores"] = whole.scores
     return only
@@ -218,16 +216,14 @@ def misfit_of(observed: FittingEvidence, model: LogitModel, theta: FloatArray) -
 class _Search:
     """Hypotheses on few rows, and the best ones on all."""
 
-    def __init__(
-        self, only: Subject, subject: Subject, observed: FittingEvidence, stored: Candidate, expected: float
-    ) -> None:
-        self.observed, self.subject, self.stored = observed, subject, stored
-        self.quick, self.glimpse = _glimpse(subject, expected)
+    def __init__(self, only: Subject, stored: Candidate, expected: float) -> None:
+        self.observed, self.subject, self.stored = stored.observed, stored.observed.subject, stored
+        self.quick, self.glimpse = _glimpse(self.subject, expected)
         self.only, self.everything = only, observe(only, only.evidence[0], expected)
         self.case = HypothesisCase(only, only.evidence[0], stored.multiplier, expected)
         self.guesses = (expected, stored.multiplier)
         self.before = fit(self.glimpse, as_stored(self.quick), stored.fit.theta, _STEPS).distance
-        self.numbers, self.few = observed.numbers, self.glimpse.numbers
+        self.numbers, self.few = self.observed.numbers, self.glimpse.numbers
         self.singles: list[tuple[float, Hypothesis]] = []
 
     def counts(self, hypothesis: Hypothesis, numbers: int) -> bool:
@@ -317,11 +313,9 @@ class _Search:
         return sorted(found.values(), key=lambda each: each.extra)
 
 
-def _finalists(
-    only: Subject, subject: Subject, observed: FittingEvidence, stored: Candidate, expected: float
-) -> list[Candidate]:
+def _finalists(only: Subject, stored: Candidate, expected: float) -> list[Candidate]:
     """Try hypotheses on few rows, round by round, and the best ones on all, until one explains the evidence."""
-    trying, found = _Search(only, subject, observed, stored, expected), list[Candidate]()
+    trying, found = _Search(only, stored, expected), list[Candidate]()
     for number in range(ROUNDS):
         found += trying.round(hypotheses(trying.case, number))
         if any(candidate.arithmetic_index < stored.arithmetic_index for candidate in found):
@@ -396,7 +390,7 @@ def _is_plausible(observed: FittingEvidence, candidate: Candidate) -> bool:
     return not model.dropout or dropout.shows_in_weights(observed, model, theta)
 
 
-def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
+def _chosen(stored: Candidate, finalists: Sequence[Candidate], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
     explaining = [finalist for finalist in finalists if finalist.arithmetic_index < stored.arithmetic_index]
     if any(not candidate.model.dropout for candidate in explaining):
@@ -409,8 +403,9 @@ def _chosen(observed: FittingEvidence, stored: Candidate, finalists: Sequence[Ca
     assert best.hypothesis is not None
     gain = stored.fit.distance / max(best.fit.distance, 1e-12)
     extra = best.hypothesis.extra
-    left = observed.numbers - extra - 1  # degrees of freedom: some hundred hypotheses are tried, and the best is kept
-    paid = 2 * left * math.log(max(gain, 1e-12)) >= max(extra, 1) * math.log(observed.numbers + 1) + _LUCK
+    numbers = stored.observed.numbers
+    left = numbers - extra - 1  # degrees of freedom: some hundred hypotheses are tried, and the best is kept
+    paid = 2 * left * math.log(max(gain, 1e-12)) >= max(extra, 1) * math.log(numbers + 1) + _LUCK
     needed = _PARSIMONY if explaining else _ROUGH
     if gain < needed or not (paid or math.isnan(best.multiplier)):
         return Trial(stored, tuple(sorted(finalists, key=lambda found: found.cost)))

@@ -9,20 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
+from ..attention.softmax import divergence, moved, weight_statistics
 from ..captures.capture import Layer
 from ..captures.files import NotFiniteError, ValuesNotFiniteError
 from ..captures.head import CaptureFile
 from ..message import joined, message
-from .causes.added import mask_added
 from .causes.coarse import coarse_scores
 from .causes.hypothesis import Hypothesis, as_stored
 from .configuration import Configuration
-from .consequence import consequence
 from .fitting.evidence import FittingEvidence, arithmetics, is_short
 from .fitting.misfit import rounding_divergence
-from .fitting.model import logits, softmax
+from .fitting.model import logits
 from .judgement.agreement import Examination, is_fitting, of_factor, output_factor, together, with_findings
-from .judgement.conventions import of_other_offsets
+from .judgement.conventions import mask_added, of_other_offsets
 from .judgement.finite import (
     inputs_not_finite,
     not_finite,
@@ -31,11 +30,10 @@ from .judgement.finite import (
     scores_not_finite,
     would_overflow,
 )
-from .judgement.scale import LEAST_NUMBERS, FittedScale
-from .judgement.words import other_scale, unusual
+from .judgement.scale import LEAST_NUMBERS, FittedScale, other_scale, unusual
 from .multipliers import expected_multiplier, names, near
 from .reading import read_subject
-from .results import Expected, Finding, Product, Verdict, amount
+from .results import Consequence, Expected, Finding, Product, Verdict, amount
 from .subject import Evidence, StatedFacts, Subject
 from .trial import SIGMAS, Trial, attempt, explains, fit_as_said, fitted
 
@@ -114,17 +112,17 @@ def _examine(subject: Subject, given: Configuration | None, of_format: bool) -> 
         return _over_queries(subject, expected)
     found = _of_all(subject, expected)
     known = {each.stage for each in found.verdict.findings}
-    more: list[Finding] = []
+    others: list[Finding] = []
     if (added := mask_added(subject)) is not None and not known & {"bias", "mask"}:
-        more.append(added)
+        others.append(added)
     if (lost := rows_lost(subject.facts)) is not None:
-        more.append(lost)
+        others.append(lost)
     coarse = coarse_scores(subject, expected.start) if of_format and not expected.unknown else None
     if coarse is not None and "qk" not in known:
-        more.append(coarse)
-    if not more:
+        others.append(coarse)
+    if not others:
         return found
-    return replace(found, verdict=with_findings(found.verdict, [*found.verdict.findings, *more]))
+    return replace(found, verdict=with_findings(found.verdict, [*found.verdict.findings, *others]))
 
 
 def _of_all(subject: Subject, expected: Expected) -> Examination:
@@ -184,7 +182,7 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
         others = (fit_as_said(each, evidence, expected.start) for each in of_other_offsets(subject))
         said = next((each for each in others if is_fitting(each.stored)), said)
     if evidence.kind == "o" and not (rows or expected.unknown or is_fitting(said.stored)):
-        factor = _with_factor(said.observed, expected)
+        factor = _with_factor(said.stored.observed, expected)
         if factor is not None:
             return factor
     trial = attempt(said, expected.start)
@@ -362,7 +360,7 @@ def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> b
         return False
     if any(each.stage == "sink" for each in findings):
         stored = as_stored(observed.subject)
-        shares = [softmax(model, logits(model, theta)).sink for model, theta in
+        shares = [logits(model, theta).softmax.sink for model, theta in
                   ((best.model, best.fit.theta), (stored, np.array([expected])))]  # fmt: skip
         return max(float(np.mean(np.abs(shares[0] - shares[1]))), found.divergence) < _ABSORBED
     allowed = arithmetics(observed.subject, observed.evidence)
@@ -370,3 +368,30 @@ def _is_nothing(trial: Trial, expected: float, findings: Sequence[Finding]) -> b
         observed, best.model, best.fit.theta, allowed[min(best.arithmetic_index, len(allowed) - 1)]
     )
     return found.divergence <= 4 * min(rounding, _LINEAR) + 1e-12
+
+
+def consequence(trial: Trial, expected: float) -> Consequence | None:
+    """Return what a fault did; None if its cause has no model of the weights."""
+    best, subject = trial.best, trial.observed.subject
+    if math.isnan(best.multiplier) or best.model.axis != -1 or best.model.inner[0].shape != subject.scores.shape:
+        return None
+    was, should = logits(best.model, best.fit.theta), logits(as_stored(subject), np.array([expected]))
+    rows = subject.used & np.greater(np.sum(was.softmax.weights, axis=-1), 0)
+    count = int(np.count_nonzero(rows))
+    if not count:
+        return None
+    p, q = was.softmax.weights[rows], should.softmax.weights[rows]
+    of_p, of_q = (weight_statistics(each, np.ones(count)) for each in (p, q))
+    whole = p, q
+    if was.sink is not None and should.sink is not None:
+        whole = (np.concatenate([each, 1 - each.sum(axis=-1, keepdims=True)], axis=-1) for each in (p, q))
+    elif was.sink is not None or should.sink is not None:
+        whole = (each / np.maximum(each.sum(axis=-1, keepdims=True), 1e-45) for each in (p, q))
+    return Consequence(
+        entropy=float(np.mean(of_p.entropy)),
+        expected_entropy=float(np.mean(of_q.entropy)),
+        max_weight=float(np.mean(of_p.max_weight)),
+        expected_max_weight=float(np.mean(of_q.max_weight)),
+        divergence=max(float(np.mean(divergence(*whole))), 0.0),
+        changed_rows=float(np.mean(moved(p, q))),
+    )

@@ -109,8 +109,8 @@ def stream(
         steps = _together(p, draws, columns_of(p), statistics, histograms)
     else:
         steps = _in_turn(p, draws, statistics, histograms)
-    own = apart(p)
-    return (step._replace(apart=own) for step in steps) if any(own) else steps
+    by_side = apart(p)
+    return (step._replace(apart=by_side) for step in steps) if any(by_side) else steps
 
 
 def _in_turn(

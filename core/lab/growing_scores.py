@@ -113,6 +113,6 @@ class GrowingScores:
         return [each[:, self.width - first * CHUNK : end - first * CHUNK] for each in self.made]
 
     def _chunk(self, side: Side, chunk: int) -> FloatArray:
-        own = self.rows if side == "query" else slice(None)
+        rows = self.rows if side == "query" else slice(None)
         draws = range(self.draws.start, self.draws.stop)
-        return np.stack([components(self.parameters, side, draw, chunk)[:, own] for draw in draws])
+        return np.stack([components(self.parameters, side, draw, chunk)[:, rows] for draw in draws])

@@ -78,9 +78,9 @@ def draw_by_draw(p: Parameters, kept: tally.Tally, gradients: bool) -> Iterator[
         if keys is not None:
             backward = _backward(p, kept, keys, one_draw(loss_of(p), LOSS, draw))
         for _, rows in tally.blocks(shape):
-            own = None if offsets is None else offsets[:, rows]
+            of_rows = None if offsets is None else offsets[:, rows]
             where = slice(draw, draw + 1), rows
-            tally.add(kept, *where, scores[:, rows], hidden(p, rows), own, _of_rows(backward, rows))
+            tally.add(kept, *where, scores[:, rows], hidden(p, rows), of_rows, _of_rows(backward, rows))
             step += 1
             yield step / steps, draw + rows.stop / p.n_queries
 

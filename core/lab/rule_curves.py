@@ -124,7 +124,7 @@ def _multiplied(shifted: ShiftedRows, factors: FloatArray) -> ShiftedRows:
     """Return the rows of scores times a factor for each row (rows, 1)."""
     factors = factors.astype(shifted.below.dtype)
     below = shifted.below * factors
-    return shifted._replace(below=below, largest=shifted.largest * factors[:, 0], lowest=float(below.min(initial=0)))
+    return shifted._replace(below=below, largest=shifted.largest * factors[:, 0], smallest=below.min(axis=1))
 
 
 def _entropy_fraction(shifted: ShiftedRows, c: float, sink: float | None) -> float:

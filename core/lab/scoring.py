@@ -108,8 +108,8 @@ def factors_of_rows(p: Parameters, column: RuleColumn) -> FloatArray:
     if not rows_differ(p, column.rule):
         return np.array([[column.multiplier]])
     seen = np.minimum(np.arange(p.n_queries) + 1, p.n_keys)
-    own = {n: row_multiplier(column.rule, column.setting._replace(n_keys=n)) for n in sorted({*seen.tolist()})}
-    return np.array([[own[n]] for n in seen.tolist()])
+    factors = {n: row_multiplier(column.rule, column.setting._replace(n_keys=n)) for n in sorted({*seen.tolist()})}
+    return np.array([[factors[n]] for n in seen.tolist()])
 
 
 def range_of_rows(p: Parameters, column: RuleColumn) -> tuple[float, float] | None:

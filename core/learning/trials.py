@@ -324,13 +324,13 @@ def raced(race: Race) -> Mapping[str, Reading]:
     recalled = recalled_at_end(curves)
     found: dict[str, Reading] = {}
     for place, result in enumerate(results(curves)):
-        rule, own = result.rule, curves.used[place, place]
+        rule, at_home = result.rule, curves.used[place, place]
         found[f"{rule} loss"] = Reading(Estimate(result.loss, result.loss_error))
         found[f"{rule} recalled"] = _over_seeds(recalled[place])
         for at, other in enumerate(race.rules):
             found[f"{rule} recalled − {other}"] = _over_seeds(recalled[place] - recalled[at])
             found[f"{rule} under {other}"] = _over_seeds(curves.used[place, at])
-            found[f"{rule} under {other} − {rule}"] = _over_seeds(curves.used[place, at] - own)
+            found[f"{rule} under {other} − {rule}"] = _over_seeds(curves.used[place, at] - at_home)
     return found
 
 

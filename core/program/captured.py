@@ -138,17 +138,18 @@ def _overflows(column: Column, hides: bool) -> bool:
 
 def scale_of(subject: HeadSubject, name: str, multiplier: float, found: HeadCode) -> str:
     """Return what scores as stored are multiplied by under a rule, which is `multiplier` times q·k."""
-    own, extras = subject.layer.own_factor, subject.extras
+    factor, extras = subject.layer.own_factor, subject.extras
     if name == _FILE and extras.scales is not None:
         return row_scales(subject, found)
     if name == _FILE:
-        return number(multiplier / own)
+        return number(multiplier / factor)
     rule = scale_rule(name)
     by_row = name in subject.by_row
     known = name in SCALE_RULES and name != "custom" and {*rule.needs} <= {"d_k", "n_keys"}
     text = rule_code(name, multiplier) if known or by_row else number(multiplier)
     text = _by_row(subject, name, text, found) if by_row else text
-    return text if rule.normalise != "none" or own == 1 else f"{text} / {number(own)}"  # which stored q and k contain
+    in_vectors = factor != 1 and rule.normalise == "none"  # the factor that stored q and k contain
+    return f"{text} / {number(factor)}" if in_vectors else text
 
 
 def row_scales(subject: HeadSubject, found: HeadCode) -> str:

@@ -132,8 +132,8 @@ def _explained(about: HeadSubject, subject: Subject, model: LogitModel) -> _Head
     if made is None or (made.rows and subject.facts.same_rows and subject.row_scales is not None):
         return None
     c = replace(made.computation, axis=model.axis)
-    own = made.value_head if model.v is None else made.key_head
-    made = replace(made, computation=c, value_head=own, added=added)
+    value_head = made.value_head if model.v is None else made.key_head
+    made = replace(made, computation=c, value_head=value_head, added=added)
     if added or _sees(subject, model):
         return made
     ahead = _ahead(subject, model)
@@ -154,9 +154,9 @@ def _edits(about: HeadSubject, subject: Subject, rows: int) -> Iterator[tuple[_H
         k = some.k if subject.tiled is None or not c.tiled else subject.tiled()[0]
         q, k = c.vectors(subject.q if c.swapped else some.q, k)
         scores = c.scores(q, k)
-        own = Computation().key_head(about.head, heads, kv_heads)
+        value_head = Computation().key_head(about.head, heads, kv_heads)
         for scaled in (True, False):
-            made = _HeadExplanation(c, c.key_head(about.head, heads, kv_heads), own, scaled)
+            made = _HeadExplanation(c, c.key_head(about.head, heads, kv_heads), value_head, scaled)
             if scaled and some.row_scales is not None:
                 yield made, scores * some.row_scales[..., np.newaxis]
             else:

@@ -160,8 +160,8 @@ def report_code(measurement: Measurement[Parameters], dialect: Dialect, command:
     names = printed_names(groups, OF_REPORTS)
     blocks: list[list[CodePiece]] = []
     calls: list[str] = []
-    for sides, own in groups:
-        found = parts(sides, own, names)
+    for sides, names_of in groups:
+        found = parts(sides, names_of, names)
         blocks.append([found.values, *found.functions, CodePiece(found.drawn), found.measure])
         calls += found.calls
         if len(groups) > 1:  # what follows changes what is measured

@@ -30,7 +30,6 @@ class HeadCode:
     lines: Sequence[str]
     reader: HeadReader
     hides: bool  # whether `hidden` exists
-    biased: bool  # whether `bias` exists
     some_rows: bool  # whether rows may see no key
     of_texts: bool  # whether `hidden` differs between texts: (texts, m, n), else (m, n)
 
@@ -125,7 +124,7 @@ def loaded(
         _SIZES,
     ]
     some_rows = of_texts or (masked and (before is not None or layer.chunk is not None))
-    return HeadCode([*vectors, *lines], reader, hidden.count > 0, bias.count > 0, some_rows, of_texts)
+    return HeadCode([*vectors, *lines], reader, hidden.count > 0, some_rows, of_texts)
 
 
 @dataclass

@@ -93,8 +93,8 @@ def _looped(
         found = parts(loop.sides, loop.every, names, ("d_k", "n") if with_keys else ("d_k",))
         ends = (", A", ", B") if len(loop.sides) > 1 else ("",)
         labels: list[str] = []
-        for (d_k, n), own in loop.columns.items():
-            for end, column in zip(ends, own, strict=True):
+        for (d_k, n), columns in loop.columns.items():
+            for end, column in zip(ends, columns, strict=True):
                 labels.append(loop.label(d_k, n if with_keys else None) + end)
                 rows[labels[-1]] = [shown(column.measured[name].value) for name in names]
         label, wide = loop.label("{d_k}", "{n}" if with_keys else None), max(map(len, labels)) + 2
@@ -121,8 +121,9 @@ def _loops(sweep: SweepResult) -> Iterator[_Loop]:
         order = sorted(points)
         groups = [groups_of(*points[place]) for place in order]
         for at, (sides, _) in enumerate(groups[-1]):
-            own = "" if len(groups[-1]) == 1 else f"{'AB'[at]}, "
-            yield _Loop(word + own, sides, {place: group[at][1] for place, group in zip(order, groups, strict=True)})
+            prefix = "" if len(groups[-1]) == 1 else f"{'AB'[at]}, "
+            columns = {place: group[at][1] for place, group in zip(order, groups, strict=True)}
+            yield _Loop(word + prefix, sides, columns)
 
 
 def _values(loop: _Loop, axis: int) -> str:

@@ -95,8 +95,8 @@ def training_code(races: Sequence[RaceSnapshot], dialect: Dialect, command: str)
     """Return the program that trains with each rule at each d_k, and prints how it did."""
     race, task = races[0].race, races[0].race.task
     norms: dict[str, Normalise] = {rule: scale_rule(rule).normalise for rule in race.rules}
-    own = {*norms.values()}
-    used: list[Normalise] = [how for how in _NORMS if how in own or (how == "rms" and "layer_norm" in own)]
+    kinds = {*norms.values()}
+    used: list[Normalise] = [how for how in _NORMS if how in kinds or (how == "rms" and "layer_norm" in kinds)]
     rows = {
         f"{one.rule}, d_k {each.race.d_k}": [
             estimated(Estimate(one.loss, one.loss_error)) if one.diverged < 1 else "nan",
@@ -105,11 +105,11 @@ def training_code(races: Sequence[RaceSnapshot], dialect: Dialect, command: str)
         for each in races
         for one in each.results
     }
-    more = {VARIABLES[field]: getattr(race.setting, field) for rule in race.rules for field in needed(rule)}
+    sizes = {VARIABLES[field]: getattr(race.setting, field) for rule in race.rules for field in needed(rule)}
     values = [
         f"seed, seeds, steps, rate = {race.seed}, {race.seeds}, {race.steps}, {number(race.rate)}",
         f"n, width, labels, batch = {task.pairs}, {task.width}, {task.labels}, {task.batch}  # n keys with labels",
-        *(f"{name} = {number(value)}" for name, value in more.items()),
+        *(f"{name} = {number(value)}" for name, value in sizes.items()),
     ]
     rate = f"rate * min((step + 1) / {race.warm_up}, 1)" if race.warm_up else "rate"
     train = _TRAIN.replace("UPDATE", _UPDATE[race.optimiser]).replace("RATE", rate)

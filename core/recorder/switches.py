@@ -101,11 +101,8 @@ class Switches:
             torch.backends.mha.set_fastpath_enabled(fast)
 
 
-_HELD = (
-    "_attn_tui_stance"  # in a module of PyTorch, for all recorders of the process, of which there may be two copies
-)
-
-
+# In a module of PyTorch, for all recorders of the process, of which there may be two copies.
+_HELD = "_attn_tui_stance"
 _ENTRY = "_is_skip_guard_eval_unsafe_stance"  # called at the beginning of compiled functions, of `eval_frame`
 
 

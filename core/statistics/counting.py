@@ -54,10 +54,12 @@ def count_inside(
     hidden: BoolArray | None,
     offsets: FloatArray | None,
     out: FloatArray,
+    edge: slice = slice(None),
 ) -> FloatArray:
     """Count, for each draw, the visible scores (rows of all draws, n) within ±band.
 
-    `offsets` (rows,) are still to be added to the scores. `out`, of their shape, is overwritten.
+    `offsets` (rows,) are still to be added to the scores. `out`, of their shape, is overwritten. No key outside the
+    `edge` is hidden.
     """
     inside: BoolArray
     if offsets is None:
@@ -66,7 +68,7 @@ def count_inside(
         own = offsets[:, np.newaxis]
         inside = (scores >= (-band - own).astype(scores.dtype)) & (scores <= (band - own).astype(scores.dtype))
     if hidden is not None:
-        inside &= ~hidden
+        inside[:, edge] &= ~hidden[:, edge]
     return np.array([np.count_nonzero(each) for each in inside.reshape(draws, -1)], np.float64)
 
 
@@ -106,26 +108,30 @@ class RunningStatistics:
         self._squares += float(np.square(away, dtype=np.float64).sum())
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
 
-    def add_rows(self, below: FloatArray, offsets: FloatArray, hidden: BoolArray | None) -> None:
+    def add_rows(
+        self, below: FloatArray, offsets: FloatArray, hidden: BoolArray | None, edge: slice = slice(None)
+    ) -> None:
         """Add numbers below + offsets of rows, (…, n) and (…), without those `hidden` (…, n), which are 0 in `below`.
 
         The sums are exact to float64, whatever the format of `below`. A hidden 0 may widen the extremes of its row.
+        No key outside the `edge` is hidden.
         """
         if not self.count:
             self._pilot = float(offsets.mean())
-        own, n = offsets - self._pilot, below.shape[-1]
-        seen = np.full(own.shape, n) if hidden is None else n - hidden.sum(axis=-1, dtype=np.int32)
+        moved, n = offsets - self._pilot, below.shape[-1]
+        seen = np.full(moved.shape, n) if hidden is None else n - hidden[..., edge].sum(axis=-1, dtype=np.int32)
         if not np.any(seen):
             return
         first: FloatArray = (below @ np.ones(n, below.dtype)).astype(np.float64)
         second: FloatArray = np.vecdot(below, below).astype(np.float64)
         self.count += int(np.sum(seen))
-        self._total += float(np.sum(first + seen * own))
-        self._squares += float(np.sum(second + 2 * own * first + seen * own * own))
+        self._total += float(np.sum(first + seen * moved))
+        self._squares += float(np.sum(second + 2 * moved * first + seen * moved * moved))
         # argmin and argmax are several times faster than min and max here
-        rows, every = below.reshape(-1, n), np.arange(own.size)
+        rows, every = below.reshape(-1, n), np.arange(moved.size)
         low, high = (
-            (rows[every, at].reshape(own.shape) + own)[seen > 0] for at in (rows.argmin(axis=1), rows.argmax(axis=1))
+            (rows[every, at].reshape(moved.shape) + moved)[seen > 0]
+            for at in (rows.argmin(axis=1), rows.argmax(axis=1))
         )
         self.low = min(self.low, float(low.min()) + self._pilot)
         self.high = max(self.high, float(high.max()) + self._pilot)

@@ -83,12 +83,12 @@ def _join(one: FloatArray, two: FloatArray) -> FloatArray:
     return np.where(np.isnan(one), two, one)
 
 
-def _placed(sums: Mapping[str, FloatArray], own: slice, held: slice) -> dict[str, FloatArray]:
-    """Return new arrays of the sums of the draws `held`, zero except for those of `own`, which `sums` has."""
+def _placed(sums: Mapping[str, FloatArray], some: slice, held: slice) -> dict[str, FloatArray]:
+    """Return new arrays of the sums of the draws `held`, zero except for those of `some`, which `sums` has."""
     found: dict[str, FloatArray] = {}
     for name, values in sums.items():
         found[name] = np.zeros((*values.shape[:-1], held.stop - held.start))
-        found[name][..., own.start - held.start : own.stop - held.start] = values
+        found[name][..., some.start - held.start : some.stop - held.start] = values
     return found
 
 

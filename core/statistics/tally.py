@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, Counts, FloatArray
+from ..attention.precision import weight_lost
 from ..attention.row_gradients import LogitGradients, Upstream, logit_gradients, upstream, weight_gradients
 from ..attention.softmax import (
     FLOOR,
@@ -27,13 +28,70 @@ from ..attention.softmax import (
     row_sums,
     shift_rows,
     sink_power,
+    weight_statistics,
 )
 from .catalogue import EVERY
 from .counting import Chosen, count, count_inside, counted_rows
 from .histogram import BinAxis
 from .measurement import HISTOGRAMS, HistogramName
-from .rounded_rows import RoundedRows, clear_infinite, rounded_rows
 from .summary import Sums, power_sums, row_moments, sums_of_rows, sums_of_scores
+
+
+class RoundedRows(NamedTuple):
+    """Some rows, NaN rows with weights 0 and as if they saw nothing."""
+
+    weights: FloatArray  # (rows, n)
+    visible: FloatArray  # (rows,) keys that the row sees; 0 for a NaN row
+    failed: BoolArray  # (rows,) whether the row is NaN
+    lost: FloatArray  # (rows,) weight
+    missing: FloatArray  # (rows,) 1 − Σp̂: the sink's share and what is lost
+    statistics: RowStatistics
+    hidden: BoolArray | None  # (rows, n)
+
+    def seen_weights(self, rows: Chosen) -> FloatArray:
+        """Return the weights of the visible keys of some rows, without NaN rows, in one dimension."""
+        seen = np.broadcast_to(self.visible[rows, np.newaxis] > 0, self.weights[rows].shape)
+        return self.weights[rows][seen if self.hidden is None else seen & ~self.hidden[rows]]
+
+    def sums(self, shape: tuple[int, int]) -> dict[str, FloatArray]:
+        """Return the sums (draws,) of lost weight and NaN rows; what is lost is not the sink's, but missing in Σp̂."""
+        lost, failed = (each.reshape(shape).sum(axis=1, dtype=np.float64) for each in (self.lost, self.failed))
+        return {"lost": lost, "nan": failed, "sink": -lost}
+
+
+def rounded_rows(block: Softmax, hidden: BoolArray | None) -> RoundedRows:
+    """Return the rows of a block of weights (draws, rows, n); `hidden` has its shape and marks masked keys."""
+    weights = block.weights.reshape(-1, block.weights.shape[-1])
+    rounded = Softmax(weights, block.sink.ravel(), block.lse.ravel())
+    hidden = None if hidden is None else hidden.reshape(weights.shape)
+    failed = np.isnan(weights[:, 0])
+    if failed.any():
+        weights = np.where(failed[:, np.newaxis], 0, weights)
+    sees = weights.shape[1] - (0 if hidden is None else np.count_nonzero(hidden, axis=1))
+    visible = np.where(failed, 0, sees).astype(np.float64)
+    return RoundedRows(
+        weights=weights,
+        visible=visible,
+        failed=failed,
+        lost=np.where(visible > 0, weight_lost(rounded), 0),
+        missing=1 - weights.sum(axis=1, dtype=np.float64),
+        statistics=weight_statistics(weights, visible, hidden),
+        hidden=hidden,
+    )
+
+
+def clear_infinite(scores: FloatArray, rounded: Softmax, hidden: BoolArray | None) -> BoolArray | None:
+    """Replace infinite and NaN scores (…, n) by 0; return which scores are left out, None if none are.
+
+    Those are hidden, infinite, or of a NaN row.
+    """
+    left_out = ~np.isfinite(scores)
+    if not left_out.any():  # then no row is NaN
+        return hidden
+    scores[left_out] = 0
+    left_out |= np.isnan(rounded.weights[..., :1])
+    return left_out if hidden is None else left_out | hidden
+
 
 # Entries of scores processed at once: fewer cost more calls, more miss the caches.
 BLOCK = 1 << 19
@@ -154,6 +212,7 @@ class _Block(NamedTuple):
     unseen: BoolArray | None  # the keys that are hidden from these
     sorted: npt.NDArray[np.intp] | None  # the rows that the average row takes
     scratch: Sequence[FloatArray]  # memory for three arrays of the scores' shape
+    edge: slice  # the keys outside which none is hidden
 
 
 class _Differentiated(NamedTuple):
@@ -195,13 +254,14 @@ def add(
     offsets: FloatArray | None = None,
     backward: Backward | None = None,
     rounded: Softmax | None = None,
+    edge: slice = slice(None),
 ) -> None:
     """Add one block.
 
     `scores` (draws, rows, keys), minus the tally's centre, is overwritten; `hidden` broadcasts to its shape and marks
-    masked keys. `offsets` (draws, rows, 1) is still to be added to all scores of a row: softmax ignores it, and
-    adding it to the scores would cost precision. `backward`, of the same draws and rows, is given with every block or
-    with none.
+    masked keys, none outside the `edge`. `offsets` (draws, rows, 1) is still to be added to all scores of a row:
+    softmax ignores it, and adding it to the scores would cost precision. `backward`, of the same draws and rows, is
+    given with every block or with none.
 
     `rounded` are the rows' weights in a number format, not computed from the scores, which are the logits of the
     tally's single rule. Infinite scores and NaN rows are left out of all statistics.
@@ -209,15 +269,15 @@ def add(
     shape, keys = scores.shape[:2], scores.shape[2]
     masked = hidden = None if hidden is None else np.broadcast_to(hidden, scores.shape)
     if rounded is not None:
-        hidden = clear_infinite(scores, rounded, hidden)
+        hidden, edge = clear_infinite(scores, rounded, hidden), slice(None)
     flat = scores.reshape(-1, keys)
     hidden = None if hidden is None else hidden.reshape(flat.shape)
     first = draws.start * tally.shape.rows + rows.start
     counted = counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None
     unseen = None if hidden is None or counted is None else hidden[counted]
     averaged = counted_rows(tally.shape.every_sorted, first, len(flat)) if "weights" in tally.histograms else None
-    own = None if offsets is None else offsets.ravel()
-    block = _Block(shape, flat, hidden, own, counted, unseen, averaged, _scratch(tally, flat))
+    of_rows = None if offsets is None else offsets.ravel()
+    block = _Block(shape, flat, hidden, of_rows, counted, unseen, averaged, _scratch(tally, flat), edge)
     shifted, largest = _add_scores(tally, draws, block)
     gradients = None if backward is None else _differentiated(tally, backward, rows, block, shifted)
     if rounded is None:
@@ -232,23 +292,22 @@ def add(
 
 def _add_scores(tally: Tally, draws: slice, block: _Block) -> tuple[ShiftedRows, FloatArray]:
     """Add the statistics of scores; return the rows, shifted, and the largest score of each, minus the centre."""
-    scores, hidden, counted = block.scores, block.hidden, block.counted
+    scores, hidden, counted, edge = block.scores, block.hidden, block.counted, block.edge
     if "logit_within_3sd" in tally.statistics and not math.isnan(tally.band):
-        inside = count_inside(tally.band, block.shape[0], scores, hidden, block.offsets, block.scratch[0])
+        inside = count_inside(tally.band, block.shape[0], scores, hidden, block.offsets, block.scratch[0], edge)
         _accumulate(tally, tally.score_sums, {"inside": inside}, draws)
     if hidden is not None:
-        np.copyto(scores, 0, where=hidden)
+        np.copyto(scores[:, edge], 0, where=hidden[:, edge])
     higher = "logit_excess_kurtosis" in tally.statistics
     powers = power_sums(scores, tally.unit, *block.scratch[:2], higher=higher)
     if counted is not None and ("logits", 0) in tally.counts:
         shift = 0.0 if block.offsets is None else block.offsets[counted, np.newaxis]
         tally.counts["logits", 0] += count(scores[counted], tally.axis, 1.0, shift, block.unseen)
-    shifted = shift_rows(scores, hidden)
+    shifted = shift_rows(scores, hidden, edge)
     own = 0.0 if block.offsets is None else block.offsets
     largest, seen = shifted.largest + own, shifted.visible > 0
-    if "logit_min" in tally.statistics:  # argmin is several times faster than min here
-        smallest = largest + shifted.below[np.arange(len(scores)), shifted.below.argmin(axis=1)]
-        tally.smallest = min(tally.smallest, float(smallest.min(where=seen, initial=math.inf)))
+    if "logit_min" in tally.statistics:
+        tally.smallest = min(tally.smallest, float((largest + shifted.smallest).min(where=seen, initial=math.inf)))
     tally.largest = max(tally.largest, float(largest.max(where=seen, initial=-math.inf)))
     offsets = 0.0 if block.offsets is None else block.offsets.reshape(block.shape).astype(np.float64)
     precision = float(np.finfo(scores.dtype).eps)
@@ -344,14 +403,14 @@ def _differentiated(
     taken, (draws, length) = tally.shape.differentiated, block.shape
     if (taken.start - rows.start) % taken.step >= length:
         return None
-    own = slice((taken.start - rows.start) % taken.step, length, taken.step)
-    chosen: Chosen = slice(own.start, None, own.step)
+    places_taken = slice((taken.start - rows.start) % taken.step, length, taken.step)
+    chosen: Chosen = slice(places_taken.start, None, places_taken.step)
     if draws > 1 and length % taken.step:
-        places = np.arange(*own.indices(length), dtype=np.intp)
+        places = np.arange(*places_taken.indices(length), dtype=np.intp)
         chosen = np.add.outer(length * np.arange(draws, dtype=np.intp), places).reshape(-1)
     some, norms = shifted.only(chosen), np.full((2, len(tally.rules), len(block.scores)), np.nan)
-    received = upstream(backward.g[:, own], backward.v, some, block.scratch[2][: len(some.below)])
-    return _Differentiated(backward, own, chosen, some, received, norms)
+    received = upstream(backward.g[:, places_taken], backward.v, some, block.scratch[2][: len(some.below)])
+    return _Differentiated(backward, places_taken, chosen, some, received, norms)
 
 
 def _count_rows(tally: Tally, found: RowStatistics, visible: FloatArray) -> None:
@@ -373,8 +432,8 @@ def _keep_norms(tally: Tally, draws: slice, rows: slice, norms: FloatArray) -> N
         tally.gradient_norms = np.full(whole, np.nan, np.float32)
     norms = norms[..., (taken.start - rows.start) % taken.step :: taken.step]
     before = len(range(rows.start)[taken])
-    own = slice(draws.start - held.start, draws.stop - held.start)
-    tally.gradient_norms[..., own, before : before + norms.shape[-1]] = norms
+    inside = slice(draws.start - held.start, draws.stop - held.start)
+    tally.gradient_norms[..., inside, before : before + norms.shape[-1]] = norms
 
 
 def _above_largest(tally: Tally, multiplier: FloatArray | float, largest: FloatArray) -> FloatArray | None:

@@ -8,9 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..diagnosis.comparing.results import downstream_words
-from ..diagnosis.groups import WRONG, faults_of, groups, right_layers
+from ..diagnosis.groups import WRONG, faults_of, groups
 from ..message import counted, joined, message, plain
-from .diagnosis import fault_statement, group_entry, head_mark, page_title, worst_pictures
+from .diagnosis import fault_statement, fault_statements, group_entry, head_mark, page_title, worst_pictures
 from .heads import files_entry
 from .table import Block, Cell, HeadMark, Statement, Table, VerdictMap, entry, grid, table_of, text_cell
 
@@ -91,9 +91,7 @@ class FileCheck:
             (place, note)
             for (layer, note), heads in found.items()
             for place in (
-                [layer.place]
-                if len(heads) == layer.heads
-                else [message("{place} head {head}", place=layer.place, head=each.head) for each in heads]
+                [layer.place] if len(heads) == layer.heads else [layer.place_of(each.head) for each in heads]
             )
         ]
 
@@ -105,8 +103,7 @@ class FileCheck:
 def check_statements(file: FileCheck) -> Iterator[Statement]:
     """Yield what is said of each fault, of what is allowed, of what follows from it, and notes."""
     compared, later = file.comparison, file.comparison is not None and file.comparison.downstream
-    for each in file.groups:
-        yield fault_statement(each, "" if later else right_layers(file.heads, each))
+    yield from fault_statements(() if later else file.heads, file.groups)
     for each in file.allowed:
         if each.mild:
             yield Statement(message("allowed"), joined([file.place(each), each.message], ": "))

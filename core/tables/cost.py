@@ -165,8 +165,8 @@ def _cache(cost: Cost) -> TextGrid:
     ]
     times = layer.heads * (layer.width + layer.value_width) / layer.cached
     if times > 1:
-        more = message("would need {times:.3g} times as much", times=times)
-        rows.append([message("multi-head"), more, binary(round(cost.cache * times))])
+        factor_text = message("would need {times:.3g} times as much", times=times)
+        rows.append([message("multi-head"), factor_text, binary(round(cost.cache * times))])
     formula = message("{numbers} × {number}", numbers=words, number=FORMATS[layer.cache_format].word)
     return TextGrid([message("KV cache"), formula, ""], rows)
 

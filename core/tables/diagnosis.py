@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ..captures.capture import CaptureContents
     from ..diagnosis.comparing.results import Comparison, HeadComparison, Stage, State
-    from ..diagnosis.groups import FaultGroup, HasVerdict
+    from ..diagnosis.groups import FaultGroup, HeadVerdict
     from ..diagnosis.results import StageName
 
 
@@ -175,7 +175,7 @@ def fault_statement(group: FaultGroup, right: str = "") -> Statement:
     return Statement(fault.label, group.place, tuple(sentences), tone, used, fault.expected)
 
 
-def fault_statements(heads: Sequence[HasVerdict], found: Iterable[FaultGroup]) -> Iterator[Statement]:
+def fault_statements(heads: Sequence[HeadVerdict], found: Iterable[FaultGroup]) -> Iterator[Statement]:
     """Yield what is said of faults of these heads, and which other layers are right where it is of the multiplier."""
     for each in found:
         yield fault_statement(each, right_layers(heads, each) if each.used is not None else "")
@@ -194,7 +194,7 @@ MARKS: Mapping[str, tuple[Tone, str]] = {
 }
 
 
-def head_mark(each: HasVerdict, state: str = "", rules: Sequence[str] = ()) -> HeadMark:
+def head_mark(each: HeadVerdict, state: str = "", rules: Sequence[str] = ()) -> HeadMark:
     """Return the mark of a head: its causes, or the given rules, and the multiplier.
 
     `state` is a key of MARKS, by default the verdict.
@@ -209,7 +209,7 @@ _PICTURED = 6  # heads
 
 
 def worst_pictures(
-    captures: Sequence[CaptureContents], found: Iterable[FaultGroup], heads: Iterable[HasVerdict]
+    captures: Sequence[CaptureContents], found: Iterable[FaultGroup], heads: Iterable[HeadVerdict]
 ) -> Pictures:
     """Return pictures of the first head of each fault, what is wrong first: as it was, and as it should be."""
     verdicts = {(each.layer, each.head): each.verdict for each in heads}
@@ -262,7 +262,7 @@ def compare_table(reference: CaptureContents, test: CaptureContents, found: Comp
         "compare-2", head, "heads", found.ranked, _COMPARED,
         lambda: [
             Heading(
-                message("{reference} and {test}", reference=reference.path.name, test=test.path.name)
+                message("{reference} and {test}", reference=plain(reference.path.name), test=plain(test.path.name))
             ),
             *difference_statements(found),
             *found.notes,

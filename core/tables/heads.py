@@ -119,8 +119,8 @@ def inspect_table(
         layer = head.subject.layer
         usual = {"precision": ScoreProcessing().precision, "softcap": layer.softcap or 0.0}
         for column in head.columns:
-            own = [column.apart.get(name, usual.get(name)) for name in apart]
-            yield from column_rows([*_place(layer, head.subject.head), layer.d_k, *own], column_entry(column))
+            settings = [column.apart.get(name, usual.get(name)) for name in apart]
+            yield from column_rows([*_place(layer, head.subject.head), layer.d_k, *settings], column_entry(column))
 
     def page() -> list[Block]:
         found = [*heads]
@@ -191,8 +191,7 @@ def head_picture(
             matrices.append((caption, next(cells, "")))
         except InputError as error:
             matrices.append((caption, str(error)))
-    place = message("{place} head {head}", place=layer.place, head=head)
-    return Picture(joined([place, *([why] if why else [])], " · "), matrices)
+    return Picture(joined([layer.place_of(head), *([why] if why else [])], " · "), matrices)
 
 
 def _pictures(captures: Sequence[CaptureContents], heads: Sequence[Inspected]) -> Pictures:

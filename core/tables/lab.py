@@ -134,8 +134,8 @@ class SweepResult:
     def written(self) -> Sequence[str]:
         """The statistics in JSON and CSV: by default those of nested draws, those in a table, and of rounded rows."""
         rounded = any(each.precision in ROUNDED for each in settings(self.parameters))
-        more = {*self.shown, *(_OF_ROUNDING if rounded else ())}
-        return self.statistics or [s.name for s in STATISTICS if not s.optional or s.name in more]
+        optional = {*self.shown, *(_OF_ROUNDING if rounded else ())}
+        return self.statistics or [s.name for s in STATISTICS if not s.optional or s.name in optional]
 
     @property
     def names(self) -> Sequence[str]:

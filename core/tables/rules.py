@@ -119,10 +119,6 @@ def remarks(rules: RulesResult) -> list[str]:
     return [used, *(message("{fault}.", fault=row.fault) for row in rules.sorted if row.fault)]
 
 
-def _measured(row: MechanismRow, name: str) -> Estimate:
-    return row.measured[name]
-
-
 def mechanism_word(row: MechanismRow) -> str:
     """Return the mechanism of a row in words."""
     word = choice_word(row.mechanism)
@@ -143,7 +139,7 @@ def mechanisms_table(found: ComparedMechanisms) -> Table[MechanismRow]:
         Cell("scale", object, lambda row: scale_entry(row.rule, row.multiplier)),
         Cell("scale", str, "rule", in_json=False),
         Cell("multiplier", float, in_json=False),
-        *(estimate_cell(name, _measured) for name in names),
+        *(estimate_cell(name, lambda row, name: row.measured[name]) for name in names),
         Cell(
             "largest_score", float, "largest", "largest score",
             lambda row: cell(Estimate(row.largest, None), unit),

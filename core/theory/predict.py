@@ -106,8 +106,8 @@ class _Rows(NamedTuple):
 def _rows(p: Parameters) -> _Rows:
     """Return the rows of a draw with these parameters."""
     seen = _seen(p.n_keys, p.n_queries, p.mask)
-    own = p.std_k * math.sqrt(1 - abs(p.correlation))
-    if own == 0 or seen.lengths[-1] == 1 or (p.std_q == 0 and p.mean_q == 0):
+    std = p.std_k * math.sqrt(1 - abs(p.correlation))
+    if std == 0 or seen.lengths[-1] == 1 or (p.std_q == 0 and p.mean_q == 0):
         return _Rows(seen, equal=True)
     if p.components != "normal":
         return _Rows(seen)
@@ -116,7 +116,7 @@ def _rows(p: Parameters) -> _Rows:
     else:
         norms, weights = norm_nodes(p.d_k, p.mean_q / p.std_q)
         norms = p.std_q * norms
-    return _Rows(seen, False, curves(p.n_keys, p.n_queries, p.mask), own * norms, weights)
+    return _Rows(seen, False, curves(p.n_keys, p.n_queries, p.mask), std * norms, weights)
 
 
 class _Seen(NamedTuple):
@@ -223,7 +223,7 @@ def _gradient_values(c: float, p: Parameters, rows: _Rows, means: Mapping[str, f
     σ is the standard deviation of a key's component without the shared direction, and z a row's scores over their
     standard deviation. Of d_k directions one is the query's, along which keys are not independent of the logits.
     """
-    own = p.std_k * math.sqrt(1 - abs(p.correlation))
+    std = p.std_k * math.sqrt(1 - abs(p.correlation))
     if rows.equal:  # ‖J‖_F² and |Jz|² are the same
         square = p.d_k * float(rows.seen.shares @ ((rows.seen.lengths - 1) / rows.seen.lengths**2))
     elif means:
@@ -231,7 +231,7 @@ def _gradient_values(c: float, p: Parameters, rows: _Rows, means: Mapping[str, f
     else:
         return {}
     return {
-        "grad_q_rms": c * own * math.sqrt(p.d_v * square),
+        "grad_q_rms": c * std * math.sqrt(p.d_v * square),
         "grad_logits_rms": math.sqrt(p.d_v * means["jacobian_norm_squared"]),
     }
 

@@ -45,9 +45,9 @@ def saturation(parameters: Parameters, rule: ScaleName) -> Saturation | None:
     if found is None:
         return None
     spreads, reaches, saturated_at = found
-    own, reach = (float(each[at - _WIDTHS[0]]) for each, at in ((spreads, p.d_k), (reaches, max(p.d_k, REACH))))
+    spread, reach = (float(each[at - _WIDTHS[0]]) for each, at in ((spreads, p.d_k), (reaches, max(p.d_k, REACH))))
     low, high = (float(spreads[d_k - _WIDTHS[0]]) / threshold for d_k in WAY)
-    return Saturation(threshold, own, reach, saturated_at, (low, high), decides)
+    return Saturation(threshold, spread, reach, saturated_at, (low, high), decides)
 
 
 @lru_cache(maxsize=64)
@@ -115,14 +115,14 @@ def _capped(p: Parameters, rule: ScaleName, threshold: float, decides: bool) -> 
         return None
     alike = replace(Parameters(), **{name: getattr(p, name) for name in ("softcap", "mean_q", "std_q", "std_k")})
     setting = _alike(rule, p.setting)
-    own = capped_deviation(p, p.d_k, multiplier(rule, p.setting))
-    reach = max(own, p.softcap / 3)  # no logit is larger than the cap
+    spread = capped_deviation(p, p.d_k, multiplier(rule, p.setting))
+    reach = max(spread, p.softcap / 3)  # no logit is larger than the cap
     given = multipliers(rule, setting, np.array(WAY, np.float64)).tolist()
     low, high = (
         math.nan if math.isnan(value) else capped_deviation(p, d_k, value) / threshold
         for d_k, value in zip(WAY, given, strict=True)
     )
-    return Saturation(threshold, own, reach, _capped_at(alike, rule, setting, threshold), (low, high), decides)
+    return Saturation(threshold, spread, reach, _capped_at(alike, rule, setting, threshold), (low, high), decides)
 
 
 @lru_cache(maxsize=64)

@@ -51,9 +51,9 @@ def _score_moments(
 ) -> ScoreMoments:
     """Return `score_moments` of the values it depends on."""
     mean = mean_q * mean_k + rho * std_q * std_k
-    shared, own = math.sqrt(abs(rho)), math.sqrt(1 - abs(rho))
-    q = {(1, 0, 0): std_q * shared, (0, 1, 0): std_q * own}
-    k = {(1, 0, 0): std_k * math.copysign(shared, rho), (0, 0, 1): std_k * own}
+    shared, apart = math.sqrt(abs(rho)), math.sqrt(1 - abs(rho))
+    q = {(1, 0, 0): std_q * shared, (0, 1, 0): std_q * apart}
+    k = {(1, 0, 0): std_k * math.copysign(shared, rho), (0, 0, 1): std_k * apart}
     product = _sum(_scaled(k, mean_q), _scaled(q, mean_k), _times(q, k), {(0, 0, 0): -rho * std_q * std_k})
     square = _times(product, product)
     second = _expectation(square, law, degrees)

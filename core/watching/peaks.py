@@ -41,10 +41,8 @@ def _joined(parts: Sequence[Peaks]) -> Peaks:
     """Return the peaks over all parts; of equal ones, that of the first part."""
     if len(parts) == 1:
         return parts[0]
-    largest, largest_step = (
-        np.array([part.largest for part in parts]),
-        np.array([part.largest_step for part in parts]),
-    )
+    largest = np.array([part.largest for part in parts])
+    largest_step = np.array([part.largest_step for part in parts])
     at = np.where(np.isnan(largest), -math.inf, largest).argmax(axis=0)[None]
     return Peaks(
         np.take_along_axis(largest, at, axis=0)[0],

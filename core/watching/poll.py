@@ -201,7 +201,7 @@ def _lines(path: Path, cursor: Cursor, wanted: Collection[int], limit: float) ->
         status = path.stat()
         identity = (status.st_dev, status.st_ino)
         if cursor.identity not in (None, identity) or status.st_size < cursor.offset:
-            notes.append(message("{name} was replaced or shortened: read from its start", name=path.name))
+            notes.append(message("{name} was replaced or shortened: read from its start", name=plain(path.name)))
             cursor = Cursor(over=True)
         file.seek(cursor.offset)
         data = file.read(_AT_ONCE)
@@ -282,7 +282,8 @@ def _parsed(lines: list[_Line], path: Path) -> tuple[list[WatchStep], list[str]]
             try:
                 steps.append(parse_line(line))
             except InputError as error:
-                faults.append(message("{name} line {number}: {error}", name=path.name, number=number, error=error))
+                name = plain(path.name)
+                faults.append(message("{name} line {number}: {error}", name=name, number=number, error=error))
     return steps, faults
 
 
@@ -298,7 +299,7 @@ def _folder(path: Path, cursor: Cursor, wanted: Collection[int], newest: int) ->
             notes.append(
                 message(
                     "{name}: {left_out} other captures are not measured, so a peak in them is not known",
-                    name=path.name,
+                    name=plain(path.name),
                     left_out=left_out,
                 )
             )

@@ -6,7 +6,6 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -134,9 +133,9 @@ def _trends(steps: Sequence[WatchStep], heads: Sequence[HeadTrend]) -> dict[tupl
     unknown = np.full((len(mine[1]), max(mine[1])), math.nan)
 
     def largest(some: Sequence[WatchStep]) -> FloatArray:
-        own = (logits(step) for step in some if heads_of(step) == mine)
+        kept = (logits(step) for step in some if heads_of(step) == mine)
         dropped = (step.dropped[mine].largest for step in some if mine in step.dropped)
-        return np.fmax.reduce([unknown, *(table for table in own if table is not None), *dropped])
+        return np.fmax.reduce([unknown, *(table for table in kept if table is not None), *dropped])
 
     with np.errstate(over="ignore"):
         tables = np.array([largest(steps[first:end]) for first, end in trend_runs(len(steps))], np.float32)
@@ -187,7 +186,7 @@ def _or_least(value: float | None) -> float:
 
 def sample_run() -> Path:
     """Return the path of a finished run, which the Watch pane shows until another one is opened."""
-    return Path(str(resources.files(__package__ or __name__) / "sample-run.jsonl"))
+    return Path(__file__).with_name("sample-run.jsonl")
 
 
 def run_path(text: str | PathLike[str]) -> Path:

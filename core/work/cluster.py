@@ -18,7 +18,8 @@ from typing import Any
 
 from ..message import message
 from .engine_names import ExecutorError, cores, engine_name
-from .engines import SERIAL, PartExecutor, begin_elsewhere, open_processes, open_threads, same_versions
+from .part import SERIAL, PartExecutor, begin_elsewhere
+from .pools import open_processes, open_threads, same_versions
 from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker, versions
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there

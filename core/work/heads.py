@@ -30,8 +30,7 @@ from ..errors import InputError
 from ..message import plain
 from ..statistics.measurement import Estimate, Measurement
 from .engine_names import ExecutorError
-from .engines import PartExecutor
-from .part import Part, Steps
+from .part import Part, PartExecutor, Steps
 
 T = TypeVar("T")
 Place: TypeAlias = tuple[int, int]  # the position of a layer in its file, and a head
@@ -66,12 +65,16 @@ def source_of(
 ) -> Source:
     """Return how to open a capture again that `open_capture` opened with these arguments; raise CaptureError.
 
-    `exact` reads a little of the files. Else a file of this machine is the same if its time is.
+    `exact` reads a little of the files. Else a file of this machine is the same if its time is. This thread uses the
+    capture as it is.
     """
     try:
-        return Source(os.path.abspath(path), axes, mask_true, _identity(capture, exact), exact, tensor)
+        source = Source(os.path.abspath(path), axes, mask_true, _identity(capture, exact), exact, tensor)
     except OSError as error:  # it has been removed since
         raise CaptureError("{path}: {why}", path=plain(path), why=error.strerror) from None
+    if isinstance(capture, CaptureFile):
+        _keep(source, capture)
+    return source
 
 
 def _identity(capture: CaptureContents, exact: bool) -> str:
@@ -126,7 +129,7 @@ _own = threading.local()  # what a capture has decompressed is not shared betwee
 
 def _opened(source: Source) -> CaptureFile:
     """Return the capture, opened once in each thread; raise EngineError if another file has its name here."""
-    kept: dict[Source, CaptureFile] = _own.__dict__.setdefault("captures", {})
+    kept = _kept()
     if source not in kept:
         try:
             capture = open_capture(source.path, source.axes, source.mask_true, source.tensor)
@@ -142,10 +145,20 @@ def _opened(source: Source) -> CaptureFile:
             raise ExecutorError(
                 "{path}: worker {node} sees another file of this name", path=plain(source.path), node=platform.node()
             )
-        if len(kept) == _KEPT:
-            kept.pop(next(iter(kept)))
-        kept[source] = capture
+        _keep(source, capture)
     return kept[source]
+
+
+def _kept() -> dict[Source, CaptureFile]:
+    """Return the captures that this thread keeps open, the oldest first."""
+    return _own.__dict__.setdefault("captures", {})
+
+
+def _keep(source: Source, capture: CaptureFile) -> None:
+    kept = _kept()
+    if source not in kept and len(kept) == _KEPT:
+        kept.pop(next(iter(kept)))
+    kept[source] = capture
 
 
 def parts(

@@ -1,12 +1,15 @@
-"""A part of some work: small enough to send, and answered with the same bytes by every worker."""
+"""A part of some work, small enough to send, and where parts are performed, with the same bytes by every worker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..errors import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 R = TypeVar("R")
 
@@ -86,3 +89,33 @@ def perform(part: Part[R], stopped: Callable[[], bool] = lambda: False) -> tuple
     except InputError as error:
         found.append(error)
     return tuple(found)
+
+
+Perform: TypeAlias = "Callable[[Part[Any]], tuple[Any, ...]]"
+# Begins a run: returns the function that performs its parts, and one that stops those that are running.
+Begin: TypeAlias = "Callable[[], tuple[Perform, Callable[[], object]]]"
+
+
+def begin_elsewhere(perform: Perform = perform) -> tuple[Perform, Callable[[], object]]:
+    """Begin a run whose running parts cannot be stopped, or end themselves when they are cancelled."""
+    return perform, lambda: None
+
+
+# Calls a function with arguments on each worker, and returns what it returns by the name of the worker.
+Everywhere: TypeAlias = "Callable[..., Mapping[str, Any]]"
+
+
+@dataclass(frozen=True, eq=False)
+class PartExecutor:
+    """Where parts are performed: an executor and its number of workers, or this thread."""
+
+    name: str
+    workers: int = 1
+    executor: Executor | None = None
+    begin: Begin = begin_elsewhere
+    remark: str = ""  # what the user should know of it
+    everywhere: Everywhere | None = None  # None: its workers are on this machine, or cannot be addressed
+    missing: Callable[[], float] = float  # for how many seconds there has been no worker
+
+
+SERIAL = PartExecutor("serial")

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from ..errors import InputError
-from ..message import Message, message, plain
+from ..message import Message, Plain, message, plain
 from ..texts import from_json
 from .engine_names import LostExecutorError
 from .part import Part
@@ -73,8 +73,8 @@ def _as_json(value: Any) -> Any:
         return {"scalar": [value.dtype.str, value.item()]}
     if isinstance(value, Message):
         return {"message": [str.__str__(value), value.template, _as_json(value.values), _as_json(value.plural)]}
-    if isinstance(value, Path):
-        return {"path": str(value)}
+    if isinstance(value, Path | Plain):
+        return {"path" if isinstance(value, Path) else "plain": str(value)}
     if kind is slice:
         return {"slice": [*map(_as_json, (value.start, value.stop, value.step))]}
     if kind in (list, set, frozenset):
@@ -157,6 +157,7 @@ _MADE: dict[str, Callable[[Any], Any]] = {
     "scalar": lambda held: _number_type(held[0]).type(held[1]),
     "message": _message,
     "path": Path,
+    "plain": plain,
     "slice": lambda held: slice(*map(_from_json, held)),
     "list": lambda held: [*map(_from_json, held)],
     "set": lambda held: {*map(_from_json, held)},
@@ -245,12 +246,12 @@ def open_spool(path: Path) -> Generator[Spool, None, None]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise SpoolError("{path}: is not a regular file", path=path)
         _lock(file, path)
-        own = traits()
+        here = traits()
         if line := file.readline(1 << 16):
             _check(line, path)
         else:
             with _written(path):
-                _write(file, json.dumps({"schema": _SCHEMA, "traits": own}).encode() + b"\n")
+                _write(file, json.dumps({"schema": _SCHEMA, "traits": here}).encode() + b"\n")
         spool = Spool(file, path)
         spool.read()
         yield spool
@@ -287,11 +288,7 @@ def _check(line: bytes, path: Path) -> None:
     if isinstance(refused, Message):
         refused = message("it has {name} {other}, and this machine {own}; they must be the same", **refused.values)
     if refused:
-        raise SpoolError(
-            "{path}: was begun with other versions: {refused}",
-            path=path,
-            refused=refused,
-        )
+        raise SpoolError("{path}: was begun with other versions: {refused}", path=path, refused=refused)
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

@@ -23,8 +23,8 @@ from ..statistics.reading import merge
 from ..statistics.tally import COUNTED, Tally
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .engines import SERIAL, PartExecutor, run
-from .part import Part, PartProgress, Steps
+from .engines import run
+from .part import SERIAL, Part, PartExecutor, PartProgress, Steps
 
 # Estimates of the time on one core, measured on a 2.1 GHz Xeon with AVX-512; another core may
 # take half or three times as long.
@@ -268,10 +268,10 @@ def _groups(plan: SweepPlan) -> Iterator[Widths]:
     for family in families:
         p, d_ks = family.parameters, family.d_ks
         least, column = grain * len(_cuts(plan, family)), column_seconds(p, _nests(plan, p))
-        own = [_point_seconds(plan, family, d_k) for d_k in d_ks]
+        costs = [_point_seconds(plan, family, d_k) for d_k in d_ks]
         steps = [after - before for before, after in pairwise([0, *d_ks])]
-        rest, first, spent = sum(own) + column * d_ks[-1], 0, 0.0
-        for at, (cost, step) in enumerate(zip(own, steps, strict=True)):
+        rest, first, spent = sum(costs) + column * d_ks[-1], 0, 0.0
+        for at, (cost, step) in enumerate(zip(costs, steps, strict=True)):
             again = column * (d_ks[at] - step)
             start = column * d_ks[first - 1] if first else 0.0
             if spent >= max(least, _GAIN * start) and rest >= max(least / 2, _GAIN * again):

@@ -9,8 +9,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module, metadata
-from multiprocessing import connection, parent_process, resource_tracker
+from importlib import import_module
 from typing import Any, TypeVar
 
 from ..blas import one_blas_thread
@@ -51,6 +50,8 @@ def start_resource_tracker() -> None:
 
     It would also let Ctrl-C through to the first process that is started.
     """
+    from multiprocessing import resource_tracker
+
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
     try:
@@ -90,6 +91,8 @@ def start_process(ended: Sequence[int], background: bool) -> None:
 
 def _end_with_parent() -> None:
     """End this process as soon as the one that started it has ended, however that happened."""
+    from multiprocessing import connection, parent_process
+
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -103,12 +106,6 @@ def prepare() -> None:
     one_blas_thread().__enter__()
 
 
-def perform_prepared(part: Part[R]) -> tuple[R | InputError, ...]:
-    """Perform a part in a process that works for another one."""
-    prepare()
-    return perform(part)
-
-
 def perform_of_run(run: int, part: Part[R]) -> tuple[R | InputError, ...]:
     """Perform a part in a process of a pool; stop after a step if its run has ended."""
     prepare()
@@ -116,14 +113,14 @@ def perform_of_run(run: int, part: Part[R]) -> tuple[R | InputError, ...]:
     return perform(part, lambda: ended[run % RUNS] >= run)
 
 
-def perform_on_dask(own: Mapping[str, str], part: Part[R]) -> tuple[R | InputError, ...]:
+def perform_on_dask(client: Mapping[str, str], part: Part[R]) -> tuple[R | InputError, ...]:
     """Perform a part on a Dask worker; stop after a step if its client has cancelled it or is gone.
 
-    A worker that came after the work began may have other versions than the client, which has its `own`.
+    A worker that came after the work began may have other versions than the client, which has those of `client`.
     """
     prepare()
     worker: Any = import_module("distributed").get_worker()
-    if refused := other_versions(own, [versions()]):
+    if refused := other_versions(client, [versions()]):
         return (LostExecutorError("worker {address}: {refused}", address=worker.address, refused=refused),)
     key = worker.get_current_task()
 
@@ -144,6 +141,8 @@ def perform_on_dask(own: Mapping[str, str], part: Part[R]) -> tuple[R | InputErr
 @cache
 def versions() -> Mapping[str, str]:
     """Return the versions that workers must have in common."""
+    from importlib import metadata
+
     return {"attn-tui": metadata.version("attn-tui"), "NumPy": metadata.version("numpy")}
 
 
@@ -160,27 +159,27 @@ def traits() -> Mapping[str, str]:
     }
 
 
-def other_versions(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> str:
+def other_versions(here: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> str:
     """Return why workers with these versions cannot be used; empty if they can."""
     for name in versions():
         for other in others:
-            if other[name] != own[name]:
+            if other[name] != here[name]:
                 return message(
                     "a worker has {name} {other}, and this machine {own}; they must be the same",
                     name=name,
                     other=other[name],
-                    own=own[name],
+                    own=here[name],
                 )
     return ""
 
 
-def other_processors(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> str:
+def other_processors(here: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> str:
     """Return in what the results of workers with these traits may differ; empty if in nothing."""
     for name in ("BLAS kernels", "processor"):
-        unlike = [other for other in others if other[name] != own[name]]
+        unlike = [other for other in others if other[name] != here[name]]
         if unlike:
             what = (
-                message("{own} here, {unlike} there", own=own[name], unlike=unlike[0][name])
+                message("{own} here, {unlike} there", own=here[name], unlike=unlike[0][name])
                 if name == "BLAS kernels"
                 else "other instructions"
             )

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from .engine_names import DEFAULT_ENGINE, ExecutorError
 
 if TYPE_CHECKING:
-    from .engines import PartExecutor
-    from .part import Part, PartProgress, Store
+    from .part import Part, PartExecutor, PartProgress, Store
 
 R = TypeVar("R")
 

@@ -112,7 +112,10 @@ def test_numbers_that_are_not_finite_are_found(tmp_path: Path, capsys: Captured)
     q = np.random.default_rng(0).normal(size=(1, 2, 20, 16))
     q[0, 1, 2, 3] = np.inf
     later: dict[str, Any] = {"layers.4.attn.q": q, "layers.4.attn.k": np.random.default_rng(1).normal(size=q.shape)}
-    assert rules([capture(tmp_path, q=q, **later)], capsys) == [("3", 1, "not-finite")]
+    file = capture(tmp_path, q=q, **later)
+    assert rules([file], capsys) == [("3", 1, "not-finite")]
+    heads = json.loads(checked([file, "--format", "json"], capsys)[1])["heads"]
+    assert [each["verdict"] for each in heads] == ["no-evidence", "cause", "no-evidence", "undecided"]
 
 
 def test_a_file_whose_heads_are_nearly_one_hot_is_found(tmp_path: Path, capsys: Captured) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.work import cluster, engines, worker
+from attn_tui.core.work import cluster, pools, worker
 from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.engine_names import LostExecutorError
 from attn_tui.core.work.engines import run
@@ -147,7 +147,7 @@ def test_the_loss_of_all_workers_ends_the_work(own: Cluster, monkeypatch: pytest
     with open_engine(own.executor[1]) as engine:
         work = run(parts(plan), engine)
         next(done for done in work if done.complete)
-        monkeypatch.setattr(import_module("attn_tui.core.work.engines"), "_LOST", 1)
+        monkeypatch.setattr(import_module("attn_tui.core.work.pools"), "_LOST", 1)
         own.workers[0].kill()
         with pytest.raises(LostExecutorError, match="no worker for 1 second"):
             deque(work)
@@ -199,7 +199,7 @@ def test_a_worker_with_another_numpy_is_refused_before_work(
     def traits() -> Any:
         return {**real, "NumPy": "1.0"}
 
-    monkeypatch.setattr(engines, "traits", traits)
+    monkeypatch.setattr(pools, "traits", traits)
     assert "a worker has NumPy" in refusal([*SMALL, *two_workers.executor], capsys)
 
 

@@ -10,8 +10,8 @@ from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.work import heads
 from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.engine_names import ExecutorError
-from attn_tui.core.work.engines import PartExecutor, run
-from attn_tui.core.work.part import Part
+from attn_tui.core.work.engines import run
+from attn_tui.core.work.part import Part, PartExecutor
 from attn_tui.tui.cli.main import main
 from cases import for_each
 from cli_runner import SAMPLE, WRONG, Captured, assert_refused

@@ -8,7 +8,7 @@ from attn_tui.core.lab import sweep
 from attn_tui.core.lab.results import SweepPoint
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import sweeps
-from attn_tui.core.work.engines import SERIAL, PartExecutor
+from attn_tui.core.work.part import SERIAL, PartExecutor
 from attn_tui.core.work.sweeps import stream, sweep_plan
 from measurements import numbers
 

@@ -151,6 +151,7 @@ def test_the_declaration_of_a_claim_is_complete(claim: Claim) -> None:
     assert claim.why.endswith(".")
     assert "  " not in claim.statement + claim.why
     assert claim.source
+    assert all(f"{score:g}".replace("-", "−") in claim.statement for score in claim.scores)
     assert bool(claim.figures) != bool(claim.untestable)
     assert len({figure.measure for figure in claim.figures if figure.measure}) != 1
     assert bool(claim.limit) == any(figure.in_the_limit for figure in claim.figures)

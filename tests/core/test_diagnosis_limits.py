@@ -17,7 +17,7 @@ from cases import for_each
 LAYER = open_capture(sample_path()).layers[0]
 HEALTHY = Verdict("healthy", "as expected", Expected(0.125, "the file"))
 UNEXPLAINED = replace(HEALTHY, word="unexplained", misfit=30.0, evidence="lse")
-USUAL = HeadFigures(LAYER, 3, 5.0, 1.0, 1.0, 0.7, 0.0, 0.1, HEALTHY)
+USUAL = HeadFigures(LAYER, 3, HEALTHY, 5.0, 1.0, 1.0, 0.7, 0.0, 0.1)
 MEANS = Means(Product(0.125), 1.0, 2.0, 0.5, 0.3, 0.0, 0.1)
 NONE: dict[str, Any] = {name: math.inf if name.startswith("max") else 0.0 for name in LIMITS}
 SAME = HeadComparison(LAYER, 3, LAYER, 3, (Stage("qk", "same", ""),), MEANS, MEANS, None, None)

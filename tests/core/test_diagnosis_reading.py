@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.configuration import configured_scale, expecting, parse_configuration
-from attn_tui.core.diagnosis.judgement.words import other_scale
+from attn_tui.core.diagnosis.judgement.scale import other_scale
 from attn_tui.core.diagnosis.multipliers import Name, expected_multiplier, names
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.results import Verdict

@@ -4,9 +4,8 @@ import math
 from typing import Any
 
 import numpy as np
-from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
-from attn_tui.core.attention.scores import scores
+from attn_tui.core.attention.scores import AdditiveWeights, scores
 from attn_tui.core.attention.softmax import (
     RowStatistics,
     logits_below,

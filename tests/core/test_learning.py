@@ -65,6 +65,17 @@ def texts_of(item: Item) -> dict[str, str]:
     return named | {"shown": item.shown.what}
 
 
+DERIVED = {
+    "narrow_root",
+    "keys",
+    "largest_power",
+    "smallest_power",
+    "short",
+    "long",
+    "flat",
+}  # figures of other numbers
+
+
 def placeholders(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
 
@@ -110,6 +121,15 @@ def test_every_given_value_and_every_figure_is_used(item: Item) -> None:
     assert used <= {*item.given, *item.figures, "guess"}
     shown = {*item.table, item.guess.figure} if isinstance(item, TourStep) else set(item.figures)
     assert set(item.figures) <= used | shown
+
+
+@every
+def test_the_label_of_a_figure_has_numbers_of_what_is_measured(item: Item) -> None:
+    numbers = {name: value for name, value in item.given.items() if not isinstance(value, str)}
+    for name, figure in item.figures.items():
+        if name not in DERIVED:
+            used = [*map(float, re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", repr(figure.source)))]
+            assert all(numbers[each] in used for each in placeholders(figure.label) & {*numbers}), name
 
 
 @pytest.mark.parametrize(

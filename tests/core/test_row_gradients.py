@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.attention import additive
 from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.attention.row_gradients import (
     logit_gradients,
@@ -100,7 +99,7 @@ def test_norms_of_additive_attention_do_not_depend_on_blocks(block: int, monkeyp
     shifted = shift(scores(q, k, "additive", weights))
     of_logits = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
     at_once = query_gradient_norms(of_logits, 1.0, k, q, "additive", weights)
-    monkeypatch.setattr(additive, "BLOCK", block)
+    monkeypatch.setattr("attn_tui.core.attention.scores.BLOCK", block)
     in_blocks = query_gradient_norms(of_logits, 1.0, k, q, "additive", weights)
     assert in_blocks == pytest.approx(at_once, rel=1e-12, abs=1e-14)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.additive import AdditiveWeights
+from attn_tui.core.attention.scores import AdditiveWeights
 from attn_tui.core.errors import InputError, ParameterError
 from attn_tui.core.lab import mechanisms, rule_curves, rules
 from attn_tui.core.lab.experiment import run

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.configuration import configured_scale, parse_configuration
-from attn_tui.core.diagnosis.models.scale_keys import SCALE_KEYS, unapplied
 from attn_tui.core.diagnosis.multipliers import expected_multiplier
 from attn_tui.core.diagnosis.reading import file_configuration, read_subject
 from attn_tui.core.diagnosis.results import Verdict
+from attn_tui.core.diagnosis.scale_keys import SCALE_KEYS, unapplied
 from attn_tui.core.diagnosis.subject import StatedFacts
 from attn_tui.core.diagnosis.verdict import diagnose
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]

@@ -6,9 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.attention import additive
-from attn_tui.core.attention.additive import AdditiveWeights
-from attn_tui.core.attention.scores import BilinearWeights, draw_weights, score_bound, scores
+from attn_tui.core.attention.scores import AdditiveWeights, BilinearWeights, draw_weights, score_bound, scores
 from attn_tui.core.parameters import MechanismName
 from cases import for_each
 from hypothesis import given
@@ -71,7 +69,7 @@ def test_scores_keep_the_precision_they_are_given(mechanism: MechanismName) -> N
 def test_additive_scores_do_not_depend_on_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, weights = normal(1, 2, 5, 4), normal(2, 2, 6, 4), weights_for("additive", 4)
     at_once = scores(q, k, "additive", weights)
-    monkeypatch.setattr(additive, "BLOCK", block)
+    monkeypatch.setattr("attn_tui.core.attention.scores.BLOCK", block)
     assert scores(q, k, "additive", weights) == pytest.approx(at_once, rel=1e-14, abs=1e-14)
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.work import engines, worker
+from attn_tui.core.work import pools, worker
 from attn_tui.core.work.cluster import open_engine
 from attn_tui.core.work.engine_names import ExecutorError, LostExecutorError, engine_name
-from attn_tui.core.work.engines import SERIAL, PartExecutor, run
-from attn_tui.core.work.part import MemoryStore, Part
+from attn_tui.core.work.engines import run
+from attn_tui.core.work.part import SERIAL, MemoryStore, Part, PartExecutor
 from cases import for_each
 
 
@@ -141,7 +141,7 @@ def test_what_a_worker_could_not_do_is_not_kept() -> None:
 def test_processes_end_with_the_process_that_started_them() -> None:
     program = (
         "import os, signal\n"
-        "from attn_tui.core.work.engines import open_processes\n"
+        "from attn_tui.core.work.pools import open_processes\n"
         "with open_processes(2) as engine:\n"
         "    print(*engine.executor._processes, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -172,7 +172,7 @@ def test_a_worker_that_dies_is_named_in_one_line() -> None:
 
 @pytest.mark.slow
 def test_processes_that_do_not_answer_are_refused_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "_START", 0)
+    monkeypatch.setattr(pools, "_START", 0)
     with (
         pytest.raises(ExecutorError, match="no answer from its workers within 0 seconds"),
         open_engine("processes:1"),
@@ -184,17 +184,17 @@ def test_workers_with_another_version_are_refused(monkeypatch: pytest.MonkeyPatc
     own = worker.traits()
     with ThreadPoolExecutor(1) as pool:
         engine = PartExecutor("processes", 1, pool)
-        assert engines.checked(engine).remark == ""
+        assert pools.checked(engine).remark == ""
         for name in ("attn-tui", "NumPy"):
-            monkeypatch.setattr(engines, "traits", lambda name=name: {**own, name: "0.0.1"})
+            monkeypatch.setattr(pools, "traits", lambda name=name: {**own, name: "0.0.1"})
             with pytest.raises(ExecutorError, match=f"a worker has {name} .* this machine 0.0.1"):
-                engines.same_versions("dask", [own])
+                pools.same_versions("dask", [own])
 
 
 def test_workers_with_another_processor_are_used_with_a_note() -> None:
     own = worker.traits()
-    assert engines.same_versions("dask", [own]) == ""
-    note = engines.same_versions("dask", [own, {**own, "BLAS kernels": "Zen"}])
+    assert pools.same_versions("dask", [own]) == ""
+    note = pools.same_versions("dask", [own, {**own, "BLAS kernels": "Zen"}])
     assert note.startswith("1 of 2 workers have another kind of processor")
     assert "last digits may differ" in note
 

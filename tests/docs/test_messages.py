@@ -36,8 +36,7 @@ CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uff60]")
 ENGLISH = (
     "core/captures/features.py",  # what docs/capture-format.md says
     "core/captures/calls/",  # for developers
-    "core/program/", "core/tables/", "core/diagnosis/models/model_types.py",
-    "core/diagnosis/models/scale_keys.py",  # what docs/diagnose.md says
+    "core/program/", "core/tables/", "core/diagnosis/scale_keys.py",  # what docs/diagnose.md says
     "tui/cli/crash.py", "tui/cli/root/",  # for developers
     "tui/terminal/reader.py",  # a regular expression with comments
     "tui/views/fields/synonyms.py", "tui/views/fields/choices.py",  # words by which choices are found

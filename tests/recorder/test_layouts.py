@@ -8,6 +8,7 @@ from typing import Any
 import attn_tui
 import pytest
 from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.recorder.layers.layout import layout_of
 from pytorch import torch
 from replay import load, replay
 
@@ -67,6 +68,16 @@ def recorded(module: Any, path: Path, *inputs: Any, **options: Any) -> tuple[Any
         module(*inputs)
     held, metadata = load(path / "a.safetensors")
     return metadata["layers"], held
+
+
+def test_one_dimension_before_the_queries_is_split_into_texts_and_heads() -> None:
+    for lead, counts, batch, texts, heads in (
+        (8, (), 2, 2, 4), (8, (), None, 1, 8), (8, (), 3, 1, 8), (8, (4,), 2, 2, 4), (8, (2,), None, 4, 2),
+        (2, (), 2, 2, 1),
+    ):  # fmt: skip
+        found = layout_of((lead, 10), 10, counts, batch)
+        assert (found.outer, found.heads, found.queries) == (texts, heads, 10)
+        assert found.assumed == (heads > 1 and not counts)
 
 
 @pytest.mark.parametrize("module", [OneHead(), SeveralOfOneHead()])

@@ -296,7 +296,8 @@ def test_a_router_and_a_classifier_are_no_attention(tmp_path: Path) -> None:
             self.experts = torch.nn.Linear(D, D)
 
         def forward(self, x: Any) -> Any:
-            return torch.softmax(self.gate(x), -1) @ torch.ones(4, D) + self.experts(x)
+            pairs = torch.softmax(x[..., :1] @ x[..., :1].mT, -1) @ x  # of single numbers, as of angles
+            return torch.softmax(self.gate(x), -1) @ torch.ones(4, D) + self.experts(pairs)
 
     model = Router()
     with (

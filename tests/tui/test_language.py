@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core.errors import InputError, did_you_mean
-from attn_tui.core.message import counted, in_sense, joined, message
+from attn_tui.core.message import counted, in_sense, joined, message, plain
 from attn_tui.tui.language.catalogue import translated
 from attn_tui.tui.language.chosen import LanguageError, of_locale, of_words
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE
@@ -90,6 +90,8 @@ def test_what_the_program_is_written_in_is_english_and_so_is_what_is_not_transla
 def test_chinese_translates_a_message_its_values_and_errors_of_another_process() -> None:
     assert translated("entropy", "zh") == "熵"
     assert translated("  entropy ", "zh") == "  熵 "
+    assert translated(plain("entropy"), "zh") == "entropy"  # from outside: a model of this name
+    assert translated(message("{model}: {label}", model=plain("entropy"), label="entropy"), "zh") == "entropy：熵"
     assert translated("", "zh") == ""
     assert translated("Verdict: ", "zh") == "判定："
     assert translated(message("{label}: {value:.2f}", label=message("entropy"), value=1), "zh") == "熵：1.00"

@@ -56,8 +56,11 @@ def names(messages: list[Message]) -> list[str]:
 
 @for_each(
     ("colour", "light"),
-    [("rgb:fbfb/fafa/f7f7\x1b\\", True), ("rgb:1010/1313/1919\x07", False), ("rgba:f/f/f/f\x07", True)],
-)
+    [
+        ("rgb:fbfb/fafa/f7f7\x1b\\", True), ("rgb:1010/1313/1919\x07", False), ("rgba:f/f/f/f\x07", True),
+        ("rgb:80/80/80\x07", True), ("rgb:7f/7f/7f\x07", False), ("rgb:f/0/f\x07", False), ("rgb:0/f/0\x07", True),
+    ],
+)  # fmt: skip
 def test_the_reply_on_the_background_says_whether_it_is_light_and_no_key_is_lost(colour: str, light: bool) -> None:
     before, reply, after = read(Reader(), f"x\x1b]11;{colour}\x1b[C".encode())
     assert isinstance(reply, Background)

@@ -81,6 +81,21 @@ async def test_exact_rows_come_first_and_rows_keep_their_places_dimmed_until_mea
     assert pane.table.shown.names != before
 
 
+@pytest.mark.usefixtures("slow")
+@played()
+async def test_under_a_held_key_rows_of_earlier_parameters_are_shown(stage: Stage) -> None:
+    pane, engine = await stage.complete(RulesPane), stage.engine
+    engine.hold = True
+    await stage.press("L")
+    await stage.until(lambda: engine.at_rest)
+    earlier, replies = measured(stage.asked)["sqrt_d_k"].value("max_weight"), engine.held_for(MeasureRules)
+    await stage.press("L")
+    engine.hand_on(replies)
+    await stage.until(lambda: pane.rows["sqrt_d_k"].value("max_weight") == pytest.approx(earlier, rel=1e-5))
+    engine.let_go()
+    await shown(stage, pane, stage.asked)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize("early", [0, 1, 2], ids=["nothing", "progress", "rows"])

@@ -46,6 +46,8 @@ def test_the_next_run_starts_with_the_last_parameters_and_greets_until_escape(fi
     assert saved(file) == {"parameters": {}, "hint": False}
     with opened(ATTN_TUI_HINT="") as session:
         assert START not in session.text
+        session.quit()
+    assert saved(file)["hint"] is False
 
 
 def test_the_first_run_starts_before_softmax_saturates_and_the_next_where_it_was_left(file: Path) -> None:

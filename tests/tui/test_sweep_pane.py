@@ -166,3 +166,5 @@ async def test_a_click_moves_the_cursor_there(stage: Stage) -> None:
     await stage.click((labels.index("16"), 9), pane.plot)
     assert 14 <= pane.parameters.d_k <= 18
     assert stage.asked.d_k == pane.parameters.d_k
+    for pane.plot.headed in (True, False):  # also below the values at the cursor, the plot ends at its bottom
+        assert len(pane.plot.compose_lines(80, 20)) == 20

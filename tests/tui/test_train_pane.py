@@ -10,7 +10,7 @@ from attn_tui.core.training.snapshot import QUANTITIES, snapshot
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.panes.train.pane import TrainPane
-from attn_tui.tui.panes.train.widget import START, curve_lines, setting_lines
+from attn_tui.tui.panes.train.widget import START, curve_lines, share_lines
 from attn_tui.tui.views.glyphs import UNICODE
 from cases import present
 from stage import Stage, played
@@ -50,18 +50,24 @@ async def test_a_race_shows_its_curves_and_other_quantities_and_axes(stage: Stag
     assert ", log" not in stage.text
 
 
-def test_the_rules_of_a_race_have_the_letters_of_their_curves() -> None:
-    lines = setting_lines(replace(SHORT, rules=("none", "sqrt_d_k")), "rate", "", None, 40, 24, UNICODE)
-    texts = ["".join(text for text, _ in line).split() for line in lines]
-    assert [words[1:] for words in texts if words[:1] in (["A"], ["B"])] == [["unscaled"], ["1/√d_k"]]
-
-
 def test_a_loss_far_above_that_of_a_guess_is_drawn_at_the_top() -> None:
     *_, curves = run(replace(SHORT, rules=("none",)))
     shown = snapshot(curves)
     lost = {"loss": [[point._replace(middle=99.0) for point in shown.curves["loss"][0]]]}
     lines = curve_lines(replace(shown, curves=lost), QUANTITIES[0], False, 40, 8, UNICODE)
     assert any(text.strip().startswith("2") for text, _ in lines[2])
+
+
+def test_a_bar_says_when_a_rule_has_learned_and_whether_that_stayed() -> None:
+    *_, begun, curves = run(replace(SHORT, rules=("none",)))
+    for of, steps, recalled, words in (
+        (curves, 21.0, 0.83, "83 %  step 21, fell back"), (curves, 23.0, 0.9, "90 %  step 23"),
+        (curves, None, 0.3, "30 %  never"), (begun, 9.0, 0.8, "80 %  step 9"), (begun, None, 0.3, "30 %"),
+    ):  # fmt: skip
+        shown = snapshot(of)
+        shown = replace(shown, results=[replace(shown.results[0], steps_to_learn=steps, recalled=recalled)])
+        bar = "".join(text for text, _ in share_lines(shown, 45, UNICODE)[1]).rstrip()
+        assert bar.endswith(words)
 
 
 @played()

@@ -73,8 +73,7 @@ async def test_a_run_is_waited_for_and_followed(stage: Stage, tmp_path: Path) ->
     assert FROM_LINES in stage.text, "how to make one"
     append(path, 0, 1)
     await stage.until(lambda: pane.shown is not None)
-    await stage.still()
-    assert "step 1, 2 of 2" in stage.text
+    await stage.until(lambda: "step 1, 2 of 2" in stage.text, "the numbers in the place of the page")
     assert "No head is over 100" in stage.text
     assert "The logits include the scale, × 0.5." in stage.words(pane.ranking)
     assert pane.map.cursor == (1, 0)  # the worst head

@@ -7,8 +7,7 @@ from threading import Event
 import pytest
 from attn_tui.core.work import cluster
 from attn_tui.core.work.engine_names import ExecutorError
-from attn_tui.core.work.engines import PartExecutor
-from attn_tui.core.work.part import Part
+from attn_tui.core.work.part import Part, PartExecutor
 from attn_tui.core.work.workers import Workers
 
 

@@ -90,7 +90,7 @@ def test_the_zones_are_in_order_around_the_limit() -> None:
 
 
 def test_where_softmax_saturates_is_said_once_if_one_column_crosses_the_limit() -> None:
-    assert gauge_note(CONTENTS[0]) == "the limit is crossed at d_k 10"
+    assert gauge_note(CONTENTS[0]) == "unscaled saturated from d_k 10 up"
     both = with_theory(measured := run(replace(ASKED, scale="8/d")), theory_of(measured))
     assert gauge_note(both).startswith("unscaled saturated from d_k 10 up · ")
     assert gauge_note(CONTENTS[4]) == ""

@@ -30,8 +30,7 @@ from .parser import Arguments, Finished, Given, arguments
 if TYPE_CHECKING:
     from ...core.program.text import Dialect
     from ...core.tables.table import Table
-    from ...core.work.engines import PartExecutor
-    from ...core.work.part import Part, PartProgress
+    from ...core.work.part import Part, PartExecutor, PartProgress
 
 
 _DELAY = 1.0  # seconds before the line is first shown

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from ...core.message import Message, name, plain
+from ...core.message import Message, Plain, name, plain
 from .cells import WIDE, to_left, to_middle, to_right
 from .chosen import Language
 
@@ -66,6 +66,8 @@ class _Translator(Formatter):
         self._catalogue = catalogue
 
     def text(self, text: str) -> str:
+        if isinstance(text, Plain):
+            return text
         if not isinstance(text, Message):
             return self._found(text)
         if not text.values:
@@ -85,7 +87,7 @@ class _Translator(Formatter):
         """Return a value as text; one that is a text or an error is translated, and padded in cells."""
         if not isinstance(value, str | Exception):
             return _as_it_is(plain(super().format_field(value, format_spec)))
-        text = self.text(str(value))
+        text = self.text(value if isinstance(value, Plain) else str(value))
         if not format_spec and text == value and not isinstance(value, Message):
             return _as_it_is(plain(text))
         if format_spec == "reason":  # of core.message.reason_of: what follows the label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 
 from ... import VERSION
 from ...errors import InputError, did_you_mean
+from ...files import check_replaceable, write_bytes
 from ...message import short
 from ..axes import FLAT, parse_axes
 from ..capture import Layer
@@ -206,3 +208,30 @@ def _log_sum_exp(call: Call) -> AnyArray:
         data = read_head(capture, layer, head)
         found.append(computation(file_rule(layer), layer, data).evaluate(data.q, data.k).softmax.lse)
     return np.stack(found, axis=1).astype(np.float32)
+
+
+def save(
+    path: str | os.PathLike[str],
+    calls: Sequence[Call],
+    *,
+    config: Mapping[str, Any] | None = None,
+    tokens: Sequence[str] | None = None,
+    query_tokens: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write calls as the layers of a .safetensors file, with the model's configuration and the tokens of keys and,
+    in cross-attention, of queries.
+
+    Raise InputError for a file that cannot be written, or that is not a recording unless `overwrite`.
+    """
+    from safetensors.numpy import save as safetensors_of
+
+    if not calls:
+        raise ValueError("there is no call to save")
+    if not overwrite:
+        check_replaceable(Path(path), recording=True, remedy="overwrite=True")
+    tensors, metadata = contents_of(calls, config)
+    for key, names in (("tokens", tokens), ("query_tokens", query_tokens)):
+        if names is not None:
+            metadata[key] = json.dumps(list(names))
+    write_bytes([safetensors_of(tensors, metadata)], Path(path))

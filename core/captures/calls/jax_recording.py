@@ -20,10 +20,9 @@ import numpy as np
 
 from ...errors import needed
 from ...files import check_replaceable
-from .call import Call
+from .call import Call, save
 from .jax_functions import ARRAYS, Function, Given, attention_call, functions
 from .jax_place import Place, place
-from .save import save
 
 # Of a function that is traced once: what would record all its calls.
 _SHARED = {
@@ -104,12 +103,12 @@ class JaxRecording:
         found, times = list[Call](), Counter[str]()
         for name, given in named:
             while given:  # which lets go of the arrays
-                own = name if counts[name] == 1 else f"{name}[{times[name]}]"
+                numbered = name if counts[name] == 1 else f"{name}[{times[name]}]"
                 times[name] += 1
                 one = given.pop(0)
                 function = one.pop("function")
                 try:
-                    found.append(attention_call(own, one))
+                    found.append(attention_call(numbered, one))
                 except Exception as error:
                     self._miss(function, _reason(error))
         return found
@@ -132,12 +131,12 @@ class JaxRecording:
             first = f"{path}: {_times(seen, 'attention call')} seen, {calls} recorded, {size:.3g} MB"
         else:
             first = "nothing recorded" if lines else "no call of jax.nn.dot_product_attention was seen"
-        more = list[str]()
+        notes = list[str]()
         if self._again:
-            more.append(f"not stored: {_times(self._again, 'call')} at the same places: later steps, recomputation")
+            notes.append(f"not stored: {_times(self._again, 'call')} at the same places: later steps, recomputation")
         if self._others_mapped:
-            more.append("inside jax.vmap, one element of each call is recorded")
-        self.summary = "\n".join([first, *lines, *more])
+            notes.append("inside jax.vmap, one element of each call is recorded")
+        self.summary = "\n".join([first, *lines, *notes])
         return lines if calls or lines else [first]
 
     def _replace(self, holder: Any, attribute: str, function: Callable[..., Any]) -> None:
@@ -226,9 +225,9 @@ class JaxRecording:
         if at.trace is not None:
             if self._traced is None or self._traced[0]() is not at.trace():
                 self._traced = (at.trace, Counter())
-            own = at.name or at.code
-            self._traced[1][own] += 1
-            times = self._traced[1][own]
+            scope = at.name or at.code
+            self._traced[1][scope] += 1
+            times = self._traced[1][scope]
             key = (at.name, at.code, times)
             known = self._named.setdefault(at.name, [])
             if at.name and times == 1 and len(known) == 1:  # another function calls what has this name

@@ -79,6 +79,12 @@ def opened(path: Path, expected: Identity | None = None) -> Generator[tuple[Bina
         raise CaptureError(str(error)) from error
 
 
+def require_unchanged(path: Path, expected: Identity | None) -> None:
+    """Raise CaptureError if a file is not the `expected` one any more."""
+    if expected is not None:
+        _require_unchanged(path, _identity_of(path), expected)
+
+
 def _identity_of(path: Path) -> Identity | None:
     try:
         return _identity(os.stat(path))

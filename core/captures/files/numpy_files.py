@@ -14,7 +14,9 @@ import struct
 import sys
 import zipfile
 import zlib
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -144,7 +146,8 @@ def _text(stream: BinaryIO, array: Contiguous) -> str:
             largest_text=LARGEST_TEXT,
             most_texts=MOST_TEXTS,
         )
-    values = array.read(stream, array.shape) if array.nbytes else np.zeros(array.shape, array.format)
+    opener = partial(nullcontext, stream)
+    values = array.read(opener, array.shape) if array.nbytes else np.zeros(array.shape, array.format)
     try:
         if values.dtype.kind == "S":
             values = np.char.decode(values, "utf-8")

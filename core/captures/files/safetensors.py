@@ -175,9 +175,9 @@ def _layers_of_both(first: str, second: str) -> str:
         except TextError:
             return ""
         for entry in cast("list[object]", listed) if isinstance(listed, list) else [None]:
-            own = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
-            index = own.get("index")
-            if type(index) is not int or found.setdefault(index, own) != own:
+            members = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
+            index = members.get("index")
+            if type(index) is not int or found.setdefault(index, members) != members:
                 return ""
     return json.dumps([found[index] for index in sorted(found)])
 

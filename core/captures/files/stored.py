@@ -6,11 +6,11 @@ import io
 import math
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, TypeAlias, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
@@ -20,7 +20,8 @@ from ...message import message, plain, quoted, short
 from . import CaptureError, Identity, opened
 
 AnyArray: TypeAlias = npt.NDArray[Any]
-# Decompressed parts of arrays: the first index along the axis of heads, and the values [outer, indices, inner].
+Opener: TypeAlias = "Callable[[], AbstractContextManager[BinaryIO]]"  # opens the file of an array
+# Parts of arrays that were read: the first index along the axis of heads, and the values [outer, indices, inner].
 AtHand: TypeAlias = dict["Stored", tuple[int, AnyArray]]
 
 FLOATS: dict[str, np.dtype[Any]] = {
@@ -36,6 +37,8 @@ MOST_AXES = 64  # as in NumPy
 _ALWAYS, _RATIO = 1 << 26, 100
 _AT_HAND = 1 << 27  # bytes of a compressed array that are kept: neighbouring heads, which are read next
 _MOST_AT_HAND = 3  # such arrays: a layer's queries, keys and mask
+# The same of an array that is not compressed: opening its file takes as long as reading so little.
+_SMALL, _MOST_SMALL = 1 << 20, 8
 _BLOCK = 1 << 22  # bytes; reads of a strided head are gathered into blocks of this size
 _CHUNK = 1 << 16  # bytes that are decompressed at once
 
@@ -59,7 +62,6 @@ class Stored(ABC):
     shape: tuple[int, ...]
     fortran: bool = False  # whether its elements are in Fortran order
     packed: PackedArray | None = field(default=None, kw_only=True)  # if it is compressed
-    IN_FILE: ClassVar[bool] = True  # whether its elements have to be read from the file
 
     @property
     def what(self) -> str:
@@ -102,7 +104,7 @@ class Stored(ABC):
     @abstractmethod
     def read(
         self,
-        stream: BinaryIO,
+        opener: Opener,
         shape: tuple[int, ...],
         axis: int | None = None,
         index: int = 0,
@@ -110,8 +112,8 @@ class Stored(ABC):
     ) -> AnyArray:
         """Return `array[..., index, ...]` along one axis of its elements in order, reshaped to `shape`.
 
-        Returns `shape` without the axis, or all of it if there is no axis. `stream` is the open file. The result may
-        be a part of `at_hand`, and must not be changed.
+        Returns `shape` without the axis, or all of it if there is no axis. `opener` opens the file, if need be. The
+        result may be a part of `at_hand`, and must not be changed.
         """
 
 
@@ -123,52 +125,56 @@ class Contiguous(Stored):
 
     def read(
         self,
-        stream: BinaryIO,
+        opener: Opener,
         shape: tuple[int, ...],
         axis: int | None = None,
         index: int = 0,
         at_hand: AtHand | None = None,
     ) -> AnyArray:
-        """Read only the blocks that hold the index, or what is compressed together with it; see Stored.read."""
+        """Read only the blocks that hold the index, or its neighbours, if few or compressed, too; see Stored.read."""
         assert self.format is not None
         split = (1, 1, math.prod(shape))
         if axis is not None:
             split = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
         outer, width, inner = split
-        together = min(width, _AT_HAND // (outer * inner * self.format.itemsize))
-        if at_hand is None or self.packed is None or not together:
-            found = self._read(stream, split, index, 1)
+        most, arrays = (_SMALL, _MOST_SMALL) if self.packed is None else (_AT_HAND, _MOST_AT_HAND)
+        together = min(width, most // (outer * inner * self.format.itemsize))
+        if at_hand is None or together < (min(width, 2) if self.packed is None else 1):
+            found = self._read(opener, split, index, 1)
         else:
             first = index - index % together
-            if self not in at_hand or at_hand[self][0] != first:
+            kept = at_hand.get(self)
+            if kept is None or kept[0] != first:
+                kept = None
                 at_hand.pop(self, None)
-                while len(at_hand) >= _MOST_AT_HAND:
+                while len(at_hand) >= arrays:
                     del at_hand[next(iter(at_hand))]
-                at_hand[self] = first, self._read(stream, split, first, min(together, width - first))
-            found = at_hand[self][1][:, index - first]
+                kept = at_hand[self] = first, self._read(opener, split, first, min(together, width - first))
+            found = kept[1][:, index - first]
         return found.reshape(shape if axis is None else shape[:axis] + shape[axis + 1 :])
 
-    def _read(self, stream: BinaryIO, split: tuple[int, int, int], index: int, count: int) -> AnyArray:
+    def _read(self, opener: Opener, split: tuple[int, int, int], index: int, count: int) -> AnyArray:
         """Return [:, index : index + count] of the array, split into three axes."""
         assert self.format is not None
         outer, width, inner = split
         size = self.format.itemsize
         rows = max(1, _BLOCK // (width * inner * size))
         result = np.empty((outer, count, inner), self.format)
-        source = stream if self.packed is None else _Unpacked(stream, self.packed)
-        try:
-            for first in range(0, outer, rows):
-                several = min(rows, outer - first)
-                # From the first wanted element of these rows to the last.
-                block = np.empty((several, width if several > 1 else count, inner), self.format)
-                wanted = ((several - 1) * width + count) * inner * size
-                source.seek(self.offset + (first * width + index) * inner * size)
-                view = block.reshape(-1).view(np.uint8).data[:wanted]
-                if cast(io.BufferedIOBase, source).readinto(view) != wanted:
-                    raise self.error("{where} ends before its last element: the file is truncated")
-                result[first : first + several] = block[:, :count]
-        except zlib.error as error:
-            raise self.error("{where} cannot be read: {error}", error=short(error)) from error
+        with opener() as stream:
+            try:
+                source = stream if self.packed is None else _Unpacked(stream, self.packed)
+                for first in range(0, outer, rows):
+                    several = min(rows, outer - first)
+                    # From the first wanted element of these rows to the last.
+                    block = np.empty((several, width if several > 1 else count, inner), self.format)
+                    wanted = ((several - 1) * width + count) * inner * size
+                    source.seek(self.offset + (first * width + index) * inner * size)
+                    view = block.reshape(-1).view(np.uint8).data[:wanted]
+                    if cast(io.BufferedIOBase, source).readinto(view) != wanted:
+                        raise self.error("{where} ends before its last element: the file is truncated")
+                    result[first : first + several] = block[:, :count]
+            except zlib.error as error:
+                raise self.error("{where} cannot be read: {error}", error=short(error)) from error
         return result
 
 
@@ -177,7 +183,6 @@ class Numbers(Stored):
     """An array of one axis whose numbers are in the metadata."""
 
     values: tuple[float, ...] = field(kw_only=True)
-    IN_FILE: ClassVar[bool] = False
 
     @property
     def what(self) -> str:
@@ -185,7 +190,7 @@ class Numbers(Stored):
 
     def read(
         self,
-        stream: BinaryIO,
+        opener: Opener,
         shape: tuple[int, ...],
         axis: int | None = None,
         index: int = 0,
@@ -201,11 +206,10 @@ class MemoryArray(Stored):
     """An array of the program that asks, by the name of its argument; `path` stands for all of its arrays."""
 
     values: AnyArray = field(kw_only=True, repr=False, compare=False)
-    IN_FILE: ClassVar[bool] = False
 
     def read(
         self,
-        stream: BinaryIO,
+        opener: Opener,
         shape: tuple[int, ...],
         axis: int | None = None,
         index: int = 0,
@@ -223,12 +227,9 @@ def memory_array(path: Path, name: str, values: AnyArray) -> MemoryArray:
 
 @contextmanager
 def stream_of(array: Stored, expected: Identity | None = None) -> Generator[BinaryIO, None, None]:
-    """Open the file of an array, if it is in one; raise CaptureError if that is not the `expected` one."""
-    if array.IN_FILE:
-        with opened(array.path, expected) as (stream, _):
-            yield stream
-    else:
-        yield io.BytesIO()
+    """Open the file of an array; raise CaptureError if that is not the `expected` one."""
+    with opened(array.path, expected) as (stream, _):
+        yield stream
 
 
 def numbers(path: Path, name: str, values: Sequence[float]) -> Numbers:

@@ -11,7 +11,7 @@ from ...arrays import BoolArray, FloatArray
 from ...attention.softmax import divergence, moved
 from ...message import message
 from ..fitting.evidence import is_short, spacing
-from ..fitting.model import LogitModel, dot, logits, softmax
+from ..fitting.model import LogitModel, dot, logits
 from ..results import Finding
 from ..subject import Subject
 from .hypothesis import as_stored
@@ -34,7 +34,7 @@ class Rounding(NamedTuple):
 def rounding(model: LogitModel, theta: FloatArray, used: BoolArray, format: str) -> Rounding | None:
     """Return what rounding to a format does to rows in use; None if its steps are small where the weights are."""
     steps = abs(float(theta[0])) * spacing(model.inner[0], format)
-    p = softmax(model, logits(model, theta)).weights
+    p = logits(model, theta).softmax.weights
     if not used.any() or not np.mean(dot(p, steps)[used]) > _STEP:
         return None
     r = rounded_weights(model, theta, format)
@@ -66,7 +66,7 @@ def rounded_weights(model: LogitModel, theta: FloatArray, format: str) -> FloatA
     multiplier = float(theta[0])
     rounded = _to(multiplier * _to(model.inner[0], format), format) / multiplier
     inner = (rounded, *model.inner[1:])
-    return softmax(model, logits(replace(model, inner=inner), theta)).weights
+    return logits(replace(model, inner=inner), theta).softmax.weights
 
 
 def _to(values: FloatArray, format: str) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ..fitting.evidence import FittingEvidence, arithmetics, smallest, unit
-from ..fitting.model import LogitModel, dot, logits, softmax
+from ..fitting.model import LogitModel, dot, logits
 
 _ROWS = 16  # that are searched for dropped keys
 _LOGITS = 2.0**-17  # relative: what rounding of large logits in float32 does to weights
@@ -18,7 +18,7 @@ _SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
 
 def shows_in_weights(observed: FittingEvidence, model: LogitModel, theta: FloatArray) -> bool:
     """Return whether weights are 0 as often as the others, all enlarged by the same factor, say."""
-    predicted = softmax(model, logits(model, theta)).weights
+    predicted = logits(model, theta).softmax.weights
     p = observed.evidence.values
     large = predicted > 64 * smallest(observed.evidence.format)
     kept = p[large] > 0
@@ -39,7 +39,7 @@ def shows_in_output(observed: FittingEvidence, model: LogitModel, theta: FloatAr
     """
     v = observed.evidence.v
     assert v is not None
-    weights = softmax(model, logits(model, theta)).weights
+    weights = logits(model, theta).softmax.weights
     texts, rows, _ = np.nonzero(observed.weight[..., :1] > 0)
     effective = 1 / np.maximum(np.square(weights[texts, rows]).sum(axis=-1), 1e-12)
     order = np.argsort(np.where(effective > 1.5, effective, np.inf), kind="stable")[:_ROWS]

@@ -36,26 +36,26 @@ def variants(subject: Subject) -> Iterator[Variant]:
     seen = everything if subject.seen is None else subject.seen
     present = np.ones((texts, keys), np.bool_) if subject.present is None else subject.present
     tokens = np.broadcast_to(present[:, np.newaxis], seen.shape)
-    place, own, window = places(keys), subject.positions[:, np.newaxis], subject.facts.window
-    future = place > own
+    place, query, window = places(keys), subject.positions[:, np.newaxis], subject.facts.window
+    future = place > query
     causal = not bool((seen & future).any()) and bool((tokens & future).any())
     found: list[tuple[str, str, BoolArray]] = []
     if causal:
         found.append(("causal-lost", "queries see later keys, as without a causal mask", seen | (tokens & future)))
-        near = tokens & future & (place <= own + 1)
+        near = tokens & future & (place <= query + 1)
         found.append(("future-key", "each query sees one key of the future", seen | near))
-        others = seen & (place != own)
+        others = seen & (place != query)
         found.append(("own-key-hidden", "no query sees its own key", others))
         if subject.facts.sink is not None:  # else rows without keys say nothing
             first = seen & ~others.any(axis=-1, keepdims=True)
             found.append(("own-key-hidden", "no query sees its own key but the first", others | first))
         if subject.shift:
             for shift, words in ((-subject.shift, "top-left"), (subject.shift, "bottom-right")):
-                moved = tokens & (place <= own + shift) & _near(subject, window, shift=shift)
+                moved = tokens & (place <= query + shift) & _near(subject, window, shift=shift)
                 found.append(("causal-shifted", message("the causal mask is aligned {words}", words=words), moved))
     else:
         found.append(("causal-extra", "no query sees later keys, as with a causal mask", seen & ~future))
-        found.append(("own-key-hidden", "no query sees its own key", seen & (place != own)))
+        found.append(("own-key-hidden", "no query sees its own key", seen & (place != query)))
     past = tokens & ~future if causal else tokens
     found.append(("window-ignored", "queries see keys outside the window", past))
     padded = (everything & ~future if causal else everything) & _near(subject, window)
@@ -152,11 +152,7 @@ def log_base(_: HypothesisCase) -> Iterator[Hypothesis]:
         ("the log-sum-exp is in base 2", math.log2(math.e)),
         ("the log-sum-exp was multiplied by ln 2", math.log(2)),
     ):
-        yield Hypothesis(words, partial(_with_lse_factor, factor))
-
-
-def _with_lse_factor(factor: float, _: Subject, model: LogitModel) -> LogitModel:
-    return replace(model, lse_factor=factor)
+        yield Hypothesis(words, lambda _, model, factor=factor: replace(model, lse_factor=factor))
 
 
 def dropped(_: HypothesisCase) -> Iterator[Hypothesis]:
@@ -246,8 +242,8 @@ def free_biases(case: HypothesisCase) -> Iterator[Hypothesis]:
     if keys <= 96:
 
         def edit(s: Subject, model: LogitModel) -> LogitModel:
-            own = tuple(np.broadcast_to(row, s.scores.shape) for row in np.eye(keys)[1:])
-            return replace(model, outer=(*model.outer, *own))
+            biases = tuple(np.broadcast_to(row, s.scores.shape) for row in np.eye(keys)[1:])
+            return replace(model, outer=(*model.outer, *biases))
 
         yield Hypothesis("every key has its own bias", edit, outer=((0.0,) * (keys - 1),), kinds=("weights", "o"))
 
@@ -287,8 +283,8 @@ def _used_buckets(subject: Subject) -> list[int]:
 def _bucketed(used: Sequence[int], subject: Subject, model: LogitModel) -> LogitModel:
     buckets = _buckets(subject)
     shape = subject.scores.shape
-    own = tuple(np.broadcast_to((buckets == bucket).astype(np.float64), shape) for bucket in used)
-    return replace(model, outer=(*model.outer, *own))
+    biases = tuple(np.broadcast_to((buckets == bucket).astype(np.float64), shape) for bucket in used)
+    return replace(model, outer=(*model.outer, *biases))
 
 
 _ROWS = 16  # by which a window is searched
@@ -302,11 +298,11 @@ def windows(said: bool, case: HypothesisCase) -> Iterator[Hypothesis]:
         return
     quick = some_rows(subject, spread_rows(subject.q.shape[1], _ROWS))
     observed = observe(quick, next(each for each in quick.evidence if each.kind == case.evidence.kind), case.expected)
-    own = int(subject.positions.max()) + 1  # keys that the last query may see
+    visible = int(subject.positions.max()) + 1  # keys that the last query may see
     future = places(subject.k.shape[1]) > subject.positions[:, np.newaxis]
-    if subject.seen is None or bool((subject.seen & future).any()) or own < 3:
+    if subject.seen is None or bool((subject.seen & future).any()) or visible < 3:
         return
-    lengths = list(range(1, own)) if own <= _EVERY else _usual(own)
+    lengths = list(range(1, visible)) if visible <= _EVERY else _usual(visible)
     guesses = [np.array([guess]) for guess in dict.fromkeys((case.expected, 1.0, case.expected**2))]
     stored = as_stored(quick)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,8 +15,8 @@ from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
 from ...message import joined, message
 from ...statistics.catalogue import ONE_HOT
-from ..causes.coarse import rounded_weights
-from ..fitting.evidence import unit
+from ..causes.coarse import rounded_weights, rounding
+from ..fitting.evidence import is_short, unit
 from ..heads.rows import overflow, variance
 from ..multipliers import near
 from ..reading import read_for_comparison
@@ -25,11 +25,48 @@ from ..subject import Subject, some_rows, spread_rows
 from ..verdict import Examination
 from .evidence_stage import evidence_stage, rounding_words
 from .pairing import Common, aligned, common_tokens, plan
-from .precision import CoarseScores, coarse_scores
 from .processing import Processing, compare_processing, percent
 from .results import Comparison, HeadComparison, HeadPair, PairFigures, Stage, compared
-from .returned import Explanation, explained
+from .returned import Explanation, explained, score_format
 from .score_change import ScoreChange, limit, product_change, score_change
+
+# Nats of KL(exact ‖ rounded) below which nothing changes: those of two equal keys whose scores are rounded twice to
+# steps of 0.1, 0.1²/12 for each rounding, times p(1 − p)/2.
+_NOTHING = 2e-4
+
+
+@dataclass(frozen=True)
+class CoarseScores:
+    """The scores of one head are rounded coarsely, and those of the other less."""
+
+    format: str
+    place: int  # 0 for the reference, 1 for the other head
+    says: str
+
+
+def coarse_scores(one: Explanation, other: Explanation) -> CoarseScores | None:
+    """Return which head's scores are rounded more coarsely than the other's, if that changes attention."""
+    before, after = (score_format(subject) for subject in (one, other))
+    if before is None or after is None or unit(before) == unit(after):
+        return None
+    place = int(unit(after) > unit(before))
+    head, format, finer = (other, after, before) if place else (one, before, after)
+    if not is_short(format) or head.model.axis != -1:
+        return None
+    found = rounding(head.model, head.theta, head.subject.used, format)
+    if found is None or not found.divergence > _NOTHING:
+        return None
+    words = (
+        "scores are rounded to {format}, in steps of up to {step:.3g} of logit: KL(exact ‖ rounded) {kl:.2g} nats; "
+        "they are in {finer} in the reference"
+        if place
+        else "scores are in {finer}; in the reference they are rounded to {format}, in steps of up to {step:.3g} of "
+        "logit: KL(exact ‖ rounded) {kl:.2g} nats"
+    )
+    return CoarseScores(
+        format, place, message(words, format=format, step=found.step, kl=found.divergence, finer=finer)
+    )
+
 
 _MEASURED = 0.2  # relative: how near a factor of scores that differ otherwise, too, is to the one that files say
 _ROWS = 64  # of a head that statistics are taken over
@@ -50,7 +87,7 @@ def weights_of(
     head = explained(replace(subject, whole=False), found, multiplier)
     if head.model.axis != -1:
         head = explained(subject, replace(found, trial=None), multiplier)
-    p, z = head.softmax.weights, head.logits.z
+    p, z = head.logits.softmax.weights, head.logits.z
     stored = next((each.values for each in subject.evidence if each.kind == "weights"), None)
     if stored is not None and np.isfinite(stored).all():
         p = stored

@@ -54,13 +54,19 @@ class PairFigures:
 
 
 @dataclass(frozen=True)
-class HeadComparison:
+class HeadPair:
     """A head of the reference and the head of the other capture that it is compared with."""
 
     layer: Layer
     head: int
     test_layer: Layer
     test_head: int
+
+
+@dataclass(frozen=True)
+class HeadComparison(HeadPair):
+    """What was found of two heads."""
+
     stages: tuple[Stage, ...] = field(repr=False)  # one of each of STAGES, in this order
     reference: PairFigures | None
     test: PairFigures | None
@@ -86,16 +92,6 @@ class HeadComparison:
             return 0.0
         before, after = self.reference.entropy_fraction, self.test.entropy_fraction
         return 0.0 if before is None or after is None else abs(after - before)
-
-
-@dataclass(frozen=True)
-class HeadPair:
-    """Two heads to compare."""
-
-    layer: Layer
-    head: int
-    test_layer: Layer
-    test_head: int
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
-from ...attention.softmax import Softmax
 from ..causes.hypothesis import Hypothesis, as_stored
-from ..fitting.evidence import SINGLE, Arithmetic, arithmetics, is_short, observe, spacing
+from ..fitting.evidence import SINGLE, Arithmetic, arithmetics, is_short, observe, spacing, values_under
 from ..fitting.misfit import Noise, lse_variance, misfits, output_variance
-from ..fitting.model import LogitModel, Logits, dot, logits, softmax
+from ..fitting.model import LogitModel, Logits, dot, logits
 from ..subject import Evidence, Kind, Subject, some_rows, spread_rows
 from ..trial import EXPLAINED
 from ..verdict import Examination
@@ -53,11 +52,6 @@ class Explanation:
     def logits(self) -> Logits:
         """The logits."""
         return logits(self.model, self.theta)
-
-    @cached_property
-    def softmax(self) -> Softmax:
-        """The softmax of the logits."""
-        return softmax(self.model, self.logits)
 
     @property
     def multiplier(self) -> float:
@@ -120,13 +114,13 @@ def arithmetic_of(head: Explanation, evidence: Evidence) -> Arithmetic:
     """Return the arithmetic that explains the evidence of a head; the likeliest one if none does."""
     trial = head.found.trial
     some = some_rows(head.subject, spread_rows(head.subject.q.shape[1], _ROWS))
-    [own] = [each for each in some.evidence if each.kind == evidence.kind]
-    allowed = arithmetics(some, own)
+    [evidence_there] = [each for each in some.evidence if each.kind == evidence.kind]
+    allowed = arithmetics(some, evidence_there)
     known = trial is not None and trial.best.fit.theta is head.theta and trial.observed.evidence.kind == evidence.kind
     if trial is not None and known and trial.best.arithmetic is not None:
         return trial.best.arithmetic
     model = as_stored(some) if head.hypothesis is None or head.hypothesis.whole else head.hypothesis.build(some)
-    observed = observe(some, own, float(head.theta[0]))
+    observed = observe(some, evidence_there, float(head.theta[0]))
     left = misfits(observed, model, head.theta, allowed, EXPLAINED + 2 / math.sqrt(max(observed.errors, 1)))
     closest = int(np.argmin(left))
     return allowed[closest if left[closest] <= _TOLERATED else 0]
@@ -240,26 +234,22 @@ def _turn(a: Evidence, b: Evidence) -> FloatArray | None:
 
 
 def _predicted(kind: Kind, head: Explanation, evidence: Evidence) -> FloatArray:
-    soft = head.softmax
+    soft = head.logits.softmax
     if kind == "lse":
         return head.model.lse_factor * soft.lse
     if kind == "weights":
         return soft.weights
-    v = evidence.v if head.model.v is None else head.model.v
-    assert v is not None
-    return soft.weights @ v
+    return soft.weights @ values_under(head.model, evidence)
 
 
 def _variance(head: Explanation, evidence: Evidence, arithmetic: Arithmetic) -> FloatArray:
     """Return the variance that rounding leaves in each row, summed over its numbers, [texts, rows]."""
-    model, soft = head.model, head.softmax
+    model, soft = head.model, head.logits.softmax
     noise = Noise(head.subject, head.logits, head.theta, arithmetic)
     if evidence.kind == "lse":
         return lse_variance(head.subject, evidence.format, evidence.values, model, soft, noise)
     if evidence.kind == "o":
-        v = evidence.v if model.v is None else model.v
-        assert v is not None
-        return output_variance(evidence, v, model, soft, noise)
+        return output_variance(evidence, values_under(model, evidence), model, soft, noise)
     p = soft.weights
     square = p * p
     of_each = noise.single * (1 - 2 * p) + dot(square, noise.single)[..., np.newaxis] + noise.of_entries(p)

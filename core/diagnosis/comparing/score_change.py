@@ -57,10 +57,10 @@ def score_change(one: Subject, other: Subject, most: float) -> ScoreChange:
     """Compare the scores of visible pairs; changes up to `most` are noise."""
     shown = _shown(one) | _shown(other)
     s, t = one.scores, other.scores
-    noise, own = _noise(one), _noise(other)
+    noise, noise_there = _noise(one), _noise(other)
     centred, moved = _centred(s, shown)[shown], _centred(t, shown)[shown]
     s, t = s[shown], t[shown]
-    tolerance = max(0.5 * most * max(noise / (_rms(s) or 1.0), own / (_rms(t) or 1.0)), 1e-9)
+    tolerance = max(0.5 * most * max(noise / (_rms(s) or 1.0), noise_there / (_rms(t) or 1.0)), 1e-9)
     spread, other_spread = _rms(centred), _rms(moved)
     correlation = float(np.mean(centred * moved)) / (spread * other_spread) if spread and other_spread else 1.0
 
@@ -69,7 +69,7 @@ def score_change(one: Subject, other: Subject, most: float) -> ScoreChange:
         factor = float(np.vdot(a, b)) / size if size else 1.0
         if factor <= 0 or abs(factor - 1) <= tolerance or _rms(b - factor * a) > 0.5 * _rms(b):
             factor = 1.0
-        left, rounding = _rms(b - factor * a), math.hypot(factor * noise, own)
+        left, rounding = _rms(b - factor * a), math.hypot(factor * noise, noise_there)
         return ScoreChange(factor, _over(left, rounding), _over(left, spread), by_rows, correlation)
 
     raw = result(s, t, False)

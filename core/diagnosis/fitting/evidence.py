@@ -16,7 +16,7 @@ from ...arrays import BoolArray, FloatArray
 from ...attention.formats import FORMATS, NumberFormat
 from ...attention.softmax import Softmax
 from ..subject import Evidence, Indices, Subject
-from .model import LogitModel, Logits, derivatives, dot, logits, softmax
+from .model import LogitModel, Logits, derivatives, dot, logits
 
 # The standard deviation of a relative rounding error, over half a unit in the last place: mantissas are spread evenly
 # in the logarithm, so the mean of 1/m² over 1 ≤ m < 2 is 0.541, and √(0.541/3) = 0.42.
@@ -92,6 +92,13 @@ def arithmetics(subject: Subject, evidence: Evidence) -> tuple[Arithmetic, ...]:
     if said is None and short and subject.format != "bfloat16":
         found.append(Arithmetic("bfloat16"))
     return tuple(found)
+
+
+def values_under(model: LogitModel, evidence: Evidence) -> FloatArray:
+    """Return the values that weights meet in a model: its own, or those of the evidence."""
+    v = evidence.v if model.v is None else model.v
+    assert v is not None
+    return v
 
 
 def approximation(subject: Subject) -> float:
@@ -210,7 +217,7 @@ def residual(observed: FittingEvidence, model: LogitModel, theta: FloatArray, sl
     of_each = derivatives(model, found) if slopes else []
     if observed.evidence.kind == "weights":
         return _of_weights(observed, model, found, of_each)
-    soft = softmax(model, found)
+    soft = found.softmax
     if observed.evidence.kind == "lse":
         return _of_lse(observed, model, soft, of_each)
     return _of_o(observed, model, soft, of_each)
@@ -235,17 +242,15 @@ def _seeing(model: LogitModel, used: BoolArray) -> tuple[BoolArray, float]:
 
     What a row without visible keys returns is up to the implementation: NaN, its own value, or the mean of all.
     """
-    if model.seen is None or model.axis != -1 or model.sink is not None or model.free_sink:
+    if model.seeing is None or model.axis != -1 or model.sink is not None or model.free_sink:
         return used, 0.0
-    seen = used & model.seen.any(axis=-1)
+    seen = used & model.seeing
     lost = int(np.count_nonzero(used)) - int(np.count_nonzero(seen))
     return seen, math.inf if lost > max(len(used), used.size // 16) else 0.0
 
 
 def _of_o(observed: FittingEvidence, model: LogitModel, soft: Softmax, slopes: Sequence[FloatArray]) -> Residual:
-    v = observed.evidence.v if model.v is None else model.v
-    assert v is not None
-    weight = observed.weight
+    v, weight = values_under(model, observed.evidence), observed.weight
     o = soft.weights @ v
     r = (o - observed.target) * weight
     columns: list[FloatArray] = []
@@ -301,7 +306,7 @@ def _of_weights(
     predicted: FloatArray = np.zeros_like(sums)
     slopes_of_sums: list[FloatArray] = [np.zeros_like(sums) for _ in columns]
     if found.sink is not None:
-        soft = softmax(model, found)
+        soft = found.softmax
         taken = soft.sink
         predicted = np.log(np.maximum(1 - taken, 1e-300))
         given = np.maximum(1 - taken, 1e-300)

@@ -26,8 +26,9 @@ from .evidence import (
     smallest,
     spacing,
     unit,
+    values_under,
 )
-from .model import LogitModel, Logits, dot, logits, softmax
+from .model import LogitModel, Logits, dot, logits
 
 _GRID = 10 ** np.linspace(-4, 3, 19)
 _STILL = 1e-10  # relative steps below which coefficients have been found
@@ -147,8 +148,8 @@ def _errors(jacobian: FloatArray, r: FloatArray, width: int) -> FloatArray:
         errors[known] = spread * np.sqrt(np.maximum(np.diagonal(inverse), 0)) / size[known]
         if width > 1:
             of_rows = (jacobian[:, known] * r[:, np.newaxis]).reshape(-1, width, int(known.sum())).sum(axis=1)
-            own = of_rows / size[known] @ inverse
-            errors[known] = np.maximum(errors[known], np.sqrt(dot(own.T, own.T)) / size[known])
+            scores = of_rows / size[known] @ inverse
+            errors[known] = np.maximum(errors[known], np.sqrt(dot(scores.T, scores.T)) / size[known])
     return errors
 
 
@@ -164,7 +165,7 @@ def misfits(
     if not left.r.size or math.isinf(left.rest):
         return [math.inf] * len(allowed)
     found = logits(model, theta)
-    soft = softmax(model, found)
+    soft = found.softmax
     measure = {"weights": _of_weights, "lse": _of_lse, "o": _of_o}[observed.evidence.kind]
     result: list[float] = []
     for arithmetic in allowed:
@@ -257,8 +258,7 @@ def _mean(squares: FloatArray, variance: FloatArray) -> float:
 
 def _of_o(observed: FittingEvidence, model: LogitModel, left: Residual, soft: Softmax, noise: Noise) -> float:
     evidence, fixed = observed.evidence, observed.weight
-    v = evidence.v if model.v is None else model.v
-    assert v is not None
+    v = values_under(model, evidence)
     variance = output_variance(evidence, v, model, soft, noise)
     assert left.used is not None
     rows = left.used[..., 0]
@@ -320,7 +320,7 @@ def rounding_divergence(
 ) -> float:
     """Return about what rounding the logits makes of KL(exact ‖ rounded), the mean over rows in nats."""
     found = logits(model, theta)
-    weights, noise = softmax(model, found).weights, Noise(observed.subject, found, theta, arithmetic)
+    weights, noise = found.softmax.weights, Noise(observed.subject, found, theta, arithmetic)
     of_each = noise.single + noise.of_entries(weights) if model.axis == -1 else noise.single
     return 0.5 * float(np.mean(dot(weights, of_each, axis=model.axis)))
 
@@ -328,5 +328,5 @@ def rounding_divergence(
 def logit_noise(observed: FittingEvidence, model: LogitModel, theta: FloatArray, arithmetic: Arithmetic) -> float:
     """Return the mean rounding error of the logits that carry weight."""
     found = logits(model, theta)
-    soft = softmax(model, found)
+    soft = found.softmax
     return SPREAD * arithmetic.coarsest * float(np.mean(dot(soft.weights, np.abs(found.z), axis=model.axis)))

@@ -47,6 +47,11 @@ class LogitModel:
         """The keys that are not seen."""
         return None if self.seen is None else ~self.seen
 
+    @cached_property
+    def seeing(self) -> BoolArray | None:
+        """The rows that see a key."""
+        return None if self.seen is None else np.asarray(self.seen.any(axis=-1))
+
 
 @dataclass(frozen=True, eq=False)
 class Logits:
@@ -56,7 +61,16 @@ class Logits:
     z: FloatArray  # [texts, rows, keys]; must not be changed
     cap: float | None
     sink: float | None
-    soft: list[Softmax] = field(default_factory=list[Softmax], repr=False)  # theirs, once it was asked for
+    hidden: BoolArray | None
+    axis: Axis
+
+    @cached_property
+    def softmax(self) -> Softmax:
+        """The softmax of the visible ones; along queries, the sums and sinks are those of keys."""
+        if self.axis == -1:
+            return softmax_of(self.z, self.hidden, self.sink)
+        turned = softmax_of(self.z.mT, None if self.hidden is None else self.hidden.mT, self.sink)
+        return turned._replace(weights=turned.weights.mT)
 
 
 def logits(model: LogitModel, theta: FloatArray) -> Logits:
@@ -71,7 +85,8 @@ def logits(model: LogitModel, theta: FloatArray) -> Logits:
             z = z + coefficient * feature
         if model.bias is not None:
             z = z + model.bias
-        model.latest[:] = [Logits(theta.copy(), z, cap, float(theta[-1]) if model.free_sink else model.sink)]
+        sink = float(theta[-1]) if model.free_sink else model.sink
+        model.latest[:] = [Logits(theta.copy(), z, cap, sink, model.hidden, model.axis)]
     return model.latest[0]
 
 
@@ -98,17 +113,3 @@ def dot(a: FloatArray, b: FloatArray, axis: Axis = -1) -> FloatArray:
     if axis == -1:
         return cast(FloatArray, np.vecdot(a, b))
     return np.einsum("...ij,...ij->...j", a, b)
-
-
-def softmax(model: LogitModel, found: Logits) -> Softmax:
-    """Return the softmax of a model's visible logits; along queries, the sums and sinks are those of keys."""
-    if not found.soft:
-        found.soft.append(_softmax(model, found))
-    return found.soft[0]
-
-
-def _softmax(model: LogitModel, found: Logits) -> Softmax:
-    if model.axis == -1:
-        return softmax_of(found.z, model.hidden, found.sink)
-    turned = softmax_of(found.z.mT, None if model.hidden is None else model.hidden.mT, found.sink)
-    return turned._replace(weights=turned.weights.mT)

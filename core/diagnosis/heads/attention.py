@@ -56,26 +56,19 @@ def attention_matrix(
             text=text,
         )
     below, beside = _edges(queries, down), _edges(keys, across)
-    every = layer.keys * (queries[1] - queries[0])
-    large = every > _BLOCK
+    count = layer.keys * (queries[1] - queries[0])
 
     def found(shares: FloatArray, rough: bool) -> AttentionCells:
         lines = [tuple(None if math.isnan(x) else x for x in line) for line in shares.tolist()]
         positions = tuple(data.positions[list(below[:-1])].tolist())
         return AttentionCells(layer.position, head, text, below, beside, positions, tuple(lines), rough)
 
-    if large:
-        step = max(max(end - first for first, end in pairwise(below)) // _FEW, 1)
+    longest = max(end - first for first, end in pairwise(below))
+    steps = [max(longest // _FEW, 1)] if count > _BLOCK else []
+    steps += [1] if count <= _MOST and 1 not in steps else []
+    for step in steps:
         for shares in _cells(data, layer, rule, text, below, beside, step):
-            if shares is not None:
-                yield found(shares, step > 1)
-            else:
-                yield None
-        if step == 1:
-            return
-    if every <= _MOST:
-        for shares in _cells(data, layer, rule, text, below, beside, 1):
-            yield None if shares is None else found(shares, False)
+            yield None if shares is None else found(shares, step > 1)
 
 
 def _edges(ends: tuple[int, int], most: int) -> tuple[int, ...]:

@@ -186,12 +186,12 @@ def _of_spread(traits: Traits, layer: Sequence[Traits], word: Status) -> list[st
     return notable[:_MOST] or [words for _, words in candidates[:1]]
 
 
-def _beside(what: str, own: float, layer: Sequence[float], sign: int) -> str:
+def _beside(what: str, value: float, layer: Sequence[float], sign: int) -> str:
     """Compare a size with that of the layer's other heads if it stands out, otherwise with √d_k."""
     typical = median(layer) if layer else 0.0
-    if typical > 0 and (own / typical) ** sign >= _NOTABLE:
-        return message("{what} {number} × the layer's median", what=what, number=_number(own / typical))
-    return message("{what} {number} × √d_k", what=what, number=_number(own))
+    if typical > 0 and (value / typical) ** sign >= _NOTABLE:
+        return message("{what} {number} × the layer's median", what=what, number=_number(value / typical))
+    return message("{what} {number} × √d_k", what=what, number=_number(value))
 
 
 def _directions(traits: Traits) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...message import joined, message
 from ..causes.hypothesis import as_stored
-from ..fitting.evidence import FittingEvidence, arithmetics, is_short, observe, unit
-from ..fitting.model import logits, softmax
+from ..fitting.evidence import FittingEvidence, arithmetics, is_short, observe, unit, values_under
+from ..fitting.model import logits
 from ..multipliers import near
 from ..results import ORDER, STAGES, Finding, StageName, Verdict, amount, is_of_scale
 from ..subject import Evidence, Subject
@@ -57,9 +57,9 @@ def together(subject: Subject, examinations: Sequence[Examination]) -> Examinati
             return replace(first, verdict=_disagreement(first, examination))
         else:
             known = [finding.cause for finding in (*first.verdict.findings, *added)]
-            more = [one for one in examination.verdict.findings if one.stage in _AFTER and one.cause not in known]
-            base = examination if more and not added and not first.verdict.findings else base
-            added += more
+            later = [one for one in examination.verdict.findings if one.stage in _AFTER and one.cause not in known]
+            base = examination if later and not added and not first.verdict.findings else base
+            added += later
     if not added:
         return first
     return replace(base, verdict=with_findings(base.verdict, [*first.verdict.findings, *added]))
@@ -210,9 +210,8 @@ def output_factor(observed: FittingEvidence, best: Candidate) -> float | None:
     """Return the number that outputs are times the weighted values of an explanation; None if they are not."""
     subject = observed.subject
     model = as_stored(subject) if best.hypothesis is None else best.hypothesis.build(subject)
-    theta, v = best.fit.theta, observed.evidence.v if model.v is None else model.v
-    assert v is not None
-    shown = (softmax(model, logits(model, theta)).weights @ v) * (observed.weight > 0)
+    theta, v = best.fit.theta, values_under(model, observed.evidence)
+    shown = (logits(model, theta).softmax.weights @ v) * (observed.weight > 0)
     size = float(np.vdot(shown, shown))
     factor = float(np.vdot(shown, observed.target)) / size if size else 0.0
     if not math.isfinite(factor) or factor == 0 or abs(factor - 1) <= _OFF:

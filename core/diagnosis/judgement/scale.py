@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
 from ...arrays import FloatArray
+from ...message import joined, message
 from ..causes.hypothesis import as_stored
 from ..fitting.evidence import Arithmetic, FittingEvidence, arithmetics, is_short, observe, residual, spacing, unit
 from ..fitting.misfit import logit_noise, misfits
-from ..fitting.model import LogitModel, logits, softmax
-from ..multipliers import Name, names, near
-from ..results import Expected
-from ..subject import Evidence, Subject, some_rows, spread_rows
+from ..fitting.model import LogitModel, logits
+from ..multipliers import Name, is_scale, names, near
+from ..results import Expected, Finding, amount
+from ..subject import Evidence, StatedFacts, Subject, some_rows, spread_rows
 from ..trial import SIGMAS, Candidate, fitted
 from .agreement import SURE
 
@@ -39,7 +41,6 @@ class FittedScale:
         away = best.multiplier / self.expected
         far = away > 0 and abs(math.log(away)) > max(SIGMAS * relative, 1.0)
         self.sure = relative <= SURE or far
-        self.blurred = _is_blurred(observed, best)
 
     @property
     def is_expected(self) -> bool:
@@ -59,7 +60,7 @@ class FittedScale:
     def _fits(self, candidate: float) -> bool:
         if near(self.best.multiplier, candidate, self.tolerance):
             return True
-        if not near(self.best.multiplier, candidate, 1e-3) and not self.blurred:
+        if not near(self.best.multiplier, candidate, 1e-3) and not self._is_blurred:
             theta = self.best.fit.theta.copy()
             theta[0] = candidate
             most = 1.02 * self.best.fit.distance + 0.02
@@ -78,6 +79,21 @@ class FittedScale:
         return math.sqrt(float(np.vdot(left, left)) / numbers)
 
     @cached_property
+    def _is_blurred(self) -> bool:
+        """Whether rounding blurs the multiplier in a way that its standard error does not show.
+
+        Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
+        """
+        theta, model, evidence = self.best.fit.theta, self.best.model, self.observed.evidence
+        arithmetic = self.best.arithmetic or arithmetics(self.observed.subject, evidence)[-1]
+        if logit_noise(self.observed, model, theta, arithmetic) > _COARSE:
+            return True
+        if evidence.kind != "o" or not is_short(evidence.format):
+            return False
+        top = logits(model, theta).softmax.weights.max(axis=-1)[self.observed.subject.used]
+        return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
+
+    @cached_property
     def _few(self) -> tuple[FittingEvidence, LogitModel, int] | None:
         """A few rows, the explanation of these, and how many numbers all rows have; None if they are needed whole.
 
@@ -94,8 +110,8 @@ class FittedScale:
 
     def _is_likely(self, candidate: Candidate, arithmetic: Arithmetic) -> bool:
         """Return whether another multiplier is not much less likely than the best one, in one arithmetic."""
-        [own] = misfits(self.observed, self.best.model, self.best.fit.theta, (arithmetic,))
-        better = (candidate.misfit**2 - own**2) / (2 * max(own, 1.0) ** 2)
+        [best] = misfits(self.observed, self.best.model, self.best.fit.theta, (arithmetic,))
+        better = (candidate.misfit**2 - best**2) / (2 * max(best, 1.0) ** 2)
         return self.observed.errors * better < _CERTAIN
 
     def _explains(self, candidate: float) -> bool:
@@ -124,25 +140,59 @@ def _rounded(number: float, format: str) -> float:
     return round(number / step) * step
 
 
-def _is_blurred(observed: FittingEvidence, candidate: Candidate) -> bool:
-    """Return whether rounding blurs the multiplier in a way that its standard error does not show.
-
-    Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
-    """
-    theta, evidence = candidate.fit.theta, observed.evidence
-    arithmetic = candidate.arithmetic or arithmetics(observed.subject, evidence)[-1]
-    if logit_noise(observed, candidate.model, theta, arithmetic) > _COARSE:
-        return True
-    if evidence.kind != "o" or not is_short(evidence.format):
-        return False
-    shown = logits(candidate.model, theta)
-    top = softmax(candidate.model, shown).weights.max(axis=-1)[observed.subject.used]
-    return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
-
-
 def least_tolerance(subject: Subject, evidence: Evidence) -> float:
     """Return the least relative tolerance of a multiplier: the scale itself may be rounded."""
     short = subject.facts.scores or ("float32" if evidence.kind == "lse" else evidence.format)
     if is_short(short):
         return 2 * unit(short)
     return 3e-5 if is_short(subject.format) else 3e-6
+
+
+_ALIKE = 1e-3  # relative: what rounding makes of one factor that is inside q and k, and applied again
+
+
+def other_scale(multiplier: float, expected: float, facts: StatedFacts, named: Sequence[Name]) -> Finding:
+    """Return the finding that q·k as stored was multiplied by another number, which has these names."""
+    first, *others = named
+    words = _composed(multiplier, expected, facts, first.words)
+    return Finding(first.cause, words, tuple(each.cause for each in others))
+
+
+def _composed(multiplier: float, expected: float, facts: StatedFacts, words: str) -> str:
+    """Return why the multiplier is what it is: of which factors it is the product, if there are several."""
+    if facts.prescaled == 1:
+        return words
+    arrives, applied = _arriving(facts), amount(multiplier)
+    whole = facts.product(multiplier)
+    if is_scale(facts.prescaled, expected * facts.prescaled) and near(facts.prescaled, multiplier, _ALIKE):
+        return message(
+            "applied twice: {arrives}, then attention × {again:.4g} again", arrives=arrives, again=multiplier
+        )
+    if near(whole, 1, _ALIKE):
+        return message("not scaled: {arrives}, which undoes attention's {applied}", arrives=arrives, applied=applied)
+    if near(multiplier, 1, _ALIKE):
+        return message("{words}: {arrives}", words=words, arrives=arrives)
+    return message("{words}: {arrives}, then attention {applied}", words=words, arrives=arrives, applied=applied)
+
+
+def _arriving(facts: StatedFacts) -> str:
+    """Return what q and k contain: `q arrives × 0.1768`."""
+    sides = [
+        message("{side} arrives {amount}", side=side, amount=amount(factor))
+        for side, factor in zip(("q", "k"), facts.inside, strict=True)
+        if factor != 1
+    ]
+    return joined(sides, ", ")
+
+
+def unusual(multiplier: float, assumed: float, facts: StatedFacts, named: Sequence[Name]) -> tuple[str, Finding]:
+    """Return what is said of a recorded multiplier that is not 1/√d_k, where nothing says what is intended."""
+    found = other_scale(multiplier, assumed, facts, named)
+    says = message(
+        "{used}, where 1/√{d_k} is {usual}: {why}?",
+        used=amount(facts.product(multiplier)),
+        d_k=facts.d_k,
+        usual=amount(facts.product(assumed)),
+        why=found.says,
+    )
+    return says, found

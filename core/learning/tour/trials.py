@@ -59,10 +59,10 @@ def projected(
         k = x @ rng.normal(0, math.sqrt(variance_k), (d_model, d_k))
         components[draw] = np.square(q).mean()
         logits[draw] = multiplier**2 * np.square(q @ k.T).mean()
-    own = d_model * variance_q
+    variance = d_model * variance_q
     return {
-        "component": Reading(mean_over_draws(components), own),
-        "logits": Reading(mean_over_draws(logits), multiplier**2 * d_k * own * d_model * variance_k),
+        "component": Reading(mean_over_draws(components), variance),
+        "logits": Reading(mean_over_draws(logits), multiplier**2 * d_k * variance * d_model * variance_k),
     }
 
 
@@ -135,10 +135,10 @@ def all_heads() -> Mapping[str, Reading]:
     found: list[Traits] = []
     for layer in capture.layers:
         for head in range(layer.heads):
-            raw, own = measure_head(capture, layer, head, [named_rule("none", layer), file_rule(layer)]).columns
+            raw, scaled = measure_head(capture, layer, head, [named_rule("none", layer), file_rule(layer)]).columns
             ratios.append((raw.measured["logit_variance_within_row"].value or 0.0) / layer.d_k)
-            firsts.append(own.measured["first_key_weight"].value or 0.0)
-            saturations.append(own.measured["saturation"].value or 0.0)
+            firsts.append(scaled.measured["first_key_weight"].value or 0.0)
+            saturations.append(scaled.measured["saturation"].value or 0.0)
             of_head = traits(capture, layer, head, layer.queries)
             found += [] if of_head is None else [of_head]
     values = {

@@ -120,9 +120,10 @@ class CheckCaptures(VerdictQuestion["Sequence[FileCheck]"]):
 
     def _checked(self, capture: CaptureFile, heads: Sequence[HeadFigures], compared: Comparison | None) -> FileCheck:
         """Return what is found in one file."""
-        from ...diagnosis.check import changes, findings
+        from ...diagnosis.check import changes, findings, from_first_layer
         from ...tables.check import FileCheck
 
+        heads = from_first_layer(heads)
         limits = Limits(**self.limits, set=frozenset(self.limits))
         found: list[LimitFinding] = findings(heads, limits, capture.disagreements)
         found += [

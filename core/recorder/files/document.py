@@ -44,11 +44,11 @@ def contents(
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """Return the tensors and metadata of a file."""
     numbers = [layer_number(layer.site.name) for layer in layers]
-    own = all(number is not None for number in numbers) and len(set(numbers)) == len(numbers)
+    are_numbered = all(number is not None for number in numbers) and len(set(numbers)) == len(numbers)
     tensors: dict[str, torch.Tensor] = {}
     entries: list[dict[str, Any]] = []
     for place, layer in enumerate(layers):
-        index = numbers[place] if own else place
+        index = numbers[place] if are_numbered else place
         entry, held = layer_contents(layer)
         entries.append({"index": index, **entry})
         tensors.update({f"layers.{index}.attn.{name}": tensor for name, tensor in held.items()})
@@ -60,19 +60,10 @@ def contents(
         "layers": json.dumps(entries),
         "versions": json.dumps(_versions(program.version)),
     }
-    if program.config is not None:
-        metadata["config"] = program.config
-    if program.expect is not None:
-        metadata["expect"] = program.expect
-    if program.d_model is not None:
-        metadata["d_model"] = str(program.d_model)
-    metadata |= {key: json.dumps(tokens) for key, tokens in program.tokens.items() if tokens is not None}
-    if step is not None:
-        metadata["step"] = str(step)
-    notes = [*remarks, *([program.remark] if program.remark else [])]
-    if notes:
-        metadata["notes"] = "; ".join(notes)
-    return tensors, metadata
+    said = {"config": program.config, "expect": program.expect, "d_model": program.d_model}
+    said |= {key: tokens if tokens is None else json.dumps(tokens) for key, tokens in program.tokens.items()}
+    said |= {"step": step, "notes": "; ".join(filter(None, (*remarks, program.remark))) or None}
+    return tensors, metadata | {key: str(value) for key, value in said.items() if value is not None}
 
 
 def layer_contents(layer: RecordedLayer) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
@@ -108,22 +99,17 @@ def layer_contents(layer: RecordedLayer) -> tuple[dict[str, Any], dict[str, torc
     entry["causal"] = part.visible.offset is not None
     if part.visible.offset is not None:
         entry["alignment"] = "bottom-right" if part.visible.offset == part.keys - part.queries else "top-left"
-    if part.visible.window is not None:
-        entry["window"] = part.visible.window
-    if layer.softcap is not None:
-        entry["softcap"] = layer.softcap
-    if layer.over_queries:
-        entry["softmax_axis"] = "queries"
-    if layer.dropout:
-        entry["weights_dropout"] = layer.dropout
-    if layer.changed:
-        entry["weights_changed"] = list(layer.changed)
-    if not layer.followed:
-        entry["weights_followed"] = False
-    if any(count for count, _ in layer.not_finite):
-        entry["not_finite"] = [list(each) for each in layer.not_finite]
-    entry["scores"] = layer.scores
-    entry["notes"] = "; ".join(notes)
+    said = {
+        "window": part.visible.window,
+        "softcap": layer.softcap,
+        "softmax_axis": "queries" if layer.over_queries else None,
+        "weights_dropout": layer.dropout or None,
+        "weights_changed": list(layer.changed) or None,
+        "weights_followed": None if layer.followed else False,
+        "not_finite": [*map(list, layer.not_finite)] if any(count for count, _ in layer.not_finite) else None,
+    }
+    entry |= {key: value for key, value in said.items() if value is not None}
+    entry |= {"scores": layer.scores, "notes": "; ".join(notes)}
     if len(part.rows) < part.queries:
         shift = part.keys - part.queries if entry.get("alignment") == "bottom-right" else 0
         tensors["rows"] = part.rows + shift

@@ -179,8 +179,10 @@ def joined(layer: RecordedLayer) -> LayerCall:
         whole["bias"] = joined_rows([_wide(part, bias, keys) for part, bias in zip(parts, biases, strict=True)])
     if any(part.row_factors is not None for part in parts):
         ones = (torch.ones(1, 1, len(part.rows), 1) for part in parts)
-        own = [one if part.row_factors is None else part.row_factors for part, one in zip(parts, ones, strict=True)]
-        whole["row_factors"] = joined_rows(own)
+        factors = [
+            one if part.row_factors is None else part.row_factors for part, one in zip(parts, ones, strict=True)
+        ]
+        whole["row_factors"] = joined_rows(factors)
     visible = visible_of(joined_rows(pairs), rows, queries)
     return LayerCall(
         whole["q"], whole.get("lse"), rows, queries, keys, visible, whole.get("bias"), whole.get("o"),

@@ -9,9 +9,8 @@ import torch
 
 from .scores import ScoreStep
 
-Pick = Callable[
-    [torch.Tensor], torch.Tensor
-]  # from a step's operand to the kept [batch or 1, heads or 1, rows, keys]
+# From a step's operand to the kept [batch or 1, heads or 1, rows, keys].
+Pick = Callable[[torch.Tensor], torch.Tensor]
 
 _NEVER = 9_000.0  # an added or filled value below minus this hides keys (BERT adds -10,000) …
 _SURELY = 32_000.0  # … if it is the smallest; below minus this in any case (half of float16's -65,504)
@@ -33,6 +32,11 @@ class ScoreChain:
     shift: torch.Tensor | None = None  # [batch or 1, heads or 1, rows, 1], added to whole rows: softmax ignores it
     problems: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+    logits: torch.Tensor | None = None  # [batch, heads, rows, keys + sinks] that entered softmax, if they were seen
+
+    def hide(self, hidden: torch.Tensor) -> None:
+        """Hide these keys, too."""
+        self.hidden = hidden if self.hidden is None else self.hidden | hidden
 
 
 def read(steps: Sequence[ScoreStep], pick: Pick, pick_sinks: Pick) -> ScoreChain:
@@ -91,17 +95,13 @@ def _add(reading: ScoreChain, step: ScoreStep, pick: Pick) -> None:
     values = raw.double() * step.number
     hidden = (values <= -_SURELY) | ((values <= -_NEVER) & (values == values.min()))
     if bool(hidden.any()):
-        _hide(reading, hidden)
+        reading.hide(hidden)
         values = values.masked_fill(hidden, 0.0)
     if not bool(values.any()):
         return
     alone = reading.bias is None and step.number == 1
     reading.bias = values if reading.bias is None else reading.bias + values
     reading.bias_dtype = raw.dtype if alone else None
-
-
-def _hide(reading: ScoreChain, hidden: torch.Tensor) -> None:
-    reading.hidden = hidden if reading.hidden is None else reading.hidden | hidden
 
 
 def _shift(reading: ScoreChain, step: ScoreStep, pick: Pick) -> None:
@@ -114,7 +114,7 @@ def _fill(reading: ScoreChain, step: ScoreStep, pick: Pick) -> None:
     assert step.operand is not None
     filled = pick(step.operand) != 0
     if step.number <= -_NEVER:
-        _hide(reading, filled)
+        reading.hide(filled)
     elif bool(filled.any()):
         reading.problems.append(f"scores are replaced by {step.number:g}")
 
@@ -126,11 +126,11 @@ def _clamp(reading: ScoreChain, step: ScoreStep, _: Pick) -> None:
 def _sink(reading: ScoreChain, step: ScoreStep, pick_sinks: Pick) -> None:
     assert step.operand is not None
     values = pick_sinks(step.operand).double()  # [batch or 1, heads or 1, rows, sinks]
-    own = values[:1, :, :1, :]
-    if values.shape[-1] != 1 or not bool((values == own).all()):
+    sinks = values[:1, :, :1, :]
+    if values.shape[-1] != 1 or not bool((values == sinks).all()):
         reading.problems.append("columns of no key that differ from row to row")
         return
-    reading.sinks = own.reshape(-1)
+    reading.sinks = sinks.reshape(-1)
 
 
 _READERS: dict[str, Callable[[ScoreChain, ScoreStep, Pick], None]] = {

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from .chain import read
+from .chain import ScoreChain, read
 from .copies import copied, kept
-from .layer import RecordedLayer, RowSample, Site, chosen_rows, make_layer
+from .layer import RecordedLayer, Site, chosen_rows, make_layer
 from .layout import TensorLayout, layout_of
 from .outputs import Outputs
 from .scores import Scores
@@ -37,9 +37,7 @@ class Pending:
     rows: torch.Tensor | None = None
     batch: int = 0
     shift: torch.Tensor | None = None  # added to whole rows before softmax
-    over_queries: Callable[[], RecordedLayer | None] | None = (
-        None  # gives the layer if the values meet the other axis
-    )
+    over_queries: Callable[[], RecordedLayer | None] | None = None  # gives the layer if values meet the other axis
     outputs: Outputs | None = None  # if the weights meet the values in parts, or in another order
     met: bool = False  # whether the weights were multiplied by a matrix that may hold values
     weights: Any = None  # what was done to the weights that have met some values
@@ -120,17 +118,18 @@ def capture(
         q, k = q[..., : product.width], k[..., : product.width]
     notes: list[str] = []
 
-    def look(some: torch.Tensor) -> RowSample:
+    def read_rows(some: torch.Tensor) -> ScoreChain:
         reading = read(scores.steps, lambda operand: pick(operand, some, keys), lambda operand: pick(operand, some))
         reading.notes += notes
-        return RowSample(reading, pick(x, some))
+        reading.logits = pick(x, some)
+        return reading
 
     if layout.assumed:
         notes.append(f"{stacked} stacked matrices are taken for {layout.heads} heads of {layout.batch} texts")
     factors = product.factors.of(lambda of_rows: layout.pick(of_rows, place, batch))
-    layer = make_layer(site, q, k, rows, layout.queries, look, factors=factors, scores=scores.dtype)
+    layer = make_layer(site, q, k, rows, layout.queries, read_rows, factors=factors, scores=scores.dtype)
     if any(step.kind == "shift" for step in scores.steps):
-        pending.shift = look(torch.arange(len(rows))).reading.shift
+        pending.shift = read_rows(torch.arange(len(rows))).shift
     pending.alone = not raw and (stacked > 1 or x.dim() > 2)
     pending.layout, pending.keys, pending.rows, pending.batch = layout, keys, rows, batch
     return layer

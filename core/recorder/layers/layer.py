@@ -140,21 +140,13 @@ def chosen_rows(queries: int, most: int) -> torch.Tensor:
     return torch.linspace(0, queries - 1, most, dtype=torch.float64).round().long()
 
 
-@dataclass
-class RowSample:
-    """Some of the kept rows: what their steps say, and their logits if the program had them."""
-
-    reading: ScoreChain
-    logits: torch.Tensor | None = None  # [batch, heads, rows, keys + sinks] that entered softmax
-
-
 def make_layer(
     site: Site,
     q: torch.Tensor,  # [batch, heads, rows, d_k], kept rows only
     k: torch.Tensor,  # [batch, kv_heads, keys, d_k]
     rows: torch.Tensor,
     queries: int,
-    look: Callable[[torch.Tensor], RowSample],  # at some of the kept rows, given by their places among them
+    read: Callable[[torch.Tensor], ScoreChain],  # the steps of some kept rows, given by their places among them
     *,
     lse: torch.Tensor | None = None,  # [batch, heads, rows] that a kernel returned
     factors: ScoreFactors = PLAIN,
@@ -166,9 +158,9 @@ def make_layer(
     """
     keys = k.shape[2]
     blocks = torch.arange(len(rows)).split(max(1, AT_ONCE // (q.shape[0] * q.shape[1] * max(1, keys))))
-    check = _Check(q, k, look(blocks[0]).reading, scores, lse)
+    check = _Check(q, k, read(blocks[0]), scores, lse)
     for some in blocks:
-        check.add(some, look(some))
+        check.add(some, read(some))
     first = check.first
     pairs = joined_rows(check.pairs)
     found = lse if lse is not None else joined_rows(check.lses)[..., 0] if check.lses else None
@@ -202,7 +194,7 @@ def make_layer(
         why = "; ".join(problems) or f"scale · q·k is off by up to {layer.residual:.2g}"
         layer.notes.append(f"not verified: bias is the difference of the logits and scale · q·k, because {why}")
         layer.checked, layer.prescaled = "bias", (None, inside.k)  # which may hide another factor
-        bias = joined_rows([check.difference(some, look(some)) for some in blocks])
+        bias = joined_rows([check.difference(some, read(some)) for some in blocks])
     else:
         bias = check.bias()
     of_rows = None if check.unknown or inside.rows is None else kept(inside.rows.float())
@@ -290,25 +282,24 @@ class _Check:
         device = self._device
         return explained(self._q[:, :, rows.to(self._q.device)].to(device), self._k.to(device), reading)
 
-    def add(self, rows: torch.Tensor, look: RowSample) -> None:
+    def add(self, rows: torch.Tensor, reading: ScoreChain) -> None:
         """Take a block of rows."""
-        reading, logits, keys = look.reading, look.logits, self._k.shape[2]
+        logits, keys = reading.logits, self._k.shape[2]
         same = _same(reading, self.first)
         self.unknown |= reading.unknown or not same
         self.problems += reading.problems
         if not same:  # what differs from row to row is a bias
-            more = self._explained(rows, reading) - self._explained(rows, self.first)
-            reading.bias = more if reading.bias is None else more + reading.bias.to(more)
+            away = self._explained(rows, reading) - self._explained(rows, self.first)
+            reading.bias = away if reading.bias is None else away + reading.bias.to(away)
             reading.bias_dtype = None
-        hidden = reading.hidden
         if logits is not None:
-            unseen = self._unseen(rows, reading, logits[..., :keys])
-            hidden = unseen if hidden is None else hidden | unseen
+            reading.hide(self._unseen(rows, reading, logits[..., :keys]))
+        hidden = reading.hidden
         pairs = torch.ones(1, 1, 1, 1, dtype=torch.bool) if hidden is None else ~shared(
             hidden.broadcast_to(*hidden.shape[:2], len(rows), keys)).cpu()  # fmt: skip
         pairs = pairs.expand(*pairs.shape[:2], len(rows), keys)
         self.pairs.append(pairs)
-        self._count_not_finite(look, pairs)
+        self._count_not_finite(reading, pairs)
         if logits is not None:
             lse = torch.logsumexp(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)[..., None]
             self.lses.append(lse if reading.shift is None else lse - reading.shift)
@@ -318,7 +309,7 @@ class _Check:
             self._dtypes.add(dtype)
         checked = [place for place, row in enumerate(rows.tolist()) if row in self._checked]
         if checked:
-            self._compare(rows, torch.tensor(checked), look, pairs)
+            self._compare(rows, torch.tensor(checked), reading, pairs)
 
     def _unseen(self, rows: torch.Tensor, reading: ScoreChain, logits: torch.Tensor) -> torch.Tensor:
         """Return which logits are so low that they are hidden, and not because they left the number format."""
@@ -331,16 +322,16 @@ class _Check:
         large = torch.maximum(z.abs(), (z * reading.scale).abs()) > limit
         return unseen & ~(doubtful & large.to(unseen.device))
 
-    def _count_not_finite(self, look: RowSample, pairs: torch.Tensor) -> None:
+    def _count_not_finite(self, reading: ScoreChain, pairs: torch.Tensor) -> None:
         """Count the visible scores that are not finite, and take those out of the bias that are not in it."""
         wrong = torch.zeros(1, 1, 1, 1, dtype=torch.bool)
-        if look.logits is not None:
-            wrong = ~torch.isfinite(look.logits[..., : self._k.shape[2]]).cpu()
-        bias = look.reading.bias
+        if reading.logits is not None:
+            wrong = ~torch.isfinite(reading.logits[..., : self._k.shape[2]]).cpu()
+        bias = reading.bias
         if bias is not None and not bool(torch.isfinite(bias).all()):
             finite = torch.isfinite(bias)
             wrong = wrong | ~finite.cpu()
-            look.reading.bias = bias.masked_fill(~finite, 0.0)
+            reading.bias = bias.masked_fill(~finite, 0.0)
         shape = (self._q.shape[0], self._q.shape[1], *pairs.shape[2:])
         wide = pairs.expand(shape)
         self._not_finite.append(torch.stack([(wide & wrong).sum((0, 2, 3)), wide.sum((0, 2, 3))], -1))
@@ -350,9 +341,8 @@ class _Check:
         """Of each head, how many visible scores are not finite, and of how many."""
         return tuple((bad, count) for bad, count in torch.stack(self._not_finite).sum(0).tolist())
 
-    def _compare(self, rows: torch.Tensor, places: torch.Tensor, look: RowSample, pairs: torch.Tensor) -> None:
-        device, reading = self._device, look.reading
-        some = rows[places]
+    def _compare(self, rows: torch.Tensor, places: torch.Tensor, reading: ScoreChain, pairs: torch.Tensor) -> None:
+        device, some = self._device, rows[places]
 
         def picked(tensor: torch.Tensor) -> torch.Tensor:
             tensor = tensor.to(device)
@@ -370,9 +360,9 @@ class _Check:
         seen = picked(pairs).expand(z.shape)
         if bool(seen.any()):
             self._largest = max(self._largest, _largest(z.masked_fill(~seen, 0.0)))
-        if look.logits is not None:
+        if reading.logits is not None:
             self.of = "logits"
-            off = picked(look.logits)[..., : z.shape[-1]].double() - z
+            off = picked(reading.logits)[..., : z.shape[-1]].double() - z
             if reading.shift is not None:
                 off -= picked(reading.shift)
             off = off.masked_fill(~(seen & torch.isfinite(off)), 0.0).abs()
@@ -401,12 +391,12 @@ class _Check:
             found = max(found, 2e-4 if torch.finfo(self._q.dtype).eps > 1e-6 else 1e-5)  # kernels' exp
         return found
 
-    def difference(self, rows: torch.Tensor, look: RowSample) -> torch.Tensor:
+    def difference(self, rows: torch.Tensor, reading: ScoreChain) -> torch.Tensor:
         """Return what is left of the logits of a block, where they are visible."""
-        assert look.logits is not None
-        full = look.logits.to(self._device)[..., : self._k.shape[2]].double() - self._explained(rows, self.first)
-        if look.reading.shift is not None:
-            full -= look.reading.shift.to(self._device)
+        assert reading.logits is not None
+        full = reading.logits.to(self._device)[..., : self._k.shape[2]].double() - self._explained(rows, self.first)
+        if reading.shift is not None:
+            full -= reading.shift.to(self._device)
         pairs = self.pairs[int(rows[0]) // self.pairs[0].shape[2]]
         return shared(full.masked_fill_(~(pairs.to(self._device) & torch.isfinite(full)), 0.0)).float().cpu()
 
@@ -480,5 +470,5 @@ def turned(layer: RecordedLayer, most: int) -> RecordedLayer:
         bias = wide.mT[:, :, rows].contiguous()
     visible = visible_of(pairs, rows, part.keys)
     part = LayerCall(q[:, :, rows].contiguous(), None, rows, part.keys, part.queries, visible, bias)
-    own = layer.parts[0].q
-    return replace(layer, parts=[part], k=own, v=None, prescaled=layer.prescaled[::-1], over_queries=True)
+    keys = layer.parts[0].q
+    return replace(layer, parts=[part], k=keys, v=None, prescaled=layer.prescaled[::-1], over_queries=True)

@@ -53,8 +53,8 @@ class Outputs:
             self.v = values.new_zeros(*self._matrices.shape, self.keys, values.shape[-1])
         for text, head in torch.cartesian_prod(*map(torch.arange, self._matrices.shape)).tolist():
             for matrix in (owners == self._matrices[text, head]).any(dim=-1).nonzero()[:, 0].tolist():
-                own = matrix if len(place.keys) > 1 else 0
-                columns, keys = real[own].nonzero()[:, 0], place.keys[own][real[own]]
+                row = matrix if len(place.keys) > 1 else 0
+                columns, keys = real[row].nonzero()[:, 0], place.keys[row][real[row]]
                 if self.v is not None:
                     fit = self._put(self.v[text, head], values[matrix], columns, keys, (text, head)) and fit
                 self._has_keys[text, head, keys] = True

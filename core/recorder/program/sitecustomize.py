@@ -21,7 +21,7 @@ def _load_recorder() -> None:
     package = util.module_from_spec(spec)
     sys.modules["attn_tui_recorder"] = package
     spec.loader.exec_module(package)
-    from attn_tui_recorder.waiting import wait  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
+    from attn_tui_recorder.reports import wait  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
 
     wait()
 

@@ -307,9 +307,9 @@ def _sum_of_scores(
     notes: Notebook, a: torch.Tensor, out: torch.Tensor, number: float, note: Scores, other: Scores
 ) -> None:
     """Add scores and a function of the same scores: multiples of a product add up."""
-    own, more = note.multiple, other.multiple
-    if own and more is not None and own + number * more and note.geometry == other.geometry:
-        pass_on(notes, a, out, note, ScoreStep("mul", 1 + number * more / own))
+    left, right = note.multiple, other.multiple
+    if left and right is not None and left + number * right and note.geometry == other.geometry:
+        pass_on(notes, a, out, note, ScoreStep("mul", 1 + number * right / left))
     else:
         notes.put(out, replace(note, lost=note.lost or other.lost or "a sum of scores and a function of them"))
 

@@ -20,23 +20,25 @@ def scale_vectors(
     """Multiply possible queries or keys: by a number, by the reciprocal of their lengths, or by unknown factors."""
     if not out.numel():
         return
-    own = notes.vectors(a)
-    gained = own.normed and own.times is None and not divide  # by the norm's gain, whatever that is
+    note = notes.vectors(a)
+    gained = note.normed and note.times is None and not divide  # by the norm's gain, whatever that is
     if number is None and not (gained and b.shape[-1] > 1):
         number = _one_number(b)
     if number is not None:
         number = 1.0 if number == -1 else number
-        factor = None if own.factor is None or number == 0 else own.factor / number if divide else own.factor * number
-        found = replace(own, factor=factor)
+        factor = None
+        if note.factor is not None and number != 0:
+            factor = note.factor / number if divide else note.factor * number
+        found = replace(note, factor=factor)
     elif a.is_complex() or b.is_complex():
-        found = replace(own, factor=_product(own.known, None if divide else _one_size(b.abs())))
+        found = replace(note, factor=_product(note.known, None if divide else _one_size(b.abs())))
     elif a.shape[-1] > 1 and (b.shape[-1] == 1 or b.stride(-1) == 0):
-        found = own if _zeros_and_ones(b) else _by_row(own, a, b, divide)
-        found = VectorNote(normed=True, width=own.width) if _is_norm(a, b, divide) else found
+        found = note if _zeros_and_ones(b) else _by_row(note, a, b, divide)
+        found = VectorNote(normed=True, width=note.width) if _is_norm(a, b, divide) else found
     elif divide:
-        found = VectorNote(None, width=own.width)
+        found = VectorNote(None, width=note.width)
     else:
-        found = VectorNote(own.known, width=own.width, normed=gained, times=b, amplitude=notes.factor(b))
+        found = VectorNote(note.known, width=note.width, normed=gained, times=b, amplitude=notes.factor(b))
     describe(notes, out, replace(found, parameter=False))
 
 
@@ -59,7 +61,7 @@ def describe(notes: Notebook, out: torch.Tensor, found: VectorNote) -> None:
         notes.put(out, found)
 
 
-def _by_row(own: VectorNote, a: torch.Tensor, b: torch.Tensor, divide: bool) -> VectorNote:
+def _by_row(note: VectorNote, a: torch.Tensor, b: torch.Tensor, divide: bool) -> VectorNote:
     """Return vectors after each row was multiplied by its own number, if this depends on the position alone.
 
     A temperature of the position grows or falls along the tokens. A norm, or a gate that is computed from the
@@ -67,15 +69,17 @@ def _by_row(own: VectorNote, a: torch.Tensor, b: torch.Tensor, divide: bool) -> 
     """
     numbers = b[..., :1].detach().float()
     numbers = numbers.reciprocal() if divide else numbers
-    if own.beside_rows is None or numbers.numel() > _FEW or not bool((torch.isfinite(numbers) & (numbers > 0)).all()):
-        return VectorNote(None, width=own.width)
+    if note.beside_rows is None or numbers.numel() > _FEW:
+        return VectorNote(None, width=note.width)
+    if not bool((torch.isfinite(numbers) & (numbers > 0)).all()):
+        return VectorNote(None, width=note.width)
     steps = [numbers.diff(dim=axis) for axis in range(numbers.dim()) if numbers.shape[axis] >= _ROWS]
     if not any(bool((step >= 0).all() | (step <= 0).all()) and bool(step.any()) for step in steps):
-        return VectorNote(None, width=own.width)
+        return VectorNote(None, width=note.width)
     if torch.broadcast_shapes(a.shape, b.shape) != a.shape:
-        return VectorNote(None, width=own.width)
-    before = numbers if own.by_row is None else own.by_row * numbers
-    return replace(own, by_row=before.expand(a.shape))
+        return VectorNote(None, width=note.width)
+    before = numbers if note.by_row is None else note.by_row * numbers
+    return replace(note, by_row=before.expand(a.shape))
 
 
 def _product(a: float | None, b: float | None) -> float | None:

@@ -10,7 +10,7 @@ import torch
 
 from ..layers.chain import ScoreChain
 from ..layers.eager import RecordingLimits, add_values
-from ..layers.layer import AT_ONCE, RecordedLayer, RowSample, Site, chosen_rows, make_layer, products
+from ..layers.layer import AT_ONCE, RecordedLayer, Site, chosen_rows, make_layer, products
 from ..layers.scores import ScoreFactors
 
 
@@ -60,21 +60,22 @@ def record_flex(
     factors = factors.of(lambda rows: rows[:batch].index_select(2, place))
     mask_mod = cast(Any, block_mask[-1] if isinstance(block_mask, tuple) else None)
 
-    def look(some: torch.Tensor) -> RowSample:
+    def read_rows(some: torch.Tensor) -> ScoreChain:
         reading, there = ScoreChain(scale=float(scale)), place[some.to(place.device)]
         shape = (batch, q.shape[1], len(some), k.shape[2])
         if callable(mask_mod):
             seen = _over_pairs(mask_mod, None, shape, there, mask_buffers)
             if not bool(seen.all()):
-                reading.hidden = ~seen
+                reading.hide(~seen)
         z = products(kept_q[:, :, some.to(place.device)], kept_k) * reading.scale
         _read_score_mod(reading, z, lambda score: _over_pairs(score_mod, score, shape, there, score_buffers).double())
-        return RowSample(reading)
+        return reading
 
     lse = out[1][:batch].index_select(2, place)
     layers: list[RecordedLayer] = []
     for base in (math.log(2), 1.0):  # which base the log-sum-exp has depends on PyTorch's version
-        layers.append(make_layer(site, kept_q, kept_k, rows, queries, look, lse=lse.double() * base, factors=factors))
+        in_nats = lse.double() * base
+        layers.append(make_layer(site, kept_q, kept_k, rows, queries, read_rows, lse=in_nats, factors=factors))
         if layers[-1].exact:
             break
     layer = min(layers, key=lambda each: each.residual)
@@ -107,7 +108,7 @@ def _read_score_mod(reading: ScoreChain, z: torch.Tensor, score_mod: Callable[[t
     at_zero, at_one = score_mod(torch.zeros_like(z)), score_mod(torch.ones_like(z))
     hidden = at_zero == -float("inf")
     if bool(hidden.any()):
-        reading.hidden = hidden if reading.hidden is None else reading.hidden | hidden
+        reading.hide(hidden)
         at_zero, at_one = at_zero.masked_fill(hidden, 0.0), at_one.masked_fill(hidden, 1.0)
     logits = score_mod(z).masked_fill(hidden, 0.0)
     plain = z.masked_fill(hidden, 0.0)

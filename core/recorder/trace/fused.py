@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import torch
 
-from ..layers.chain import read
+from ..layers.chain import ScoreChain, read
 from ..layers.eager import RecordingLimits, add_values
-from ..layers.layer import RecordedLayer, RowSample, Site, chosen_rows, make_layer
+from ..layers.layer import RecordedLayer, Site, chosen_rows, make_layer
 from ..layers.scores import PLAIN, ScoreFactors, ScoreStep
 from ..layers.visibility import Visible
 
@@ -31,9 +31,7 @@ _OTHERS = (
     "max_seqlen_q", "max_seqlen_k")  # fmt: skip
 # Whose operators are known, with the order of their axes; those of others have to prove what they do.
 _KNOWN = ("aten", "flash_attn", "flash_attn_3", "xformers", "xformers_flash", "xformers_flash3", "torch_attn")
-_HEADS_FIRST = (
-    "_scaled_dot_product_"  # these take [batch, heads, tokens, d_k], the others [batch, tokens, heads, d_k]
-)
+_HEADS_FIRST = "_scaled_dot_product_"  # takes [batch, heads, tokens, d_k]; others [batch, tokens, heads, d_k]
 _OTHER = ("backward", "bwd", "choice", "multi_head_attention", "transformer_encoder")
 _WORDS = ("attention", "attn", "flash", "fmha", "sdpa")
 
@@ -110,8 +108,7 @@ def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -
     o, lse = _listed(out)[0], _lse(results, _listed(out), q)
     if not all(isinstance(each, torch.Tensor) and each.dim() >= 3 for each in (q, k, v, o)):
         return "its tensors have fewer than three dimensions"
-    starts = _first(given, _STARTS)
-    if starts is not None:
+    if _first(given, _STARTS) is not None:
         return "it packs texts of several lengths into one"
     if _first(given, _PAGES) is not None:
         return "it reads a paged cache"
@@ -131,10 +128,9 @@ def _call_of(func: Any, given: Mapping[str, Any], out: Any, heads_first: bool) -
     if q.shape[0] != k.shape[0] or q.shape[-1] != k.shape[-1] or q.shape[1] % max(1, k.shape[1]):
         return "its queries and keys do not fit together"
     scale = _first(given, _SCALE)
-    bottom_right = not heads_first
-    causal = bool(_first(given, _CAUSAL))
     kind = given.get("custom_mask_type", 0)
-    causal, bottom_right = causal or kind in (1, 2), bottom_right if not kind else kind == 2
+    causal = bool(_first(given, _CAUSAL)) or kind in (1, 2)
+    bottom_right = kind == 2 if kind else not heads_first
     window = given.get("window_size")
     if isinstance(window, int):
         window = (window - 1, None)
@@ -181,7 +177,7 @@ def record_call(call: FusedCall, site: Site, recipe: RecordingLimits) -> Recorde
     place = rows.to(call.q.device)
     heads = call.q.shape[1]
 
-    def look(some: torch.Tensor) -> RowSample:
+    def read_rows(some: torch.Tensor) -> ScoreChain:
         there, where = rows[some], place[some.to(place.device)]
 
         def pick(operand: torch.Tensor) -> torch.Tensor:
@@ -195,17 +191,16 @@ def record_call(call: FusedCall, site: Site, recipe: RecordingLimits) -> Recorde
         if call.mask is not None and call.mask.dtype != torch.bool:
             steps.append(ScoreStep("add", 1.0, call.mask))
         reading = read(steps, pick, pick)
-        hidden = [] if call.mask is None or call.mask.dtype != torch.bool else [~pick(call.mask)]
+        if call.mask is not None and call.mask.dtype == torch.bool:
+            reading.hide(~pick(call.mask))
         if (band := _band(call, there)) is not None:
-            hidden.append(~band.to(call.q.device))
-        for each in hidden:
-            reading.hidden = each if reading.hidden is None else reading.hidden | each
+            reading.hide(~band.to(call.q.device))
         if call.slopes is not None:
             bias = _alibi(call.slopes[..., :heads], where + (keys - queries), keys)
             reading.bias = bias if reading.bias is None else reading.bias + bias
         if call.sinks is not None:
             reading.sinks = call.sinks.detach().double().reshape(-1)[:heads]
-        return RowSample(reading)
+        return reading
 
     q, k = call.q[:batch].index_select(2, place), call.k[:batch]
     width = _unpadded(call)
@@ -216,7 +211,7 @@ def record_call(call: FusedCall, site: Site, recipe: RecordingLimits) -> Recorde
         k[..., :width],
         rows,
         queries,
-        look,
+        read_rows,
         lse=lse,
         factors=call.factors.of(lambda rows: rows[:batch].index_select(2, place)),
         scores=torch.float64 if q.dtype == torch.float64 else torch.float32,

@@ -172,8 +172,8 @@ class Notebook:
 
 def factors_of(notes: Notebook, q: torch.Tensor, k: torch.Tensor) -> ScoreFactors:
     """Return the factors inside queries and keys of one shape, with those of rows in the queries."""
-    own = notes.vectors(q)
-    return ScoreFactors(own.beside_rows, notes.factor(k), None if own.by_row is None else own.by_row[..., :1])
+    note = notes.vectors(q)
+    return ScoreFactors(note.beside_rows, notes.factor(k), None if note.by_row is None else note.by_row[..., :1])
 
 
 def view_of(tensor: torch.Tensor) -> View:

@@ -23,10 +23,10 @@ _MOVES = frozenset(f"aten::{name}" for name in _MOVING.split())
 
 def passed(notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: WeightNote) -> None:
     """Pass weights on to a result of their shape, or of more dimensions."""
-    more = out.dim() - source.dim()
+    added = out.dim() - source.dim()
     found = _order(source, note)
-    if found is not None and more >= 0 and out.shape[more:] == source.shape and prod(out.shape[:more]) == 1:
-        order, keys = (*range(more), *(axis + more for axis in found[0])), found[1]
+    if found is not None and added >= 0 and out.shape[added:] == source.shape and prod(out.shape[:added]) == 1:
+        order, keys = (*range(added), *(axis + added for axis in found[0])), found[1]
         notes.put(out, replace(note, geometry=geometry_of(out, order, keys)))
         return
     place = numbers(source, note.geometry, note.index)
@@ -143,16 +143,16 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 def summed(notes: Notebook, a: Any, b: Any, number: float, out: torch.Tensor) -> bool:
     """Add outputs of some keys to those of others, or to 0; return whether these are such outputs."""
-    own, more = notes.find(a), notes.find(b)
-    if not isinstance(own, Summand) and not isinstance(more, Summand):
+    left, right = notes.find(a), notes.find(b)
+    if not isinstance(left, Summand) and not isinstance(right, Summand):
         return False
-    if isinstance(own, Summand) and isinstance(more, Summand):
-        alike = own.layer is more.layer and own.width == more.width and own.place.rows.equal(more.place.rows)
-        if not alike or number != 1 or bool((own.keys & more.keys).any()):
+    if isinstance(left, Summand) and isinstance(right, Summand):
+        alike = left.layer is right.layer and left.width == right.width and left.place.rows.equal(right.place.rows)
+        if not alike or number != 1 or bool((left.keys & right.keys).any()):
             return True
-        found = replace(own, keys=own.keys | more.keys)
+        found = replace(left, keys=left.keys | right.keys)
     else:
-        found, rest = (own, b) if isinstance(own, Summand) else (cast(Summand, more), a)
+        found, rest = (left, b) if isinstance(left, Summand) else (cast(Summand, right), a)
         if number != 1 or (isinstance(rest, torch.Tensor) and (rest.numel() != out.numel() or bool(rest.any()))):
             return True
         if not isinstance(rest, torch.Tensor) and rest != 0:

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from attn_tui.core.api.lab import Exact, Lab, Sweep, measure, predict, sweep
     from attn_tui.core.api.result import Answer, Result
     from attn_tui.core.api.verdicts import Check, Diagnosis, Differences
-    from attn_tui.core.captures.calls.call import Call, call
+    from attn_tui.core.captures.calls.call import Call, call, save
     from attn_tui.core.captures.calls.jax_recording import record_jax
-    from attn_tui.core.captures.calls.save import save
     from attn_tui.core.captures.capture import Layer
     from attn_tui.core.diagnosis.results import Verdict
     from attn_tui.core.errors import InputError
@@ -71,9 +70,8 @@ _MODULES = {
         ("api.lab", "Exact Lab Sweep measure predict sweep"),
         ("api.result", "Answer Result"),
         ("api.verdicts", "Check Diagnosis Differences"),
-        ("captures.calls.call", "Call call"),
+        ("captures.calls.call", "Call call save"),
         ("captures.calls.jax_recording", "record_jax"),
-        ("captures.calls.save", "save"),
         ("captures.capture", "Layer"),
         ("diagnosis.results", "Verdict"),
         ("errors", "InputError"),

@@ -125,10 +125,11 @@ def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, g
     return text.ljust(each), role
 
 
-def mark_lines(head_map: HeadMap, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return what the marks on the map mean, in as many lines as that takes; empty if there are none."""
+def mark_lines(head_map: HeadMap, width: int, glyphs: Glyphs, shades: Line = ()) -> list[Line]:
+    """Return what `shades` and marks on the map mean, in as many lines as that takes; empty if there are none."""
     there = {*head_map.words.values()}
-    lines: list[list[Span]] = []
+    first: list[Span] = [span for span in shades if span[0].strip()]
+    lines: list[list[Span]] = [[*first, ("  ", "text")]] if first else []
     for word, mark in MARKS.items():
         if word not in there:
             continue
@@ -179,7 +180,7 @@ class HeadMapWidget(LinesWidget):
             return ()
         head_map, cursor, verdicts = self._map, known.cursor, known.verdicts
         lines = [*map_lines(head_map, known.statistic, cursor, width, self._map_height(height), self.glyphs)]
-        legend = mark_lines(head_map, width, self.glyphs)[: max(height - len(lines) - _LEAST_FACTS, 1)]
+        legend = mark_lines(head_map, width, self.glyphs, lines.pop())[: max(height - len(lines) - _LEAST_FACTS, 1)]
         lines += [*legend, fitted((), width)]
         because = known.reasons(cursor) if cursor in known.measured else ()
         facts = capture_lines(

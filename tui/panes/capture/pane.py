@@ -21,7 +21,7 @@ from ....core.diagnosis.heads.reasons import has_evidence
 from ....core.diagnosis.results import AttentionCells, AttentionRow, Replay
 from ....core.errors import InputError, ParameterError
 from ....core.field import next_of
-from ....core.message import joined, message
+from ....core.message import joined, message, plain
 from ....core.questions.request import Failed, Progress, Request
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
@@ -181,7 +181,7 @@ class CapturePane(Pane):
         if capture is None:
             return ()
         heads = sum(layer.heads for layer in capture.layers)
-        texts = [capture.model or capture.path.name, message("{heads} heads", heads=heads)]
+        texts = [capture.model or plain(capture.path.name), message("{heads} heads", heads=heads)]
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
     @property

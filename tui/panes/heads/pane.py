@@ -60,7 +60,7 @@ def shape_lines(
             if cells(glyphs.say(row.label)) + 1 + longest > width:
                 field = replace(row, label=row.symbol)
         rows.append((field, glyphs.say(text), "dim" if value is None else "text"))
-    return field_list_lines(rows, cursor, typed, objection, (), width, height, glyphs)
+    return field_list_lines(rows, cursor, typed, objection, width, height, glyphs)
 
 
 FOLLOWING = {"kv_heads", "d_k", "d_v"}  # fields that follow from others if they are not set

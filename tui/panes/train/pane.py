@@ -73,12 +73,16 @@ class TrainPane(FieldsPane):
 
     def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
         """Return where the parts stand; a high screen has a headline above both."""
-        headed = size.height >= HEADED and size.width >= self.SIDE_BY_SIDE
-        lines = headed * (max(LOW, 1 + len(self.race.rules)) + (size.height >= BLANK))
-        self.curves.headed = headed
+        self.curves.headed = self.headed
+        lines = self.headed * (max(LOW, 1 + len(self.race.rules)) + (size.height >= BLANK))
         yield self.headline, Region(0, 0, size.width, lines)
         for part, region in super().regions(Size(size.width, size.height - lines)):
             yield part, region.translate((0, lines))
+
+    @property
+    def headed(self) -> bool:
+        """Whether the screen has room for the headline."""
+        return self.screen.size.height >= HEADED and not self.one_at_a_time
 
     @property
     def race(self) -> Race:
@@ -162,16 +166,8 @@ class TrainPane(FieldsPane):
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
             return progress_status(self.progress, self.glyphs, f"d_k {self.race.d_k}")
-        texts = [
-            message(
-                "d_k {d_k} · {optimiser} · lr {rate:g}",
-                d_k=self.race.d_k,
-                optimiser=self.race.optimiser,
-                rate=self.race.rate,
-            ),
-            f"d_k {self.race.d_k}",
-        ]
-        return [((self.glyphs.say(text), "text"),) for text in texts]
+        alone: Line = ((f"d_k {self.race.d_k}", "text"),)
+        return [] if self.headed else [alone]
 
     # Export and undo
 

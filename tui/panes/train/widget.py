@@ -47,14 +47,11 @@ def letter(rule: int) -> str:
 def setting_lines(
     race: Race, cursor: str, objection: str, typed: str | None, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Return exactly `height` lines: a line for each field, the rules, and help on the field with the cursor."""
+    """Return exactly `height` lines: a line for each field, and help on the field with the cursor."""
     fields: list[tuple[Field, str, Role]] = [
         (field, glyphs.say(field.format(getattr(race, field.name))), "text") for field in RACE_FIELDS
     ]
-    rules: list[Line] = [(), ((glyphs.say("rules"), "label"), (glyphs.say("  / to choose"), "dim"))]
-    for number, name in enumerate(race.rules):
-        rules.append(((f" {letter(number)} ", _ROLES[number][0]), (glyphs.say(rule_name(name)), "text")))
-    return field_list_lines(fields, cursor, typed, objection, rules, width, height, glyphs)
+    return field_list_lines(fields, cursor, typed, objection, width, height, glyphs)
 
 
 def share_lines(shown: RaceSnapshot, width: int, glyphs: Glyphs) -> list[Line]:

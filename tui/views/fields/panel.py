@@ -116,12 +116,11 @@ def field_list_lines(
     cursor: str,
     typed: str | None,
     objection: str,
-    below: Sequence[Line],
     width: int,
     height: int,
     glyphs: Glyphs,
 ) -> list[Line]:
-    """Return exactly `height` lines: fields with their values, what stands below them, and help or an error message.
+    """Return exactly `height` lines: fields with their values, and help or an error message.
 
     The field with the cursor shows the text being typed, if there is one.
     """
@@ -133,7 +132,6 @@ def field_list_lines(
         if typed is not None and field.name == cursor:
             text, role = typed + "_", "alert" if objection else "accent"
         lines.append(field_line(field, text, role, field.name == cursor, width, glyphs))
-    lines += below
     if objection:
         notes = wrapped(glyphs.say("{objection}.", objection=objection), width, "alert")
     else:

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.message import joined, message
-from ....core.parameters import FIELD
 from ....core.statistics.measurement import NOTHING, Column, column_names
 from ....core.statistics.status import SATURATED
 from ....core.theory.prediction import ratio_given, status_given
@@ -140,16 +139,12 @@ def gauge_lines(contents: TableContents, at: PictureColumns, glyphs: Glyphs, zon
 
 
 def gauge_note(contents: TableContents) -> str:
-    """Return `the limit is crossed at d_k 10`, or the d_k at which each column is saturated; empty if none is."""
+    """Return the d_k at which each column is saturated, `unscaled saturated from d_k 10 up`; empty if none is."""
     known = [
         (name, column.saturation)
         for name, column in zip(column_names(contents.columns), contents.theory, strict=False)
         if column.saturation and column.saturation.saturated_at
     ]
-    intervals = [each for _, saturation in known for each in saturation.saturated_at]
-    low, high = FIELD["d_k"].low, FIELD["d_k"].high
-    if len(intervals) == 1 and intervals[0][1] == high and intervals[0][0] > low:
-        return message("the limit is crossed at d_k {d_k}", d_k=intervals[0][0])
     return joined([joined([name, saturation.words()[0]]) for name, saturation in known], " · ")
 
 

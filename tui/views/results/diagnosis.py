@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ....core.diagnosis.groups import FaultGroup, HasVerdict, faults_of, groups
+from ....core.diagnosis.groups import FaultGroup, HeadVerdict, faults_of, groups
 from ....core.message import message
 from ....core.tables.diagnosis import fault_statements
 from ...language.cells import cells, to_left, to_right
@@ -70,7 +70,7 @@ def verdict_rows(found: Sequence[FaultGroup]) -> list[FaultGroup]:
 
 
 def multiplier_lines(
-    rows: Sequence[FaultGroup], heads: Iterable[HasVerdict], glyphs: Glyphs, width: int, chosen: int | None = None
+    rows: Sequence[FaultGroup], heads: Iterable[HeadVerdict], glyphs: Glyphs, width: int, chosen: int | None = None
 ) -> list[Line]:
     """Return a header and what q·k was multiplied by, a line a row: its number, where it should be, and a word.
 

@@ -13,7 +13,7 @@ from rich.cells import set_cell_size
 from ....core.diagnosis.heads.reasons import head_word
 from ....core.diagnosis.heads.summary import count_words
 from ....core.diagnosis.results import Verdict
-from ....core.message import counted, joined, message
+from ....core.message import counted, joined, message, plain
 from ....core.statistics.catalogue import STATISTIC, STATISTICS, Statistic
 from ....core.statistics.measurement import Estimate
 from ...language.cells import cells, to_left, to_right
@@ -64,9 +64,9 @@ def capture_lines(
     lines += [(), *wrapped(glyphs.say(head_counts(heads, verdicts)), width)] if heads else []
     lines.append(())
     sign = glyphs.say("…")
-    lines.append(((middle_cut(glyphs.say(capture.model or capture.path.name), width, sign), "label"),))
+    lines.append(((middle_cut(glyphs.say(capture.model or plain(capture.path.name)), width, sign), "label"),))
     if capture.model:
-        lines.append(((middle_cut(glyphs.say(capture.path.name), width, sign), "dim"),))
+        lines.append(((middle_cut(glyphs.say(plain(capture.path.name)), width, sign), "dim"),))
     for note in capture.notes:
         lines += wrapped(glyphs.say(note), width, "dim")
     return lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ....core.message import joined, message
 from ....core.tables.runs import logit_words
-from ...language.cells import to_left, to_right
+from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted, merged, shortened, window, wrapped
 from ..page import LOW, headline_lines, large, picture_columns, section_line, words_at
@@ -77,8 +77,11 @@ def _page(
     lines = _headline(shown, width, glyphs) if height >= LEAST else []
     least = about(1) if height >= LEAST else []
     found = head_map(shown, chosen, width, height - len(lines) - len(least) - 1, glyphs)
-    note = message("time →   log axis") if found.bars else _legend(shown, glyphs)
-    lines.append(section_line(message("largest |logit|"), note, width, glyphs))
+    title = message("largest |logit|")
+    note = (
+        message("time →   log axis") if found.bars else _legend(shown, width - cells(glyphs.say(title)) - 9, glyphs)
+    )
+    lines.append(section_line(title, note, width, glyphs))
     return lines, found, about(height - len(lines) - len(found.lines) - 1) or least
 
 
@@ -116,13 +119,13 @@ def _where(shown: RunSnapshot, layer: int, head: int) -> str:
     return message("layer {layer} head {head}", layer=shown.layers[layer], head=head)
 
 
-def _legend(shown: RunSnapshot, glyphs: Glyphs) -> str:
-    """Return from where on a head has which shade."""
+def _legend(shown: RunSnapshot, room: int, glyphs: Glyphs) -> str:
+    """Return from where on a head has which shade, as much as fits."""
     shades = glyphs.shades[1:-1]
     starts = [shown.limit / _RANGE * _RANGE ** (level / len(shades)) for level in range(1, len(shades))]
     words = "  ".join(f"{shade} {start:.2g}" for shade, start in zip(shades[1:], starts, strict=True))
     over = message("{shade} over {limit:g}", shade=glyphs.shades[-1], limit=shown.limit)
-    return glyphs.say(message("time →   {shades}  {over}", shades=words, over=over))
+    return glyphs.fitting([message("time →   {shades}  {over}", shades=words, over=over), over], room)
 
 
 def head_map(shown: RunSnapshot, chosen: Place, width: int, height: int, glyphs: Glyphs) -> TimeMap:
