@@ -433,9 +433,9 @@ def _figures(head: Head, verdict: Verdict) -> HeadFigures:
     shown = np.abs(raw[head.seen])
     layer = cast(Layer, None)  # which the limits do not ask for
     return HeadFigures(
-        layer, 0, float(shown.max()), math.sqrt(float(np.mean(of_rows))),
-        min(variety(head.q[np.newaxis]), variety(head.k[np.newaxis])), None, None, None, verdict,
-        None if head.softcap is None else float(np.mean(shown > 2 * head.softcap)),
+        layer, 0, verdict, float(shown.max()), math.sqrt(float(np.mean(of_rows))),
+        min(variety(head.q[np.newaxis]), variety(head.k[np.newaxis])),
+        capped=None if head.softcap is None else float(np.mean(shown > 2 * head.softcap)),
     )  # fmt: skip
 
 

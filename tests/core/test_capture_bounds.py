@@ -303,6 +303,9 @@ def test_hidden_keys_of_some_rows_are_those_of_a_whole_mask(
             sizes = draws.stop - draws.start, rows.stop - rows.start, keys
             for part, whole in ((found.of(draws, rows), visible), (found.hidden(draws, rows), hidden)):
                 np.testing.assert_array_equal(np.broadcast_to(part, sizes), whole[draws, rows])
+            outside = np.ones(keys, np.bool_)
+            outside[found.edge(rows)] = False
+            assert not hidden[draws, rows][..., outside].any()
 
 
 def test_the_span_of_some_rows_is_from_their_first_visible_key_to_their_last() -> None:

@@ -218,7 +218,7 @@ def test_blocks_of_a_long_text_give_what_one_block_gives(tmp_path: Path, monkeyp
     capture = head_file(tmp_path, q, k, causal=True, window=[40, 0])
     whole = measured(capture, precision="bfloat16", arithmetic="eager")
     monkeypatch.setattr("attn_tui.core.statistics.tally.BLOCK", 3000)
-    monkeypatch.setattr("attn_tui.core.captures.blocks.KEPT", 0)
+    monkeypatch.setattr("attn_tui.core.captures.blocks._KEPT", 0)
     parts = measured(capture, precision="bfloat16", arithmetic="eager")
     for name, each in whole.measured.items():
         assert parts.measured[name].value == (None if each.value is None else pytest.approx(each.value, rel=1e-9))

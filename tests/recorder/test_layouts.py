@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
 import attn_tui
 import pytest
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.recorder.layers.layout import layout_of
 from pytorch import torch
 from replay import load, replay
+
+layout_of: Any = importlib.import_module("attn_tui.core.recorder.layers.layout").layout_of
 
 nn: Any = torch.nn
 F: Any = torch.nn.functional
